@@ -1,0 +1,37 @@
+"""tabsym: symbolic (categorical) columns, treated properly.
+
+The public names are loaded when first used, so that ``import tabsym`` is
+quick and pulls in nothing heavy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "OneHotEncoder": "tabsym.encoders",
+    "WideClassifier": "tabsym.estimators",
+    "WideRegressor": "tabsym.estimators",
+    "compare": "tabsym.compare",
+    "datasets": "tabsym.datasets",
+}
+
+__all__ = ["OneHotEncoder", "WideClassifier", "WideRegressor", "compare", "datasets"]
+
+if TYPE_CHECKING:
+    from tabsym import datasets
+    from tabsym.compare import compare
+    from tabsym.encoders import OneHotEncoder
+    from tabsym.estimators import WideClassifier, WideRegressor
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tabsym' has no attribute {name!r}")
+    home = import_module(_HOMES[name])
+    return home if name == "datasets" else getattr(home, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

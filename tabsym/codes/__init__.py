@@ -1,0 +1,8 @@
+"""Alphabets (value <-> code), crosses of columns, and the code matrix."""
+
+from tabsym.codes.alphabet import UNSEEN, Alphabet
+from tabsym.codes.cross import Cross
+from tabsym.codes.matrix import CodeMatrix
+from tabsym.codes.raw import RawCodes, encode_columns
+
+__all__ = ["UNSEEN", "Alphabet", "CodeMatrix", "Cross", "RawCodes", "encode_columns"]

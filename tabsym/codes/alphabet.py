@@ -1,0 +1,110 @@
+"""Alphabets: the symbols of a column and their codes.
+
+Codes count up in order of first appearance (for categories: in category
+order), so an alphabet can grow without renumbering. Missing, where it
+occurred, is a symbol of its own, held as None. Symbols are matched by value:
+a column may be category at fit and text at transform.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.codes.raw import RawCodes
+
+UNSEEN = -1
+"""The code of a symbol that is not in the alphabet."""
+
+_FAMILIES = {
+    str: "text",
+    bytes: "bytes",
+    bool: "booleans",
+    int: "numbers",
+    float: "numbers",
+}
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """The symbols of one column, in code order; None stands for missing."""
+
+    name: str
+    symbols: NDArray[Any]
+
+    @classmethod
+    def fit(cls, name: str, raw: RawCodes) -> tuple[Alphabet, NDArray[np.int32]]:
+        """The alphabet of a column, and the column's codes."""
+        alphabet, codes = cls(name, np.empty(0, dtype=object)).grow(raw)
+        return alphabet, codes
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    @property
+    def has_missing(self) -> bool:
+        return self.missing_code != UNSEEN
+
+    @cached_property
+    def missing_code(self) -> int:
+        """The code of missing, or UNSEEN where none occurred."""
+        return next((code for code, symbol in enumerate(self.symbols) if symbol is None), UNSEEN)
+
+    @cached_property
+    def _index(self) -> pd.Index:
+        return pd.Index(self.symbols, dtype=object)
+
+    def transform(self, raw: RawCodes) -> NDArray[np.int32]:
+        """Codes (n,) of a coded column; UNSEEN for symbols that are not in the alphabet."""
+        return self._apply(self._positions(raw.symbols), self.missing_code, raw.codes)
+
+    def grow(self, raw: RawCodes) -> tuple[Alphabet, NDArray[np.int32]]:
+        """This alphabet with the new symbols of a column appended, and the column's codes."""
+        position = self._positions(raw.symbols)
+        new = np.flatnonzero(position == UNSEEN)
+        position[new] = len(self) + np.arange(len(new), dtype=np.int32)
+        symbols = np.concatenate([self.symbols, raw.symbols[new]])
+        missing = self.missing_code
+        if missing == UNSEEN and (raw.codes < 0).any():
+            missing = len(symbols)
+            symbols = np.append(symbols, None)
+        return Alphabet(self.name, symbols), self._apply(position, missing, raw.codes)
+
+    def inverse(self, codes: NDArray[np.integer]) -> NDArray[Any]:
+        """The symbols (n,) of codes; None for missing and for UNSEEN."""
+        return np.append(self.symbols, None)[codes]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"name": self.name, "symbols": self.symbols}  # caches are made again
+
+    def _positions(self, symbols: NDArray[Any]) -> NDArray[np.int32]:
+        self._refuse_other_family(symbols)
+        if not len(self) or not len(symbols):
+            return np.full(len(symbols), UNSEEN, dtype=np.int32)
+        return self._index.get_indexer(pd.Index(symbols, dtype=object)).astype(np.int32)
+
+    @staticmethod
+    def _apply(
+        position: NDArray[np.int32], missing: int, codes: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        table = np.append(position, np.int32(missing)).astype(np.int32)
+        return table[codes]  # a code of -1 (missing) reads the last place
+
+    def _refuse_other_family(self, symbols: NDArray[Any]) -> None:
+        """Text where fit saw numbers would be silently unseen, all of it: refuse."""
+        here, there = _family(symbols), _family(self.symbols)
+        if here and there and here != there:
+            raise TypeError(
+                f"Column {self.name!r} held {there} in fit and holds {here} now (such as {symbols[0]!r}); "
+                "convert it to the type it had."
+            )
+
+
+def _family(symbols: NDArray[Any]) -> str | None:
+    first = next((symbol for symbol in symbols if symbol is not None), None)
+    return None if first is None else _FAMILIES.get(type(first), type(first).__name__)

@@ -1,0 +1,97 @@
+"""Kernels over codes: arrays in, arrays out, nothing checked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabsym.jit import kernel
+
+_EMPTY = np.int32(-1)
+_HASH = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: Knuth's multiplicative hash
+
+
+@kernel
+def _slot(key, table, keys, shift):
+    """Where `key` lies in the open-addressing table, or the empty place where it belongs."""
+    mask = len(table) - 1
+    at = np.int64((np.uint64(key) * _HASH) >> shift)
+    while table[at] != _EMPTY and keys[table[at]] != key:
+        at = (at + 1) & mask
+    return at
+
+
+@kernel
+def _empty_table(capacity):
+    """A table of a power of two of places, at most half full, and its hash shift."""
+    bits = 4
+    while (1 << bits) < 2 * capacity:
+        bits += 1
+    return np.full(1 << bits, _EMPTY, np.int32), np.uint64(64 - bits)
+
+
+@kernel
+def _fill_table(table, keys, n_keys, shift):
+    for code in range(n_keys):
+        table[_slot(keys[code], table, keys, shift)] = code
+
+
+@kernel
+def number_pairs(left, right, known):
+    """Number the pairs (left, right), those of `known` first: codes (n,) and all keys."""
+    n = len(left)
+    keys = np.empty(len(known) + n, np.int64)
+    keys[: len(known)] = known
+    n_keys = len(known)
+    table, shift = _empty_table(max(16, n_keys))
+    _fill_table(table, keys, n_keys, shift)
+    codes = np.empty(n, np.int32)
+    for i in range(n):
+        if left[i] < 0 or right[i] < 0:
+            codes[i] = -1
+            continue
+        key = (np.int64(left[i]) << 32) | np.int64(right[i])
+        at = _slot(key, table, keys, shift)
+        if table[at] == _EMPTY:
+            keys[n_keys] = key
+            table[at] = n_keys
+            codes[i] = n_keys
+            n_keys += 1
+            if 2 * n_keys > len(table):
+                table, shift = _empty_table(2 * n_keys)
+                _fill_table(table, keys, n_keys, shift)
+        else:
+            codes[i] = table[at]
+    return codes, keys[:n_keys].copy()
+
+
+@kernel
+def find_pairs(left, right, keys):
+    """Codes (n,) of the pairs (left, right) in `keys`, -1 where there is none."""
+    table, shift = _empty_table(max(16, len(keys)))
+    _fill_table(table, keys, len(keys), shift)
+    codes = np.empty(len(left), np.int32)
+    for i in range(len(left)):
+        if left[i] < 0 or right[i] < 0:
+            codes[i] = -1
+        else:
+            codes[i] = table[_slot((np.int64(left[i]) << 32) | np.int64(right[i]), table, keys, shift)]
+    return codes
+
+
+@kernel
+def gather_columns(column, order, offset, out, place):
+    """Write one code column, reordered and shifted by `offset`, into column `place` of `out`."""
+    for i in range(len(order)):
+        code = column[order[i]]
+        out[i, place] = code + offset if code >= 0 else -1
+
+
+@kernel
+def count_codes(codes, n_entries):
+    """How often each global code of a matrix (n, blocks) occurs."""
+    counts = np.zeros(n_entries, np.int64)
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            if codes[i, j] >= 0:
+                counts[codes[i, j]] += 1
+    return counts

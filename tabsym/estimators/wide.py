@@ -1,0 +1,254 @@
+"""`WideClassifier` and `WideRegressor`: one interpretable number per symbol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
+from tabsym.estimators.wide_base import WideBase, read_training_table
+from tabsym.table import check_classes, check_regression_target
+from tabsym.wide.losses import LOSSES, Loss
+
+Floats = NDArray[np.float64]
+
+
+@fill_in(parameters=WIDE_PARAMETERS, attributes=WIDE_ATTRIBUTES)
+class WideClassifier(ClassifierMixin, WideBase):
+    """Classifier that learns one number per symbol (per class, where there are more than two).
+
+    The score of a row is an intercept plus one number for the symbol in each
+    symbolic column, one for each cross of columns (`interactions`), and a
+    slope for each numeric column; a logistic or softmax link makes
+    probabilities of it. One-hot encoding is never built: a row selects its
+    numbers. Trained by stochastic gradient with the gradient estimator for
+    symbolical features (GSE).
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    {attributes}
+
+    References
+    ----------
+    Peseux, Berar, Paquet, Nicollet: Stochastic Gradient Descent with gradient
+    estimator for symbolical features.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideClassifier
+    >>> X = pd.DataFrame({{"colour": ["red", "blue", "red", "green"] * 25}})
+    >>> y = ["sold", "kept", "sold", "kept"] * 25
+    >>> model = WideClassifier(random_state=0).fit(X, y)
+    >>> model.predict(pd.DataFrame({{"colour": ["red", "blue", "never seen"]}})).tolist()
+    ['sold', 'kept', 'kept']
+    >>> model.params_["colour"].round(1)["value"].gt(0).to_dict()
+    {{'red': True, 'blue': False, 'green': False}}
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> WideClassifier:
+        """Fit from scratch.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+            Classes: numbers, text or booleans.
+        sample_weight : array-like of shape (n_rows,), optional
+            Rows of weight 0 count as absent.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column or argument.
+        """
+        table, weight = read_training_table(self, X, sample_weight)
+        kept = np.ones(len(table), dtype=bool) if weight is None else weight > 0
+        target = check_classes(y, len(table), who=type(self).__name__)
+        if len(np.unique(target.codes[kept])) < 2:
+            raise ValueError("After dropping rows of weight 0 the target has 1 class only; give both classes weight.")
+        loss, n_outputs = self._choose_loss(len(target.classes))
+        self._fit(table, target.codes.astype(np.float64), weight, loss, n_outputs)
+        self.classes_ = target.classes
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> WideClassifier:
+        """One epoch over one more batch of rows; new symbols enter with the neutral value 0.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        classes : array-like, optional
+            All the classes there can be; needed in the first call unless `y` holds them all.
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Numeric columns are standardised by the first batch throughout. If the
+        call fails, the model is as it was before.
+        """
+        table, weight = read_training_table(self, X, sample_weight)
+        fitted = hasattr(self, "model_")
+        if fitted and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes={list(classes)!r} is not the same as on last call to partial_fit, was: "
+                f"{self.classes_.tolist()!r}; leave classes out."
+            )
+        target = check_classes(y, len(table), classes=self.classes_ if fitted else classes, who=type(self).__name__)
+        codes = target.codes.astype(np.float64)
+        loss, n_outputs = self._choose_loss(len(target.classes))
+        self._partial_fit(table, codes, weight, lambda: self._blank(table, codes, weight, loss, n_outputs))
+        self.classes_ = target.classes
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores before the link: (n_rows,) for two classes, else (n_rows, n_classes)."""
+        margins = self._margins(X)
+        if self.model_.n_outputs == 1:
+            return margins[:, 0]
+        return margins[:, 1] - margins[:, 0] if len(self.classes_) == 2 else margins
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities (n_rows, n_classes), in the order of `classes_`."""
+        margins = self._margins(X)
+        return self.model_.loss.predict(margins)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row (n_rows,)."""
+        probabilities = self.predict_proba(X)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def _choose_loss(self, n_classes: int) -> tuple[Loss, int]:
+        name = self.loss
+        if name == "auto":
+            name = "logistic" if n_classes == 2 else "multinomial"
+        if name not in ("logistic", "multinomial"):
+            raise ValueError(f"loss={name!r} is not known; use 'auto', 'logistic' or 'multinomial'.")
+        if name == "logistic" and n_classes > 2:
+            raise ValueError(
+                f"loss='logistic' is for two classes and the target has {n_classes}; use 'multinomial' or 'auto'."
+            )
+        return LOSSES[name], 1 if name == "logistic" else n_classes
+
+    def _output_names(self) -> list[str]:
+        if self.model_.n_outputs == 1:
+            return ["value"]
+        return [str(label) for label in self.classes_]
+
+
+@fill_in(parameters=WIDE_PARAMETERS, attributes=WIDE_ATTRIBUTES)
+class WideRegressor(RegressorMixin, WideBase):
+    """Regressor that learns one number per symbol.
+
+    The prediction is an intercept plus one number for the symbol in each
+    symbolic column, one for each cross of columns (`interactions`), and a
+    slope for each numeric column. One-hot encoding is never built: a row
+    selects its numbers. Trained by stochastic gradient with the gradient
+    estimator for symbolical features (GSE).
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    References
+    ----------
+    Peseux, Berar, Paquet, Nicollet: Stochastic Gradient Descent with gradient
+    estimator for symbolical features.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideRegressor
+    >>> X = pd.DataFrame({{"size": ["S", "M", "L", "M"] * 50}})
+    >>> y = [10.0, 20.0, 30.0, 20.0] * 50
+    >>> model = WideRegressor(random_state=0).fit(X, y)
+    >>> model.predict(pd.DataFrame({{"size": ["S", "L"]}})).round().tolist()
+    [10.0, 30.0]
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> WideRegressor:
+        """Fit from scratch.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+            Finite numbers.
+        sample_weight : array-like of shape (n_rows,), optional
+            Rows of weight 0 count as absent.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column or argument.
+        """
+        table, weight = read_training_table(self, X, sample_weight)
+        target = check_regression_target(y, len(table), who=type(self).__name__)
+        self._fit(table, target, weight, self._choose_loss(), 1)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> WideRegressor:
+        """One epoch over one more batch of rows; new symbols enter with the neutral value 0.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Numeric columns and the target are standardised by the first batch
+        throughout. If the call fails, the model is as it was before.
+        """
+        table, weight = read_training_table(self, X, sample_weight)
+        target = check_regression_target(y, len(table), who=type(self).__name__)
+        loss = self._choose_loss()
+        self._partial_fit(table, target, weight, lambda: self._blank(table, target, weight, loss, 1))
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predicted values (n_rows,), in the units of the target."""
+        return self._margins(X)[:, 0]
+
+    def _choose_loss(self) -> Loss:
+        if self.loss not in ("auto", "squared"):
+            raise ValueError(f"loss={self.loss!r} is not known; use 'auto' or 'squared'.")
+        return LOSSES["squared"]
+
+    def _target_units(self, y: Floats, weight: Floats | None) -> tuple[float, float]:
+        if not self.standardize:
+            return 0.0, 1.0
+        mean = float(np.average(y, weights=weight))
+        spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+        return mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0

@@ -1,0 +1,27 @@
+"""Any dataframe -> named columns, symbolic or numeric; the one place that checks user input."""
+
+from tabsym.table.columns import Column, Kind, Table
+from tabsym.table.features import match_features, remember_features, symbolic_columns
+from tabsym.table.output import assemble_frame
+from tabsym.table.read import read_table
+from tabsym.table.target import (
+    Target,
+    check_classes,
+    check_regression_target,
+    check_weights,
+)
+
+__all__ = [
+    "Column",
+    "Kind",
+    "Table",
+    "Target",
+    "assemble_frame",
+    "check_classes",
+    "check_regression_target",
+    "check_weights",
+    "match_features",
+    "read_table",
+    "remember_features",
+    "symbolic_columns",
+]

@@ -1,0 +1,88 @@
+"""What an estimator remembers of the columns it was fitted on, and the check that they came again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tabsym.table.columns import Column, Kind, Table
+
+
+def remember_features(estimator: Any, table: Table) -> None:
+    """Set `n_features_in_`, and `feature_names_in_` where the user named the columns."""
+    estimator.n_features_in_ = len(table.names)
+    if table.named:
+        estimator.feature_names_in_ = np.asarray(table.names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+
+
+def match_features(estimator: Any, table: Table) -> None:
+    """Raise a `ValueError` that names the columns unless they are those of fit, in order."""
+    who = type(estimator).__name__
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if fitted is not None and table.named and list(fitted) != table.names:
+        raise ValueError(_difference(list(fitted), table.names))
+    if len(table.names) != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {len(table.names)} features, but {who} is expecting {estimator.n_features_in_} features as input."
+        )
+
+
+def _difference(fitted: list[str], given: list[str]) -> str:
+    lines = ["The feature names should match those that were passed during fit."]
+    known, now = set(fitted), set(given)
+    unexpected = [name for name in given if name not in known]
+    missing = [name for name in fitted if name not in now]
+    if unexpected:
+        lines += ["Feature names unseen at fit time:", *_listed(unexpected)]
+    if missing:
+        lines += ["Feature names seen at fit time, yet now missing:", *_listed(missing)]
+    if not unexpected and not missing:
+        lines.append("Feature names must be in the same order as they were in fit.")
+    return "\n".join(lines) + "\n"
+
+
+def _listed(names: list[str], most: int = 5) -> list[str]:
+    lines = [f"- {name}" for name in sorted(names)[:most]]
+    return [*lines, "- ..."] if len(names) > most else lines
+
+
+def symbolic_columns(table: Table, cols: Sequence[Any] | None, *, booleans: bool) -> list[Column]:
+    """The columns to treat as symbols: those named in `cols`, or by kind where that is None.
+
+    Parameters
+    ----------
+    cols : sequence of names or positions, or None
+        Positions count where the table has no names of its own (arrays).
+    booleans : bool
+        Whether, without `cols`, boolean columns are symbols.
+    """
+    if cols is None:
+        kinds = (Kind.SYMBOLIC, Kind.BOOLEAN) if booleans else (Kind.SYMBOLIC,)
+        return [column for column in table.columns if column.kind in kinds]
+    if isinstance(cols, str):
+        raise TypeError(f"cols must be a list of column names, not the text {cols!r}; pass cols=[{cols!r}].")
+    wanted = {_resolve(table, col) for col in cols}
+    return [column for column in table.columns if column.name in wanted]
+
+
+def _resolve(table: Table, col: Any) -> str:
+    if isinstance(col, (int, np.integer)) and not isinstance(col, bool):
+        if table.named and str(col) not in table.names:
+            raise ValueError(f"cols names column {col!r}, which is not in the table; it has {_shown(table.names)}.")
+        if str(col) in table.names:
+            return str(col)
+        if not 0 <= col < len(table.names):
+            raise ValueError(f"cols asks for column {col}, but the table has {len(table.names)} columns.")
+        return table.names[int(col)]
+    if col not in table.names:
+        raise ValueError(f"cols names column {col!r}, which is not in the table; it has {_shown(table.names)}.")
+    return str(col)
+
+
+def _shown(names: list[str], most: int = 10) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return f"{shown}, ..." if len(names) > most else shown

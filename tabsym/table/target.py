@@ -1,0 +1,163 @@
+"""Targets and sample weights, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import type_of_target
+
+
+@dataclass(frozen=True)
+class Target:
+    """A classification target: `codes` (n,) into the sorted `classes`."""
+
+    codes: NDArray[np.int32]
+    classes: NDArray[Any]
+
+
+def check_classes(y: Any, n_rows: int, *, classes: Any = None, who: str = "tabsym") -> Target:
+    """Check a classification target and code it.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+    n_rows : int
+        Rows of the table.
+    classes : array-like, optional
+        All the classes there can be (for `partial_fit`); default: those in `y`.
+    who : str
+        Who asks, for messages.
+
+    Raises
+    ------
+    ValueError
+        Missing or infinite values, another length, a continuous target, one
+        class only, a class that is not in `classes`.
+    """
+    values = _one_dimensional(y, n_rows, who)
+    if values.dtype.kind == "f" and type_of_target(values) == "continuous":
+        raise ValueError(
+            "Unknown label type: continuous. The target holds continuous values, which are not classes; "
+            "use a regressor, or bin the target."
+        )
+    if classes is None:
+        found, codes = _unique(values)
+        if len(found) < 2:
+            raise ValueError(
+                f"{who} needs at least 2 classes, but the target has 1 class only ({_show(found)}); "
+                "choose another target or more rows."
+            )
+        return Target(codes.astype(np.int32), found)
+    known = np.unique(column_or_1d(classes))
+    position = pd.Index(known).get_indexer(pd.Index(values))
+    if (position < 0).any():
+        stranger = values[position < 0][0]
+        raise ValueError(
+            f"The target holds {stranger!r}, which is not among the classes {known.tolist()}; "
+            "pass all classes in the first call (classes=...)."
+        )
+    return Target(position.astype(np.int32), known)
+
+
+def check_regression_target(y: Any, n_rows: int, *, who: str = "tabsym") -> NDArray[np.float64]:
+    """Check a numeric target: (n_rows,) finite floats, or a `ValueError`."""
+    values = _one_dimensional(y, n_rows, who)
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: the target holds complex numbers.")
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"The target of {who} must be numeric, but holds values such as {values[0]!r}; "
+            "use a classifier, or convert the target."
+        ) from None
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Check sample weights: (n_rows,) finite, >= 0, not all 0; None stays None."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.ndim != 1:
+        raise ValueError("Sample weights must be 1D array or scalar; pass one weight for each row.")
+    if weights.shape[0] != n_rows:
+        raise ValueError(
+            f"sample_weight.shape == ({weights.shape[0]},), expected ({n_rows},): pass one weight for each row."
+        )
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight contains NaN or infinity; every weight must be a finite number.")
+    if (weights < 0).any():
+        raise ValueError("sample_weight contains a negative value; weights must be 0 or more.")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; at least one row must count.")
+    return weights
+
+
+def _one_dimensional(y: Any, n_rows: int, who: str) -> NDArray[Any]:
+    if y is None:
+        raise ValueError(
+            f"{who} requires y to be passed, but the target y is None; pass the target as the second argument."
+        )
+    series = nw.from_native(y, pass_through=True, allow_series=True)
+    if isinstance(series, nw.DataFrame):
+        y = series.to_numpy()
+    elif isinstance(series, nw.Series):
+        y = _series_values(series)
+    values = column_or_1d(y, warn=True)
+    if len(values) != n_rows:
+        raise ValueError(
+            f"The table has {n_rows} rows and the target {len(values)} values: found input variables with "
+            f"inconsistent numbers of samples: [{n_rows}, {len(values)}]."
+        )
+    missing = pd.isna(values)
+    if missing.any():
+        raise ValueError(
+            f"Input y contains NaN: the target is missing in {int(missing.sum())} row(s), first in row "
+            f"{int(np.argmax(missing))}; drop these rows or fill them in."
+        )
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        row = int(np.argmax(np.isinf(values)))
+        raise ValueError(
+            f"Input y contains infinity or a value too large: row {row} of the target is infinite; drop or replace it."
+        )
+    return values
+
+
+def _series_values(series: nw.Series[Any]) -> NDArray[Any]:
+    native = series.to_native()
+    if isinstance(native, pd.Series):
+        if isinstance(native.dtype, pd.CategoricalDtype):
+            native = native.astype(native.cat.categories.dtype)
+        if native.hasnans or pd.api.types.is_string_dtype(native.dtype):
+            return native.to_numpy(dtype=object, na_value=None)
+        return native.to_numpy()
+    if isinstance(series.dtype, (nw.Categorical, nw.Enum)):
+        series = series.cast(nw.String)
+    return np.asarray(series.to_numpy())
+
+
+def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    if values.dtype != object:
+        found, codes = np.unique(values, return_inverse=True)
+        return found, codes
+    codes, found = pd.factorize(values)
+    types = {type(value) for value in found}
+    if len(types) > 1:
+        names = sorted(t.__name__ for t in types)
+        raise TypeError(f"The target mixes types ({', '.join(names)}); convert it to one type, e.g. astype(str).")
+    order = np.argsort(found)
+    rank = np.empty(len(found), dtype=np.int64)
+    rank[order] = np.arange(len(found))
+    return np.asarray(found[order]), rank[codes]
+
+
+def _show(found: NDArray[Any]) -> str:
+    return ", ".join(repr(value) for value in found.tolist())
