@@ -1,0 +1,6 @@
+"""Encoders with the faces of category_encoders and scikit-learn."""
+
+from tabsym.encoders.native import NativeCategories
+from tabsym.encoders.onehot import OneHotEncoder
+
+__all__ = ["NativeCategories", "OneHotEncoder"]

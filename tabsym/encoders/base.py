@@ -1,0 +1,225 @@
+"""What every encoder shares: which columns, checks, names, the frame put together again.
+
+An encoder knows one column at a time: `_learn_column` makes its state from
+codes, `_column_names` and `_encode_column` use it. The loop over columns,
+and everything a user can get wrong, is here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tabsym.codes import UNSEEN, RawCodes, encode_columns
+from tabsym.table import (
+    Kind,
+    Table,
+    assemble_frame,
+    check_weights,
+    match_features,
+    read_table,
+    remember_features,
+    symbolic_columns,
+)
+
+
+class ColumnEncoder(TransformerMixin, BaseEstimator):
+    """Base of the encoders; not public."""
+
+    _missing_words: tuple[str, ...] = ("value", "return_nan", "error")
+    _unknown_words: tuple[str, ...] = ("value", "return_nan", "error")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    # -- for the encoders to fill in -------------------------------------------
+
+    def _learn_column(self, name: str, raw: RawCodes) -> Any:
+        """The state of one column."""
+        raise NotImplementedError
+
+    def _column_names(self, state: Any) -> list[str]:
+        """The output names of one column."""
+        raise NotImplementedError
+
+    def _encode_column(self, state: Any, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
+        """The output columns of one column, from its codes in the column's alphabet."""
+        raise NotImplementedError
+
+    # -- scikit-learn's methods ---------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn the alphabets.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : ignored
+        sample_weight : array-like of shape (n_rows,), optional
+            Rows of weight 0 count as absent.
+
+        Returns
+        -------
+        self
+        """
+        self._check_words()
+        table = read_table(X, who=type(self).__name__)
+        weight = check_weights(sample_weight, len(table))
+        columns = symbolic_columns(table, self.cols, booleans=False)
+        raws = encode_columns(columns)
+        states = {}
+        for column, raw in zip(columns, raws, strict=True):
+            self._refuse_missing(column.name, raw)
+            states[column.name] = self._learn_column(column.name, raw if weight is None else _of_rows(raw, weight > 0))
+        remember_features(self, table)
+        self.columns_ = states
+        self._names_in = table.names
+        self.invariant_cols_: list[str] = []
+        if self.drop_invariant:
+            self.invariant_cols_ = self._find_invariant(raws)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Encode a table: a frame of the kind it has, an array with ``return_df=False``.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+            With the columns of fit; 0 rows are allowed.
+
+        Returns
+        -------
+        dataframe, ndarray or csr_array of shape (n_rows, n_columns_out)
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column.
+        """
+        check_is_fitted(self, "columns_")
+        table = read_table(X, who=type(self).__name__, allow_empty=True)
+        match_features(self, table)
+        return self._encode_table(table)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the output columns, in order."""
+        check_is_fitted(self, "columns_")
+        self._check_input_features(input_features)
+        names: list[str] = []
+        for name in self._names_in:
+            state = self.columns_.get(name)
+            names += [name] if state is None else self._kept_names(state)
+        return np.asarray(names, dtype=object)
+
+    # -- pieces ---------------------------------------------------------------------
+
+    def _encode_table(self, table: Table) -> Any:
+        parts = self._parts(table)
+        frame = assemble_frame(table, parts)
+        if self.return_df:
+            return frame
+        return nw.from_native(frame, eager_only=True).to_numpy()
+
+    def _parts(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
+        parts: dict[str, dict[str, NDArray[Any]]] = {}
+        for name, codes in self._codes(table).items():
+            state = self.columns_[name]
+            encoded = dict(zip(self._column_names(state), self._encode_column(state, codes), strict=True))
+            parts[name] = {new: encoded[new] for new in self._kept_names(state)}
+        return parts
+
+    def _codes(self, table: Table) -> dict[str, NDArray[np.int32]]:
+        """Codes of the encoded columns, after the checks that 'error' asks for."""
+        columns = [table[name] for name in self.columns_]
+        out = {}
+        for column, raw in zip(columns, encode_columns(columns), strict=True):
+            self._refuse_missing(column.name, raw)
+            alphabet = self.columns_[column.name].alphabet
+            codes = alphabet.transform(raw)
+            unseen = (codes == UNSEEN) & (raw.codes >= 0)
+            if self.handle_unknown == "error" and unseen.any():
+                value = raw.symbols[raw.codes[np.argmax(unseen)]]
+                raise ValueError(
+                    f"Column {column.name!r} holds {value!r} (row {int(np.argmax(unseen))}), which was not seen in "
+                    "fit; fit on rows that have it, or set handle_unknown to something other than 'error'."
+                )
+            out[column.name] = np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes).astype(np.int32)
+        return out
+
+    def _kept_names(self, state: Any) -> list[str]:
+        dropped = set(self.invariant_cols_)
+        return [name for name in self._column_names(state) if name not in dropped]
+
+    def _find_invariant(self, raws: list[RawCodes]) -> list[str]:
+        """Output columns that are constant over the training rows."""
+        found = []
+        for state, raw in zip(self.columns_.values(), raws, strict=True):
+            codes = state.alphabet.transform(raw)
+            values = self._encode_column(state, np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes))
+            for name, column in zip(self._column_names(state), values, strict=True):
+                if (column == column[0]).all():
+                    found.append(name)
+        return found
+
+    def _refuse_missing(self, name: str, raw: RawCodes) -> None:
+        if self.handle_missing == "error" and (raw.codes < 0).any():
+            row = int(np.argmax(raw.codes < 0))
+            raise ValueError(
+                f"Column {name!r} holds a missing value (row {row}); fill it in, or set handle_missing to "
+                "something other than 'error'."
+            )
+
+    def _check_words(self) -> None:
+        for option, allowed in (("handle_missing", self._missing_words), ("handle_unknown", self._unknown_words)):
+            value = getattr(self, option)
+            if value not in allowed:
+                raise ValueError(f"{option}={value!r} is not known; use one of {', '.join(map(repr, allowed))}.")
+
+    def _check_input_features(self, input_features: Any) -> None:
+        if input_features is None:
+            return
+        given = list(input_features)
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is not None and given != list(fitted):
+            raise ValueError("input_features is not equal to feature_names_in_; leave it out.")
+        if len(given) != self.n_features_in_:
+            raise ValueError(
+                f"input_features should have length equal to number of features ({self.n_features_in_}), got {len(given)}."
+            )
+
+
+MISSING = -2
+"""In the codes that `_encode_column` gets: a missing value that is not in the alphabet."""
+
+
+def numeric_matrix(table: Table, names: list[str], who: str) -> dict[str, sparse.csr_array]:
+    """Untouched columns as one-column sparse matrices, for sparse output."""
+    out = {}
+    for name in names:
+        if table[name].kind is Kind.SYMBOLIC:
+            raise ValueError(
+                f"Column {name!r} holds symbols and is not encoded, so it has no place in a sparse matrix; "
+                f"add it to cols of {who}, drop it, or use sparse_output=False."
+            )
+        out[name] = sparse.csr_array(table[name].values[:, None])
+    return out
+
+
+def _of_rows(raw: RawCodes, keep: NDArray[np.bool_]) -> RawCodes:
+    """The codes of some rows, without symbols that do not occur in them."""
+    codes = raw.codes[keep]
+    used = np.zeros(len(raw.symbols), dtype=bool)
+    used[codes[codes >= 0]] = True
+    renumber = np.append(np.cumsum(used) - 1, -1).astype(np.int32)
+    return RawCodes(renumber[codes], raw.symbols[used])
