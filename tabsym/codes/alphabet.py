@@ -89,9 +89,7 @@ class Alphabet:
         return self._index.get_indexer(pd.Index(symbols, dtype=object)).astype(np.int32)
 
     @staticmethod
-    def _apply(
-        position: NDArray[np.int32], missing: int, codes: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
+    def _apply(position: NDArray[np.int32], missing: int, codes: NDArray[np.int32]) -> NDArray[np.int32]:
         table = np.append(position, np.int32(missing)).astype(np.int32)
         return table[codes]  # a code of -1 (missing) reads the last place
 

@@ -21,7 +21,7 @@ interactions : int, default 1
 optimizer : {"adagrad", "sgd", "adam"} or an object of `tabsym.wide`, default "adagrad"
     Objects carry the optimizer's own options: ``Adam(betas=(0.9, 0.99))``.
 learning_rate : float or "auto", default "auto"
-    Starting rate; "auto" is 0.5 / sqrt(terms in a row's score).
+    Starting rate; "auto" is 3 / (terms in a row's score), at most 0.5.
 gradient : {"gse", "mean"}, default "gse"
     "gse": a symbol moves only with the rows that have it, by their mean gradient, and
     keeps its optimizer state while absent. "mean": the ordinary mean over the batch,
@@ -29,8 +29,8 @@ gradient : {"gse", "mean"}, default "gse"
 batch_size : int or "full", default 1
     Rows per update.
 epochs : int or "auto", default "auto"
-    Passes over the rows; "auto" shows 200,000 rows in all, in 5 to 50 passes.
-l2 : float, default 0.01
+    Passes over the rows; "auto" shows 100,000 rows in all, in 5 to 50 passes.
+l2 : float, default 0.0
     Ridge penalty, added to a number's gradient whenever it is updated; not on the intercept.
 shuffle : bool, default True
     Whether rows are shuffled in every epoch. Tables too large for the processor's cache

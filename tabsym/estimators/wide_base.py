@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +39,7 @@ class WideBase(BaseEstimator):
         gradient="gse",
         batch_size=1,
         epochs="auto",
-        l2=0.01,
+        l2=0.0,
         shuffle=True,
         standardize=True,
         early_stopping=False,
@@ -90,6 +91,7 @@ class WideBase(BaseEstimator):
         rng = check_random_state(self.random_state)
         model, outcome = self._advance(model, table_rows, y, weight, options, rng)
         remember_features(self, table)
+        self._rng = rng
         self._keep(model, outcome.loss_curve, outcome.validation_curve, len(y) * len(outcome.loss_curve))
 
     def _partial_fit(self, table: Table, y: Floats, weight: Floats | None, start: Callable[[], WideModel]) -> None:
@@ -100,11 +102,11 @@ class WideBase(BaseEstimator):
         table_rows, y, weight = _drop_weightless(table, y, weight)
         model = start() if first else self.model_
         options = replace(check_options(self, model.layout, len(y)), epochs=1, early_stopping=False, tol=None)
-        rng = check_random_state(self.random_state) if first else self._rng
+        rng = check_random_state(self.random_state) if first else deepcopy(self._rng)
         model, outcome = self._advance(model, table_rows, y, weight, options, rng)
         if first:
             remember_features(self, table)
-            self._rng = rng
+        self._rng = rng
         seen = len(y) + (0 if first else self.n_rows_seen_)
         curve = ([] if first else self.loss_curve_) + outcome.loss_curve
         self._keep(model, curve, [], seen)

@@ -11,15 +11,15 @@ from tabsym.wide.layout import Layout
 from tabsym.wide.optimizers import OPTIMIZERS, SGD, Adagrad, Adam, Optimizer
 from tabsym.wide.training import Options
 
-AUTO_RATE = 0.5
-"""learning_rate="auto" is AUTO_RATE / sqrt(terms of a row's score).
+AUTO_RATE, MOST_RATE = 3.0, 0.5
+"""learning_rate="auto" is AUTO_RATE / (terms of a row's score), at most MOST_RATE.
 
 The terms of a row move together, so the score moves by rate times their
-number in an optimizer's first steps: nine columns want .3, their 45 singles and pairs
-.05 to .1 (``benchmarks/defaults``).
+number in an optimizer's first steps: amazon's nine columns want .3, their 45
+singles and pairs .05 to .1 (``benchmarks/defaults.py``).
 """
 
-AUTO_VISITS = 200_000
+AUTO_VISITS = 100_000
 MOST_EPOCHS, LEAST_EPOCHS = 50, 5
 """epochs="auto": as many as show AUTO_VISITS rows, within these bounds."""
 
@@ -66,7 +66,7 @@ def _optimizer(value: Any) -> Optimizer:
 def _rate(value: Any, layout: Layout) -> float:
     if isinstance(value, str):
         _one_of("learning_rate", value, ("auto",))
-        return AUTO_RATE / float(np.sqrt(max(1, layout.n_terms)))
+        return min(MOST_RATE, AUTO_RATE / max(1, layout.n_terms))
     _number("learning_rate", value, 0, None, strict=True)
     return float(value)
 

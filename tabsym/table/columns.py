@@ -105,9 +105,7 @@ def _to_float(series: nw.Series[Any], name: str) -> NDArray[np.float64]:
     try:
         return np.ascontiguousarray(out, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"Column {name!r} of type {dtype} cannot be read as numbers; convert it first."
-        ) from None
+        raise TypeError(f"Column {name!r} of type {dtype} cannot be read as numbers; convert it first.") from None
 
 
 def _days(series: nw.Series[Any]) -> NDArray[np.float64]:

@@ -99,9 +99,7 @@ def _slopes(i, codes, x, target, state, loss, slope):
 
 
 @kernel
-def train_online(
-    codes, x, y, weight, entry_weight, order, loss, optimizer, rate, l2, hyper, n_outputs, state
-):
+def train_online(codes, x, y, weight, entry_weight, order, loss, optimizer, rate, l2, hyper, n_outputs, state):
     """One pass, one row at a time; the sum of the losses, each before the row's own update.
 
     With batches of one row, gse moves the entries that the row selects, each
@@ -181,9 +179,7 @@ def train_batches(
     lost = 0.0
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]
-        n_touched, value = _collect(
-            rows, codes, x, y, weight, loss, state, slope, gradient, count, touched
-        )
+        n_touched, value = _collect(rows, codes, x, y, weight, loss, state, slope, gradient, count, touched)
         lost += value
         if sweep:
             n_touched = n_entries

@@ -42,16 +42,16 @@ class Adagrad:
 
     Parameters
     ----------
-    initial_accumulator_value : float, default 0.1
+    initial_accumulator_value : float, default 1.0
         Where s starts. torch.optim starts at 0, where the first step of every
         entry has length `lr` whatever its gradient: with long-tailed
         alphabets most entries move only a few times, so that costs much
-        (amazon, crosses: AUC .78 to .85 from 0, .875 from 0.1;
-        ``benchmarks/defaults``). TensorFlow starts at 0.1 too.
+        (amazon with pairs, AUC in a first trial: .79 to .84 from 0, .875 from 0.1 or 1;
+        the choice: ``benchmarks/defaults.py``). TensorFlow starts at 0.1.
     eps : float, default 1e-10
     """
 
-    initial_accumulator_value: float = 0.1
+    initial_accumulator_value: float = 1.0
     eps: float = 1e-10
 
     @property

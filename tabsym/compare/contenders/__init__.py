@@ -1,0 +1,58 @@
+"""The contenders: one small file each.
+
+A file in this folder that defines ``CONTENDERS``, a list of `Contender`,
+takes part: nothing else needs to be told of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Any
+
+TASKS = ("binary", "multiclass", "regression")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A pipeline that takes part in a comparison.
+
+    Attributes
+    ----------
+    name : str
+        What ``--contenders`` and the results call it.
+    label : str
+        What people read.
+    make : callable (task, random_state, n_jobs) -> estimator
+        The estimator, unfitted, at its defaults. It gets a pandas frame of text, number
+        and boolean columns, classes coded 0, 1, ..., and must have `fit` and `predict`,
+        for classes `predict_proba`.
+    requires : dict of module -> what to install
+    order : int
+        Cheap ones run first, so that a ranking appears early.
+    """
+
+    name: str
+    label: str
+    make: Callable[[str, int, int], Any]
+    requires: dict[str, str] = field(default_factory=dict)
+    order: int = 50
+    tasks: tuple[str, ...] = TASKS
+
+    def missing(self) -> str | None:
+        """What to install, where a library that the contender needs is absent."""
+        for module, remedy in self.requires.items():
+            if find_spec(module) is None:
+                return f"{self.label} is left out: it needs {module}; pip install {remedy!r}"
+        return None
+
+
+def all_contenders() -> dict[str, Contender]:
+    """Every contender by name, cheap ones first."""
+    found: list[Contender] = []
+    for module in iter_modules(__path__):
+        found += import_module(f"{__name__}.{module.name}").CONTENDERS
+    return {contender.name: contender for contender in sorted(found, key=lambda c: (c.order, c.name))}

@@ -1,0 +1,43 @@
+"""The boosters with their own treatment of categories, through the adapters; HistGradientBoosting without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+
+from tabsym.compare.contenders import Contender
+from tabsym.encoders import NativeCategories
+from tabsym.integrations import available, load_adapter
+
+_ORDER = {"lightgbm": 30, "xgboost": 31, "catboost": 60}
+
+
+def _hist(task: str, random_state: int, n_jobs: int) -> Any:
+    kind = HistGradientBoostingRegressor if task == "regression" else HistGradientBoostingClassifier
+    return make_pipeline(
+        NativeCategories(max_levels=254), kind(random_state=random_state, categorical_features="from_dtype")
+    )
+
+
+def _native(name: str) -> Callable[[str, int, int], Any]:
+    return lambda task, seed, jobs: load_adapter(name).native(task, random_state=seed, n_jobs=jobs)
+
+
+_LABELS = {"lightgbm": "LightGBM native", "xgboost": "XGBoost native", "catboost": "CatBoost native"}
+
+CONTENDERS = [
+    Contender("hist-gradient-boosting", "HistGradientBoosting native (254 levels)", _hist, order=29),
+    *(
+        Contender(
+            name,
+            _LABELS.get(name, f"{name} native"),
+            _native(name),
+            requires={name: f"tabsym[{name}]"},
+            order=_ORDER.get(name, 50),
+        )
+        for name in available()
+    ),
+]

@@ -1,0 +1,50 @@
+"""Shared fixtures: the same test over every kind of frame, and the development tables."""
+
+import os
+
+os.environ["SCIPY_ARRAY_API"] = "1"  # before scipy is imported: scikit-learn skips checks without it
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+FRAMES = ["pandas-str", "pandas-object", "pandas-category", "pandas-arrow", "polars", "polars-lazy", "pyarrow"]
+
+
+def as_frame(columns: dict, kind: str):
+    """A frame of the kind named, from plain columns."""
+    if kind.startswith("pandas"):
+        frame = pd.DataFrame({name: pd.Series(values, dtype=_dtype(values, kind)) for name, values in columns.items()})
+        return frame
+    if kind == "pyarrow":
+        import pyarrow as pa
+
+        return pa.table(columns)
+    import polars as pl
+
+    frame = pl.DataFrame(columns, strict=False)
+    return frame.lazy() if kind == "polars-lazy" else frame
+
+
+def _dtype(values, kind):
+    text = any(isinstance(value, str) for value in values)
+    if not text:
+        return None
+    return {"pandas-str": "str", "pandas-object": object, "pandas-category": "category", "pandas-arrow": "string[pyarrow]"}[kind]
+
+
+@pytest.fixture(params=FRAMES)
+def make_frame(request):
+    kind = request.param
+    return lambda columns: as_frame(columns, kind)
+
+
+@pytest.fixture
+def data_folder():
+    folder = os.environ.get("TABSYM_DATA")
+    if not folder or not Path(folder).is_dir():
+        if os.environ.get("TABSYM_CI") and folder:
+            pytest.fail(f"TABSYM_DATA={folder} is no folder")
+        pytest.skip("set TABSYM_DATA to the folder of the development tables to run this test")
+    return folder

@@ -1,0 +1,24 @@
+"""scikit-learn's own checks over every estimator; what cannot pass is named, with the reason."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tabsym import OneHotEncoder, WideClassifier, WideRegressor
+from tabsym.encoders import NativeCategories
+
+ONLINE = (
+    "stochastic: a row of weight 2 is one update of double length, a repeated row is two updates in other places; "
+    "with batch_size='full' both are equal (tests/test_kernels.py)"
+)
+EXPECTED = {
+    "WideClassifier": {"check_sample_weight_equivalence_on_dense_data": ONLINE},
+    "WideRegressor": {"check_sample_weight_equivalence_on_dense_data": ONLINE},
+}
+
+
+@parametrize_with_checks(
+    [WideClassifier(), WideRegressor(), WideClassifier(interactions=2, batch_size=8), OneHotEncoder(), NativeCategories()],
+    expected_failed_checks=lambda estimator: EXPECTED.get(type(estimator).__name__, {}),
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
