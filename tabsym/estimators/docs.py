@@ -29,7 +29,7 @@ gradient : {"gse", "mean"}, default "gse"
 batch_size : int or "full", default 1
     Rows per update.
 epochs : int or "auto", default "auto"
-    Passes over the rows; "auto" shows 100,000 rows in all, in 5 to 50 passes.
+    Passes over the rows; "auto" shows 125,000 rows in all, in 2 to 50 passes.
 l2 : float, default 0.0
     Ridge penalty, added to a number's gradient whenever it is updated; not on the intercept.
 shuffle : bool, default True

@@ -19,8 +19,8 @@ number in an optimizer's first steps: amazon's nine columns want .3, their 45
 singles and pairs .05 to .1 (``benchmarks/defaults.py``).
 """
 
-AUTO_VISITS = 100_000
-MOST_EPOCHS, LEAST_EPOCHS = 50, 5
+AUTO_VISITS = 125_000
+MOST_EPOCHS, LEAST_EPOCHS = 50, 2
 """epochs="auto": as many as show AUTO_VISITS rows, within these bounds."""
 
 

@@ -1,0 +1,166 @@
+"""What a person sees while the comparison runs: a live table, or a line per step where there is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from tabsym.compare.results import Results, rank
+
+
+class Live:
+    """A live ranking on a terminal (with rich), plain lines elsewhere."""
+
+    def __init__(self, settings: dict[str, Any], *, quiet: bool) -> None:
+        self.settings = settings
+        self.quiet = quiet
+        self._running: list[str] = []
+        self._notes: list[str] = []
+        self._results: Results | None = None
+        self._rich: Any = None
+        self._said: dict[str, int] = {}
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> Live:
+        if self.quiet:
+            return self
+        s = self.settings
+        held = f", unseen symbols of {s['unseen']!r}" if s["unseen"] else ""
+        print(
+            f"{s['table']}: {s['rows']:,} rows, {len(s['columns'])} columns, target {s['target']!r} ({s['task']}); "
+            f"{s['folds']} folds x {s['repeats']}{held}, ranked by {s['metric']}; every contender at its defaults"
+        )
+        for note in s["notes"]:
+            print(f"  {note}")
+        if sys.stdout.isatty():
+            try:
+                from rich.live import Live as RichLive
+            except ModuleNotFoundError:
+                return self
+            self._rich = RichLive(refresh_per_second=4)
+            self._rich.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._rich:
+            self._rich.stop()
+
+    def begin(self, label: str) -> None:
+        """A contender starts."""
+        with self._lock:
+            self._running.append(label)
+        self._draw()
+
+    def note(self, text: str) -> None:
+        """Something to tell the user."""
+        self._notes.append(text)
+        if not self.quiet and self._rich is None:
+            print(f"  {text}", flush=True)
+        self._draw()
+
+    def update(self, results: Results) -> None:
+        """Folds arrived."""
+        with self._lock:
+            self._results = results
+            for entry in results.contenders.values():
+                finished = entry["error"] or len(entry["folds"]) == self.settings["n_splits"]
+                if finished and entry["label"] in self._running:
+                    self._running.remove(entry["label"])
+            if not self.quiet and self._rich is None:
+                self._say_lines(results)
+        self._draw()
+
+    def close_with(self, results: Results, folder: Path) -> None:
+        """The last word: ranking, failures, where the files are."""
+        print()
+        print(plain_ranking(results))
+        print(f"\nResults and report: {folder}/report.html, results.json, results.csv")
+
+    def _say_lines(self, results: Results) -> None:
+        metric = self.settings["metric"]
+        for name, entry in results.contenders.items():
+            count = len(entry["folds"]) + (1000 if entry["error"] else 0)
+            if count == self._said.get(name, 0):
+                continue
+            self._said[name] = count
+            if entry["error"]:
+                print(f"  {entry['label']}: {entry['error']}", flush=True)
+            elif len(entry["folds"]) == self.settings["n_splits"]:
+                scores = [r["scores"][metric] for r in entry["folds"].values()]
+                seconds = sum(r["fit_seconds"] for r in entry["folds"].values())
+                print(f"  {entry['label']}: {metric} {sum(scores) / len(scores):.4f}, fits {seconds:.1f} s", flush=True)
+
+    def _draw(self) -> None:
+        if self._rich is None:
+            return
+        from rich.console import Group
+        from rich.text import Text
+
+        with self._lock:
+            lines: list[Any] = [Text(note, style="yellow") for note in self._notes]
+            if self._results is not None:
+                lines.append(_rich_table(self._results))
+            if self._running:
+                lines.append(Text("running: " + ", ".join(self._running), style="dim"))
+            self._rich.update(Group(*lines))
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """In words, how a contender compares with the best."""
+    if row["p"] is None:
+        return "best"
+    return "no detectable difference" if row["p_adjusted"] >= 0.05 else f"worse (p {_p(row['p_adjusted'])})"
+
+
+def cells(row: dict[str, Any], place: int) -> list[str]:
+    """A row of the ranking as text."""
+    size = "" if row["model_bytes"] is None else f"{row['model_bytes'] / 1e6:.1f}"
+    return [
+        str(place),
+        row["label"],
+        f"{row['score']:.5g} ± {row['spread']:.2g}",
+        "" if row["p"] is None else f"{row['difference']:+.3g}",
+        verdict(row),
+        f"{row['fit_seconds']:.2f}",
+        f"{row['predict_seconds']:.2f}",
+        f"{row['peak_bytes'] / 1e6:.0f}",
+        size,
+    ]
+
+
+def headings(metric: str) -> list[str]:
+    """The headings over `cells`."""
+    return ["", "contender", f"{metric} (sd)", "to best", "verdict", "fit s", "predict s", "peak MB", "model MB"]
+
+
+def plain_ranking(results: Results) -> str:
+    """The ranking as aligned text, with what failed below."""
+    rows = [headings(results.settings["metric"])]
+    rows += [cells(row, place) for place, row in enumerate(rank(results), 1)]
+    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    lines += [f"   {e['label']}: {e['error']}" for e in results.contenders.values() if e["error"]]
+    return "\n".join(lines)
+
+
+def _rich_table(results: Results) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None)
+    for heading in headings(results.settings["metric"]):
+        table.add_column(heading)
+    for place, row in enumerate(rank(results), 1):
+        table.add_row(*(escape(cell) for cell in cells(row, place)), style="bold" if place == 1 else "")
+    for entry in results.contenders.values():
+        if entry["error"]:
+            table.add_row("", escape(entry["label"]), escape(entry["error"]), style="red")
+        elif 0 < len(entry["folds"]) < results.settings["n_splits"]:
+            table.add_row("", escape(entry["label"]), f"{len(entry['folds'])} of {results.settings['n_splits']} folds")
+    return table
+
+
+def _p(value: float) -> str:
+    return "< .001" if value < 0.001 else f"{value:.3f}".lstrip("0")

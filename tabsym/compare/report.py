@@ -1,0 +1,106 @@
+"""report.html: one self-contained page with the ranking, plots and how it was made."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+from typing import Any
+
+from tabsym.compare.live import cells, headings
+from tabsym.compare.results import Results, rank
+
+_TEMPLATE = Path(__file__).with_name("report.html.jinja")
+
+
+def write_report(results: Results, folder: Path) -> Path:
+    """Write ``report.html`` into a folder; names from data are escaped."""
+    from jinja2 import Environment
+
+    ranking = rank(results)
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        settings=results.settings,
+        headings=headings(results.settings["metric"]),
+        rows=[cells(row, place) for place, row in enumerate(ranking, 1)],
+        summary=summary(ranking, results.settings),
+        failures=[(e["label"], e["error"]) for e in results.contenders.values() if e["error"]],
+        plots=[_scores_plot(results, ranking), _time_plot(results, ranking)] if ranking else [],
+    )
+    path = folder / "report.html"
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def summary(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> str:
+    """The finding in a sentence or two."""
+    if not ranking:
+        return "No contender completed all folds."
+    best = ranking[0]
+    text = f"{best['label']} has the best mean {settings['metric']} ({best['score']:.5g})."
+    ties = [row["label"] for row in ranking[1:] if row["p_adjusted"] >= 0.05]
+    if ties:
+        text += f" No detectable difference to it on this table: {', '.join(ties)}."
+    elif len(ranking) > 1:
+        text += " Every other contender is detectably worse."
+    fastest = min(
+        (row for row in ranking if row is best or row["p_adjusted"] >= 0.05), key=lambda row: row["fit_seconds"]
+    )
+    if fastest is not best:
+        ratio = best["fit_seconds"] / max(fastest["fit_seconds"], 1e-9)
+        text += f" Of these, {fastest['label']} fits fastest, {ratio:.1f} times as fast as the best."
+    return text
+
+
+def _scores_plot(results: Results, ranking: list[dict[str, Any]]) -> str:
+    metric = results.settings["metric"]
+    figure, axes = _figure(0.4 * len(ranking) + 1.2)
+    for place, row in enumerate(reversed(ranking)):
+        folds = results.contenders[row["name"]]["folds"].values()
+        values = [fold["scores"][metric] for fold in folds]
+        axes.plot(values, [place] * len(values), "o", color="#8aa5c4", markersize=5, zorder=2)
+        axes.plot([row["score"]], [place], "|", color="#12355b", markersize=16, markeredgewidth=2.5, zorder=3)
+    axes.set_yticks(range(len(ranking)), [_plain(row["label"]) for row in reversed(ranking)])
+    better = "right" if results.settings["larger_is_better"] else "left"
+    axes.set_xlabel(f"{metric}: each fold, and the mean (better to the {better})")
+    axes.grid(axis="x", color="#e5e5e5")
+    return _svg(figure)
+
+
+def _time_plot(results: Results, ranking: list[dict[str, Any]]) -> str:
+    figure, axes = _figure(4.2)
+    for place, row in enumerate(ranking):
+        axes.plot(row["fit_seconds"], row["score"], "o", color="#12355b" if place == 0 else "#8aa5c4")
+        axes.annotate(
+            _plain(row["label"]), (row["fit_seconds"], row["score"]), (6, 4), textcoords="offset points", fontsize=8
+        )
+    axes.set_xscale("log")
+    axes.margins(x=0.25, y=0.12)
+    axes.set_xlabel("fit, seconds (median of folds, logarithmic)")
+    axes.set_ylabel(results.settings["metric"])
+    if not results.settings["larger_is_better"]:
+        axes.invert_yaxis()
+        axes.set_ylabel(results.settings["metric"] + " (better is up)")
+    axes.grid(color="#e5e5e5")
+    return _svg(figure)
+
+
+def _figure(height: float) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, height), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _plain(text: str) -> str:
+    return text.replace("$", r"\$")  # matplotlib would read a formula
+
+
+def _svg(figure: Any) -> str:
+    """The figure as a data address: an image element runs no script, whatever the labels hold."""
+    out = io.BytesIO()
+    figure.savefig(out, format="svg")
+    return "data:image/svg+xml;base64," + base64.b64encode(out.getvalue()).decode()

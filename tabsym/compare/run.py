@@ -1,0 +1,382 @@
+"""Running a comparison: settings checked, one process per contender, results kept as they arrive."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tabsym.compare.contenders import Contender, all_contenders
+from tabsym.compare.live import Live
+from tabsym.compare.prepare import Prepared, prepare
+from tabsym.compare.protocol import Split, choose_metric, make_splits
+from tabsym.compare.results import Results, load_results, rank
+from tabsym.compare.worker import MARK
+
+_LIBRARIES = ["tabsym", "numpy", "scipy", "scikit-learn", "pandas", "numba", "lightgbm", "xgboost", "catboost"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison gave.
+
+    Attributes
+    ----------
+    ranking : pandas.DataFrame
+        Complete contenders, best first: score, spread over folds, difference to the best
+        and its p-value, times, memory, model size.
+    failures : dict of str -> str
+        What went wrong, by contender.
+    folder : Path
+        Where results.json, results.csv and report.html are.
+    """
+
+    ranking: pd.DataFrame
+    failures: dict[str, str]
+    folder: Path
+
+
+def compare(
+    table: Any = None,
+    target: str | None = None,
+    *,
+    task: str | None = None,
+    contenders: list[str] | None = None,
+    folds: int = 5,
+    repeats: int = 1,
+    metric: str | None = None,
+    unseen: str | None = None,
+    drop: list[str] | None = None,
+    symbolic: list[str] | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    out: str | Path | None = None,
+    resume: bool = False,
+    quiet: bool = False,
+) -> Comparison:
+    """Compare treatments of categories on a table, under the same folds.
+
+    Parameters
+    ----------
+    table : dataframe or path, optional
+        Any dataframe, or a CSV, TSV, Parquet, Arrow or JSON-lines file; without one, the
+        embedded table of retail sales.
+    target : str
+        The column to predict.
+    task : {"binary", "multiclass", "regression"}, optional
+        Found from the target where it is not given.
+    contenders : list of str, optional
+        Names of those that take part; default: all whose libraries are installed.
+    folds, repeats : int, default 5 and 1
+    metric : str, optional
+        What ranks: auc (default for two classes), log_loss (for more), average_precision,
+        accuracy; rmse (default for regression), mae, r2.
+    unseen : str, optional
+        Hold out whole symbols of this column, so that every test row has an unseen one.
+    drop : list of str, optional
+        Columns to leave out.
+    symbolic : list of str, optional
+        Numeric columns to treat as symbols.
+    time_limit : float, optional
+        Seconds for one contender, all folds together; what was done by then is kept.
+    seed : int, default 0
+    jobs : int, default 1
+        Contenders at a time; more than one makes times less comparable.
+    out : path, optional
+        Folder for the results; default: a new folder ``tabsym-compare-NAME``.
+    resume : bool, default False
+        Go on with the results in `out`.
+    quiet : bool, default False
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError
+        In a sentence that names the column or option.
+
+    Examples
+    --------
+    >>> from tabsym import compare, datasets
+    >>> sales = datasets.make_retail(300)
+    >>> result = compare(sales, "sales", contenders=["constant", "wide"], folds=2,
+    ...                  out=getfixture("tmp_path") / "out", quiet=True)
+    >>> result.ranking["name"].tolist()
+    ['wide', 'constant']
+    """
+    name, table, target = _source(table, target)
+    prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic)
+    chosen = _choose(contenders, prepared.task)
+    chosen_metric = choose_metric(prepared.task, metric)
+    splits = make_splits(
+        prepared.X, prepared.y, prepared.task, folds=folds, repeats=repeats, seed=seed, unseen=unseen
+    )
+    settings = {
+        "table": name,
+        "data": _fingerprint(prepared),
+        "target": target,
+        "task": prepared.task,
+        "metric": chosen_metric.name,
+        "larger_is_better": chosen_metric.larger_is_better,
+        "rows": len(prepared.y),
+        "columns": {column: _describe(prepared.X[column]) for column in prepared.X},
+        "classes": prepared.classes,
+        "folds": folds,
+        "repeats": repeats,
+        "n_splits": len(splits),
+        "test_share": float(np.mean([len(test) / (len(train) + len(test)) for train, test in splits])),
+        "unseen": unseen,
+        "seed": seed,
+        "jobs": jobs,
+        "time_limit": time_limit,
+        "notes": prepared.notes,
+        "versions": _versions(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+    }
+    folder = _folder(out, name, resume)
+    results = _start(folder, settings, resume)
+    with Live(settings, quiet=quiet) as live:
+        for contender in list(chosen):
+            remedy = contender.missing()
+            if remedy:
+                results.fail(contender.name, contender.label, remedy)
+                live.note(remedy)
+                chosen.remove(contender)
+        _run_all(chosen, prepared, splits, results, folder, live, time_limit, seed, jobs)
+    results.save(folder)
+    from tabsym.compare.report import write_report
+
+    write_report(results, folder)
+    ranking = pd.DataFrame(rank(results))
+    failures = {n: e["error"] for n, e in results.contenders.items() if e["error"]}
+    if not quiet:
+        live.close_with(results, folder)
+    return Comparison(ranking, failures, folder)
+
+
+def _source(table: Any, target: str | None) -> tuple[str, Any, str]:
+    if table is None:
+        from tabsym.datasets import make_retail
+
+        return "retail", make_retail(), target or "sales"
+    name = Path(table).stem if isinstance(table, (str, Path)) else "table"
+    if target is None:
+        raise ValueError("Say which column to predict: target='NAME' (--target NAME).")
+    return name, table, target
+
+
+def _choose(names: list[str] | None, task: str) -> list[Contender]:
+    known = all_contenders()
+    for name in names or []:
+        if name not in known:
+            raise ValueError(f"There is no contender {name!r}; there are {', '.join(known)}.")
+    return [c for c in known.values() if task in c.tasks and (names is None or c.name in names)]
+
+
+def _folder(out: str | Path | None, name: str, resume: bool) -> Path:
+    if out is not None:
+        folder = Path(out)
+        if (folder / "results.json").exists() and not resume:
+            raise ValueError(f"{folder} holds results already; use resume (--resume) to go on, or another folder.")
+    else:
+        folder = Path(f"tabsym-compare-{name}")
+        number = 1
+        while (folder / "results.json").exists() and not resume:
+            number += 1
+            folder = Path(f"tabsym-compare-{name}-{number}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _start(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
+    if not resume or not (folder / "results.json").exists():
+        return Results(settings)
+    old = load_results(folder)
+    for key in ("data", "target", "task", "folds", "repeats", "unseen", "seed"):
+        if old.settings[key] != settings[key]:
+            raise ValueError(
+                f"The results in {folder} are of another comparison ({key}: {old.settings[key]!r}, now "
+                f"{settings[key]!r}); use the same settings, or another folder."
+            )
+    for entry in old.contenders.values():
+        entry["error"] = None  # tried again
+    return Results(settings, old.contenders)
+
+
+def _run_all(
+    chosen: list[Contender],
+    prepared: Prepared,
+    splits: list[Split],
+    results: Results,
+    folder: Path,
+    live: Live,
+    time_limit: float | None,
+    seed: int,
+    jobs: int,
+) -> None:
+    waiting: queue.SimpleQueue[Contender] = queue.SimpleQueue()
+    for contender in chosen:
+        waiting.put(contender)
+    lock = threading.Lock()
+    processes: list[subprocess.Popen[str]] = []
+    with _workplace(prepared, splits) as place:
+
+        def serve(worker: int) -> None:
+            while not waiting.empty():
+                try:
+                    contender = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                done = set(results.entry(contender.name, contender.label)["folds"])
+                todo = [fold for fold in range(len(splits)) if str(fold) not in done]
+                if todo:
+                    job = _job(contender, prepared, todo, seed, max(1, (os.cpu_count() or 1) // jobs))
+                    _run_one(contender, job, place / f"worker{worker}", results, folder, live, time_limit, lock, processes)
+                live.update(results)
+
+        threads = [threading.Thread(target=serve, args=(worker,)) for worker in range(max(1, jobs))]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.2)
+        except KeyboardInterrupt:
+            while not waiting.empty():
+                waiting.get_nowait()
+            for process in processes:
+                process.kill()
+            for thread in threads:
+                thread.join()
+            results.save(folder)
+            live.note(f"Interrupted; what was done is in {folder}: go on with --resume --out {folder}.")
+            raise
+
+
+def _job(contender: Contender, prepared: Prepared, todo: list[int], seed: int, threads: int) -> dict[str, Any]:
+    return {
+        "contender": contender.name,
+        "task": prepared.task,
+        "n_classes": len(prepared.classes),
+        "todo": todo,
+        "seed": seed,
+        "threads": threads,
+    }
+
+
+def _run_one(
+    contender: Contender,
+    job: dict[str, Any],
+    place: Path,
+    results: Results,
+    folder: Path,
+    live: Live,
+    time_limit: float | None,
+    lock: threading.Lock,
+    processes: list[subprocess.Popen[str]],
+) -> None:
+    (place / "job.json").write_text(json.dumps(job))
+    environment = os.environ | {"OMP_NUM_THREADS": str(job["threads"])}
+    live.begin(contender.label)
+    with (place / "errors.txt").open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tabsym.compare.worker", str(place)],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+        )
+        processes.append(process)
+        timer = threading.Timer(time_limit, process.kill) if time_limit else None
+        started = time.monotonic()
+        if timer:
+            timer.start()
+        done = 0
+        assert process.stdout is not None
+        for line in process.stdout:
+            if not line.startswith(MARK):
+                continue
+            event = json.loads(line[len(MARK) :])
+            with lock:
+                if "error" in event:
+                    results.fail(contender.name, contender.label, f"fold {event['fold'] + 1}: {event['error']}")
+                else:
+                    results.add(contender.name, contender.label, event.pop("fold"), event)
+                    done += 1
+                results.save(folder)
+                live.update(results)
+        process.wait()
+        processes.remove(process)
+        if timer:
+            timer.cancel()
+    entry = results.entry(contender.name, contender.label)
+    if done < len(job["todo"]) and not entry["error"]:
+        timed_out = time_limit is not None and time.monotonic() - started >= time_limit
+        why = f"stopped at the time limit of {time_limit:g} s" if timed_out else _last_words(process, place)
+        with lock:
+            results.fail(contender.name, contender.label, f"{why} after {done} of {len(job['todo'])} folds")
+            results.save(folder)
+
+
+def _last_words(process: subprocess.Popen[str], place: Path) -> str:
+    lines = (place / "errors.txt").read_text(errors="replace").strip().splitlines()
+    return f"the process ended with status {process.returncode} ({lines[-1] if lines else 'no message'})"
+
+
+@contextmanager
+def _workplace(prepared: Prepared, splits: list[Split]) -> Iterator[Path]:
+    """A temporary folder with the table and the folds, shared by the workers."""
+    with tempfile.TemporaryDirectory(prefix="tabsym-") as name:
+        place = Path(name)
+        frame = prepared.X.assign(__target__=prepared.y)
+        frame.to_parquet(place / "table.parquet")
+        arrays = {f"train{j}": train for j, (train, _) in enumerate(splits)}
+        arrays |= {f"test{j}": test for j, (_, test) in enumerate(splits)}
+        np.savez(place / "splits.npz", allow_pickle=False, **arrays)
+        for worker in range(os.cpu_count() or 1):
+            part = place / f"worker{worker}"
+            part.mkdir()
+            for shared in ("table.parquet", "splits.npz"):
+                (part / shared).symlink_to(place / shared)
+        yield place
+
+
+def _fingerprint(prepared: Prepared) -> str:
+    digest = hashlib.sha256(pd.util.hash_pandas_object(prepared.X, index=False).to_numpy().tobytes())
+    digest.update(np.ascontiguousarray(prepared.y).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _describe(column: pd.Series) -> str:
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
+        return "boolean" if pd.api.types.is_bool_dtype(column) else "number"
+    return f"{column.nunique(dropna=False):,} symbols"
+
+
+def _versions() -> dict[str, str]:
+    out = {}
+    for library in _LIBRARIES:
+        try:
+            out[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return out
