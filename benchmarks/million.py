@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -79,8 +80,7 @@ class Watch:
 
 def resident() -> int:
     try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     except OSError:  # not Linux: the highest so far
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 

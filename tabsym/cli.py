@@ -12,7 +12,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         from tabsym.compare import compare
     except ModuleNotFoundError as error:
-        print(f"tabsym compare needs {error.name!r}: pip install \"tabsym[compare]\"", file=sys.stderr)
+        print(f'tabsym compare needs {error.name!r}: pip install "tabsym[compare]"', file=sys.stderr)
         return 2
     options = {name: value for name, value in vars(args).items() if name != "command"}
     try:

@@ -31,7 +31,12 @@ def _dtype(values, kind):
     text = any(isinstance(value, str) for value in values)
     if not text:
         return None
-    return {"pandas-str": "str", "pandas-object": object, "pandas-category": "category", "pandas-arrow": "string[pyarrow]"}[kind]
+    return {
+        "pandas-str": "str",
+        "pandas-object": object,
+        "pandas-category": "category",
+        "pandas-arrow": "string[pyarrow]",
+    }[kind]
 
 
 @pytest.fixture(params=FRAMES)

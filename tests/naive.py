@@ -21,7 +21,7 @@ def factorize(values):
 
 
 def is_missing(value):
-    return value is None or value != value
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def slope(scores, y, loss):
@@ -59,7 +59,9 @@ class Rule:
         return theta - self.rate * m / (math.sqrt(v) + self.eps)
 
 
-def train(codes, x, y, *, n_entries, n_outputs, loss, rule, gradient, batch, l2=0.0, weight=None, epochs=1, start=None):
+def train(  # noqa: PLR0912
+    codes, x, y, *, n_entries, n_outputs, loss, rule, gradient, batch, l2=0.0, weight=None, epochs=1, start=None
+):
     """Algorithm 1 of the paper (gse), or the ordinary mean, row by row and entry by entry.
 
     Entries are (entry, output); numeric column j is entry n_entries + j, the intercept comes last.

@@ -1,6 +1,5 @@
 """scikit-learn's own checks over every estimator; what cannot pass is named, with the reason."""
 
-import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabsym import OneHotEncoder, WideClassifier, WideRegressor
@@ -17,7 +16,13 @@ EXPECTED = {
 
 
 @parametrize_with_checks(
-    [WideClassifier(), WideRegressor(), WideClassifier(interactions=2, batch_size=8), OneHotEncoder(), NativeCategories()],
+    [
+        WideClassifier(),
+        WideRegressor(),
+        WideClassifier(interactions=2, batch_size=8),
+        OneHotEncoder(),
+        NativeCategories(),
+    ],
     expected_failed_checks=lambda estimator: EXPECTED.get(type(estimator).__name__, {}),
 )
 def test_scikit_learn_checks(estimator, check):

@@ -72,12 +72,12 @@ class Alphabet:
         missing = self.missing_code
         if missing == UNSEEN and (raw.codes < 0).any():
             missing = len(symbols)
-            symbols = np.append(symbols, None)
+            symbols = _with_missing(symbols)
         return Alphabet(self.name, symbols), self._apply(position, missing, raw.codes)
 
     def inverse(self, codes: NDArray[np.integer]) -> NDArray[Any]:
         """The symbols (n,) of codes; None for missing and for UNSEEN."""
-        return np.append(self.symbols, None)[codes]
+        return np.asarray(_with_missing(self.symbols)[codes])
 
     def __getstate__(self) -> dict[str, Any]:
         return {"name": self.name, "symbols": self.symbols}  # caches are made again
@@ -101,6 +101,13 @@ class Alphabet:
                 f"Column {self.name!r} held {there} in fit and holds {here} now (such as {symbols[0]!r}); "
                 "convert it to the type it had."
             )
+
+
+def _with_missing(symbols: NDArray[Any]) -> NDArray[Any]:
+    out = np.empty(len(symbols) + 1, dtype=object)
+    out[:-1] = symbols
+    out[-1] = None
+    return out
 
 
 def _family(symbols: NDArray[Any]) -> str | None:

@@ -1,5 +1,24 @@
-"""The comparison: every treatment of categories on one table, under the same folds."""
+"""The comparison: every treatment of categories on one table, under the same folds.
+
+The package and its function share a name, so ``tabsym.compare`` is this
+module as soon as any part of it was imported. The module can be called, and
+then is the function: ``from tabsym import compare; compare(table, "price")``
+holds whatever was imported before.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
 
 from tabsym.compare.run import Comparison, compare
 
 __all__ = ["Comparison", "compare"]
+
+
+class _CallableModule(ModuleType):
+    def __call__(self, *args: Any, **kwargs: Any) -> Comparison:
+        return compare(*args, **kwargs)
+
+
+_CallableModule.__call__.__doc__ = compare.__doc__
+sys.modules[__name__].__class__ = _CallableModule

@@ -14,6 +14,7 @@ from scipy import stats
 from tabsym.compare.protocol import METRICS, Metric
 
 FORMAT = 1
+_FIELDS = ("fit_seconds", "predict_seconds", "peak_bytes", "model_bytes")
 
 
 @dataclass
@@ -39,8 +40,7 @@ class Results:
         body["ranking"] = rank(self)
         _replace(folder / "results.json", json.dumps(body, indent=1, ensure_ascii=False))
         rows = [
-            [name, entry["label"], fold, metric, value, r["fit_seconds"], r["predict_seconds"], r["peak_bytes"]]
-            + [r["model_bytes"]]
+            [name, entry["label"], fold, metric, value, *(r[field] for field in _FIELDS)]
             for name, entry in self.contenders.items()
             for fold, r in entry["folds"].items()
             for metric, value in r["scores"].items()
@@ -48,10 +48,7 @@ class Results:
         temporary = folder / "results.csv.part"
         with temporary.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow(
-                ["contender", "label", "fold", "metric", "score", "fit_seconds", "predict_seconds", "peak_bytes"]
-                + ["model_bytes"]
-            )
+            writer.writerow(["contender", "label", "fold", "metric", "score", *_FIELDS])
             writer.writerows(rows)
         temporary.replace(folder / "results.csv")
 

@@ -127,9 +127,7 @@ def compare(
     prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic)
     chosen = _choose(contenders, prepared.task)
     chosen_metric = choose_metric(prepared.task, metric)
-    splits = make_splits(
-        prepared.X, prepared.y, prepared.task, folds=folds, repeats=repeats, seed=seed, unseen=unseen
-    )
+    splits = make_splits(prepared.X, prepared.y, prepared.task, folds=folds, repeats=repeats, seed=seed, unseen=unseen)
     settings = {
         "table": name,
         "data": _fingerprint(prepared),
@@ -150,7 +148,7 @@ def compare(
         "time_limit": time_limit,
         "notes": prepared.notes,
         "versions": _versions(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "machine": _machine(),
     }
     folder = _folder(out, name, resume)
     results = _start(folder, settings, resume)
@@ -250,7 +248,9 @@ def _run_all(
                 todo = [fold for fold in range(len(splits)) if str(fold) not in done]
                 if todo:
                     job = _job(contender, prepared, todo, seed, max(1, (os.cpu_count() or 1) // jobs))
-                    _run_one(contender, job, place / f"worker{worker}", results, folder, live, time_limit, lock, processes)
+                    _run_one(
+                        contender, job, place / f"worker{worker}", results, folder, live, time_limit, lock, processes
+                    )
                 live.update(results)
 
         threads = [threading.Thread(target=serve, args=(worker,)) for worker in range(max(1, jobs))]
@@ -358,6 +358,10 @@ def _workplace(prepared: Prepared, splits: list[Split]) -> Iterator[Path]:
             for shared in ("table.parquet", "splits.npz"):
                 (part / shared).symlink_to(place / shared)
         yield place
+
+
+def _machine() -> str:
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
 def _fingerprint(prepared: Prepared) -> str:

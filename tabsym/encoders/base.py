@@ -195,7 +195,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             raise ValueError("input_features is not equal to feature_names_in_; leave it out.")
         if len(given) != self.n_features_in_:
             raise ValueError(
-                f"input_features should have length equal to number of features ({self.n_features_in_}), got {len(given)}."
+                f"input_features should have length equal to number of features ({self.n_features_in_}), "
+                f"got {len(given)}."
             )
 
 

@@ -99,7 +99,7 @@ def _whole(name: str, value: Any) -> None:
 
 
 def _number(name: str, value: Any, low: float, high: float | None, *, strict: bool = False) -> None:
-    good = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value)
+    good = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
     good = good and (value > low if strict else value >= low) and (high is None or value < high)
     if not good:
         bounds = f"{'above' if strict else 'of at least'} {low}" + ("" if high is None else f" and below {high}")

@@ -112,7 +112,7 @@ def plan_layout(
     alphabets = tuple(Alphabet(column.name, empty) for column in symbolic)
     numerics = tuple(_describe(column, standardize, weights) for column in numeric)
     flags = tuple(column.name for column in numeric if np.isnan(column.values).any())
-    place = {(j,): j for j in range(len(alphabets))}
+    place: dict[tuple[int, ...], int] = {(j,): j for j in range(len(alphabets))}
     crosses = []
     for order in range(2, min(interactions, len(alphabets)) + 1):
         for members in combinations(range(len(alphabets)), order):

@@ -95,6 +95,11 @@ class WideModel:
         return labels
 
 
+def _single(name: str, values: Floats, columns: list[str]) -> pd.DataFrame:
+    """A frame of one row, for a slope or the intercept."""
+    return pd.DataFrame([values], index=pd.Index([name], dtype=object), columns=columns)
+
+
 def empty_state(n_rows: int, n_outputs: int, fresh: Floats) -> Floats:
     """State of parameters that have not moved: (n_rows * K, s)."""
     return np.tile(fresh, (n_rows * n_outputs, 1))

@@ -1,0 +1,128 @@
+"""Rules of the tree: imports run one way, kernels see arrays, importing is light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "tabsym"
+LAYERS = [
+    ["jit"],
+    ["table"],
+    ["codes"],
+    ["wide", "datasets"],
+    ["encoders", "estimators"],
+    ["integrations"],
+    ["compare"],
+    ["cli"],
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+
+def layer_of(path):
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def modules():
+    return [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
+
+
+def test_imports_run_one_way():
+    wrong = []
+    for path in modules():
+        here = layer_of(path)
+        assert here in RANK, f"{here} has no place in the layers"
+        for name in imports_of(path):
+            if not name.startswith("tabsym."):
+                continue
+            there = name.split(".")[1]
+            if there in RANK and (RANK[there] > RANK[here] or (RANK[there] == RANK[here] and there != here)):
+                wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert not wrong
+
+
+def test_kernels_import_nothing_but_numpy_and_the_compiler():
+    found = list(PACKAGE.rglob("kernels.py"))
+    assert len(found) >= 2
+    for path in found:
+        heads = {name.split(".")[0] for name in imports_of(path)} - {"__future__"}
+        assert heads == {"numpy", "tabsym"}, path
+        assert {name for name in imports_of(path) if name.startswith("tabsym")} <= {
+            "tabsym.jit",
+            "tabsym.jit.kernel",
+            "tabsym.jit.part",
+        }
+
+
+def test_numba_is_used_in_one_place():
+    users = [path for path in modules() if any(name.split(".")[0] == "numba" for name in imports_of(path))]
+    assert users == [PACKAGE / "jit.py"]
+
+
+def test_no_module_is_called_utils_and_none_evaluates_text():
+    for path in modules():
+        assert path.stem not in ("utils", "helpers", "misc")
+        calls = [n.func.id for n in ast.walk(ast.parse(path.read_text()))
+                 if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]  # fmt: skip
+        assert not {"eval", "exec"} & set(calls), path
+
+
+def test_importing_tabsym_is_light():
+    code = (
+        "import sys, tabsym; "
+        "heavy = {'torch', 'lightgbm', 'xgboost', 'catboost', 'matplotlib', 'numba', 'pandas', 'sklearn'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
+def test_public_names_load_without_boosters_or_compiling():
+    code = (
+        "import sys, tabsym; [getattr(tabsym, name) for name in tabsym.__all__]; "
+        "heavy = {'torch', 'lightgbm', 'xgboost', 'catboost', 'matplotlib'} & set(sys.modules); "
+        "from tabsym.wide import kernels as wide; from tabsym.codes import kernels as codes; "
+        "compiled = [k for m in (wide, codes) for k in vars(m).values() if getattr(k, 'signatures', None)]; "
+        "print(sorted(heavy), compiled)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[] []"
+
+
+def test_second_process_compiles_nothing(tmp_path):
+    code = """
+import numpy as np, pandas as pd
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import kernels as wide
+from tabsym.codes import kernels as codes
+X = pd.DataFrame({"a": list("uvwx") * 10, "b": list("yz") * 20, "n": np.arange(40.0)})
+for batch in (1, 4):
+    WideClassifier(interactions=2, batch_size=batch).fit(X, [0, 1] * 20).predict(X)
+    WideRegressor(batch_size=batch).fit(X, np.arange(40.0), sample_weight=np.arange(40.0)).predict(X)
+stats = [k.stats for m in (wide, codes) for k in vars(m).values() if hasattr(k, "stats")]
+print(sum(sum(s.cache_hits.values()) for s in stats), sum(sum(s.cache_misses.values()) for s in stats))
+"""
+    counts = []
+    for _ in range(2):
+        out = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**__import__("os").environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        ).stdout
+        counts.append([int(word) for word in out.split()])
+    assert counts[0][1] > 0
+    assert counts[1][0] > 0
+    assert counts[1][1] == 0, "a kernel was compiled again in the second process"
