@@ -10,7 +10,7 @@ equal the textbook's sequence of operations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -19,9 +19,9 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 def kernel(function: Kernel) -> Kernel:
     """Compile a kernel: nopython, cached on disk, without the GIL."""
-    return numba.njit(cache=True, nogil=True)(function)
+    return cast("Kernel", numba.njit(cache=True, nogil=True)(function))
 
 
 def part(function: Kernel) -> Kernel:
     """Compile a piece of a kernel into its callers (LLVM would call it, passing arrays by pieces)."""
-    return numba.njit(cache=True, nogil=True, inline="always")(function)
+    return cast("Kernel", numba.njit(cache=True, nogil=True, inline="always")(function))

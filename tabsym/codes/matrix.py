@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,5 +65,5 @@ class CodeMatrix:
         present = self.codes >= 0
         pointer = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
         indices = self.codes[present]
-        data = np.ones(len(indices), dtype=dtype)
+        data: NDArray[Any] = np.ones(len(indices), dtype=dtype)
         return sparse.csr_array((data, indices, pointer), shape=(len(self.codes), self.n_entries))

@@ -20,5 +20,4 @@ class _CallableModule(ModuleType):
         return compare(*args, **kwargs)
 
 
-_CallableModule.__call__.__doc__ = compare.__doc__
 sys.modules[__name__].__class__ = _CallableModule

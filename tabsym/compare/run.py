@@ -117,7 +117,7 @@ def compare(
     Examples
     --------
     >>> from tabsym import compare, datasets
-    >>> sales = datasets.make_retail(300)
+    >>> sales = datasets.make_retail(2000)
     >>> result = compare(sales, "sales", contenders=["constant", "wide"], folds=2,
     ...                  out=getfixture("tmp_path") / "out", quiet=True)
     >>> result.ranking["name"].tolist()

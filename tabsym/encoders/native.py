@@ -137,4 +137,4 @@ class NativeCategories(TransformerMixin, BaseEstimator):
             words = np.array([*(str(s) for s in alphabet.symbols), OTHER_TEXT, UNSEEN_TEXT], dtype=object)
             return np.where(missing, MISSING_TEXT, words[codes])
         levels = [f"c{code}" for code in range(len(alphabet) + has_other)]
-        return pd.Categorical.from_codes(np.where(missing, UNSEEN, codes).astype(np.int64), categories=levels)
+        return pd.Categorical.from_codes(np.where(missing, UNSEEN, codes).astype(np.int64), categories=pd.Index(levels))

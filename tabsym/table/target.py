@@ -137,7 +137,7 @@ def _series_values(series: nw.Series[Any]) -> NDArray[Any]:
         if isinstance(native.dtype, pd.CategoricalDtype):
             native = native.astype(native.cat.categories.dtype)
         if native.hasnans or pd.api.types.is_string_dtype(native.dtype):
-            return native.to_numpy(dtype=object, na_value=None)
+            return np.asarray(native.astype(object))
         return native.to_numpy()
     if isinstance(series.dtype, (nw.Categorical, nw.Enum)):
         series = series.cast(nw.String)
