@@ -48,7 +48,7 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False) -> Tab
     """
     frame, named = _as_frame(X, who)
     native = frame.to_native()
-    names = _names(native, frame)
+    names = frame.columns
     if not names:
         raise ValueError(
             f"The table has 0 feature(s) (shape=({len(frame)}, 0)) while a minimum of 1 is "
@@ -77,6 +77,8 @@ def _as_frame(X: Any, who: str) -> tuple[nw.DataFrame[Any], bool]:
             _refuse_duplicates(list(X.columns))
             return nw.from_native(X, eager_only=True), False
         return nw.from_native(X, eager_only=True), True
+    if type(X).__module__.startswith("pyarrow"):  # narwhals would say it in other words
+        _refuse_duplicates(list(getattr(X, "column_names", [])))
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
@@ -111,12 +113,6 @@ def _refuse_mixed_names(names: pd.Index) -> None:
             "be stored and validated, you must convert them all to strings, by using "
             "X.columns = X.columns.astype(str) for example."
         )
-
-
-def _names(native: Any, frame: nw.DataFrame[Any]) -> list[str]:
-    names = list(getattr(native, "column_names", frame.columns))  # pyarrow keeps duplicates here
-    _refuse_duplicates(names)
-    return frame.columns
 
 
 def _refuse_duplicates(names: list[Any]) -> None:

@@ -1,0 +1,83 @@
+"""Native contenders: any frame in, unseen and missing symbols safe, the library's own result out."""
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import LabelEncoder
+
+from tabsym.compare.contenders.native import _hist
+from tabsym.encoders import NativeCategories
+from tabsym.integrations import load_adapter
+
+RNG = np.random.default_rng(0)
+N = 300
+COLUMNS = {
+    "colour {x}": RNG.choice(["red", "blue", None, "grün"], N).tolist(),
+    "shop": [f"s{j}" for j in RNG.integers(0, 30, N)],
+    "price": RNG.normal(size=N).tolist(),
+}
+VALUES = np.array([len(str(c)) for c in COLUMNS["colour {x}"]]) + np.array(COLUMNS["price"])
+BOOSTERS = ["lightgbm", "xgboost", "catboost"]
+
+
+def native(name, task):
+    if name == "hist":
+        return _hist(task, 0, 1)
+    model = load_adapter(name).native(task, random_state=0, n_jobs=1)
+    return model.set_params(booster__n_estimators=30)
+
+
+@pytest.mark.parametrize("name", [*BOOSTERS, "hist"])
+@pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
+def test_every_frame_gives_the_same_predictions(name, task, make_frame):
+    y = (
+        VALUES
+        if task == "regression"
+        else LabelEncoder().fit_transform(np.digitize(VALUES, [4] if task == "binary" else [3, 5]))
+    )
+    frame = make_frame(COLUMNS)
+    got = native(name, task).fit(frame, y).predict(frame)
+    reference = native(name, task).fit(pd.DataFrame(COLUMNS), y).predict(pd.DataFrame(COLUMNS))
+    if "category" not in str(getattr(frame, "dtypes", "")):  # category order is another order of levels
+        np.testing.assert_array_equal(got, reference)
+    assert len(got) == N
+
+
+@pytest.mark.parametrize("name", [*BOOSTERS, "hist"])
+def test_unseen_symbols_are_alike_and_never_another_symbol(name):
+    train = pd.DataFrame({"country": ["Germany", "France", "Mexico"] * 100})
+    y = np.array([0.0, 10.0, 20.0] * 100)
+    model = native(name, "regression").fit(train, y)
+    unseen = model.predict(pd.DataFrame({"country": ["England", "Nicaragua", "Zambia", "Albania"]}))
+    assert np.ptp(unseen) == 0
+    together = model.predict(pd.DataFrame({"country": ["England", "Germany", "France", "Mexico"]}))
+    np.testing.assert_allclose(together[1:], model.predict(train.head(3)))
+    assert together[0] == unseen[0]
+
+
+def test_lightgbm_native_is_lightgbm():
+    X = pd.DataFrame(COLUMNS)
+    ours = native("lightgbm", "regression").fit(X, VALUES)
+    frame = NativeCategories().fit_transform(X)
+    theirs = lightgbm.LGBMRegressor(n_estimators=30, random_state=0, n_jobs=1, verbosity=-1).fit(frame, VALUES)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(frame))
+
+
+def test_more_than_255_levels_for_hist_gradient_boosting():
+    X = pd.DataFrame({"k": [f"k{j}" for j in RNG.integers(0, 1000, 3000)]})
+    codes = NativeCategories(max_levels=254).fit(X)
+    assert codes.transform(X)["f0"].nunique() == 254
+    counts = X["k"].value_counts()
+    rare, frequent = counts.index[-1], counts.index[0]
+    out = codes.transform(pd.DataFrame({"k": [rare, "never", frequent, None]}))["f0"]
+    assert out[0] == out[1] != out[2]
+    assert pd.isna(out[3])
+    assert np.isfinite(_hist("regression", 0, 1).fit(X, RNG.normal(size=3000)).predict(X)).all()
+
+
+def test_words_for_catboost():
+    X = pd.DataFrame({"a": ["u", None, "v"], "n": [1.0, None, 2.0]})
+    out = NativeCategories(output="text").fit(X.iloc[:2]).transform(X)
+    assert out["f0"].tolist() == ["u", "(missing)", "(unseen)"]
+    assert np.isnan(out["f1"][1])

@@ -1,0 +1,234 @@
+"""Bad input gets one sentence that names the column or value and the remedy."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from tabsym import OneHotEncoder, WideClassifier, WideRegressor
+
+ESTIMATORS = [OneHotEncoder(), WideClassifier(epochs=2, random_state=0)]
+Y = [0, 1, 0, 1]
+
+
+def table(**changes):
+    return pd.DataFrame({"a": ["u", "v", "u", "w"], "n": [1.0, 2.0, 3.0, 4.0]} | changes)
+
+
+def sentence(error):
+    return str(error.value)
+
+
+@pytest.fixture(params=ESTIMATORS, ids=lambda e: type(e).__name__)
+def estimator(request):
+    return copy.deepcopy(request.param)
+
+
+def test_empty_table(estimator):
+    with pytest.raises(ValueError, match="no rows"):
+        estimator.fit(table().iloc[:0], [])
+
+
+def test_no_columns(estimator):
+    with pytest.raises(ValueError, match="at least one column"):
+        estimator.fit(pd.DataFrame(index=range(4)), Y)
+
+
+def test_duplicate_columns(estimator):
+    frame = table()
+    frame.columns = ["a", "a"]
+    with pytest.raises(ValueError, match="Duplicate column name 'a': rename"):
+        estimator.fit(frame, Y)
+
+
+def test_duplicate_columns_of_arrow(estimator):
+    frame = pa.Table.from_arrays([pa.array(["u"] * 4), pa.array(["v"] * 4)], names=["a", "a"])
+    with pytest.raises(ValueError, match="Duplicate column name 'a': rename"):
+        estimator.fit(frame, Y)
+
+
+def test_missing_column_at_transform(estimator):
+    fitted = estimator.fit(table(), Y)
+    with pytest.raises(ValueError, match=r"now missing:\n- n"):
+        use(fitted, table().drop(columns="n"))
+
+
+def test_columns_in_another_order(estimator):
+    fitted = estimator.fit(table(), Y)
+    with pytest.raises(ValueError, match="same order"):
+        use(fitted, table()[["n", "a"]])
+
+
+@pytest.mark.parametrize("values", [["u", 1, "v", 2], ["u", 1.5, None, "v"], [True, "u", "v", "w"]])
+def test_mixed_types(estimator, values):
+    with pytest.raises(TypeError, match=r"Column 'a' mixes types.*astype\(str\)"):
+        estimator.fit(table(a=pd.Series(values, dtype=object)), Y)
+
+
+@pytest.mark.parametrize("value", [["x"], {"x": 1}, ("x",)])
+def test_nested_values_of_pandas(estimator, value):
+    with pytest.raises(TypeError, match="Column 'a' holds nested values"):
+        estimator.fit(table(a=pd.Series([value] * 4, dtype=object)), Y)
+
+
+def test_nested_values_of_polars_and_arrow(estimator):
+    columns = {"a": [["x"], ["y"], [], ["z"]], "n": [1.0, 2.0, 3.0, 4.0]}
+    for frame in (pl.DataFrame(columns), pa.table(columns)):
+        with pytest.raises(TypeError, match="Column 'a' holds nested values"):
+            estimator.fit(frame, Y)
+
+
+def test_infinite_number():
+    with pytest.raises(ValueError, match="Column 'n' contains infinity; replace"):
+        WideRegressor().fit(table(n=[1.0, np.inf, 2.0, 3.0]), Y)
+    fitted = WideRegressor(epochs=1).fit(table(), Y)
+    with pytest.raises(ValueError, match="Column 'n' contains infinity"):
+        fitted.predict(table(n=[1.0, -np.inf, 2.0, 3.0]))
+
+
+def test_one_class_target():
+    with pytest.raises(ValueError, match=r"1 class only \('yes'\)"):
+        WideClassifier().fit(table(), ["yes"] * 4)
+    with pytest.raises(ValueError, match="1 class only"):
+        WideClassifier().fit(table(), Y, sample_weight=[1, 0, 1, 0])
+
+
+@pytest.mark.parametrize("y", [[0, None, 1, 0], [0.0, np.nan, 1.0, 0.0], ["a", None, "b", "a"]])
+@pytest.mark.parametrize("model", [WideClassifier, WideRegressor])
+def test_missing_target(model, y):
+    with pytest.raises(ValueError, match="missing in 1 row.s., first in row 1"):
+        model().fit(table(), pd.Series(y))
+
+
+def test_infinite_target():
+    with pytest.raises(ValueError, match="row 2 of the target is infinite"):
+        WideRegressor().fit(table(), [0.0, 1.0, np.inf, 2.0])
+
+
+def test_target_of_another_length():
+    with pytest.raises(ValueError, match="4 rows and the target 3"):
+        WideClassifier().fit(table(), [0, 1, 0])
+
+
+def test_text_target_of_a_regression():
+    with pytest.raises(ValueError, match="must be numeric"):
+        WideRegressor().fit(table(), ["a", "b", "a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ([1, -1, 1, 1], "negative"),
+        ([1, np.nan, 1, 1], "NaN"),
+        ([0, 0, 0, 0], "zero for every row"),
+        ([1, 1], "expected"),
+    ],
+)
+def test_bad_weights(weights, words):
+    with pytest.raises(ValueError, match=words):
+        WideClassifier().fit(table(), Y, sample_weight=weights)
+
+
+def test_text_where_numbers_were():
+    fitted = OneHotEncoder(cols=["k"]).fit(pd.DataFrame({"k": [1, 2, 3]}))
+    with pytest.raises(TypeError, match="Column 'k' held numbers in fit and holds text now"):
+        fitted.transform(pd.DataFrame({"k": ["1", "2", "3"]}))
+
+
+def test_a_number_column_that_becomes_text():
+    fitted = WideRegressor(epochs=1).fit(table(), Y)
+    with pytest.raises(ValueError, match="Column 'n' holds symbols where numbers are needed"):
+        fitted.predict(table(n=["x", "y", "z", "x"]))
+
+
+def test_categories_are_matched_by_value_not_by_code():
+    X = table(a=pd.Categorical(["u", "v", "u", "w"], categories=["w", "v", "u"]))
+    fitted = OneHotEncoder(use_cat_names=True).fit(X)
+    other = table(a=pd.Categorical(["u", "v", "u", "w"], categories=["new", "u", "w", "v"]))
+    pd.testing.assert_frame_equal(fitted.transform(X), fitted.transform(other))
+    pd.testing.assert_frame_equal(fitted.transform(X), fitted.transform(table()))
+    model = WideRegressor(epochs=3, random_state=0).fit(X, [1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(model.predict(X), model.predict(other))
+
+
+def test_integer_categories_with_missing_match_floats():
+    fitted = OneHotEncoder(cols=["k"]).fit(pd.DataFrame({"k": [1, 2, 3]}))
+    out = fitted.transform(pd.DataFrame({"k": [1.0, np.nan, 3.0]}))
+    assert out.to_numpy().tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1]]
+
+
+def test_no_rows_at_transform(make_frame):
+    frame = make_frame({"a": ["u", "v", "u", "w"], "n": [1.0, 2.0, 3.0, 4.0]})
+    empty = frame.limit(0) if hasattr(frame, "limit") else frame[:0]
+    assert WideClassifier(epochs=1).fit(frame, Y).predict_proba(empty).shape == (0, 2)
+    out = OneHotEncoder().fit(frame).transform(empty)
+    assert out.shape[0] == 0
+
+
+def test_a_batch_of_one_row():
+    fitted = WideClassifier(epochs=1, interactions=2).fit(table(b=["x", "y", "x", "y"]), Y)
+    assert fitted.predict_proba(table(b=["x", "y", "x", "y"]).iloc[[2]]).shape == (1, 2)
+    fitted.partial_fit(table(b=["x", "y", "x", "y"]).iloc[[2]], [1])
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("optimizer", "lbfgs"),
+        ("gradient", "sum"),
+        ("learning_rate", 0),
+        ("learning_rate", "fast"),
+        ("batch_size", 0),
+        ("epochs", 1.5),
+        ("l2", -1),
+        ("loss", "hinge2"),
+        ("unseen", "guess"),
+        ("interactions", 0),
+        ("validation_fraction", 1.0),
+    ],
+)
+def test_wrong_options_are_named(option, value):
+    for model in (WideClassifier, WideRegressor):
+        with pytest.raises(ValueError, match=f"{option}={value!r}"):
+            model(**{option: value}).fit(table(), Y)
+
+
+def test_cols_that_are_not_there():
+    with pytest.raises(ValueError, match="cols names column 'z'"):
+        OneHotEncoder(cols=["z"]).fit(table())
+    with pytest.raises(TypeError, match="cols must be a list"):
+        OneHotEncoder(cols="a").fit(table())
+    with pytest.raises(ValueError, match="Column 'a' holds symbols but is not in cols"):
+        WideClassifier(cols=["n"]).fit(table(), Y)
+
+
+def test_a_failing_partial_fit_leaves_the_model_as_it_was():
+    X = table()
+    model = WideClassifier(random_state=0).partial_fit(X, Y)
+    before = model.model_.state.copy(), model.predict_proba(X), copy.deepcopy(model.__dict__)
+    bad = [
+        (table(a=["new", "v", "u", "w"], n=[1, np.inf, 1, 1]), Y),
+        (table(a=["new", "v", "u", "w"]), [0, 1, 2, 0]),
+        (X.drop(columns="n"), Y),
+    ]
+    for frame, y in bad:
+        with pytest.raises((ValueError, TypeError)):
+            model.partial_fit(frame, y)
+    np.testing.assert_array_equal(model.model_.state, before[0])
+    np.testing.assert_array_equal(model.predict_proba(X), before[1])
+    twin = WideClassifier(random_state=0).partial_fit(X, Y).partial_fit(X, Y)
+    np.testing.assert_array_equal(model.partial_fit(X, Y).predict_proba(X), twin.predict_proba(X))
+
+
+def test_divergence_is_said():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"n": rng.normal(size=200), "a": rng.choice(list("uvw"), 200)})
+    with pytest.raises(ValueError, match="diverged.*learning_rate"):
+        WideRegressor(optimizer="sgd", learning_rate=1e6, epochs=20).fit(X, rng.normal(size=200))
+
+
+def use(fitted, frame):
+    return fitted.transform(frame) if hasattr(fitted, "transform") else fitted.predict(frame)

@@ -1,0 +1,103 @@
+"""Column kinds over every frame, and alphabets against the oracle."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tabsym.codes import UNSEEN, Alphabet, encode_columns
+from tabsym.table import Kind, read_table
+from tests import naive
+from tests.conftest import FRAMES, as_frame
+
+
+def test_kinds_are_the_same_in_every_frame(make_frame):
+    table = read_table(make_frame({"s": ["u", None], "i": [1, 2], "f": [1.0, None], "b": [True, False]}))
+    assert [column.kind for column in table.columns] == [Kind.SYMBOLIC, Kind.NUMERIC, Kind.NUMERIC, Kind.BOOLEAN]
+    assert table["f"].values[0] == 1.0
+    assert np.isnan(table["f"].values[1])
+    assert table["b"].values.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", "boolean", "int64[pyarrow]", "double[pyarrow]"])
+def test_nullable_columns_of_pandas(dtype):
+    column = read_table(pd.DataFrame({"n": pd.Series([1, None, 0], dtype=dtype)})).columns[0]
+    assert column.kind is (Kind.BOOLEAN if dtype == "boolean" else Kind.NUMERIC)
+    np.testing.assert_array_equal(column.values, [1.0, np.nan, 0.0])
+
+
+def test_dates_are_days():
+    days = [datetime.datetime(1970, 1, 2), datetime.datetime(1970, 1, 3, 12), None]
+    for frame in (pd.DataFrame({"d": days}), pl.DataFrame({"d": days}), pa.table({"d": days})):
+        column = read_table(frame).columns[0]
+        assert column.kind is Kind.NUMERIC
+        np.testing.assert_array_equal(column.values, [1.0, 2.5, np.nan])
+    only = pl.DataFrame({"d": [datetime.date(1970, 1, 3)]})
+    assert read_table(only).columns[0].values.tolist() == [2.0]
+    zoned = pd.DataFrame({"d": pd.to_datetime(["1970-01-02 02:00+02:00"])})
+    assert read_table(zoned).columns[0].values.tolist() == [1.0]
+
+
+def test_arrays_get_names_and_object_arrays_their_kinds():
+    table = read_table(np.array([["u", 1.5], ["v", 2.5]], dtype=object))
+    assert table.names == ["x0", "x1"]
+    assert [column.kind for column in table.columns] == [Kind.SYMBOLIC, Kind.NUMERIC]
+
+
+symbols = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "ä", "", "a b", "Z"])), max_size=40)
+
+
+@settings(deadline=None, max_examples=60)
+@given(symbols, symbols, st.sampled_from(FRAMES))
+def test_alphabets_equal_the_oracle_in_every_frame(fit, later, kind):
+    if not fit or not any(fit):
+        return
+
+    def raw(values):
+        frame = as_frame({"a": values}, kind)
+        return encode_columns(read_table(frame, allow_empty=True).columns)[0]
+
+    alphabet, codes = Alphabet.fit("a", raw(fit))
+    want, want_symbols = naive.factorize(fit)
+    assert alphabet.inverse(codes).tolist() == fit
+    assert set(alphabet.symbols) == set(want_symbols)
+    if kind != "pandas-category":
+        assert codes.tolist() == want
+        assert alphabet.symbols.tolist() == want_symbols
+    if not any(later):
+        return
+    seen = alphabet.transform(raw(later))
+    for value, code in zip(later, seen.tolist(), strict=True):
+        assert code == (alphabet.symbols.tolist().index(value) if value in want_symbols else UNSEEN)
+    grown, codes = alphabet.grow(raw(later))
+    assert grown.symbols[: len(alphabet)].tolist() == alphabet.symbols.tolist()
+    assert grown.inverse(codes).tolist() == later
+    assert len(set(grown.symbols.tolist())) == len(grown)
+
+
+def test_all_kinds_of_missing_are_one_code():
+    values = pd.Series(["u", None, np.nan, pd.NA, "v"], dtype=object)
+    raw = encode_columns(read_table(pd.DataFrame({"a": values})).columns)[0]
+    assert raw.codes.tolist() == [0, -1, -1, -1, 1]
+
+
+def test_declared_categories_that_never_occur_have_no_code():
+    column = pd.Categorical(["b", "b"], categories=["a", "b", "c"])
+    for frame in (pd.DataFrame({"a": column}), pa.table({"a": pa.array(column)})):
+        raw = encode_columns(read_table(frame).columns)[0]
+        assert raw.symbols.tolist() == ["b"]
+        assert raw.codes.tolist() == [0, 0]
+
+
+def test_threads_change_nothing():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"c{j}": rng.choice(list("uvwxyz"), 120_000) for j in range(4)})
+    columns = read_table(frame).columns
+    for one, two in zip(encode_columns(columns, 1), encode_columns(columns, 2), strict=True):
+        assert (one.codes == two.codes).all()
+        assert one.symbols.tolist() == two.symbols.tolist()
