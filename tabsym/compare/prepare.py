@@ -46,7 +46,7 @@ def read_path(path: str | Path) -> pd.DataFrame:
     if ending in (".arrow", ".feather", ".ipc"):
         return pd.read_feather(path)
     if ending in (".jsonl", ".ndjson"):
-        return pd.read_json(path, lines=True, dtype=False, convert_dates=False)
+        return pd.read_json(path, lines=True, dtype=False)
     raise ValueError(f"{path.name} has an ending that is not known; use .csv, .tsv, .parquet, .arrow or .jsonl.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -88,7 +89,9 @@ def make_splits(
         elif task == "regression":
             splits += KFold(folds, shuffle=True, random_state=state).split(X)
         else:
-            splits += StratifiedKFold(folds, shuffle=True, random_state=state).split(X, y)
+            with warnings.catch_warnings():  # a class rarer than folds is dealt with: see worker.run_fold
+                warnings.simplefilter("ignore", UserWarning)
+                splits += StratifiedKFold(folds, shuffle=True, random_state=state).split(X, y)
     if task != "regression":
         _refuse_one_class(splits, y)
     return splits

@@ -77,7 +77,8 @@ def run_fold(
     model: Any, X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray, task: str, n_classes: int
 ) -> dict[str, Any]:
     """Fit on one fold's training rows, score on its test rows."""
-    X_train, X_test = X.iloc[train], X.iloc[test]
+    # a fresh index: some encoders pair rows of X and y by label
+    X_train, X_test = X.iloc[train].reset_index(drop=True), X.iloc[test].reset_index(drop=True)
     y_train = y[train]
     if task != "regression":  # a fold can lack a class: code those it has
         present, y_train = np.unique(y_train, return_inverse=True)
@@ -95,8 +96,11 @@ def run_fold(
         prediction = everything
     if not np.isfinite(prediction).all():
         raise ValueError("The predictions hold NaN or infinity.")
+    scores = {name: metric.score(y[test], prediction) for name, metric in METRICS[task].items()}
+    if not np.isfinite(list(scores.values())).all():
+        raise ValueError("A score is not finite: the target or the predictions are too large.")
     return {
-        "scores": {name: metric.score(y[test], prediction) for name, metric in METRICS[task].items()},
+        "scores": scores,
         "fit_seconds": fit_seconds,
         "predict_seconds": predict_seconds,
         "peak_bytes": memory.bytes,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from tabsym.compare.contenders import Contender
 from tabsym.integrations import load_adapter
@@ -17,9 +19,9 @@ def _target_encoding(task: str, random_state: int, n_jobs: int) -> Any:
     encoder = TargetEncoder()
     if task == "multiclass":  # it would average the class codes without a word
         encoder = PolynomialWrapper(encoder)
-    return make_pipeline(encoder, load_adapter("lightgbm").booster(task, random_state, n_jobs)).set_output(
-        transform="default"
-    )
+    booster = load_adapter("lightgbm").booster(task, random_state, n_jobs)
+    # as an array: LightGBM refuses some characters in column names
+    return make_pipeline(encoder, FunctionTransformer(np.asarray), booster)
 
 
 CONTENDERS = [
