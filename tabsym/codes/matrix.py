@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tabsym.codes.kernels import count_codes, gather_columns
+from tabsym.codes.threads import in_threads
 
+_TILE = 1 << 14
 _MOST_ENTRIES = np.iinfo(np.int32).max
 
 
@@ -38,6 +40,7 @@ class CodeMatrix:
         sizes: Sequence[int],
         n_rows: int,
         order: NDArray[np.int64] | None = None,
+        n_jobs: int | None = None,
     ) -> CodeMatrix:
         """Put code columns (n,) with alphabets of `sizes` together, rows in `order`."""
         offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
@@ -48,8 +51,13 @@ class CodeMatrix:
             )
         rows = np.arange(n_rows) if order is None else order
         codes = np.empty((len(rows), len(columns)), dtype=np.int32)
-        for place, column in enumerate(columns):
-            gather_columns(column, rows, offsets[place], codes, place)
+
+        def fill(start: int) -> None:  # a tile of the matrix stays in cache while its columns are written
+            part = slice(start, start + _TILE)
+            for place, column in enumerate(columns):
+                gather_columns(column, rows[part], offsets[place], codes[part], place)
+
+        in_threads(fill, range(0, len(rows), _TILE), n_jobs)
         return cls(codes, offsets)
 
     @property

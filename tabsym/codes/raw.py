@@ -11,16 +11,15 @@ No road loops over rows in Python. Measured on one million strings with 10 to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from tabsym.codes.threads import in_threads
 from tabsym.table import Column
 
 _THREAD_ROWS = 100_000  # below this, starting threads costs more than it saves
@@ -36,11 +35,8 @@ class RawCodes:
 
 def encode_columns(columns: Sequence[Column], n_jobs: int | None = None) -> list[RawCodes]:
     """Code each column on its own; in threads where that pays and `n_jobs` allows."""
-    threads = min(effective_n_jobs(n_jobs), len(columns))
-    if threads < 2 or len(columns[0]) < _THREAD_ROWS:
-        return [encode_column(column) for column in columns]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(encode_column, columns))
+    few = not columns or len(columns[0]) < _THREAD_ROWS
+    return in_threads(encode_column, columns, 1 if few else n_jobs)
 
 
 def encode_column(column: Column) -> RawCodes:
@@ -118,7 +114,7 @@ def _encode_arrow(chunked: Any) -> RawCodes:
     if not was_dictionary:
         array = array.dictionary_encode()
     indices = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    symbols = _objects(array.dictionary.to_pylist())
+    symbols = _objects(array.dictionary.to_numpy(zero_copy_only=False))
     if was_dictionary:
         return _used_only(indices, symbols)
     return RawCodes(indices.astype(np.int32, copy=False), symbols)
@@ -136,6 +132,8 @@ def _used_only(codes: NDArray[Any], symbols: NDArray[Any]) -> RawCodes:
 
 def _objects(symbols: Any) -> NDArray[Any]:
     """Plain Python values in an object array: no pandas, no numpy scalars in fitted state."""
+    if isinstance(symbols, np.ndarray) and symbols.dtype == object:
+        return symbols
     values = symbols.tolist() if hasattr(symbols, "tolist") else list(symbols)
     out = np.empty(len(values), dtype=object)
     out[:] = values

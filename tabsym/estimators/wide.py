@@ -78,7 +78,7 @@ class WideClassifier(ClassifierMixin, WideBase):
         table, weight = read_training_table(self, X, sample_weight)
         kept = np.ones(len(table), dtype=bool) if weight is None else weight > 0
         target = check_classes(y, len(table), who=type(self).__name__)
-        if len(np.unique(target.codes[kept])) < 2:
+        if np.count_nonzero(np.bincount(target.codes[kept])) < 2:
             raise ValueError("After dropping rows of weight 0 the target has 1 class only; give both classes weight.")
         loss, n_outputs = self._choose_loss(len(target.classes))
         self._fit(table, target.codes.astype(np.float64), weight, loss, n_outputs)

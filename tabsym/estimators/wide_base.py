@@ -141,7 +141,7 @@ class WideBase(BaseEstimator):
             fresh[STEP_COLUMN] = model.n_steps  # under mean, every entry has had every step
         model = grow_model(model, layout, fresh)
         order = storage_order(len(y), len(codes), options.shuffle, rng)
-        matrix, x = stack(layout, codes, numbers, len(y), order)
+        matrix, x = stack(layout, codes, numbers, len(y), order, self.n_jobs)
         del codes, numbers
         target = (y - model.target_mean) / model.target_scale
         relative = np.empty(0) if weight is None else weight / weight.mean()

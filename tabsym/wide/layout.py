@@ -123,10 +123,15 @@ def plan_layout(
 
 
 def stack(
-    layout: Layout, codes: list[Codes], numbers: list[NDArray[np.float64]], n_rows: int, order: NDArray[np.int64] | None
+    layout: Layout,
+    codes: list[Codes],
+    numbers: list[NDArray[np.float64]],
+    n_rows: int,
+    order: NDArray[np.int64] | None,
+    n_jobs: int | None = None,
 ) -> tuple[CodeMatrix, NDArray[np.float64]]:
     """The code matrix (n, blocks) and the numeric matrix (n, d) that the kernels read, rows in `order`."""
-    matrix = CodeMatrix.assemble(codes, layout.sizes, n_rows, order)
+    matrix = CodeMatrix.assemble(codes, layout.sizes, n_rows, order, n_jobs)
     x = np.empty((len(matrix.codes), len(numbers)))
     for j, column in enumerate(numbers):
         x[:, j] = column if order is None else column[order]

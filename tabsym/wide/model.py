@@ -51,7 +51,7 @@ class WideModel:
     def margins(self, table: Table, n_jobs: int | None = None) -> tuple[Floats, NDArray[np.bool_]]:
         """Scores (n, K) in the units of training, and where blocks were unseen (n, blocks)."""
         codes, numbers = self.layout.transform(table, n_jobs)
-        matrix, x = stack(self.layout, codes, numbers, len(table), None)
+        matrix, x = stack(self.layout, codes, numbers, len(table), None, n_jobs)
         return predict_margins(matrix.codes, x, self.n_outputs, self.state), matrix.codes < 0
 
     @property

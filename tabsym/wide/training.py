@@ -142,9 +142,8 @@ def _epoch_order(n: int, n_bytes: int, shuffle: bool, rng: np.random.RandomState
         return np.arange(n)
     if n_bytes <= CACHE_BYTES:
         return rng.permutation(n)
-    starts = rng.permutation(-(-n // RUN)) * RUN
-    order = (starts[:, None] + np.arange(RUN)).ravel()
-    return order[order < n]
+    order = np.add.outer(rng.permutation(n // RUN) * RUN, np.arange(RUN)).ravel()
+    return np.append(order, np.arange(n // RUN * RUN, n))  # the rows left over come last
 
 
 def _entry_weights(data: Data, n_entries: int) -> Floats:
