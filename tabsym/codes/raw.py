@@ -107,9 +107,7 @@ def _drop_missing(codes: NDArray[Any], symbols: NDArray[Any], is_missing: NDArra
 def _encode_arrow(chunked: Any) -> RawCodes:
     import pyarrow as pa  # the caller holds an Arrow array, so it is there
 
-    array = chunked.combine_chunks() if isinstance(chunked, pa.ChunkedArray) else chunked
-    if isinstance(array, pa.ChunkedArray):  # combine_chunks keeps several where one would be too large
-        array = pa.concat_arrays(array.chunks)
+    array = _one_array(chunked) if isinstance(chunked, pa.ChunkedArray) else chunked
     was_dictionary = isinstance(array, pa.DictionaryArray)
     if not was_dictionary:
         array = array.dictionary_encode()
@@ -118,6 +116,13 @@ def _encode_arrow(chunked: Any) -> RawCodes:
     if was_dictionary:
         return _used_only(indices, symbols)
     return RawCodes(indices.astype(np.int32, copy=False), symbols)
+
+
+def _one_array(chunked: Any) -> Any:
+    """The one array of a chunked array, without copying where there is one chunk already."""
+    if chunked.num_chunks == 1:
+        return chunked.chunk(0)
+    return chunked.combine_chunks()
 
 
 def _used_only(codes: NDArray[Any], symbols: NDArray[Any]) -> RawCodes:
