@@ -101,3 +101,17 @@ def test_threads_change_nothing():
     for one, two in zip(encode_columns(columns, 1), encode_columns(columns, 2), strict=True):
         assert (one.codes == two.codes).all()
         assert one.symbols.tolist() == two.symbols.tolist()
+
+
+@pytest.mark.parametrize("index", [pa.uint8(), pa.int8(), pa.int64()])
+def test_arrow_dictionaries_of_any_index_and_with_missing_as_a_member(index):
+    dictionaries = {
+        "plain": pa.array(["b", None, "a", "b"]).dictionary_encode().cast(pa.dictionary(index, pa.string())),
+        "null inside": pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0], index), pa.array(["b", None, "a"])),
+        "unused": pa.DictionaryArray.from_arrays(pa.array([2, None, 0, 2], index), pa.array(["a", "never", "b"])),
+    }
+    for name, array in dictionaries.items():
+        [raw] = encode_columns(read_table(pa.table({"s": array})).columns)
+        alphabet, codes = Alphabet.fit("s", raw)
+        assert sorted(alphabet.symbols[:2]) == ["a", "b"], name
+        assert alphabet.inverse(codes).tolist() == ["b", None, "a", "b"], name

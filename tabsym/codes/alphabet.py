@@ -70,6 +70,8 @@ class Alphabet:
         position[new] = len(self) + np.arange(len(new), dtype=np.int32)
         symbols = np.concatenate([self.symbols, raw.symbols[new]])
         missing = self.missing_code
+        if not len(self) and raw.codes.min(initial=0) >= 0:
+            return Alphabet(self.name, symbols), raw.codes  # the first table's codes are the alphabet's
         if missing == UNSEEN and (raw.codes < 0).any():
             missing = len(symbols)
             symbols = _with_missing(symbols)

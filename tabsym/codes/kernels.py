@@ -95,3 +95,13 @@ def count_codes(codes, n_entries):
             if codes[i, j] >= 0:
                 counts[codes[i, j]] += 1
     return counts
+
+
+@kernel
+def mark_used(codes, n_symbols):
+    """Whether each symbol occurs in a code column (n_symbols,)."""
+    used = np.zeros(n_symbols, np.bool_)
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            used[codes[i]] = True
+    return used

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.codes.kernels import mark_used
 from tabsym.codes.threads import in_threads
 from tabsym.table import Column
 
@@ -109,9 +110,11 @@ def _encode_arrow(chunked: Any) -> RawCodes:
 
     array = _one_array(chunked) if isinstance(chunked, pa.ChunkedArray) else chunked
     was_dictionary = isinstance(array, pa.DictionaryArray)
+    if was_dictionary and array.dictionary.null_count:  # missing as a member: Arrow allows it
+        array, was_dictionary = array.cast(array.type.value_type), False
     if not was_dictionary:
         array = array.dictionary_encode()
-    indices = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    indices = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
     symbols = _objects(array.dictionary.to_numpy(zero_copy_only=False))
     if was_dictionary:
         return _used_only(indices, symbols)
@@ -127,10 +130,9 @@ def _one_array(chunked: Any) -> Any:
 
 def _used_only(codes: NDArray[Any], symbols: NDArray[Any]) -> RawCodes:
     """Declared symbols that never occur have no code: nothing can be learned of them."""
-    counts = np.bincount(codes.astype(np.int32) + 1, minlength=len(symbols) + 1)[1:]
-    used = counts > 0
+    used = mark_used(codes, len(symbols))
     if used.all():
-        return RawCodes(codes.astype(np.int32), symbols)
+        return RawCodes(codes.astype(np.int32, copy=False), symbols)
     renumber = np.append(np.cumsum(used) - 1, -1).astype(np.int32)
     return RawCodes(renumber[codes], symbols[used])
 

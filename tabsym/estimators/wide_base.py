@@ -143,7 +143,7 @@ class WideBase(BaseEstimator):
         order = storage_order(len(y), len(codes), options.shuffle, rng)
         matrix, x = stack(layout, codes, numbers, len(y), order, self.n_jobs)
         del codes, numbers
-        target = (y - model.target_mean) / model.target_scale
+        target = _in_units(y, model.target_mean, model.target_scale)
         relative = np.empty(0) if weight is None else weight / weight.mean()
         if order is not None:
             target = target[order]
@@ -210,9 +210,14 @@ def _blank_model(
 ) -> WideModel:
     """A model before training: no entries yet, and the loss's best constant as intercept."""
     state = empty_state(sum(layout.sizes) + len(layout.numerics) + 1, n_outputs, fresh)
-    state[-n_outputs:, 0] = loss.best_constant((y - mean) / scale, weight, n_outputs)
+    state[-n_outputs:, 0] = loss.best_constant(_in_units(y, mean, scale), weight, n_outputs)
     counts = np.zeros(sum(layout.sizes), dtype=np.int64)
     return WideModel(layout, loss, n_outputs, state, counts, mean, scale)
+
+
+def _in_units(y: Floats, mean: float, scale: float) -> Floats:
+    """The target in the units of training; classes, which have none, are not copied."""
+    return y if (mean, scale) == (0.0, 1.0) else (y - mean) / scale
 
 
 def _drop_weightless(table: Table, y: Floats, weight: Floats | None) -> tuple[Table, Floats, Floats | None]:

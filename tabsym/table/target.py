@@ -145,16 +145,13 @@ def _series_values(series: nw.Series[Any]) -> NDArray[Any]:
 
 
 def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    if values.dtype != object:
-        found, codes = np.unique(values, return_inverse=True)
-        return found, codes
-    codes, found = pd.factorize(values)
+    codes, found = pd.factorize(values)  # a hash: np.unique would sort every row
     types = {type(value) for value in found}
     if len(types) > 1:
         names = sorted(t.__name__ for t in types)
         raise TypeError(f"The target mixes types ({', '.join(names)}); convert it to one type, e.g. astype(str).")
     order = np.argsort(found)
-    rank = np.empty(len(found), dtype=np.int64)
+    rank = np.empty(len(found), dtype=np.int32)
     rank[order] = np.arange(len(found))
     return np.asarray(found[order]), rank[codes]
 

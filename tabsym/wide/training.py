@@ -87,8 +87,10 @@ def train(
     curve: list[float] = []
     validation: list[float] = []
     best_state, best, waited = state, np.inf, 0
+    order = rows.copy() if options.shuffle else rows
     for epoch in range(options.epochs):
-        order = rows[_epoch_order(len(rows), data.codes.nbytes, options.shuffle, rng)]
+        if options.shuffle:
+            _shuffle(rows, order, data.codes.nbytes, rng)
         lost = _one_pass(data, entry_weight, order, state, loss, n_outputs, options)
         total = data.weight[order].sum() if len(data.weight) else len(order)
         curve.append(lost / total)
@@ -137,13 +139,15 @@ def _split(n_rows: int, options: Options, rng: np.random.RandomState) -> tuple[N
     return everything[~held_out], everything[held_out]
 
 
-def _epoch_order(n: int, n_bytes: int, shuffle: bool, rng: np.random.RandomState) -> NDArray[np.int64]:
-    if not shuffle:
-        return np.arange(n)
+def _shuffle(rows: NDArray[np.int64], order: NDArray[np.int64], n_bytes: int, rng: np.random.RandomState) -> None:
+    """Write `rows` into `order`, shuffled (new memory in every epoch would cost more than the shuffle)."""
     if n_bytes <= CACHE_BYTES:
-        return rng.permutation(n)
-    order = np.add.outer(rng.permutation(n // RUN) * RUN, np.arange(RUN)).ravel()
-    return np.append(order, np.arange(n // RUN * RUN, n))  # the rows left over come last
+        order[:] = rows
+        rng.shuffle(order)
+        return
+    n_whole = len(rows) // RUN * RUN  # the rows left over come last
+    runs = rng.permutation(n_whole // RUN)
+    np.take(rows[:n_whole].reshape(-1, RUN), runs, axis=0, out=order[:n_whole].reshape(-1, RUN), mode="clip")
 
 
 def _entry_weights(data: Data, n_entries: int) -> Floats:
