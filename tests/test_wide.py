@@ -191,8 +191,11 @@ def test_large_tables_are_shuffled_by_runs(monkeypatch):
     plain = WideClassifier(random_state=0, epochs=5).fit(X, Y)
     monkeypatch.setattr(training, "CACHE_BYTES", 16)
     monkeypatch.setattr(training, "RUN", 7)
-    order = training._epoch_order(N, 10_000, True, np.random.RandomState(0))
-    assert sorted(order.tolist()) == list(range(N))
+    rows = np.arange(0, 2 * N, 2)
+    order = rows.copy()
+    training._shuffle(rows, order, 10_000, np.random.RandomState(0))
+    assert sorted(order.tolist()) == rows.tolist()
+    assert order[:7].tolist() != rows[:7].tolist()
     runs = WideClassifier(random_state=0, epochs=5).fit(X, Y)
     assert runs.model_.counts.tolist() == plain.model_.counts.tolist()
     assert roc_auc_score(Y, runs.predict_proba(X)[:, 1]) == pytest.approx(

@@ -28,9 +28,13 @@ _THREAD_ROWS = 100_000  # below this, starting threads costs more than it saves
 
 @dataclass(frozen=True)
 class RawCodes:
-    """`codes` (n,) int32 into `symbols` (distinct, in order of first appearance), -1 for missing."""
+    """`codes` (n,) into `symbols` (distinct, in order of first appearance), -1 for missing.
 
-    codes: NDArray[np.int32]
+    Codes are int32, or as small as pandas keeps those of categories: fresh
+    memory for a copy would cost more than reading them.
+    """
+
+    codes: NDArray[np.signedinteger[Any]]
     symbols: NDArray[Any]
 
 
@@ -132,7 +136,7 @@ def _used_only(codes: NDArray[Any], symbols: NDArray[Any]) -> RawCodes:
     """Declared symbols that never occur have no code: nothing can be learned of them."""
     used = mark_used(codes, len(symbols))
     if used.all():
-        return RawCodes(codes.astype(np.int32, copy=False), symbols)
+        return RawCodes(codes, symbols)
     renumber = np.append(np.cumsum(used) - 1, -1).astype(np.int32)
     return RawCodes(renumber[codes], symbols[used])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from tabsym.codes import UNSEEN, Alphabet, CodeMatrix, Cross, encode_columns
 from tabsym.table import Column, Table
 
-Codes = NDArray[np.int32]
+Codes = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,14 @@ class Layout:
         """Terms of a row's score besides the intercept."""
         return len(self.alphabets) + len(self.flags) + len(self.crosses) + len(self.numerics)
 
+    def _as_wide(self, codes: list[Codes]) -> list[Codes]:
+        """Code columns as int32 where crosses read them, else as they are (codes of categories are smaller)."""
+        return [code.astype(np.int32, copy=False) for code in codes] if self.crosses else codes
+
     def transform(self, table: Table, n_jobs: int | None = None) -> tuple[list[Codes], list[NDArray[np.float64]]]:
         """Code columns of every block, and the standardised numeric columns."""
         raws = encode_columns([table[alphabet.name] for alphabet in self.alphabets], n_jobs)
-        codes = [alphabet.transform(raw) for alphabet, raw in zip(self.alphabets, raws, strict=True)]
+        codes = self._as_wide([alphabet.transform(raw) for alphabet, raw in zip(self.alphabets, raws, strict=True)])
         numbers = {numeric.name: table[numeric.name].values for numeric in self.numerics}
         codes += [_flag(numbers[name]) for name in self.flags]
         for block in self.crosses:
@@ -76,7 +81,7 @@ class Layout:
         """The layout with new symbols and pairs appended, and the coded table."""
         raws = encode_columns([table[alphabet.name] for alphabet in self.alphabets], n_jobs)
         grown = [alphabet.grow(raw) for alphabet, raw in zip(self.alphabets, raws, strict=True)]
-        codes = [code for _, code in grown]
+        codes = self._as_wide([code for _, code in grown])
         numbers = {numeric.name: table[numeric.name].values for numeric in self.numerics}
         codes += [_flag(numbers[name]) for name in self.flags]
         crosses = []
