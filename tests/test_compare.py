@@ -17,6 +17,7 @@ from tabsym.cli import main
 from tabsym.compare import contenders as registry
 from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.prepare import prepare, read_path
+from tabsym.compare.processes import Runner
 from tabsym.compare.protocol import make_splits
 from tabsym.compare.results import Results, corrected_t_test, rank
 from tabsym.datasets import make_retail
@@ -100,6 +101,23 @@ def test_time_limit_keeps_what_was_done(tmp_path):
     )
     assert "time limit of 0.05 s after 0 of 3 folds" in result.failures["catboost"]
     assert (result.folder / "report.html").exists()
+
+
+def test_a_contender_that_was_stopped_says_how_far_it_came(tmp_path):
+    results = Results({"metric": "auc", "n_splits": 5})
+    runner = Runner(None, [()] * 5, results, tmp_path, None, 10.0, 0, 1)
+    contender = all_contenders()["wide"]
+    assert runner._so_far(contender) == " after 0 of 5 folds"
+    for fold, auc in enumerate([0.8, 0.9]):
+        results.add("wide", "Wide", fold, {"scores": {"auc": auc}})
+    assert runner._so_far(contender) == " after 2 of 5 folds (mean auc of these 0.85)"
+
+
+def test_hist_gradient_boosting_survives_a_class_of_one_row():
+    model = all_contenders()["hist-gradient-boosting"].make("multiclass", 0, 1)
+    model.set_params(**{f"{model.steps[-1][0]}__early_stopping": True, f"{model.steps[-1][0]}__max_iter": 2})
+    y = np.array([0, 1] * 30 + [2])
+    assert model.fit(SALES[["store", "price"]].head(61), y).predict_proba(SALES[["store", "price"]]).shape == (600, 3)
 
 
 def test_missing_library_is_left_out_with_a_remedy():

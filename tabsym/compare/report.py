@@ -25,7 +25,7 @@ def write_report(results: Results, folder: Path) -> Path:
         rows=[cells(row, place) for place, row in enumerate(ranking, 1)],
         summary=summary(ranking, results.settings),
         failures=[(e["label"], e["error"]) for e in results.contenders.values() if e["error"]],
-        plots=[_scores_plot(results, ranking), _time_plot(results, ranking)] if ranking else [],
+        plots=_plots(results, ranking) if ranking else [],
     )
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
@@ -52,6 +52,14 @@ def summary(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     return text
 
 
+def _plots(results: Results, ranking: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Captions and images."""
+    return [
+        ("Scores by fold", _scores_plot(results, ranking)),
+        ("Score against fit time", _time_plot(results, ranking)),
+    ]
+
+
 def _scores_plot(results: Results, ranking: list[dict[str, Any]]) -> str:
     metric = results.settings["metric"]
     figure, axes = _figure(0.4 * len(ranking) + 1.2)
@@ -60,7 +68,8 @@ def _scores_plot(results: Results, ranking: list[dict[str, Any]]) -> str:
         values = [fold["scores"][metric] for fold in folds]
         axes.plot(values, [place] * len(values), "o", color="#8aa5c4", markersize=5, zorder=2)
         axes.plot([row["score"]], [place], "|", color="#12355b", markersize=16, markeredgewidth=2.5, zorder=3)
-    axes.set_yticks(range(len(ranking)), [_plain(row["label"]) for row in reversed(ranking)])
+    names = [f"{_plain(row['label'])}  {place}" for place, row in enumerate(ranking, 1)]
+    axes.set_yticks(range(len(ranking)), names[::-1])
     better = "right" if results.settings["larger_is_better"] else "left"
     axes.set_xlabel(f"{metric}: each fold, and the mean (better to the {better})")
     axes.grid(axis="x", color="#e5e5e5")
@@ -71,11 +80,10 @@ def _time_plot(results: Results, ranking: list[dict[str, Any]]) -> str:
     figure, axes = _figure(4.2)
     for place, row in enumerate(ranking):
         axes.plot(row["fit_seconds"], row["score"], "o", color="#12355b" if place == 0 else "#8aa5c4")
-        axes.annotate(
-            _plain(row["label"]), (row["fit_seconds"], row["score"]), (6, 4), textcoords="offset points", fontsize=8
-        )
+        point = (row["fit_seconds"], row["score"])
+        axes.annotate(str(place + 1), point, (5, 4), textcoords="offset points", fontsize=10)
     axes.set_xscale("log")
-    axes.margins(x=0.25, y=0.12)
+    axes.margins(x=0.08, y=0.12)
     axes.set_xlabel("fit, seconds (median of folds, logarithmic)")
     axes.set_ylabel(results.settings["metric"])
     if not results.settings["larger_is_better"]:

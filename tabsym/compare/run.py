@@ -1,19 +1,10 @@
-"""Running a comparison: settings checked, one process per contender, results kept as they arrive."""
+"""A comparison from end to end: settings checked, contenders run, results ranked and written."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
-import queue
-import subprocess
-import sys
-import tempfile
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,9 +16,9 @@ import pandas as pd
 from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.live import Live
 from tabsym.compare.prepare import Prepared, prepare
-from tabsym.compare.protocol import Split, choose_metric, make_splits
+from tabsym.compare.processes import Runner
+from tabsym.compare.protocol import choose_metric, make_splits
 from tabsym.compare.results import Results, load_results, rank
-from tabsym.compare.worker import MARK
 
 _LIBRARIES = ["tabsym", "numpy", "scipy", "scikit-learn", "pandas", "numba", "lightgbm", "xgboost", "catboost"]
 
@@ -130,14 +121,9 @@ def compare(
     splits = make_splits(prepared.X, prepared.y, prepared.task, folds=folds, repeats=repeats, seed=seed, unseen=unseen)
     settings = {
         "table": name,
-        "data": _fingerprint(prepared),
         "target": target,
-        "task": prepared.task,
         "metric": chosen_metric.name,
         "larger_is_better": chosen_metric.larger_is_better,
-        "rows": len(prepared.y),
-        "columns": {column: _describe(prepared.X[column]) for column in prepared.X},
-        "classes": prepared.classes,
         "folds": folds,
         "repeats": repeats,
         "n_splits": len(splits),
@@ -146,10 +132,8 @@ def compare(
         "seed": seed,
         "jobs": jobs,
         "time_limit": time_limit,
-        "notes": prepared.notes,
-        "versions": _versions(),
-        "machine": _machine(),
     }
+    settings |= _facts(prepared)
     folder = _folder(out, name, resume)
     results = _start(folder, settings, resume)
     with Live(settings, quiet=quiet) as live:
@@ -159,7 +143,7 @@ def compare(
                 results.fail(contender.name, contender.label, remedy)
                 live.note(remedy)
                 chosen.remove(contender)
-        _run_all(chosen, prepared, splits, results, folder, live, time_limit, seed, jobs)
+        Runner(prepared, splits, results, folder, live, time_limit, seed, jobs).run(chosen)
     results.save(folder)
     from tabsym.compare.report import write_report
 
@@ -220,144 +204,18 @@ def _start(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
     return Results(settings, old.contenders)
 
 
-def _run_all(
-    chosen: list[Contender],
-    prepared: Prepared,
-    splits: list[Split],
-    results: Results,
-    folder: Path,
-    live: Live,
-    time_limit: float | None,
-    seed: int,
-    jobs: int,
-) -> None:
-    waiting: queue.SimpleQueue[Contender] = queue.SimpleQueue()
-    for contender in chosen:
-        waiting.put(contender)
-    lock = threading.Lock()
-    processes: list[subprocess.Popen[str]] = []
-    with _workplace(prepared, splits) as place:
-
-        def serve(worker: int) -> None:
-            while not waiting.empty():
-                try:
-                    contender = waiting.get_nowait()
-                except queue.Empty:
-                    return
-                done = set(results.entry(contender.name, contender.label)["folds"])
-                todo = [fold for fold in range(len(splits)) if str(fold) not in done]
-                if todo:
-                    job = _job(contender, prepared, todo, seed, max(1, (os.cpu_count() or 1) // jobs))
-                    _run_one(
-                        contender, job, place / f"worker{worker}", results, folder, live, time_limit, lock, processes
-                    )
-                live.update(results)
-
-        threads = [threading.Thread(target=serve, args=(worker,)) for worker in range(max(1, jobs))]
-        try:
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(0.2)
-        except KeyboardInterrupt:
-            while not waiting.empty():
-                waiting.get_nowait()
-            for process in processes:
-                process.kill()
-            for thread in threads:
-                thread.join()
-            results.save(folder)
-            live.note(f"Interrupted; what was done is in {folder}: go on with --resume --out {folder}.")
-            raise
-
-
-def _job(contender: Contender, prepared: Prepared, todo: list[int], seed: int, threads: int) -> dict[str, Any]:
+def _facts(prepared: Prepared) -> dict[str, Any]:
+    """What the results rest on besides the options: data, versions, machine."""
     return {
-        "contender": contender.name,
+        "data": _fingerprint(prepared),
         "task": prepared.task,
-        "n_classes": len(prepared.classes),
-        "todo": todo,
-        "seed": seed,
-        "threads": threads,
+        "rows": len(prepared.y),
+        "columns": {column: _describe(prepared.X[column]) for column in prepared.X},
+        "classes": prepared.classes,
+        "notes": prepared.notes,
+        "versions": _versions(),
+        "machine": _machine(),
     }
-
-
-def _run_one(
-    contender: Contender,
-    job: dict[str, Any],
-    place: Path,
-    results: Results,
-    folder: Path,
-    live: Live,
-    time_limit: float | None,
-    lock: threading.Lock,
-    processes: list[subprocess.Popen[str]],
-) -> None:
-    (place / "job.json").write_text(json.dumps(job))
-    environment = os.environ | {"OMP_NUM_THREADS": str(job["threads"])}
-    live.begin(contender.label)
-    with (place / "errors.txt").open("w") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tabsym.compare.worker", str(place)],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=environment,
-        )
-        processes.append(process)
-        timer = threading.Timer(time_limit, process.kill) if time_limit else None
-        started = time.monotonic()
-        if timer:
-            timer.start()
-        done = 0
-        assert process.stdout is not None
-        for line in process.stdout:
-            if not line.startswith(MARK):
-                continue
-            event = json.loads(line[len(MARK) :])
-            with lock:
-                if "error" in event:
-                    results.fail(contender.name, contender.label, f"fold {event['fold'] + 1}: {event['error']}")
-                else:
-                    results.add(contender.name, contender.label, event.pop("fold"), event)
-                    done += 1
-                results.save(folder)
-                live.update(results)
-        process.wait()
-        processes.remove(process)
-        if timer:
-            timer.cancel()
-    entry = results.entry(contender.name, contender.label)
-    if done < len(job["todo"]) and not entry["error"]:
-        timed_out = time_limit is not None and time.monotonic() - started >= time_limit
-        why = f"stopped at the time limit of {time_limit:g} s" if timed_out else _last_words(process, place)
-        with lock:
-            results.fail(contender.name, contender.label, f"{why} after {done} of {len(job['todo'])} folds")
-            results.save(folder)
-
-
-def _last_words(process: subprocess.Popen[str], place: Path) -> str:
-    lines = (place / "errors.txt").read_text(errors="replace").strip().splitlines()
-    return f"the process ended with status {process.returncode} ({lines[-1] if lines else 'no message'})"
-
-
-@contextmanager
-def _workplace(prepared: Prepared, splits: list[Split]) -> Iterator[Path]:
-    """A temporary folder with the table and the folds, shared by the workers."""
-    with tempfile.TemporaryDirectory(prefix="tabsym-") as name:
-        place = Path(name)
-        frame = prepared.X.assign(__target__=prepared.y)
-        frame.to_parquet(place / "table.parquet")
-        arrays = {f"train{j}": train for j, (train, _) in enumerate(splits)}
-        arrays |= {f"test{j}": test for j, (_, test) in enumerate(splits)}
-        np.savez(place / "splits.npz", allow_pickle=False, **arrays)
-        for worker in range(os.cpu_count() or 1):
-            part = place / f"worker{worker}"
-            part.mkdir()
-            for shared in ("table.parquet", "splits.npz"):
-                (part / shared).symlink_to(place / shared)
-        yield place
 
 
 def _machine() -> str:
