@@ -19,6 +19,7 @@ from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.prepare import prepare, read_path
 from tabsym.compare.processes import Runner
 from tabsym.compare.protocol import make_splits
+from tabsym.compare.report import summary
 from tabsym.compare.results import Results, corrected_t_test, rank
 from tabsym.datasets import make_retail
 
@@ -323,3 +324,18 @@ def test_leftover_linear_sanity():
     model = all_contenders()["onehot-linear"].make("regression", 0, 1).fit(table[["a"]], table["y"])
     want = LinearRegression().fit(pd.get_dummies(table[["a"]]), table["y"]).predict(pd.get_dummies(table[["a"]]))
     np.testing.assert_allclose(model.predict(table[["a"]]), want, atol=0.05)
+
+
+def test_the_finding_names_ties_the_fastest_and_too_few_folds():
+    def row(label, score, seconds, p):
+        return {"label": label, "score": score, "fit_seconds": seconds, "p_adjusted": p}
+
+    ranking = [row("A", 0.9, 10.0, None), row("B", 0.89, 2.0, 0.3), row("C", 0.5, 0.1, 0.01)]
+    text = summary(ranking, {"metric": "auc", "n_splits": 5})
+    assert text == (
+        "A has the best mean auc (0.9). No detectable difference to it on this table: B."
+        " Of these, B fits fastest, 5.0 times as fast as the best."
+    )
+    assert "With 2 folds, differences that matter" in summary(ranking, {"metric": "auc", "n_splits": 2})
+    assert "Every other contender is detectably worse" in summary(ranking[::2], {"metric": "auc", "n_splits": 5})
+    assert summary([], {"metric": "auc", "n_splits": 5}) == "No contender completed all folds."

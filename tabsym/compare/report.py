@@ -10,6 +10,7 @@ from typing import Any
 from tabsym.compare.live import cells, headings
 from tabsym.compare.results import Results, rank
 
+_FEW_FOLDS = 5
 _TEMPLATE = Path(__file__).with_name("report.html.jinja")
 
 
@@ -43,6 +44,8 @@ def summary(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> str:
         text += f" No detectable difference to it on this table: {', '.join(ties)}."
     elif len(ranking) > 1:
         text += " Every other contender is detectably worse."
+    if settings["n_splits"] < _FEW_FOLDS:
+        text += f" With {settings['n_splits']} folds, differences that matter can go undetected; use more."
     fastest = min(
         (row for row in ranking if row is best or row["p_adjusted"] >= 0.05), key=lambda row: row["fit_seconds"]
     )
