@@ -328,7 +328,7 @@ def test_leftover_linear_sanity():
 
 def test_the_finding_names_ties_the_fastest_and_too_few_folds():
     def row(label, score, seconds, p):
-        return {"label": label, "score": score, "fit_seconds": seconds, "p_adjusted": p}
+        return {"name": label, "label": label, "score": score, "fit_seconds": seconds, "p_adjusted": p}
 
     ranking = [row("A", 0.9, 10.0, None), row("B", 0.89, 2.0, 0.3), row("C", 0.5, 0.1, 0.01)]
     text = summary(ranking, {"metric": "auc", "n_splits": 5})
@@ -339,3 +339,73 @@ def test_the_finding_names_ties_the_fastest_and_too_few_folds():
     assert "With 2 folds, differences that matter" in summary(ranking, {"metric": "auc", "n_splits": 2})
     assert "Every other contender is detectably worse" in summary(ranking[::2], {"metric": "auc", "n_splits": 5})
     assert summary([], {"metric": "auc", "n_splits": 5}) == "No contender completed all folds."
+
+
+def write(folder, text, name="t.csv"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+ROWS = "".join(f"{'uvw'[j % 3]};{j},5;{j % 7}\n" for j in range(60))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"t\.csv is empty"),
+        ("a,b,a\n1,2,3\n", r"Column 'a' appears twice in the header of t\.csv"),
+        ("a,b\n1,2\n1,2,3,4\n", r"t\.csv is not a table of equal rows.*line 3"),
+    ],
+)
+def test_files_that_are_no_tables_say_so(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_path(write(tmp_path, text))
+
+
+def test_decimal_commas_are_numbers_where_semicolons_separate(tmp_path):
+    frame = read_path(write(tmp_path, "a;price;n\n" + ROWS))
+    assert frame["price"].tolist()[:2] == [0.5, 1.5]
+    assert prepare(write(tmp_path, "a;price;n\n" + ROWS), "price").task == "regression"
+
+
+def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
+    rows = ROWS.replace("17,5", "oops")
+    with pytest.raises(ValueError, match=r"text with 60 different values in 60 rows \(such as 'oops' in row 17\)"):
+        prepare(write(tmp_path, "a;price;n\n" + rows.replace(",5", ".5")), "price")
+    with pytest.raises(ValueError, match=r"not numeric \(such as 'oops' in row 17\)"):
+        prepare(write(tmp_path, "a;price;n\n" + rows.replace(",5", ".5")), "price", task="regression")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jobs": 0}, "jobs=0 is not possible; use at least 1"),
+        ({"repeats": 0}, "repeats=0 is not possible"),
+        ({"folds": 1}, "folds=1 is not possible; use at least 2"),
+        ({"time_limit": -5}, "time_limit=-5 is not possible"),
+        ({"unseen": "price"}, r"is read as a number; .*--symbolic price"),
+        ({"drop": ["sales"]}, "'sales' is the target and is to be dropped"),
+    ],
+)
+def test_options_that_cannot_be(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        compare(SALES, "sales", contenders=["constant"], out=tmp_path / "o", quiet=True, **options)
+
+
+def test_a_name_where_a_list_belongs(tmp_path):
+    with pytest.raises(TypeError, match=r"contenders must be a list, not the text 'wide'; pass contenders=\['wide'\]"):
+        compare(SALES, "sales", contenders="wide", out=tmp_path / "o")
+
+
+def test_a_column_of_keys_is_noted():
+    keys = SALES.assign(key=[f"k{j}" for j in range(len(SALES))])
+    assert any("'key' has another symbol in every row" in note for note in prepare(keys, "sales").notes)
+
+
+def test_no_winner_where_the_constant_is_level():
+    def row(name, score, p):
+        return {"name": name, "label": name, "score": score, "fit_seconds": 1.0, "p_adjusted": p}
+
+    text = summary([row("wide", 0.51, None), row("constant", 0.5, 0.6)], {"metric": "auc", "n_splits": 5})
+    assert text.endswith("nothing here detectably predicts the target.")

@@ -4,6 +4,7 @@ import category_encoders
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -134,3 +135,25 @@ def test_permuting_rows_permutes_the_output(values, random):
     codes, symbols = naive.factorize(values)
     want = np.eye(len(symbols), dtype=int)[codes]
     np.testing.assert_array_equal(encoder.transform(X).to_numpy(), want)
+
+
+def test_pandas_out_of_polars_keeps_types():
+    import datetime
+
+    frame = pl.DataFrame({"s": ["u", "v"], "d": [datetime.date(2024, 1, 1)] * 2, "b": [True, False]})
+    out = OneHotEncoder().set_output(transform="pandas").fit_transform(frame)
+    assert isinstance(out, pd.DataFrame)
+    assert [str(dtype) for dtype in out.dtypes][:2] == ["int8", "int8"]
+    assert out["b"].dtype == bool
+
+
+def test_arrays_after_frames_are_matched_by_position():
+    frame = pd.DataFrame({"s": ["u", "v", "u"], "n": [1, 2, 3]})
+    encoder = OneHotEncoder().fit(frame)
+    with pytest.warns(UserWarning, match="does not have valid feature names, but OneHotEncoder was fitted with"):
+        out = encoder.transform(frame.to_numpy(dtype=object))
+    np.testing.assert_array_equal(out.to_numpy(dtype=float), encoder.transform(frame).to_numpy(dtype=float))
+    plain = OneHotEncoder(cols=[0]).fit(frame.to_numpy(dtype=object))
+    with pytest.warns(UserWarning, match="has feature names, but OneHotEncoder was fitted without"):
+        out = plain.transform(frame)
+    np.testing.assert_array_equal(out.to_numpy(dtype=float), encoder.transform(frame).to_numpy(dtype=float))

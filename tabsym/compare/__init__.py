@@ -8,7 +8,6 @@ holds whatever was imported before.
 
 import sys
 from types import ModuleType
-from typing import Any
 
 from tabsym.compare.run import Comparison, compare
 
@@ -16,8 +15,7 @@ __all__ = ["Comparison", "compare"]
 
 
 class _CallableModule(ModuleType):
-    def __call__(self, *args: Any, **kwargs: Any) -> Comparison:
-        return compare(*args, **kwargs)
+    __call__ = staticmethod(compare)  # with its signature, for editors
 
 
 sys.modules[__name__].__class__ = _CallableModule

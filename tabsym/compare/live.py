@@ -28,12 +28,12 @@ class Live:
             return self
         s = self.settings
         held = f", unseen symbols of {s['unseen']!r}" if s["unseen"] else ""
-        print(
+        self._print(
             f"{s['table']}: {s['rows']:,} rows, {len(s['columns'])} columns, target {s['target']!r} ({s['task']}); "
             f"{s['folds']} folds x {s['repeats']}{held}, ranked by {s['metric']}; every contender at its defaults"
         )
         for note in s["notes"]:
-            print(f"  {note}")
+            self._print(f"  {note}")
         if sys.stdout.isatty():
             try:
                 from rich.live import Live as RichLive
@@ -57,7 +57,7 @@ class Live:
         """Something to tell the user."""
         self._notes.append(text)
         if not self.quiet and self._rich is None:
-            print(f"  {text}", flush=True)
+            self._print(f"  {text}")
         self._draw()
 
     def update(self, results: Results) -> None:
@@ -74,9 +74,16 @@ class Live:
 
     def close_with(self, results: Results, folder: Path) -> None:
         """The last word: ranking, failures, where the files are."""
-        print()
-        print(plain_ranking(results))
-        print(f"\nResults and report: {folder}/report.html, results.json, results.csv")
+        if self._rich is None:  # else the live table stays on the screen
+            self._print()
+            self._print(plain_ranking(results))
+        self._print(f"\nResults and report: {folder}/report.html, results.json, results.csv")
+
+    def _print(self, text: str = "") -> None:
+        try:
+            print(text, flush=True)
+        except BrokenPipeError:  # the reader went away, as `head` does: go on to the files
+            self.quiet = True
 
     def _say_lines(self, results: Results) -> None:
         metric = self.settings["metric"]
@@ -86,11 +93,11 @@ class Live:
                 continue
             self._said[name] = count
             if entry["error"]:
-                print(f"  {entry['label']}: {entry['error']}", flush=True)
+                self._print(f"  {entry['label']}: {entry['error']}")
             elif len(entry["folds"]) == self.settings["n_splits"]:
                 scores = [r["scores"][metric] for r in entry["folds"].values()]
                 seconds = sum(r["fit_seconds"] for r in entry["folds"].values())
-                print(f"  {entry['label']}: {metric} {sum(scores) / len(scores):.4f}, fits {seconds:.1f} s", flush=True)
+                self._print(f"  {entry['label']}: {metric} {sum(scores) / len(scores):.4f}, fits {seconds:.1f} s")
 
     def _draw(self) -> None:
         if self._rich is None:
@@ -151,7 +158,7 @@ def _rich_table(results: Results) -> Any:
 
     table = Table(box=None)
     for heading in headings(results.settings["metric"]):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=heading != "contender")
     for place, row in enumerate(rank(results), 1):
         table.add_row(*(escape(cell) for cell in cells(row, place)), style="bold" if place == 1 else "")
     for entry in results.contenders.values():

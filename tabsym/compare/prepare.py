@@ -16,6 +16,7 @@ from tabsym.table import Kind, read_table
 
 _DATE_SHARE = 0.95
 _MOST_CLASSES = 20
+_FEW_ROWS = 50
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,33 @@ def _read_text(path: Path) -> pd.DataFrame:
             separator = csv.Sniffer().sniff(text[:20_000], delimiters=",;\t|").delimiter
         except csv.Error:
             separator = ","
-    frame = pd.read_csv(
-        path, sep=separator, encoding=encoding, encoding_errors="replace", dtype="str", skipinitialspace=True
-    )
+    if not text.strip():
+        raise ValueError(f"{path.name} is empty; give a file with a header and rows.")
+    header = next(csv.reader(text.splitlines(), delimiter=separator, skipinitialspace=True))
+    for name in header:
+        if header.count(name) > 1:
+            raise ValueError(f"Column {name!r} appears twice in the header of {path.name}; rename one of the two.")
+    try:
+        frame = pd.read_csv(
+            path, sep=separator, encoding=encoding, encoding_errors="replace", dtype="str", skipinitialspace=True
+        )
+    except pd.errors.ParserError as error:
+        what = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+        raise ValueError(
+            f"{path.name} is not a table of equal rows, read with {separator!r} between fields ({what}); "
+            "mend that line, or quote the field."
+        ) from None
+    if separator == ";":
+        frame = frame.apply(_decimal_points)
     return frame.apply(_numbers_where_numbers)
+
+
+def _decimal_points(column: pd.Series) -> pd.Series:
+    """Numbers written with a decimal comma, as they are where semicolons separate."""
+    present = column.dropna()
+    if present.empty or not present.str.fullmatch(r"[-+]?\d+(,\d+)?").all():
+        return column
+    return column.str.replace(",", ".", regex=False)
 
 
 def _numbers_where_numbers(column: pd.Series) -> pd.Series:
@@ -111,6 +135,8 @@ def prepare(
     for name in [target, *(drop or []), *(symbolic or [])]:
         if name not in frame.columns:
             raise ValueError(f"There is no column {name!r}; the table has {', '.join(map(repr, frame.columns))}.")
+    if target in (drop or []):
+        raise ValueError(f"{target!r} is the target and is to be dropped; leave it out of drop.")
     present = frame[target].notna().to_numpy()
     if not present.all():
         notes.append(f"{int((~present).sum()):,} rows without a target were left out.")
@@ -147,7 +173,10 @@ def _target(y: pd.Series, task: str | None, name: str) -> tuple[NDArray[Any], li
         task = ("binary" if distinct == 2 else "multiclass") if as_classes else "regression"
     if task == "regression":
         if not numeric:
-            raise ValueError(f"The target {name!r} is not numeric, so task='regression' does not fit.")
+            raise ValueError(
+                f"The target {name!r} is not numeric ({_stranger(y)}), so task='regression' does not fit; "
+                "mend such values, or leave them blank."
+            )
         values = y.to_numpy(dtype=np.float64)
         if not np.isfinite(values).all():
             raise ValueError(f"The target {name!r} holds an infinite value; drop such rows.")
@@ -158,8 +187,20 @@ def _target(y: pd.Series, task: str | None, name: str) -> tuple[NDArray[Any], li
         raise ValueError(f"The target {name!r} has {distinct} classes, so task='binary' does not fit.")
     if numeric and distinct > max(_MOST_CLASSES, len(y) // 2):
         raise ValueError(f"The target {name!r} has {distinct} numeric values; use task='regression'.")
+    if not numeric and distinct > max(_MOST_CLASSES, len(y) // 10):
+        raise ValueError(
+            f"The target {name!r} is text with {distinct:,} different values in {len(y):,} rows ({_stranger(y)}), too "
+            "many to be classes; if it is a number, mend or blank the values that are not, else choose another target."
+        )
     codes, classes = pd.factorize(y, sort=True)
     return codes.astype(np.int64), [str(value) for value in classes], task
+
+
+def _stranger(y: pd.Series) -> str:
+    """A value that is no number, and its row."""
+    strange = pd.to_numeric(y, errors="coerce").isna().to_numpy()
+    place = int(np.argmax(strange))
+    return f"such as {str(y.iloc[place])!r} in row {y.index[place]}"
 
 
 def _plain(X: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
@@ -176,6 +217,11 @@ def _plain(X: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
             moments = _dates(text)
             if moments is None:
                 columns[column.name] = text
+                if len(text) >= _FEW_ROWS and text.nunique() == len(text):
+                    notes.append(
+                        f"Column {column.name!r} has another symbol in every row, of which nothing can be learned; "
+                        f"leave it out: --drop {column.name}."
+                    )
             else:
                 notes.append(f"Column {column.name!r} holds dates: used as days, month and weekday.")
                 columns |= _date_parts(column.name, moments)

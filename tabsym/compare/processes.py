@@ -97,7 +97,8 @@ class Runner:
                 env=os.environ | {"OMP_NUM_THREADS": str(threads)},
             )
             self._processes.append(process)
-            done = self._listen(contender, process)
+            with process:
+                done = self._listen(contender, process)
             self._processes.remove(process)
         entry = self.results.entry(contender.name, contender.label)
         if done < len(todo) and not entry["error"]:

@@ -99,7 +99,14 @@ def make_splits(
 
 def _groups(X: pd.DataFrame, unseen: str, folds: int) -> NDArray[np.int64]:
     if unseen not in X.columns:
-        raise ValueError(f"There is no column {unseen!r} to hold symbols out of; there are {list(X.columns)}.")
+        raise ValueError(
+            f"There is no column {unseen!r} to hold symbols out of; there are {', '.join(map(repr, X.columns))}."
+        )
+    if pd.api.types.is_float_dtype(X[unseen]):
+        raise ValueError(
+            f"Column {unseen!r} is read as a number; to hold its symbols out, let it be read as symbols: "
+            f"symbolic=[{unseen!r}] (--symbolic {unseen})."
+        )
     codes, symbols = pd.factorize(X[unseen], use_na_sentinel=False)
     if len(symbols) < folds:
         raise ValueError(f"Column {unseen!r} has {len(symbols)} symbols, fewer than {folds} folds; use fewer folds.")

@@ -11,6 +11,7 @@ from tabsym.compare.live import cells, headings
 from tabsym.compare.results import Results, rank
 
 _FEW_FOLDS = 5
+_WORTH_SAYING = 1.5  # ratios of times below this may be noise
 _TEMPLATE = Path(__file__).with_name("report.html.jinja")
 
 
@@ -46,11 +47,12 @@ def summary(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> str:
         text += " Every other contender is detectably worse."
     if settings["n_splits"] < _FEW_FOLDS:
         text += f" With {settings['n_splits']} folds, differences that matter can go undetected; use more."
-    fastest = min(
-        (row for row in ranking if row is best or row["p_adjusted"] >= 0.05), key=lambda row: row["fit_seconds"]
-    )
-    if fastest is not best:
-        ratio = best["fit_seconds"] / max(fastest["fit_seconds"], 1e-9)
+    level = [row for row in ranking if row is best or row["p_adjusted"] >= 0.05]
+    if any(row["name"] == "constant" for row in level[1:]):
+        return text + " That holds of the constant too: nothing here detectably predicts the target."
+    fastest = min(level, key=lambda row: row["fit_seconds"])
+    ratio = best["fit_seconds"] / max(fastest["fit_seconds"], 1e-9)
+    if ratio >= _WORTH_SAYING:
         text += f" Of these, {fastest['label']} fits fastest, {ratio:.1f} times as fast as the best."
     return text
 

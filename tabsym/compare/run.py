@@ -114,6 +114,10 @@ def compare(
     >>> result.ranking["name"].tolist()
     ['wide', 'constant']
     """
+    _check_numbers(folds=folds, repeats=repeats, jobs=jobs, time_limit=time_limit)
+    for argument, value in (("contenders", contenders), ("drop", drop), ("symbolic", symbolic)):
+        if isinstance(value, str):
+            raise TypeError(f"{argument} must be a list, not the text {value!r}; pass {argument}=[{value!r}].")
     name, table, target = _source(table, target)
     prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic)
     chosen = _choose(contenders, prepared.task)
@@ -155,6 +159,14 @@ def compare(
     return Comparison(ranking, failures, folder)
 
 
+def _check_numbers(*, folds: int, repeats: int, jobs: int, time_limit: float | None) -> None:
+    for argument, value, least in (("folds", folds, 2), ("repeats", repeats, 1), ("jobs", jobs, 1)):
+        if value < least:
+            raise ValueError(f"{argument}={value} is not possible; use at least {least}.")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit={time_limit} is not possible; use a number of seconds above 0.")
+
+
 def _source(table: Any, target: str | None) -> tuple[str, Any, str]:
     if table is None:
         from tabsym.datasets import make_retail
@@ -193,11 +205,13 @@ def _start(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
     if not resume or not (folder / "results.json").exists():
         return Results(settings)
     old = load_results(folder)
-    for key in ("data", "target", "task", "folds", "repeats", "unseen", "seed"):
+    for key in ("target", "task", "folds", "repeats", "unseen", "seed", "data"):
         if old.settings[key] != settings[key]:
+            what = f"{key}: {old.settings[key]!r}, now {settings[key]!r}"
+            if key == "data":
+                what = "the rows or columns differ"
             raise ValueError(
-                f"The results in {folder} are of another comparison ({key}: {old.settings[key]!r}, now "
-                f"{settings[key]!r}); use the same settings, or another folder."
+                f"The results in {folder} are of another comparison ({what}); use the same settings, or another folder."
             )
     for entry in old.contenders.values():
         entry["error"] = None  # tried again

@@ -11,8 +11,10 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -109,7 +111,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "columns_")
         table = read_table(X, who=type(self).__name__, allow_empty=True)
-        match_features(self, table)
+        table = match_features(self, table)
         return self._encode_table(table)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -128,8 +130,15 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         parts = self._parts(table)
         frame = assemble_frame(table, parts)
         if self.return_df:
-            return frame
+            return self._in_asked_container(frame)
         return nw.from_native(frame, eager_only=True).to_numpy()
+
+    def _in_asked_container(self, frame: Any) -> Any:
+        """As pandas where set_output asks for it: scikit-learn would go through an array and lose the types."""
+        asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
+        if asked != "pandas" or isinstance(frame, pd.DataFrame):
+            return frame
+        return nw.from_native(frame, eager_only=True).to_pandas()
 
     def _parts(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
         parts: dict[str, dict[str, NDArray[Any]]] = {}

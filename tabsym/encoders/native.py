@@ -103,7 +103,7 @@ class NativeCategories(TransformerMixin, BaseEstimator):
         """The safe frame (n_rows, n_columns), columns named f0, f1, ... in order."""
         check_is_fitted(self, "alphabets_")
         table = read_table(X, who=type(self).__name__, allow_empty=True)
-        match_features(self, table)
+        table = match_features(self, table)
         raws = dict(zip(self.alphabets_, encode_columns([table[n] for n in self.alphabets_]), strict=True))
         columns: dict[str, Any] = {}
         for new, name in self.names_.items():

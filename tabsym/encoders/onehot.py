@@ -126,7 +126,7 @@ class OneHotEncoder(ColumnEncoder):
         """
         check_is_fitted(self, "columns_")
         table = read_table(X, who=type(self).__name__, allow_empty=True)
-        match_features(self, table)
+        table = match_features(self, table)
         codes = self._codes(table)
         sizes = [len(self.columns_[name].alphabet) for name in codes]
         return CodeMatrix.assemble(list(codes.values()), sizes, len(table))

@@ -98,7 +98,7 @@ class WideBase(BaseEstimator):
         """One epoch over one more batch of rows; a failure leaves the model as it was."""
         first = not hasattr(self, "model_")
         if not first:
-            match_features(self, table)
+            table = match_features(self, table)
         table_rows, y, weight = _drop_weightless(table, y, weight)
         model = start() if first else self.model_
         options = replace(check_options(self, model.layout, len(y)), epochs=1, early_stopping=False, tol=None)
@@ -174,7 +174,7 @@ class WideBase(BaseEstimator):
         """Scores (n, K) of a table, in original units."""
         check_is_fitted(self, "model_")
         table = read_table(X, who=type(self).__name__, allow_empty=True)
-        match_features(self, table)
+        table = match_features(self, table)
         model = self.model_
         margins, unseen = model.margins(table, self.n_jobs)
         if self.unseen == "error":

@@ -65,7 +65,7 @@ def _optimizer(value: Any) -> Optimizer:
 
 def _rate(value: Any, layout: Layout) -> float:
     if isinstance(value, str):
-        _one_of("learning_rate", value, ("auto",))
+        _one_of("learning_rate", value, ("auto",), "a number above 0")
         return min(MOST_RATE, AUTO_RATE / max(1, layout.n_terms))
     _number("learning_rate", value, 0, None, strict=True)
     return float(value)
@@ -73,7 +73,7 @@ def _rate(value: Any, layout: Layout) -> float:
 
 def _batch_size(value: Any) -> int | None:
     if isinstance(value, str):
-        _one_of("batch_size", value, ("full",))
+        _one_of("batch_size", value, ("full",), "a whole number")
         return None
     _whole("batch_size", value)
     return int(value)
@@ -81,15 +81,15 @@ def _batch_size(value: Any) -> int | None:
 
 def _epochs(value: Any, n_rows: int) -> int:
     if isinstance(value, str):
-        _one_of("epochs", value, ("auto",))
+        _one_of("epochs", value, ("auto",), "a whole number")
         return auto_epochs(n_rows)
     _whole("epochs", value)
     return int(value)
 
 
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+def _one_of(name: str, value: Any, allowed: tuple[str, ...], *others: str) -> None:
     if not (isinstance(value, str) and value in allowed):
-        words = " or ".join(repr(word) for word in allowed)
+        words = " or ".join([*(repr(word) for word in allowed), *others])
         raise ValueError(f"{name}={value!r} is not known; use {words}.")
 
 

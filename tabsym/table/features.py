@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+from warnings import warn
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from tabsym.table.columns import Column, Kind, Table
@@ -19,8 +22,12 @@ def remember_features(estimator: Any, table: Table) -> None:
         del estimator.feature_names_in_
 
 
-def match_features(estimator: Any, table: Table) -> None:
-    """Raise a `ValueError` that names the columns unless they are those of fit, in order."""
+def match_features(estimator: Any, table: Table) -> Table:
+    """The table with the columns of fit, in order, or a `ValueError` that names them.
+
+    Where only one of the two had names (a frame then an array, or the other way
+    round), columns are matched by position with scikit-learn's warning.
+    """
     who = type(estimator).__name__
     fitted = getattr(estimator, "feature_names_in_", None)
     if fitted is not None and table.named and list(fitted) != table.names:
@@ -29,6 +36,19 @@ def match_features(estimator: Any, table: Table) -> None:
         raise ValueError(
             f"X has {len(table.names)} features, but {who} is expecting {estimator.n_features_in_} features as input."
         )
+    if (fitted is None) is not table.named:
+        return table
+    if fitted is None:
+        warn(f"X has feature names, but {who} was fitted without feature names", UserWarning, stacklevel=4)
+        return _renamed(table, [f"x{place}" for place in range(len(table.names))])
+    warn(f"X does not have valid feature names, but {who} was fitted with feature names", UserWarning, stacklevel=4)
+    return _renamed(table, list(fitted))
+
+
+def _renamed(table: Table, names: list[str]) -> Table:
+    columns = tuple(replace(column, name=name) for column, name in zip(table.columns, names, strict=True))
+    native = nw.from_native(table.native, eager_only=True)
+    return replace(table, columns=columns, native=native.rename(dict(zip(table.names, names, strict=True))).to_native())
 
 
 def _difference(fitted: list[str], given: list[str]) -> str:

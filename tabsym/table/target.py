@@ -74,7 +74,7 @@ def check_regression_target(y: Any, n_rows: int, *, who: str = "tabsym") -> NDAr
         return values.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"The target of {who} must be numeric, but holds values such as {values[0]!r}; "
+            f"The target of {who} must be numeric, but holds values such as {values.tolist()[0]!r}; "
             "use a classifier, or convert the target."
         ) from None
 
