@@ -24,8 +24,47 @@ def is_missing(value):
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def slope(scores, y, loss):
-    """dloss/dscore, one number per output."""
+def loss_value(scores, y, loss, parameter=0.0):
+    """The loss of one row, straight from its definition."""
+    s = scores[0]
+    match loss:
+        case "squared":
+            return 0.5 * (y - s) ** 2
+        case "absolute":
+            return abs(y - s)
+        case "huber":
+            r = abs(y - s)
+            return 0.5 * r * r if r <= parameter else parameter * (r - 0.5 * parameter)
+        case "quantile":
+            return parameter * (y - s) if y >= s else (1 - parameter) * (s - y)
+        case "logistic":
+            return math.log(1 + math.exp(-s if y > 0 else s))
+        case "hinge":
+            return max(0.0, 1 - (1 if y > 0 else -1) * s)
+        case "poisson":
+            return math.exp(s) - y * s
+        case "gamma":
+            return s + y / math.exp(s)
+        case "tweedie":
+            return math.exp((2 - parameter) * s) / (2 - parameter) - y * math.exp((1 - parameter) * s) / (1 - parameter)
+    return math.log(sum(math.exp(v) for v in scores)) - scores[int(y)]
+
+
+def slope(scores, y, loss, parameter=0.0):
+    """dloss/dscore by central differences of the definition, one number per output."""
+    out = []
+    for k in range(len(scores)):
+        values = []
+        for step in (1e-5, -1e-5, 2e-5, -2e-5):  # fourth order
+            moved = list(scores)
+            moved[k] += step
+            values.append(loss_value(moved, y, loss, parameter))
+        out.append((8 * (values[0] - values[1]) - (values[2] - values[3])) / 12e-5)
+    return out
+
+
+def exact_slope(scores, y, loss):
+    """dloss/dscore in closed form, for the losses that training is compared with."""
     if loss == "squared":
         return [scores[0] - y]
     if loss == "logistic":
@@ -35,74 +74,117 @@ def slope(scores, y, loss):
 
 
 class Rule:
-    """Textbook optimizers, one parameter at a time."""
+    """Textbook optimizers, one parameter at a time; state by key."""
 
-    def __init__(self, name, rate, start=0.0, eps=1e-10, betas=(0.9, 0.999)):
-        self.name, self.rate, self.eps, self.betas = name, rate, eps, betas
+    def __init__(self, name, rate, *, start=0.0, eps=1e-10, betas=(0.9, 0.999), alpha=0.99, momentum=0.0,
+                 nesterov=False, decay=0.0, l1=0.0, l2=0.0, beta=1.0):  # fmt: skip
+        self.name, self.rate, self.eps, self.betas, self.alpha = name, rate, eps, betas, alpha
+        self.momentum, self.nesterov, self.decay, self.l1, self.l2, self.beta = momentum, nesterov, decay, l1, l2, beta
         self.total = defaultdict(lambda: start)
         self.first = defaultdict(float)
         self.second = defaultdict(float)
         self.steps = defaultdict(int)
 
-    def step(self, key, theta, gradient):
+    def rate_now(self, key):
+        return self.rate(self.steps[key]) if callable(self.rate) else self.rate
+
+    def step(self, key, theta, gradient, *, penalised=True):
+        self.steps[key] += 1
+        rate = self.rate_now(key)
+        if self.name == "ftrl":
+            return self.ftrl(key, theta, gradient, rate, penalised)
+        if penalised:
+            gradient += self.l2 * theta
+            theta *= 1 - rate * self.decay
+        theta = theta - rate * self.direction(key, gradient)
+        if penalised and self.l1:
+            theta = math.copysign(max(abs(theta) - rate * self.l1, 0.0), theta)
+        return theta
+
+    def direction(self, key, gradient):
         if self.name == "sgd":
-            return theta - self.rate * gradient
+            self.first[key] = self.momentum * self.first[key] + gradient
+            if self.nesterov:
+                return gradient + self.momentum * self.first[key]
+            return self.first[key]
         if self.name == "adagrad":
             self.total[key] += gradient**2
-            return theta - self.rate * gradient / (math.sqrt(self.total[key]) + self.eps)
+            return gradient / (math.sqrt(self.total[key]) + self.eps)
+        if self.name == "rmsprop":
+            self.second[key] = self.alpha * self.second[key] + (1 - self.alpha) * gradient**2
+            return gradient / (math.sqrt(self.second[key]) + self.eps)
         b1, b2 = self.betas
-        self.steps[key] += 1
         self.first[key] = b1 * self.first[key] + (1 - b1) * gradient
         self.second[key] = b2 * self.second[key] + (1 - b2) * gradient**2
         m = self.first[key] / (1 - b1 ** self.steps[key])
         v = self.second[key] / (1 - b2 ** self.steps[key])
-        return theta - self.rate * m / (math.sqrt(v) + self.eps)
+        return m / (math.sqrt(v) + self.eps)
+
+    def ftrl(self, key, theta, gradient, rate, penalised):
+        l1, l2 = (self.l1, self.l2) if penalised else (0.0, 0.0)
+        if key not in self.first and theta != 0:
+            self.first[key] = -theta * (self.beta / rate + l2) - math.copysign(l1, theta)
+        before = self.second[key]
+        self.second[key] += gradient**2
+        self.first[key] += gradient - (math.sqrt(self.second[key]) - math.sqrt(before)) / rate * theta
+        z = self.first[key]
+        if abs(z) <= l1:
+            return 0.0
+        return -(z - math.copysign(l1, z)) / ((self.beta + math.sqrt(self.second[key])) / rate + l2)
 
 
-def train(  # noqa: PLR0912
-    codes, x, y, *, n_entries, n_outputs, loss, rule, gradient, batch, l2=0.0, weight=None, epochs=1, start=None
-):
+def train(codes, x, y, terms, theta, *, loss, rule, gradient, batch, weight=None, offset=None, epochs=1, average=False):
     """Algorithm 1 of the paper (gse), or the ordinary mean, row by row and entry by entry.
 
-    Entries are (entry, output); numeric column j is entry n_entries + j, the intercept comes last.
+    `terms`: (constant, column of x or None, slots); a slot is ("code", column, shift) or ("fixed", entry).
+    `theta` (entries, K). Entries of fixed slots are scalars: in every batch, and not penalised.
     """
-    n, d = len(y), len(x[0]) if len(x) else 0
+    theta = np.array(theta, dtype=float)
+    n, n_outputs = len(y), theta.shape[1]
     weight = [1.0] * n if weight is None else [w / np.mean(weight) for w in weight]
-    theta = np.zeros((n_entries + d + 1, n_outputs)) if start is None else np.array(start, dtype=float)
-    rows_of = defaultdict(list)
-    for i in range(n):
-        for entry in codes[i]:
-            if entry >= 0:
-                rows_of[entry].append(i)
+    fixed = {slot[1] for _, _, slots in terms for slot in slots if slot[0] == "fixed"}
+    mean, moves = theta.copy(), defaultdict(int)
+
+    def select(i, slot):
+        if slot[0] == "fixed":
+            return slot[1]
+        return codes[i][slot[1]] + slot[2] if codes[i][slot[1]] >= 0 else None
+
+    def value(i, k, term, without=None):
+        constant, column, slots = term
+        out = constant * (1.0 if column is None else x[i][column])
+        for place, slot in enumerate(slots):
+            entry = select(i, slot)
+            if entry is None:
+                return 0.0
+            if place != without:
+                out *= theta[entry, k]
+        return out
+
+    selected = [{select(i, slot) for _, _, slots in terms for slot in slots} - {None} for i in range(n)]
     for _ in range(epochs):
         for first in range(0, n, batch):
             rows = range(first, min(first + batch, n))
-            total, count = defaultdict(float), defaultdict(int)
+            total = np.zeros_like(theta)
             for i in rows:
-                scores = [
-                    theta[-1, k]
-                    + sum(theta[e, k] for e in codes[i] if e >= 0)
-                    + sum(x[i][j] * theta[n_entries + j, k] for j in range(d))
-                    for k in range(n_outputs)
-                ]
-                for k, g in enumerate(slope(scores, y[i], loss)):
-                    for e in codes[i]:
-                        if e >= 0:
-                            total[e, k] += weight[i] * g
-                    for j in range(d):
-                        total[n_entries + j, k] += weight[i] * g * x[i][j]
-                    total[n_entries + d, k] += weight[i] * g
-                for e in codes[i]:
-                    if e >= 0:
-                        count[e] += 1
-            for e in range(n_entries + d + 1):
-                if e >= n_entries or gradient == "mean":
+                start = 0.0 if offset is None else offset[i]
+                scores = [start + sum(value(i, k, term) for term in terms) for k in range(n_outputs)]
+                for k, g in enumerate(exact_slope(scores, y[i], loss)):
+                    for term in terms:
+                        for place, slot in enumerate(term[2]):
+                            entry = select(i, slot)
+                            if entry is not None:
+                                total[entry, k] += weight[i] * g * value(i, k, term, without=place)
+            for e in range(len(theta)):
+                present = [i for i in rows if e in selected[i]]
+                if e in fixed or gradient == "mean":
                     size = len(rows)
-                elif count[e]:
-                    size = count[e] * np.mean([weight[i] for i in rows_of[e]])
+                elif present:
+                    size = len(present) * np.mean([weight[i] for i in range(n) if e in selected[i]])
                 else:
                     continue
+                moves[e] += 1
                 for k in range(n_outputs):
-                    g = total[e, k] / size + (l2 * theta[e, k] if e < n_entries + d else 0.0)
-                    theta[e, k] = rule.step((e, k), theta[e, k], g)
-    return theta
+                    theta[e, k] = rule.step((e, k), theta[e, k], total[e, k] / size, penalised=e not in fixed)
+                    mean[e, k] += (theta[e, k] - mean[e, k]) / moves[e]
+    return mean if average else theta

@@ -4,115 +4,273 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import SGDClassifier
 
 from tabsym.codes import CodeMatrix, Cross
 from tabsym.wide.losses import LOSSES
-from tabsym.wide.model import empty_state
-from tabsym.wide.optimizers import SGD, Adagrad, Adam
-from tabsym.wide.training import Data, Options, train
+from tabsym.wide.optimizers import FTRL, SGD, Adagrad, Adam, AdamW, RMSprop
+from tabsym.wide.program import Product, Rows, Slot, compile_program
+from tabsym.wide.rules import slope_of_one
+from tabsym.wide.training import Options, Task, train
 from tests import naive
 
+RATE = 0.1
 RULES = {
-    "sgd": (SGD(), lambda: naive.Rule("sgd", 0.1)),
-    "adagrad": (Adagrad(0.3), lambda: naive.Rule("adagrad", 0.1, start=0.3)),
-    "adam": (Adam(), lambda: naive.Rule("adam", 0.1, eps=1e-8)),
+    "sgd": (SGD(), {}),
+    "momentum": (SGD(momentum=0.8), {"momentum": 0.8}),
+    "nesterov": (SGD(momentum=0.8, nesterov=True), {"momentum": 0.8, "nesterov": True}),
+    "adagrad": (Adagrad(0.3), {"start": 0.3}),
+    "rmsprop": (RMSprop(alpha=0.9), {"alpha": 0.9, "eps": 1e-8}),
+    "adam": (Adam(), {"eps": 1e-8}),
+    "adamw": (AdamW(weight_decay=0.3), {"eps": 1e-8, "decay": 0.3}),
+    "ftrl": (FTRL(), {}),
 }
+FAMILY = {"momentum": "sgd", "nesterov": "sgd", "adamw": "adam"}
 
 
-def options(optimizer, **changes):
-    base = {
-        "optimizer": optimizer,
-        "learning_rate": 0.1,
-        "gradient": "gse",
-        "batch_size": 1,
-        "epochs": 2,
-        "l2": 0.0,
-        "shuffle": False,
-        "early_stopping": False,
-        "validation_fraction": 0.1,
-        "n_iter_no_change": 2,
-        "tol": None,
-        "verbose": 0,
-    }
-    return Options(**(base | changes))
+def oracle_rule(name, rate=RATE, **changes):
+    return naive.Rule(FAMILY.get(name, name), rate, **(RULES[name][1] | changes))
+
+
+# The programs: terms as the oracle reads them, and the same as products. Entries 0-3 and 4-9 are the two
+# columns' symbols, 10 and 11 scalars, 12 an intercept.
+ADDITIVE = [
+    (1.0, None, [("code", 0, 0)]),
+    (1.0, None, [("code", 1, 0)]),
+    (1.0, 0, [("fixed", 10)]),
+    (1.0, 1, [("fixed", 11)]),
+    (1.0, None, [("fixed", 12)]),
+]
+PRODUCTS = [
+    (1.0, 0, [("code", 0, 0), ("code", 1, 0)]),
+    (-0.5, None, [("code", 1, 0), ("fixed", 10)]),
+    (1.0, 1, [("fixed", 11)]),
+    (1.0, None, [("fixed", 12)]),
+]
+SHARED = [  # one block read by two columns, and squared
+    (1.0, None, [("code", 0, 0)]),
+    (-1.0, None, [("code", 2, 0)]),
+    (0.3, None, [("code", 0, 0), ("code", 0, 0)]),
+    (1.0, None, [("fixed", 12)]),
+]
+PROGRAMS = {"additive": ADDITIVE, "products": PRODUCTS, "shared": SHARED}
+
+
+def compiled(terms):
+    blocks = {0: 0, 1: 1, 2: 0}  # code column -> block: columns 0 and 2 read the same one
+
+    def slot(s):
+        return Slot(s[1], s[1], None) if s[0] == "fixed" else Slot(blocks[s[1]], 0, s[1], s[2])
+
+    return compile_program([Product(c, column, tuple(slot(s) for s in slots)) for c, column, slots in terms], 13)
 
 
 def problem(loss, n=23, seed=0):
     rng = np.random.default_rng(seed)
-    codes = np.column_stack([rng.integers(-1, 4, n), 4 + rng.integers(0, 6, n)]).astype(np.int32)
-    codes[codes[:, 1] < 4, 1] = -1
+    codes = np.column_stack([rng.integers(0, 4, n), 4 + rng.integers(0, 6, n), rng.integers(0, 4, n)]).astype(np.int32)
     x = rng.normal(size=(n, 2))
     y = {"squared": rng.normal(size=n), "logistic": rng.integers(0, 2, n), "multinomial": rng.integers(0, 3, n)}[loss]
     return codes, x, y.astype(float)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
+def kernel_train(terms, codes, x, y, theta, loss, options, *, weight=None, offset=None):
+    """Train through the kernels: parameters (entries, K) after it."""
+    layout = compiled(terms)
+    empty = np.empty(0)
+    relative = empty if weight is None else weight / weight.mean()
+    rows = Rows(
+        np.ascontiguousarray(codes[:, layout.reads]),
+        np.ascontiguousarray(x[:, layout.numerics]),
+        y,
+        relative,
+        empty if offset is None else offset,
+    )
+    n_outputs = theta.shape[1]
+    task = Task(layout.program, np.zeros((len(layout.program.columns), n_outputs)), LOSSES[loss], n_outputs)
+    state = options.columns.blank(theta.ravel())
+    state = train(rows, state, task, options, np.random.RandomState(0)).state
+    return state[:, options.columns.shown].reshape(-1, n_outputs)
+
+
+def starting(n_outputs, seed=5):
+    return np.random.default_rng(seed).normal(0.5, 0.3, (13, n_outputs))
+
+
+def both(terms, rule, *, loss="logistic", weighted=False, offset=None, rate=RATE, seed=0, **changes):
+    """The same training by the kernels and by the oracle."""
+    codes, x, y = problem(loss, seed=seed)
+    theta = starting(3 if loss == "multinomial" else 1)
+    weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float) if weighted else None
+    base = {"learning_rate": RATE, "gradient": "gse", "batch_size": 1, "epochs": 3, "shuffle": False}
+    options = Options(RULES[rule][0], **(base | changes))
+    got = kernel_train(terms, codes, x, y, theta, loss, options, weight=weight, offset=offset)
+    want = naive.train(
+        codes, x, y, terms, theta, loss=loss, rule=oracle_rule(rule, rate, l1=options.l1, l2=options.l2),
+        gradient=options.gradient, batch=options.batch_size or len(y), weight=weight, offset=offset,
+        epochs=options.epochs, average=options.average,
+    )  # fmt: skip
+    return got, want
+
+
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("gradient", ["gse", "mean"])
 @pytest.mark.parametrize("batch", [1, 5, None])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_training_equals_the_oracle(loss, rule, gradient, batch, weighted):
-    codes, x, y = problem(loss)
-    n_outputs = 3 if loss == "multinomial" else 1
-    weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float) if weighted else None
-    optimizer, make_rule = RULES[rule]
-    data = Data(codes, x, y, np.empty(0) if weight is None else weight / weight.mean())
-    for l2 in (0.0, 0.05):
-        state = empty_state(10 + 2 + 1, n_outputs, optimizer.fresh)
-        got = train(
-            data,
-            state,
-            10,
-            LOSSES[loss],
-            n_outputs,
-            options(optimizer, gradient=gradient, batch_size=batch, l2=l2),
-            np.random.RandomState(0),
-        ).state[:, 0]
-        want = naive.train(
-            codes,
-            x,
-            y,
-            n_entries=10,
-            n_outputs=n_outputs,
-            loss=loss,
-            rule=make_rule(),
-            gradient=gradient,
-            batch=batch or len(y),
-            l2=l2,
-            weight=weight,
-            epochs=2,
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_training_equals_the_oracle(program, rule, gradient, batch):
+    got, want = both(PROGRAMS[program], rule, gradient=gradient, batch_size=batch)
+    np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
+@pytest.mark.parametrize("gradient", ["gse", "mean"])
+@pytest.mark.parametrize("batch", [1, 5])
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("options", [{}, {"weighted": True}, {"l2": 0.05}, {"l1": 0.02, "weighted": True}])
+def test_losses_weights_and_penalties_equal_the_oracle(loss, gradient, batch, program, options):
+    for rule in ("adam", "ftrl"):
+        got, want = both(PROGRAMS[program], rule, loss=loss, gradient=gradient, batch_size=batch, **options)
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("gradient", ["gse", "mean"])
+@pytest.mark.parametrize("batch", [1, 5])
+def test_running_means_equal_the_oracle(rule, gradient, batch):
+    got, want = both(PRODUCTS, rule, gradient=gradient, batch_size=batch, average=True)
+    np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "ftrl"])  # it has rates of its own
+@pytest.mark.parametrize("gradient", ["gse", "mean"])
+@pytest.mark.parametrize("schedule", ["invscaling", "optimal"])
+def test_schedules_equal_the_oracle(rule, gradient, schedule):
+    start = SGDClassifier(alpha=0.02, loss="log_loss")  # scikit-learn's t0, by its formula
+    typical = np.sqrt(1.0 / np.sqrt(start.alpha))
+    t0 = 1.0 / (typical / max(1.0, 1 / (1 + np.exp(-typical))) * start.alpha)
+    rate = (lambda t: RATE / t**0.4) if schedule == "invscaling" else (lambda t: 1 / (0.02 * (t0 + t - 1)))
+    got, want = both(ADDITIVE, rule, gradient=gradient, schedule=schedule, power_t=0.4, l2=0.02, rate=rate)
+    np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-10)
+
+
+def test_offsets_are_added_to_the_score():
+    offset = np.random.default_rng(9).normal(size=23)
+    got, want = both(PRODUCTS, "sgd", loss="squared", offset=offset)
+    np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+    assert not np.allclose(got, both(PRODUCTS, "sgd", loss="squared")[0])
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_slopes_are_derivatives_of_the_losses(name):
+    loss = LOSSES[name]
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        scores = rng.normal(size=3 if name == "multinomial" else 1)
+        y = float(rng.integers(0, 2)) if loss.for_classes else rng.gamma(2.0)
+        assert loss.values(scores[None, :], np.array([y]))[0] == pytest.approx(
+            naive.loss_value(scores, y, name, loss.parameter), rel=1e-9
         )
-        np.testing.assert_allclose(got.reshape(-1, n_outputs), want, rtol=1e-10, atol=1e-12)
+        if name == "multinomial":
+            continue  # its slope is compared by training
+        got, value = slope_of_one.py_func(scores[0], y, loss.code, loss.parameter)
+        assert value == pytest.approx(naive.loss_value(scores, y, name, loss.parameter), rel=1e-9, abs=1e-12)
+        assert got == pytest.approx(naive.slope(scores, y, name, loss.parameter)[0], rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if name != "hinge"])
+def test_the_best_constant_is_best(name):
+    loss = LOSSES[name]
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 500).astype(float) if loss.for_classes else rng.gamma(2.0, size=500)
+    k = 2 if name == "multinomial" else 1
+    best = loss.best_constant(y, None, k)
+
+    def mean_loss(margin):
+        return loss.values(np.tile(margin, (len(y), 1)), y).mean()
+
+    for step in (-0.05, 0.05):
+        moved = best.copy()
+        moved[0] += step
+        assert mean_loss(best) <= mean_loss(moved) + 1e-9
 
 
 def test_first_epoch_by_hand():
     """Two rows, one column, squared loss, sgd at rate .5 from 0: worked on paper."""
-    codes = np.array([[0], [1]], dtype=np.int32)
-    data = Data(codes, np.empty((2, 0)), np.array([1.0, 3.0]), np.empty(0))
-    state = empty_state(3, 1, SGD().fresh)
-    out = train(
-        data, state, 2, LOSSES["squared"], 1, options(SGD(), learning_rate=0.5, epochs=1), np.random.RandomState(0)
-    )
+    codes = np.array([[0, 0, 0], [1, 0, 0]], dtype=np.int32)
+    terms = [(1.0, None, [("code", 0, 0)]), (1.0, None, [("fixed", 12)])]
+    options = Options(SGD(), learning_rate=0.5, shuffle=False)
+    out = kernel_train(terms, codes, np.zeros((2, 2)), np.array([1.0, 3.0]), np.zeros((13, 1)), "squared", options)
     # row 1: residual -1 -> w0 = .5, b = .5; row 2: residual .5 - 3 = -2.5 -> w1 = 1.25, b = 1.75
-    np.testing.assert_allclose(out.state[:, 0], [0.5, 1.25, 1.75])
-    assert out.loss_curve == [pytest.approx((0.5 * 1 + 0.5 * 2.5**2) / 2)]
+    np.testing.assert_allclose(out[[0, 1, 12], 0], [0.5, 1.25, 1.75])
+
+
+def test_a_row_that_selects_an_entry_twice_counts_it_once():
+    """w[home] - w[away] with home = away in one of two rows of a batch: worked on paper."""
+    codes = np.array([[0, 0, 0], [0, 0, 1]], dtype=np.int32)
+    terms = [(1.0, None, [("code", 0, 0)]), (-1.0, None, [("code", 2, 0)])]
+    options = Options(SGD(), learning_rate=1.0, shuffle=False, batch_size=2)
+    out = kernel_train(terms, codes, np.zeros((2, 2)), np.array([5.0, 2.0]), np.zeros((13, 1)), "squared", options)
+    # slopes -5 and -2; entry 0: row 1 gives -5 + 5 = 0, row 2 -2, over 2 rows: moves by 1; entry 1: +2 over one row
+    np.testing.assert_allclose(out[:2, 0], [1.0, -2.0])
 
 
 def test_integer_weights_equal_repeated_rows_in_full_batches():
     codes, x, y = problem("logistic")
-    times = np.random.default_rng(2).integers(1, 4, len(y))
-    rows = np.repeat(np.arange(len(y)), times)
-    results = []
-    for data in (
-        Data(codes, x, y, times / times.mean()),
-        Data(codes[rows], x[rows], y[rows], np.empty(0)),
-    ):
-        for gradient in ("gse", "mean"):
-            state = empty_state(13, 1, Adagrad().fresh)
-            chosen = options(Adagrad(), batch_size=None, epochs=5, gradient=gradient)
-            results.append(train(data, state, 10, LOSSES["logistic"], 1, chosen, np.random.RandomState(0)).state[:, 0])
-    np.testing.assert_allclose(results[0], results[2], rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(results[1], results[3], rtol=1e-12, atol=1e-14)
+    times = np.random.default_rng(2).integers(1, 4, len(y)).astype(float)
+    rows = np.repeat(np.arange(len(y)), times.astype(int))
+    for gradient in ("gse", "mean"):
+        options = Options(Adagrad(), learning_rate=RATE, batch_size=None, epochs=5, gradient=gradient, shuffle=False)
+        once = kernel_train(PRODUCTS, codes, x, y, starting(1), "logistic", options, weight=times)
+        repeated = kernel_train(PRODUCTS, codes[rows], x[rows], y[rows], starting(1), "logistic", options)
+        np.testing.assert_allclose(once, repeated, rtol=1e-12, atol=1e-14)
+
+
+def test_rare_symbols_take_the_steps_they_missed():
+    """A symbol seen in the first and the last of 3,000 rows: Adam's dense sequence, not made densely."""
+    codes = np.ones((3000, 3), dtype=np.int32)
+    codes[[0, -1], 0] = 0
+    y = np.random.default_rng(0).normal(size=3000)
+    terms = [(1.0, None, [("code", 0, 0)]), (1.0, None, [("fixed", 12)])]
+    for rule in ("adam", "adamw", "momentum", "rmsprop"):
+        options = Options(RULES[rule][0], learning_rate=0.01, gradient="mean", shuffle=False)
+        got = kernel_train(terms, codes, np.zeros((3000, 2)), y, np.zeros((13, 1)), "squared", options)
+        want = naive.train(
+            codes, np.zeros((3000, 2)), y, terms, np.zeros((13, 1)), loss="squared", rule=oracle_rule(rule, 0.01),
+            gradient="mean", batch=1,
+        )  # fmt: skip
+        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("rule", ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw"])
+@pytest.mark.parametrize("batch", [1, 7])
+def test_the_mean_is_the_sequence_of_torch(rule, batch):
+    import torch
+
+    codes, x, y = problem("logistic", n=60)
+    theta = starting(1)
+    options = Options(RULES[rule][0], learning_rate=RATE, gradient="mean", batch_size=batch, epochs=2, shuffle=False)
+    got = kernel_train(PRODUCTS, codes, x, y, theta, "logistic", options)
+    symbols = torch.tensor(theta[:10, 0], requires_grad=True)
+    scalars = torch.tensor(theta[10:, 0], requires_grad=True)
+    made = {
+        "sgd": lambda p: torch.optim.SGD(p, lr=RATE),
+        "momentum": lambda p: torch.optim.SGD(p, lr=RATE, momentum=0.8),
+        "nesterov": lambda p: torch.optim.SGD(p, lr=RATE, momentum=0.8, nesterov=True),
+        "adagrad": lambda p: torch.optim.Adagrad(p, lr=RATE, initial_accumulator_value=0.3),
+        "rmsprop": lambda p: torch.optim.RMSprop(p, lr=RATE, alpha=0.9),
+        "adam": lambda p: torch.optim.Adam(p, lr=RATE),
+        "adamw": lambda p: torch.optim.AdamW(p, lr=RATE, weight_decay=0.3),
+    }[rule]([{"params": [symbols]}, {"params": [scalars], **({"weight_decay": 0.0} if rule == "adamw" else {})}])
+    c, xs, target = torch.tensor(codes.astype(np.int64)), torch.tensor(x), torch.tensor(y)
+    for _ in range(2):
+        for first in range(0, 60, batch):
+            i = slice(first, first + batch)
+            a, b = symbols[c[i, 0]], symbols[c[i, 1]]
+            score = a * b * xs[i, 0] - 0.5 * b * scalars[0] + scalars[1] * xs[i, 1] + scalars[2]
+            made.zero_grad()
+            torch.nn.functional.binary_cross_entropy_with_logits(score, target[i]).backward()
+            made.step()
+    want = torch.cat([symbols, scalars]).detach().numpy()
+    np.testing.assert_allclose(got[:, 0], want, rtol=1e-10, atol=1e-12)
 
 
 pairs = st.lists(st.tuples(st.integers(-1, 4), st.integers(-1, 3)), max_size=60)

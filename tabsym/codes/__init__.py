@@ -2,7 +2,8 @@
 
 from tabsym.codes.alphabet import UNSEEN, Alphabet
 from tabsym.codes.cross import Cross
-from tabsym.codes.matrix import CodeMatrix
+from tabsym.codes.kernels import count_codes
+from tabsym.codes.matrix import CodeMatrix, gather
 from tabsym.codes.raw import RawCodes, encode_columns
 
-__all__ = ["UNSEEN", "Alphabet", "CodeMatrix", "Cross", "RawCodes", "encode_columns"]
+__all__ = ["UNSEEN", "Alphabet", "CodeMatrix", "Cross", "RawCodes", "count_codes", "encode_columns", "gather"]

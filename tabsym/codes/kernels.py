@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import kernel
+from tabsym.jit import allocating_kernel, kernel
 
 _EMPTY = np.int32(-1)
 _HASH = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: Knuth's multiplicative hash
 
 
-@kernel
+@allocating_kernel
 def _slot(key, table, keys, shift):
     """Where `key` lies in the open-addressing table, or the empty place where it belongs."""
     mask = len(table) - 1
@@ -20,7 +20,7 @@ def _slot(key, table, keys, shift):
     return at
 
 
-@kernel
+@allocating_kernel
 def _empty_table(capacity):
     """A table of a power of two of places, at most half full, and its hash shift."""
     bits = 4
@@ -29,13 +29,13 @@ def _empty_table(capacity):
     return np.full(1 << bits, _EMPTY, np.int32), np.uint64(64 - bits)
 
 
-@kernel
+@allocating_kernel
 def _fill_table(table, keys, n_keys, shift):
     for code in range(n_keys):
         table[_slot(keys[code], table, keys, shift)] = code
 
 
-@kernel
+@allocating_kernel
 def number_pairs(left, right, known):
     """Number the pairs (left, right), those of `known` first: codes (n,) and all keys."""
     n = len(left)
@@ -64,7 +64,7 @@ def number_pairs(left, right, known):
     return codes, keys[:n_keys].copy()
 
 
-@kernel
+@allocating_kernel
 def find_pairs(left, right, keys):
     """Codes (n,) of the pairs (left, right) in `keys`, -1 where there is none."""
     table, shift = _empty_table(max(16, len(keys)))
@@ -79,14 +79,14 @@ def find_pairs(left, right, keys):
 
 
 @kernel
-def gather_columns(column, order, offset, out, place):
-    """Write one code column, reordered and shifted by `offset`, into column `place` of `out`."""
+def gather_columns(column, order, start, stride, out, place):
+    """Write one code column, reordered, as ``start + stride * code`` into column `place` of `out`."""
     for i in range(len(order)):
-        code = column[order[i]]
-        out[i, place] = code + offset if code >= 0 else -1
+        code = np.int64(column[order[i]])
+        out[i, place] = start + stride * code if code >= 0 else -1
 
 
-@kernel
+@allocating_kernel
 def count_codes(codes, n_entries):
     """How often each global code of a matrix (n, blocks) occurs."""
     counts = np.zeros(n_entries, np.int64)
@@ -97,7 +97,7 @@ def count_codes(codes, n_entries):
     return counts
 
 
-@kernel
+@allocating_kernel
 def mark_used(codes, n_symbols):
     """Whether each symbol occurs in a code column (n_symbols,)."""
     used = np.zeros(n_symbols, np.bool_)

@@ -23,6 +23,27 @@ _TILE = 1 << 14
 _MOST_ENTRIES = np.iinfo(np.int32).max
 
 
+def gather(
+    columns: Sequence[NDArray[np.signedinteger[Any]]],
+    starts: Sequence[int] | NDArray[np.int64],
+    strides: Sequence[int],
+    n_rows: int,
+    order: NDArray[np.int64] | None = None,
+    n_jobs: int | None = None,
+) -> NDArray[np.int32]:
+    """Code columns (n,) side by side (n, columns), rows in `order`: ``start + stride * code``, -1 unseen."""
+    rows = np.arange(n_rows) if order is None else order
+    codes = np.empty((len(rows), len(columns)), dtype=np.int32)
+
+    def fill(first: int) -> None:  # a tile of the matrix stays in cache while its columns are written
+        part = slice(first, first + _TILE)
+        for place, column in enumerate(columns):
+            gather_columns(column, rows[part], starts[place], strides[place], codes[part], place)
+
+    in_threads(fill, range(0, len(rows), _TILE), n_jobs)
+    return codes
+
+
 @dataclass(frozen=True)
 class CodeMatrix:
     """`codes` (n, blocks) int32 into all entries together; -1 where unseen.
@@ -49,16 +70,7 @@ class CodeMatrix:
                 f"The blocks have {offsets[-1]:,} entries together, more than {_MOST_ENTRIES:,}; "
                 "use fewer columns or interactions."
             )
-        rows = np.arange(n_rows) if order is None else order
-        codes = np.empty((len(rows), len(columns)), dtype=np.int32)
-
-        def fill(start: int) -> None:  # a tile of the matrix stays in cache while its columns are written
-            part = slice(start, start + _TILE)
-            for place, column in enumerate(columns):
-                gather_columns(column, rows[part], offsets[place], codes[part], place)
-
-        in_threads(fill, range(0, len(rows), _TILE), n_jobs)
-        return cls(codes, offsets)
+        return cls(gather(columns, offsets, [1] * len(columns), n_rows, order, n_jobs), offsets)
 
     @property
     def n_entries(self) -> int:

@@ -9,19 +9,38 @@ from typing import TypeVar
 Documented = TypeVar("Documented", bound=type)
 
 WIDE_PARAMETERS = """\
+formula : str, default None
+    A sum of products, such as ``"price ~ gamma[maker] * mu[region] * year + b[1]"``:
+    subscripted names are learned, one number per symbol; bare names are numeric columns.
+    ``w[a, b]`` learns a number for every observed pair, ``b[1]`` a single one,
+    ``w[home] - w[away]`` reads one block by two columns, ``dot(u[user], v[item], rank=8)``
+    learns vectors. ``+ - * / **``, log, log1p, log2, log10, sqrt, exp and abs work on columns; names
+    with other signs go in backquotes. Without a formula every symbolic column has a
+    number per symbol, every numeric column a slope.
 cols : list of str (or positions, for arrays), default None
     Columns to treat as symbols; None: text, object, category and boolean columns.
     All others are numbers; dates are days.
 loss : str, default "auto"
-    Regressor: "squared", (y - p)**2 / 2. Classifier: "logistic" for two classes,
-    "multinomial" for any number. "auto" picks by the target.
+    Regressor: "squared" (auto), "absolute", "huber", "quantile"; with a log link "poisson",
+    "gamma", "tweedie". Classifier: "logistic" for two classes (auto), "hinge" for two,
+    "multinomial" for any number (auto). Formulas in `tabsym.wide.LOSSES`.
+delta : float, default 1.35
+    Where "huber" turns from squared to absolute, in units of the target.
+quantile : float, default 0.5
+    What "quantile" estimates.
+power : float, default 1.5
+    Of "tweedie", between 1 and 2.
 interactions : int, default 1
     Highest order of crosses of symbolic columns: 2 adds a number for every observed
     pair of symbols of any two columns, 3 for every triple too.
-optimizer : {"adagrad", "sgd", "adam"} or an object of `tabsym.wide`, default "adagrad"
-    Objects carry the optimizer's own options: ``Adam(betas=(0.9, 0.99))``.
+optimizer : {"adagrad", "sgd", "rmsprop", "adam", "adamw", "ftrl"} or an object of `tabsym.wide`, default "adagrad"
+    Objects carry the optimizer's own options: ``SGD(momentum=0.9)``, ``Adam(betas=(0.9, 0.99))``.
 learning_rate : float or "auto", default "auto"
-    Starting rate; "auto" is 3 / (terms in a row's score), at most 0.5.
+    Starting rate; "auto" is 3 / (terms in a row's score), at most 0.5, in products 0.1.
+schedule : {"constant", "optimal", "invscaling", "adaptive"}, default "constant"
+    scikit-learn's: ``1 / (l2 (t0 + t))``, ``learning_rate / t**power_t``, or a fifth whenever
+    the loss stalls (`tol`, `n_iter_no_change`). Under gse t counts the symbol's own updates.
+power_t : float, default 0.5
 gradient : {"gse", "mean"}, default "gse"
     "gse": a symbol moves only with the rows that have it, by their mean gradient, and
     keeps its optimizer state while absent. "mean": the ordinary mean over the batch,
@@ -30,8 +49,15 @@ batch_size : int or "full", default 1
     Rows per update.
 epochs : int or "auto", default "auto"
     Passes over the rows; "auto" shows 125,000 rows in all, in 2 to 50 passes.
+l1 : float, default 0.0
+    Lasso penalty: after an update a number shrinks by rate * l1, at most to 0.
 l2 : float, default 0.0
-    Ridge penalty, added to a number's gradient whenever it is updated; not on the intercept.
+    Ridge penalty, added to a number's gradient whenever it is updated. Neither is on scalars.
+average : bool, default False
+    Predict with the mean of each number over its updates.
+init : float or dict of block -> float, default None
+    Where the blocks of a formula start. Default: 1 for factors of products, the loss's best
+    constant for a scalar that stands alone, else 0; latent vectors at random.
 shuffle : bool, default True
     Whether rows are shuffled in every epoch. Tables too large for the processor's cache
     are shuffled once in full, then by runs of 256 rows.
@@ -46,7 +72,8 @@ n_iter_no_change : int, default 2
 tol : float or None, default None
     Without early stopping, a number stops training when the training loss falls by less.
 unseen : {"neutral", "error"}, default "neutral"
-    A symbol that fit has not seen adds nothing to the score, or is a `ValueError`.
+    A symbol that fit has not seen adds nothing to the score (inside a product: stands for
+    the mean of the block over the training rows), or is a `ValueError`.
     Missing is a symbol of its own where fit saw it, else unseen.
 random_state : int, RandomState or None, default None
 n_jobs : int or None, default None
@@ -58,7 +85,8 @@ WIDE_ATTRIBUTES = """\
 params_ : dict of str -> pandas.DataFrame
     What was learned, by column, by cross ("a:b") and for the "(intercept)": indexed by
     symbol, one column `value` (one per class for the multinomial loss), and `count`,
-    the training rows.
+    the training rows. In units of the target (of the score, behind a log or logistic
+    link); with products, in the scaled units of training (`summary` says which).
 model_ : tabsym.wide.model.WideModel
     The fitted state: arrays and alphabets.
 loss_curve_ : list of float

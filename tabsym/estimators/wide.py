@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
-from tabsym.estimators.wide_base import WideBase, read_training_table
+from tabsym.estimators.wide_base import Training, WideBase, read_training
 from tabsym.table import check_classes, check_regression_target
 from tabsym.wide.losses import LOSSES, Loss
 
@@ -55,16 +55,18 @@ class WideClassifier(ClassifierMixin, WideBase):
     {{'red': True, 'blue': False, 'green': False}}
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> WideClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideClassifier:
         """Fit from scratch.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
         y : array-like of shape (n_rows,)
-            Classes: numbers, text or booleans.
+            Classes: numbers, text or booleans. May be left out where the formula names the target.
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 count as absent.
+        offset : array-like of shape (n_rows,), optional
+            Added to the score of each row; give it to `predict` too.
 
         Returns
         -------
@@ -75,17 +77,19 @@ class WideClassifier(ClassifierMixin, WideBase):
         ValueError, TypeError
             In a sentence that names the column or argument.
         """
-        table, weight = read_training_table(self, X, sample_weight)
+        table, y, weight, offset = read_training(self, X, y, sample_weight, offset)
         kept = np.ones(len(table), dtype=bool) if weight is None else weight > 0
         target = check_classes(y, len(table), who=type(self).__name__)
         if np.count_nonzero(np.bincount(target.codes[kept])) < 2:
             raise ValueError("After dropping rows of weight 0 the target has 1 class only; give both classes weight.")
         loss, n_outputs = self._choose_loss(len(target.classes))
-        self._fit(table, target.codes.astype(np.float64), weight, loss, n_outputs)
+        self._fit(Training(table, target.codes.astype(np.float64), weight, offset), loss, n_outputs)
         self.classes_ = target.classes
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> WideClassifier:
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None, *, offset: Any = None
+    ) -> WideClassifier:
         """One epoch over one more batch of rows; new symbols enter with the neutral value 0.
 
         Parameters
@@ -105,7 +109,7 @@ class WideClassifier(ClassifierMixin, WideBase):
         Numeric columns are standardised by the first batch throughout. If the
         call fails, the model is as it was before.
         """
-        table, weight = read_training_table(self, X, sample_weight)
+        table, y, weight, offset = read_training(self, X, y, sample_weight, offset)
         fitted = hasattr(self, "model_")
         if fitted and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
@@ -113,40 +117,42 @@ class WideClassifier(ClassifierMixin, WideBase):
                 f"{self.classes_.tolist()!r}; leave classes out."
             )
         target = check_classes(y, len(table), classes=self.classes_ if fitted else classes, who=type(self).__name__)
-        codes = target.codes.astype(np.float64)
         loss, n_outputs = self._choose_loss(len(target.classes))
-        self._partial_fit(table, codes, weight, lambda: self._blank(table, codes, weight, loss, n_outputs))
+        self._partial_fit(Training(table, target.codes.astype(np.float64), weight, offset), loss, n_outputs)
         self.classes_ = target.classes
         return self
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
         """Scores before the link: (n_rows,) for two classes, else (n_rows, n_classes)."""
-        margins = self._margins(X)
+        margins = self._margins(X, offset)
         if self.model_.n_outputs == 1:
             return margins[:, 0]
         return margins[:, 1] - margins[:, 0] if len(self.classes_) == 2 else margins
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities (n_rows, n_classes), in the order of `classes_`."""
-        margins = self._margins(X)
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
+        """Class probabilities (n_rows, n_classes), in the order of `classes_`; not for the hinge loss."""
+        margins = self._margins(X, offset)
+        if self.model_.loss.name == "hinge":
+            raise AttributeError("The hinge loss has no probabilities; use decision_function, or loss='logistic'.")
         return self.model_.loss.predict(margins)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
         """The most probable class of each row (n_rows,)."""
-        probabilities = self.predict_proba(X)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+        margins = self._margins(X, offset)
+        places = (margins[:, 0] > 0).astype(int) if self.model_.n_outputs == 1 else margins.argmax(axis=1)
+        return np.asarray(self.classes_[places])
 
     def _choose_loss(self, n_classes: int) -> tuple[Loss, int]:
         name = self.loss
         if name == "auto":
             name = "logistic" if n_classes == 2 else "multinomial"
-        if name not in ("logistic", "multinomial"):
-            raise ValueError(f"loss={name!r} is not known; use 'auto', 'logistic' or 'multinomial'.")
-        if name == "logistic" and n_classes > 2:
+        if name not in ("logistic", "hinge", "multinomial"):
+            raise ValueError(f"loss={name!r} is not known; use 'auto', 'logistic', 'hinge' or 'multinomial'.")
+        if name != "multinomial" and n_classes > 2:
             raise ValueError(
-                f"loss='logistic' is for two classes and the target has {n_classes}; use 'multinomial' or 'auto'."
+                f"loss={name!r} is for two classes and the target has {n_classes}; use 'multinomial' or 'auto'."
             )
-        return LOSSES[name], 1 if name == "logistic" else n_classes
+        return LOSSES[name], n_classes if name == "multinomial" else 1
 
     def _output_names(self) -> list[str]:
         if self.model_.n_outputs == 1:
@@ -188,16 +194,18 @@ class WideRegressor(RegressorMixin, WideBase):
     [10.0, 30.0]
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> WideRegressor:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideRegressor:
         """Fit from scratch.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
         y : array-like of shape (n_rows,)
-            Finite numbers.
+            Finite numbers. May be left out where the formula names the target.
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 count as absent.
+        offset : array-like of shape (n_rows,), optional
+            Added to the score of each row, as log(exposure) is for counts; give it to `predict` too.
 
         Returns
         -------
@@ -208,12 +216,10 @@ class WideRegressor(RegressorMixin, WideBase):
         ValueError, TypeError
             In a sentence that names the column or argument.
         """
-        table, weight = read_training_table(self, X, sample_weight)
-        target = check_regression_target(y, len(table), who=type(self).__name__)
-        self._fit(table, target, weight, self._choose_loss(), 1)
+        self._fit(self._read(X, y, sample_weight, offset), self._choose_loss(), 1)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> WideRegressor:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideRegressor:
         """One epoch over one more batch of rows; new symbols enter with the neutral value 0.
 
         Parameters
@@ -231,24 +237,30 @@ class WideRegressor(RegressorMixin, WideBase):
         Numeric columns and the target are standardised by the first batch
         throughout. If the call fails, the model is as it was before.
         """
-        table, weight = read_training_table(self, X, sample_weight)
-        target = check_regression_target(y, len(table), who=type(self).__name__)
-        loss = self._choose_loss()
-        self._partial_fit(table, target, weight, lambda: self._blank(table, target, weight, loss, 1))
+        self._partial_fit(self._read(X, y, sample_weight, offset), self._choose_loss(), 1)
         return self
 
-    def predict(self, X: Any) -> Floats:
-        """Predicted values (n_rows,), in the units of the target."""
-        return self._margins(X)[:, 0]
+    def predict(self, X: Any, *, offset: Any = None) -> Floats:
+        """Predicted values (n_rows,), in the units of the target; with a log link, the mean."""
+        margins = self._margins(X, offset)
+        return self.model_.loss.predict(margins)[:, 0]
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
+        table, y, weight, offset = read_training(self, X, y, sample_weight, offset)
+        target = check_regression_target(y, len(table), who=type(self).__name__)
+        loss = self._choose_loss()
+        wrong = target <= loss.lowest if loss.lowest_open else target < loss.lowest
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            least = "above" if loss.lowest_open else "of at least"
+            raise ValueError(
+                f"The target is {target[row]:g} in row {row}, but loss={loss.name!r} needs values {least} "
+                f"{loss.lowest:g}; drop such rows or use another loss."
+            )
+        return Training(table, target, weight, offset)
 
     def _choose_loss(self) -> Loss:
-        if self.loss not in ("auto", "squared"):
-            raise ValueError(f"loss={self.loss!r} is not known; use 'auto' or 'squared'.")
-        return LOSSES["squared"]
-
-    def _target_units(self, y: Floats, weight: Floats | None) -> tuple[float, float]:
-        if not self.standardize:
-            return 0.0, 1.0
-        mean = float(np.average(y, weights=weight))
-        spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
-        return mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
+        known = ("auto", *(name for name, loss in LOSSES.items() if not loss.for_classes))
+        if self.loss not in known:
+            raise ValueError(f"loss={self.loss!r} is not known; use {', '.join(map(repr, known))}.")
+        return self._choose("squared" if self.loss == "auto" else self.loss)

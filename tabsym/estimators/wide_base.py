@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.estimators.wide_options import check_options
+from tabsym.codes import count_codes
+from tabsym.estimators.wide_options import check_formula, check_init, check_loss_parameter, check_offset, check_options
 from tabsym.table import Kind, Table, check_weights, match_features, read_table, remember_features, symbolic_columns
-from tabsym.wide.layout import Layout, plan_layout, stack
-from tabsym.wide.losses import Loss
-from tabsym.wide.model import WideModel, empty_state, grow_model
-from tabsym.wide.optimizers import ADAM_CODE, STEP_COLUMN
-from tabsym.wide.training import Data, Options, storage_order, train
+from tabsym.wide.formula import parse
+from tabsym.wide.kernels import sum_weights
+from tabsym.wide.layout import Layout
+from tabsym.wide.losses import LOSSES, Loss
+from tabsym.wide.model import WideModel, grow_model, starting_state
+from tabsym.wide.plan import plan_additive, plan_formula, used_columns
+from tabsym.wide.polynomial import expand
+from tabsym.wide.rules import HUBER
+from tabsym.wide.training import Options, Outcome, storage_order, train
 
 Floats = NDArray[np.float64]
 
@@ -30,16 +35,25 @@ class WideBase(BaseEstimator):
 
     def __init__(
         self,
+        formula=None,
         *,
         cols=None,
         loss="auto",
+        delta=1.35,
+        quantile=0.5,
+        power=1.5,
         interactions=1,
         optimizer="adagrad",
         learning_rate="auto",
+        schedule="constant",
+        power_t=0.5,
         gradient="gse",
         batch_size=1,
         epochs="auto",
+        l1=0.0,
         l2=0.0,
+        average=False,
+        init=None,
         shuffle=True,
         standardize=True,
         early_stopping=False,
@@ -51,15 +65,24 @@ class WideBase(BaseEstimator):
         n_jobs=None,
         verbose=0,
     ):
+        self.formula = formula
         self.cols = cols
         self.loss = loss
+        self.delta = delta
+        self.quantile = quantile
+        self.power = power
         self.interactions = interactions
         self.optimizer = optimizer
         self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.power_t = power_t
         self.gradient = gradient
         self.batch_size = batch_size
         self.epochs = epochs
+        self.l1 = l1
         self.l2 = l2
+        self.average = average
+        self.init = init
         self.shuffle = shuffle
         self.standardize = standardize
         self.early_stopping = early_stopping
@@ -80,38 +103,48 @@ class WideBase(BaseEstimator):
 
     # -- fitting ----------------------------------------------------------
 
-    def _fit(self, table: Table, y: Floats, weight: Floats | None, loss: Loss, n_outputs: int) -> None:
+    def _fit(self, training: Training, loss: Loss, n_outputs: int) -> None:
         """Train from scratch on a checked table; fitted attributes are set last, all together."""
-        table_rows, y, weight = _drop_weightless(table, y, weight)
-        layout = self._plan(table_rows, weight)
-        options = check_options(self, layout, len(y))
-        mean, scale = self._target_units(y, weight)
-        start = (loss, n_outputs, mean, scale, y, weight)
-        model = _blank_model(layout, *start, fresh=options.optimizer.fresh)
+        training = training.weighted_rows()
         rng = check_random_state(self.random_state)
-        model, outcome = self._advance(model, table_rows, y, weight, options, rng)
-        remember_features(self, table)
+        model, options = self._blank(training, loss, n_outputs, rng)
+        model, outcome = self._advance(model, training, options, rng)
+        remember_features(self, training.table)
         self._rng = rng
-        self._keep(model, outcome.loss_curve, outcome.validation_curve, len(y) * len(outcome.loss_curve))
+        n_seen = len(training.y) * len(outcome.loss_curve)
+        self._keep(model, outcome.loss_curve, outcome.validation_curve, n_seen)
 
-    def _partial_fit(self, table: Table, y: Floats, weight: Floats | None, start: Callable[[], WideModel]) -> None:
+    def _partial_fit(self, training: Training, loss: Loss, n_outputs: int) -> None:
         """One epoch over one more batch of rows; a failure leaves the model as it was."""
         first = not hasattr(self, "model_")
         if not first:
-            table = match_features(self, table)
-        table_rows, y, weight = _drop_weightless(table, y, weight)
-        model = start() if first else self.model_
-        options = replace(check_options(self, model.layout, len(y)), epochs=1, early_stopping=False, tol=None)
+            training = replace(training, table=match_features(self, training.table))
+        training = training.weighted_rows()
         rng = check_random_state(self.random_state) if first else deepcopy(self._rng)
-        model, outcome = self._advance(model, table_rows, y, weight, options, rng)
         if first:
-            remember_features(self, table)
+            model, options = self._blank(training, loss, n_outputs, rng)
+        else:
+            model = self.model_
+            options = check_options(self, model.layout, len(training.y))
+        options = replace(options, epochs=1, early_stopping=False, tol=None)
+        model, outcome = self._advance(model, training, options, rng)
+        if first:
+            remember_features(self, training.table)
         self._rng = rng
-        seen = len(y) + (0 if first else self.n_rows_seen_)
+        seen = len(training.y) + (0 if first else self.n_rows_seen_)
         curve = ([] if first else self.loss_curve_) + outcome.loss_curve
         self._keep(model, curve, [], seen)
 
     def _plan(self, table: Table, weight: Floats | None) -> Layout:
+        standardize = bool(self.standardize)
+        if self.formula is not None:
+            formula = parse(self.formula)
+            terms = expand(formula)
+            return plan_formula(
+                formula, terms, table, standardize=standardize, weights=weight, init=check_init(self.init)
+            )
+        if self.init is not None:
+            raise ValueError("init sets where the blocks of a formula start; without a formula leave it out.")
         symbolic = symbolic_columns(table, self.cols, booleans=True)
         chosen = {column.name for column in symbolic}
         numeric = [column for column in table.columns if column.name not in chosen]
@@ -121,42 +154,71 @@ class WideBase(BaseEstimator):
                 f"Column {text[0]!r} holds symbols but is not in cols; add it to cols, or drop it from the table."
             )
         interactions = self.interactions if isinstance(self.interactions, int) else 1
-        return plan_layout(
-            symbolic, numeric, interactions=interactions, standardize=bool(self.standardize), weights=weight
-        )
+        return plan_additive(symbolic, numeric, interactions=interactions, standardize=standardize, weights=weight)
 
-    def _blank(self, table: Table, y: Floats, weight: Floats | None, loss: Loss, n_outputs: int) -> WideModel:
-        layout = self._plan(table, weight)
-        options = check_options(self, layout, len(y))
-        mean, scale = self._target_units(y, weight)
-        return _blank_model(layout, loss, n_outputs, mean, scale, y, weight, fresh=options.optimizer.fresh)
+    def _blank(
+        self, training: Training, loss: Loss, n_outputs: int, rng: np.random.RandomState
+    ) -> tuple[WideModel, Options]:
+        """A model before training: no symbols yet, and the loss's best constant as intercept."""
+        layout = self._plan(training.table, training.weight)
+        options = check_options(self, layout, len(training.y))
+        mean, scale = self._target_units(training.y, training.weight, loss, layout.constant_block is not None)
+        if loss.code == HUBER:  # delta is in units of the target
+            loss = replace(loss, parameter=loss.parameter / scale)
+        target = _in_units(training.y, mean, scale)
+        columns = options.columns
+        states = [
+            starting_state(block, size // block.rank, n_outputs, columns, rng)
+            for block, size in zip(layout.blocks, layout.sizes, strict=True)
+        ]
+        if layout.constant_block is not None and not self._is_given(layout.blocks[layout.constant_block].name):
+            states[layout.constant_block] = columns.blank(loss.best_constant(target, training.weight, n_outputs))
+        counts = np.zeros(layout.n_entries, dtype=np.int64)
+        model = WideModel(layout, loss, n_outputs, columns, np.concatenate(states), counts, mean, scale)
+        return model, options
+
+    def _is_given(self, block: str) -> bool:
+        return self.init is not None and (not isinstance(self.init, Mapping) or block in self.init)
 
     def _advance(
-        self, model: WideModel, table: Table, y: Floats, weight: Floats | None, options: Options, rng: Any
-    ) -> tuple[WideModel, Any]:
+        self, model: WideModel, training: Training, options: Options, rng: np.random.RandomState
+    ) -> tuple[WideModel, Outcome]:
         """Grow the model to a table's symbols and train it on the table."""
-        layout, codes, numbers = model.layout.grow(table, self.n_jobs)
-        fresh = options.optimizer.fresh.copy()
-        if options.gradient == "mean" and options.optimizer.code == ADAM_CODE:
-            fresh[STEP_COLUMN] = model.n_steps  # under mean, every entry has had every step
-        model = grow_model(model, layout, fresh)
-        order = storage_order(len(y), len(codes), options.shuffle, rng)
-        matrix, x = stack(layout, codes, numbers, len(y), order, self.n_jobs)
-        del codes, numbers
+        if options.columns != model.columns:
+            raise ValueError(
+                "The optimizer, schedule, gradient or average changed since the model was started, and its state does "
+                "not fit them; set them back, or fit from scratch."
+            )
+        y = training.y
+        layout, codes = model.layout.grow(training.table, self.n_jobs)
+        model = grow_model(model, layout, rng, model.n_steps if options.is_dense else 0)
+        order = storage_order(len(y), len(layout.reads), options.shuffle, rng)
+        rows = layout.stack(codes, training.table, order, model.target_scale, self.n_jobs)
+        del codes
         target = _in_units(y, model.target_mean, model.target_scale)
-        relative = np.empty(0) if weight is None else weight / weight.mean()
+        weight = np.empty(0) if training.weight is None else training.weight / training.weight.mean()
+        offset = _add_offset(rows.offset, training.offset, order, model.target_scale)
         if order is not None:
             target = target[order]
-            relative = relative[order] if weight is not None else relative
-        data = Data(matrix.codes, x, target, relative)
-        outcome = train(data, model.state, matrix.n_entries, model.loss, model.n_outputs, options, rng)
-        batch = len(y) if options.batch_size is None else min(options.batch_size, len(y))
-        n_steps = model.n_steps + len(outcome.loss_curve) * -(-len(y) // batch)
-        counts = model.counts + matrix.counts()
-        return replace(model, state=outcome.state, counts=counts, n_steps=n_steps), outcome
+            weight = weight[order] if len(weight) else weight
+        rows = rows._replace(y=target, weight=weight, offset=offset)
+        outcome = train(rows, model.state, model.task, options, rng, model.n_steps)
+        model = replace(model, state=outcome.state, n_steps=outcome.n_steps)
+        return replace(model, counts=model.counts + _count_rows(rows.codes, layout)), outcome
 
-    def _target_units(self, y: Floats, weight: Floats | None) -> tuple[float, float]:
-        return 0.0, 1.0
+    def _target_units(self, y: Floats, weight: Floats | None, loss: Loss, centre: bool) -> tuple[float, float]:
+        """Mean and scale of the target in training; without a scalar to take the mean up, only a scale."""
+        if not (self.standardize and loss.scales):
+            return 0.0, 1.0
+        mean = float(np.average(y, weights=weight)) if centre else 0.0
+        spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+        return mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
+
+    def _choose(self, name: str) -> Loss:
+        """The loss by name, with its number from the constructor."""
+        loss = LOSSES[name]
+        argument = {"huber": "delta", "quantile": "quantile", "tweedie": "power"}.get(name)
+        return loss if argument is None else replace(loss, parameter=check_loss_parameter(self, argument))
 
     def _keep(self, model: WideModel, curve: list[float], validation: list[float], n_rows_seen: int) -> None:
         self.model_ = model
@@ -170,16 +232,32 @@ class WideBase(BaseEstimator):
 
     # -- using --------------------------------------------------------------
 
-    def _margins(self, X: Any) -> Floats:
+    def _margins(self, X: Any, offset: Any = None) -> Floats:
         """Scores (n, K) of a table, in original units."""
         check_is_fitted(self, "model_")
         table = read_table(X, who=type(self).__name__, allow_empty=True)
-        table = match_features(self, table)
+        table = match_features(self, self._used_columns(table))
         model = self.model_
-        margins, unseen = model.margins(table, self.n_jobs)
+        margins = model.margins(table, self.n_jobs)
         if self.unseen == "error":
-            _refuse_unseen(table, model.layout, unseen)
-        return margins * model.target_scale + model.target_mean
+            self._refuse_unseen(table)
+        margins = margins * model.target_scale + model.target_mean
+        return margins if offset is None else margins + check_offset(offset, len(table))[:, None]
+
+    def _used_columns(self, table: Table) -> Table:
+        """Under a formula, the columns that it reads, in its order."""
+        if self.formula is None:
+            return table
+        return replace(table, columns=tuple(table[name] for name in used_columns(parse(self.formula), table)))
+
+    def _refuse_unseen(self, table: Table) -> None:
+        found = self.model_.first_unseen(table)
+        if found is not None:
+            name, row = found
+            raise ValueError(
+                f"Column {name!r} holds {table[name].series.to_list()[row]!r} (row {row}), which was not seen in fit; "
+                "use unseen='neutral' to let it add nothing, or fit on rows that have it."
+            )
 
     @property
     def params_(self) -> dict[str, pd.DataFrame]:
@@ -191,28 +269,48 @@ class WideBase(BaseEstimator):
         return ["value"]
 
 
-def read_training_table(estimator: Any, X: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
-    """The checked table and weights of a call to fit."""
-    table = read_table(X, who=type(estimator).__name__)
-    return table, check_weights(sample_weight, len(table))
+@dataclass(frozen=True)
+class Training:
+    """What a call to fit gives, checked: table, target, and weights and offset where there are any."""
+
+    table: Table
+    y: Floats
+    weight: Floats | None
+    offset: Floats | None
+
+    def weighted_rows(self) -> Training:
+        """Without the rows of weight zero, which count as absent: their symbols are unseen."""
+        if self.weight is None or self.weight.all():
+            return self
+        keep = self.weight > 0
+        rows = np.flatnonzero(keep)
+        columns = tuple(replace(column, series=column.series[rows]) for column in self.table.columns)
+        table = replace(self.table, columns=columns, n_rows=len(rows))
+        offset = None if self.offset is None else self.offset[keep]
+        return Training(table, self.y[keep], self.weight[keep], offset)
 
 
-def _blank_model(
-    layout: Layout,
-    loss: Loss,
-    n_outputs: int,
-    mean: float,
-    scale: float,
-    y: Floats,
-    weight: Floats | None,
-    *,
-    fresh: Floats,
-) -> WideModel:
-    """A model before training: no entries yet, and the loss's best constant as intercept."""
-    state = empty_state(sum(layout.sizes) + len(layout.numerics) + 1, n_outputs, fresh)
-    state[-n_outputs:, 0] = loss.best_constant(_in_units(y, mean, scale), weight, n_outputs)
-    counts = np.zeros(sum(layout.sizes), dtype=np.int64)
-    return WideModel(layout, loss, n_outputs, state, counts, mean, scale)
+def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Table, Any, Any, Any]:
+    """The checked table, its target column where `y` does not give one, weights and offset."""
+    who = type(estimator).__name__
+    table = read_table(X, who=who)
+    formula = None if estimator.formula is None else parse(check_formula(estimator.formula))
+    if y is None and formula is not None and formula.target is not None:
+        if formula.target not in table.names:
+            raise ValueError(f"The formula's target {formula.target!r} is not in the table; add it, or pass y.")
+        y = table[formula.target].series
+    table = estimator._used_columns(table)
+    weight = check_weights(sample_weight, len(table))
+    return table, y, weight, None if offset is None else check_offset(offset, len(table))
+
+
+def _count_rows(codes: NDArray[np.int32], layout: Layout) -> NDArray[np.int64]:
+    """Rows that select each entry (entries,)."""
+    if layout.compiled.program.shared:  # a row can select an entry twice
+        rows = np.zeros(layout.n_entries)
+        sum_weights(codes, np.ones(len(codes)), rows)
+        return rows.astype(np.int64)
+    return count_codes(codes, layout.n_entries)
 
 
 def _in_units(y: Floats, mean: float, scale: float) -> Floats:
@@ -220,22 +318,9 @@ def _in_units(y: Floats, mean: float, scale: float) -> Floats:
     return y if (mean, scale) == (0.0, 1.0) else (y - mean) / scale
 
 
-def _drop_weightless(table: Table, y: Floats, weight: Floats | None) -> tuple[Table, Floats, Floats | None]:
-    """Rows of weight zero count as absent: their symbols are unseen."""
-    if weight is None or weight.all():
-        return table, y, weight
-    keep = weight > 0
-    rows = np.flatnonzero(keep)
-    columns = tuple(replace(column, series=column.series[rows]) for column in table.columns)
-    return replace(table, columns=columns, n_rows=len(rows)), y[keep], weight[keep]
-
-
-def _refuse_unseen(table: Table, layout: Layout, unseen: NDArray[np.bool_]) -> None:
-    for place, alphabet in enumerate(layout.alphabets):
-        if unseen[:, place].any():
-            row = int(np.argmax(unseen[:, place]))
-            value = table[alphabet.name].series.to_list()[row]
-            raise ValueError(
-                f"Column {alphabet.name!r} holds {value!r} (row {row}), which was not seen in fit; "
-                "use unseen='neutral' to let it add nothing, or fit on rows that have it."
-            )
+def _add_offset(fixed: Floats, offset: Floats | None, order: Any, scale: float) -> Floats:
+    """The fixed part of the formula and the user's offset, in the units of training; `fixed` is in order already."""
+    if offset is None:
+        return fixed
+    offset = (offset if order is None else offset[order]) / scale
+    return offset if not len(fixed) else fixed + offset

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tabsym.wide.layout import Layout
-from tabsym.wide.optimizers import OPTIMIZERS, SGD, Adagrad, Adam, Optimizer
+from tabsym.wide.optimizers import FTRL, OPTIMIZERS, Optimizer
+from tabsym.wide.schedules import SCHEDULES
 from tabsym.wide.training import Options
 
-AUTO_RATE, MOST_RATE = 3.0, 0.5
-"""learning_rate="auto" is AUTO_RATE / (terms of a row's score), at most MOST_RATE.
+AUTO_RATE, MOST_RATE, MOST_PRODUCT_RATE = 3.0, 0.5, 0.1
+"""learning_rate="auto" is AUTO_RATE / (terms of a row's score), at most MOST_RATE, or MOST_PRODUCT_RATE.
 
 The terms of a row move together, so the score moves by rate times their
 number in an optimizer's first steps: amazon's nine columns want .3, their 45
-singles and pairs .05 to .1 (``benchmarks/defaults.py``).
+singles and pairs .05 to .1 (``benchmarks/defaults.py``). Factors of a product
+multiply each other's noise: recovered products (tests/test_formula_models.py)
+came within 1.1 % of the truth's error at .1, 3.6 % at .5.
 """
 
 AUTO_VISITS = 125_000
@@ -29,7 +34,14 @@ def check_options(estimator: Any, layout: Layout, n_rows: int) -> Options:
     e = estimator
     _one_of("gradient", e.gradient, ("gse", "mean"))
     _one_of("unseen", e.unseen, ("neutral", "error"))
+    _one_of("schedule", e.schedule, SCHEDULES)
+    _number("power_t", e.power_t, 0, None)
+    _number("l1", e.l1, 0, None)
     _number("l2", e.l2, 0, None)
+    if e.schedule in ("optimal", "invscaling") and isinstance(_optimizer(e.optimizer), FTRL):
+        raise ValueError(f"schedule={e.schedule!r} does not fit ftrl, which has rates of its own; use 'constant'.")
+    if e.schedule == "optimal" and e.l2 == 0:
+        raise ValueError("schedule='optimal' takes its rate from the penalty; give l2 above 0, or another schedule.")
     _number("validation_fraction", e.validation_fraction, 0, 1, strict=True)
     _whole("n_iter_no_change", e.n_iter_no_change)
     _whole("interactions", e.interactions)
@@ -38,10 +50,14 @@ def check_options(estimator: Any, layout: Layout, n_rows: int) -> Options:
     return Options(
         optimizer=_optimizer(e.optimizer),
         learning_rate=_rate(e.learning_rate, layout),
+        schedule=e.schedule,
+        power_t=float(e.power_t),
         gradient=e.gradient,
         batch_size=_batch_size(e.batch_size),
         epochs=_epochs(e.epochs, n_rows),
+        l1=float(e.l1),
         l2=float(e.l2),
+        average=bool(e.average),
         shuffle=bool(e.shuffle),
         early_stopping=bool(e.early_stopping),
         validation_fraction=float(e.validation_fraction),
@@ -56,8 +72,50 @@ def auto_epochs(n_rows: int) -> int:
     return int(np.clip(-(-AUTO_VISITS // n_rows), LEAST_EPOCHS, MOST_EPOCHS))
 
 
+def check_formula(value: Any) -> str:
+    """The formula, or a `TypeError`."""
+    if not isinstance(value, str):
+        raise TypeError(
+            f"formula must be text such as 'w[column] + b[1]', not {type(value).__name__}; pass the table to fit."
+        )
+    return value
+
+
+def check_init(value: Any) -> float | dict[str, float] | None:
+    """Starting values of blocks: a number, a mapping from block to number, or None."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        for name, number in value.items():
+            _number(f"init[{name!r}]", number, -np.inf, None)
+        return {str(name): float(number) for name, number in value.items()}
+    _number("init", value, -np.inf, None)
+    return float(value)
+
+
+def check_loss_parameter(estimator: Any, name: str) -> float:
+    """huber's delta, the quantile or tweedie's power, within their bounds."""
+    value = getattr(estimator, name)
+    low, high = {"delta": (0, None), "quantile": (0, 1), "power": (1, 2)}[name]
+    _number(name, value, low, high, strict=True)
+    return float(value)
+
+
+def check_offset(offset: Any, n_rows: int) -> NDArray[np.float64]:
+    """What is added to the score of each row (n_rows,): finite numbers."""
+    values = np.asarray(offset, dtype=np.float64)
+    if values.shape != (n_rows,):
+        raise ValueError(f"offset has shape {values.shape}, but the table has {n_rows} rows; give one number per row.")
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"offset is not finite in row {int(np.argmin(np.isfinite(values)))}; an exposure of 0 has no logarithm, "
+            "drop such rows."
+        )
+    return values
+
+
 def _optimizer(value: Any) -> Optimizer:
-    if isinstance(value, (SGD, Adagrad, Adam)):
+    if isinstance(value, Optimizer):
         return value
     _one_of("optimizer", value, tuple(OPTIMIZERS))
     return OPTIMIZERS[value]
@@ -66,7 +124,7 @@ def _optimizer(value: Any) -> Optimizer:
 def _rate(value: Any, layout: Layout) -> float:
     if isinstance(value, str):
         _one_of("learning_rate", value, ("auto",), "a number above 0")
-        return min(MOST_RATE, AUTO_RATE / max(1, layout.n_terms))
+        return min(MOST_RATE if layout.is_additive else MOST_PRODUCT_RATE, AUTO_RATE / max(1, layout.n_terms))
     _number("learning_rate", value, 0, None, strict=True)
     return float(value)
 

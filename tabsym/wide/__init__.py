@@ -1,11 +1,13 @@
 """Wide models: one number per symbol, summed behind a link, trained by stochastic gradient.
 
-The data's way: `layout` (table -> codes and numbers) -> `training` over
-`kernels` -> `model` (parameters, margins). `losses` and `optimizers` are
-small tables of facts that the kernels know by integer code.
+The data's way: `formula` -> `polynomial` (a sum of products) -> `plan` (blocks
+and terms) -> `layout` (table -> codes and numbers) -> `program` (what kernels
+read) -> `training` over `kernels` -> `model` (parameters, margins). `losses`,
+`optimizers` and `schedules` are small tables of facts that the kernels know by
+integer code; `rules` holds the update of one parameter.
 """
 
 from tabsym.wide.losses import LOSSES, Loss
-from tabsym.wide.optimizers import SGD, Adagrad, Adam
+from tabsym.wide.optimizers import FTRL, SGD, Adagrad, Adam, AdamW, RMSprop
 
-__all__ = ["LOSSES", "SGD", "Adagrad", "Adam", "Loss"]
+__all__ = ["FTRL", "LOSSES", "SGD", "Adagrad", "Adam", "AdamW", "Loss", "RMSprop"]

@@ -1,164 +1,321 @@
-"""From a table to what the kernels read: blocks of codes, and standardised numbers.
+"""From a table to what the kernels read: blocks of codes, and numeric columns.
 
-A layout is learned from the training table and then fixed: which columns are
-blocks, which are numbers, which blocks are crossed, and every alphabet. It
-can grow (new symbols get new entries) but never renumbers.
+A layout is planned from the training table's columns and a sum of products
+(`plan`), then grown over tables: new symbols get new entries at the end of
+their block, and nothing is renumbered within a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN, Alphabet, CodeMatrix, Cross, encode_columns
-from tabsym.table import Column, Table
+from tabsym.codes import UNSEEN, Alphabet, Cross, RawCodes, encode_columns, gather
+from tabsym.table import Table
+from tabsym.wide.formula import Node
+from tabsym.wide.polynomial import columns_read, evaluate
+from tabsym.wide.program import Compiled, Product, Rows, Slot, compile_program
 
 Codes = NDArray[np.signedinteger[Any]]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Numeric:
-    """A numeric column: (value - mean) / scale; missing is 0, that is the mean."""
+class Symbols:
+    """The alphabet of a column, or of several whose symbols are the same things (home and away)."""
 
-    name: str
-    mean: float
-    scale: float
+    columns: tuple[str, ...]
+    alphabet: Alphabet
 
-    def standardise(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.nan_to_num((values - self.mean) / self.scale, nan=0.0)
+    def __len__(self) -> int:
+        return len(self.alphabet)
 
 
 @dataclass(frozen=True)
-class CrossBlock:
-    """A cross of the block at `left` (single or itself a cross) with the single block at `right`."""
+class Flag:
+    """One entry, there where a numeric column is missing."""
 
-    names: tuple[str, ...]
+    column: str
+
+    def __len__(self) -> int:
+        return 1
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Observed combinations: of the source at `left` with the symbols at `right`."""
+
     left: int
     right: int
     cross: Cross
 
+    def __len__(self) -> int:
+        return len(self.cross)
+
+
+Source = Symbols | Flag | Crossing
+
+
+@dataclass(frozen=True)
+class Block:
+    """Parameters: `rank` for each code of the source at `source`; a scalar where that is None.
+
+    Attributes
+    ----------
+    start : float
+        Where a parameter starts.
+    neutral_mean : bool
+        Whether an unseen symbol stands for the mean of the block (inside a product), else for 0.
+    """
+
+    name: str
+    source: int | None
+    columns: tuple[str, ...]
+    rank: int = 1
+    start: float = 0.0
+    neutral_mean: bool = False
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A numeric factor: the product of `nodes`, then (value - mean) / scale.
+
+    `missing_ok`: whether a missing value stands for the mean (a flag block tells it apart), or is an error.
+    """
+
+    label: str
+    nodes: tuple[Node, ...]
+    mean: float = 0.0
+    scale: float = 1.0
+    missing_ok: bool = False
+
+    def raw(self, table: Table) -> Floats:
+        """Values (n,) of the factor in the table's units, missing as NaN."""
+        columns = {ref.name: table[ref.name].values for node in self.nodes for ref in columns_read(node)}
+        values = np.ones(len(table))
+        for node in self.nodes:
+            values = values * evaluate(node, columns)
+        if not self.missing_ok:
+            self._refuse_missing(values, columns)
+        return values
+
+    def standardise(self, values: Floats) -> Floats:
+        return np.nan_to_num((values - self.mean) / self.scale, nan=0.0)
+
+    def _refuse_missing(self, values: Floats, columns: Mapping[str, Floats]) -> None:
+        wrong = ~np.isfinite(values)
+        if not wrong.any():
+            return
+        row = int(np.argmax(wrong))
+        read = ", ".join(f"{name} = {column[row]:g}" for name, column in columns.items())
+        raise ValueError(
+            f"{self.label} in the formula has no finite value in row {row} ({read}); fill in or drop such rows."
+        )
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A factor of a term: a block, and the columns that select its entry in this place."""
+
+    block: int
+    columns: tuple[str, ...]
+    part: int = 0
+
+
+@dataclass(frozen=True)
+class LaidTerm:
+    """``constant * numeric * product of factors``; numbers are places in the layout."""
+
+    constant: float
+    numeric: int | None
+    factors: tuple[Factor, ...]
+
 
 @dataclass(frozen=True)
 class Layout:
-    """Blocks in order: single columns, missing-value flags of numeric columns, crosses."""
+    """Sources of codes, blocks of parameters, numeric factors, and the terms that multiply them."""
 
-    alphabets: tuple[Alphabet, ...]
-    flags: tuple[str, ...]
-    crosses: tuple[CrossBlock, ...]
+    sources: tuple[Source, ...]
+    blocks: tuple[Block, ...]
     numerics: tuple[Numeric, ...]
+    terms: tuple[LaidTerm, ...]
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
         """Entries of each block."""
-        singles = [len(alphabet) for alphabet in self.alphabets]
-        return [*singles, *(1 for _ in self.flags), *(len(block.cross) for block in self.crosses)]
+        return [1 if b.source is None else len(self.sources[b.source]) * b.rank for b in self.blocks]
+
+    @cached_property
+    def offsets(self) -> list[int]:
+        """The first entry of each block, and the number of entries."""
+        return [0, *np.cumsum(self.sizes).tolist()]
+
+    @property
+    def n_entries(self) -> int:
+        return int(self.offsets[-1])
 
     @property
     def n_terms(self) -> int:
-        """Terms of a row's score besides the intercept."""
-        return len(self.alphabets) + len(self.flags) + len(self.crosses) + len(self.numerics)
+        """Learned terms of a row's score besides scalars alone."""
+        return sum(1 for term in self.terms if term.factors and not self._is_scalar(term))
 
-    def _as_wide(self, codes: list[Codes]) -> list[Codes]:
-        """Code columns as int32 where crosses read them, else as they are (codes of categories are smaller)."""
-        return [code.astype(np.int32, copy=False) for code in codes] if self.crosses else codes
+    def _is_scalar(self, term: LaidTerm) -> bool:
+        return term.numeric is None and all(self.blocks[f.block].source is None for f in term.factors)
 
-    def transform(self, table: Table, n_jobs: int | None = None) -> tuple[list[Codes], list[NDArray[np.float64]]]:
-        """Code columns of every block, and the standardised numeric columns."""
-        raws = encode_columns([table[alphabet.name] for alphabet in self.alphabets], n_jobs)
-        codes = self._as_wide([alphabet.transform(raw) for alphabet, raw in zip(self.alphabets, raws, strict=True)])
-        numbers = {numeric.name: table[numeric.name].values for numeric in self.numerics}
-        codes += [_flag(numbers[name]) for name in self.flags]
-        for block in self.crosses:
-            codes.append(block.cross.transform(codes[block.left], codes[block.right]))
-        return codes, [numeric.standardise(numbers[numeric.name]) for numeric in self.numerics]
+    @property
+    def constant_block(self) -> int | None:
+        """The block that stands alone as a scalar, an intercept."""
+        found = [t.factors[0].block for t in self.terms if len(t.factors) == 1 and self._is_scalar(t)]
+        uses = [f.block for t in self.terms for f in t.factors]
+        return next((block for block in found if uses.count(block) == 1), None)
 
-    def grow(self, table: Table, n_jobs: int | None = None) -> tuple[Layout, list[Codes], list[NDArray[np.float64]]]:
-        """The layout with new symbols and pairs appended, and the coded table."""
-        raws = encode_columns([table[alphabet.name] for alphabet in self.alphabets], n_jobs)
-        grown = [alphabet.grow(raw) for alphabet, raw in zip(self.alphabets, raws, strict=True)]
-        codes = self._as_wide([code for _, code in grown])
-        numbers = {numeric.name: table[numeric.name].values for numeric in self.numerics}
-        codes += [_flag(numbers[name]) for name in self.flags]
-        crosses = []
-        for block in self.crosses:
-            cross, code = block.cross.grow(codes[block.left], codes[block.right])
-            crosses.append(replace(block, cross=cross))
-            codes.append(code)
-        layout = replace(self, alphabets=tuple(alphabet for alphabet, _ in grown), crosses=tuple(crosses))
-        return layout, codes, [numeric.standardise(numbers[numeric.name]) for numeric in self.numerics]
+    @property
+    def is_additive(self) -> bool:
+        """Whether every term has one learned factor, so that parameters have units of the target."""
+        return all(len(term.factors) <= 1 for term in self.terms)
+
+    @cached_property
+    def reads(self) -> list[tuple[int, tuple[str, ...]]]:
+        """The distinct (block, columns) that terms read: code columns."""
+        found = [(f.block, f.columns) for t in self.terms for f in t.factors if self.blocks[f.block].source is not None]
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The program of the kernels."""
+        places = {read: place for place, read in enumerate(self.reads)}
+        products = [
+            Product(
+                term.constant,
+                term.numeric,
+                tuple(
+                    Slot(f.block, self.offsets[f.block], places.get((f.block, f.columns)), f.part) for f in term.factors
+                ),
+            )
+            for term in self.terms
+            if term.factors
+        ]
+        return compile_program(products, self.n_entries)
+
+    def code(self, table: Table, n_jobs: int | None = None) -> dict[tuple[int, tuple[str, ...]], Codes]:
+        """Code columns by (block, columns); UNSEEN for symbols without an entry."""
+        coder = _Coder(self, table, n_jobs)
+        return {(b, columns): coder.read(self.blocks[b].source, columns) for b, columns in self.reads}
+
+    def grow(self, table: Table, n_jobs: int | None = None) -> tuple[Layout, dict[tuple[int, tuple[str, ...]], Codes]]:
+        """The layout with a table's new symbols and combinations appended, and the coded table."""
+        coder = _Coder(self, table, n_jobs)
+        coder.grow()
+        grown = replace(self, sources=tuple(coder.sources))
+        return grown, {(b, columns): coder.read(self.blocks[b].source, columns) for b, columns in self.reads}
+
+    def stack(
+        self,
+        codes: Mapping[tuple[int, tuple[str, ...]], Codes],
+        table: Table,
+        order: NDArray[np.int64] | None,
+        target_scale: float,
+        n_jobs: int | None = None,
+    ) -> Rows:
+        """What the kernels read, rows in `order`; y and weight are left empty."""
+        compiled = self.compiled
+        reads = [self.reads[place] for place in compiled.reads]
+        matrix = gather(
+            [codes[read] for read in reads],
+            starts=[self.offsets[block] for block, _ in reads],
+            strides=[self.blocks[block].rank for block, _ in reads],
+            n_rows=len(table),
+            order=order,
+            n_jobs=n_jobs,
+        )
+        x = np.empty((len(matrix), len(compiled.numerics)))
+        for j, place in enumerate(compiled.numerics):
+            numeric = self.numerics[place]
+            column = numeric.standardise(numeric.raw(table))
+            x[:, j] = column if order is None else column[order]
+        offset = self._fixed_part(table) / target_scale
+        empty = np.empty(0)
+        return Rows(matrix, x, empty, empty, offset if order is None or not len(offset) else offset[order])
+
+    def _fixed_part(self, table: Table) -> Floats:
+        """The terms that learn nothing (n,), in units of the target; empty where there are none."""
+        total = np.empty(0)
+        for term in self.terms:
+            if term.factors:
+                continue
+            value = np.full(len(table), term.constant)
+            if term.numeric is not None:
+                value = value * self.numerics[term.numeric].raw(table)
+            total = value if not len(total) else total + value
+        return total
 
 
-def plan_layout(
-    symbolic: Sequence[Column],
-    numeric: Sequence[Column],
-    *,
-    interactions: int,
-    standardize: bool,
-    weights: NDArray[np.float64] | None,
-) -> Layout:
-    """An empty layout over these columns, ready to `grow` over the training table.
+class _Coder:
+    """Codes a table by the sources of a layout, each (source, columns) once."""
 
-    Parameters
-    ----------
-    symbolic, numeric : columns of the training table
-    interactions : int
-        The highest order of crosses: 1 for none, 2 for all pairs, 3 for all triples too.
-    standardize : bool
-        Whether numeric columns are centred and scaled.
-    weights : (n,) or None
-        Row weights of the training table.
-    """
-    empty = np.empty(0, dtype=object)
-    alphabets = tuple(Alphabet(column.name, empty) for column in symbolic)
-    numerics = tuple(_describe(column, standardize, weights) for column in numeric)
-    flags = tuple(column.name for column in numeric if np.isnan(column.values).any())
-    place: dict[tuple[int, ...], int] = {(j,): j for j in range(len(alphabets))}
-    crosses = []
-    for order in range(2, min(interactions, len(alphabets)) + 1):
-        for members in combinations(range(len(alphabets)), order):
-            names = tuple(alphabets[j].name for j in members)
-            crosses.append(CrossBlock(names, place[members[:-1]], members[-1], Cross(np.empty(0, dtype=np.int64))))
-            place[members] = len(alphabets) + len(flags) + len(crosses) - 1
-    return Layout(alphabets, flags, tuple(crosses), numerics)
+    def __init__(self, layout: Layout, table: Table, n_jobs: int | None) -> None:
+        self.layout = layout
+        self.table = table
+        self.sources = list(layout.sources)
+        names = list(dict.fromkeys(n for s in layout.sources if isinstance(s, Symbols) for n in s.columns))
+        self._raws: dict[str, RawCodes] = dict(
+            zip(names, encode_columns([table[name] for name in names], n_jobs), strict=True)
+        )
+        self._codes: dict[tuple[int, tuple[str, ...]], Codes] = {}
+        self._wide = any(isinstance(source, Crossing) for source in layout.sources)  # crosses read int32
 
+    def grow(self) -> None:
+        """Let every source take up what the table has."""
+        reads: dict[int, list[tuple[str, ...]]] = {}
+        for block, columns in self.layout.reads:
+            self._note_reads(self.layout.blocks[block].source, columns, reads)
+        for place, source in enumerate(self.sources):
+            if isinstance(source, Symbols):
+                self._grow_symbols(place, source)
+            elif isinstance(source, Crossing):
+                self._grow_crossing(place, source, reads.get(place, []))
 
-def stack(
-    layout: Layout,
-    codes: list[Codes],
-    numbers: list[NDArray[np.float64]],
-    n_rows: int,
-    order: NDArray[np.int64] | None,
-    n_jobs: int | None = None,
-) -> tuple[CodeMatrix, NDArray[np.float64]]:
-    """The code matrix (n, blocks) and the numeric matrix (n, d) that the kernels read, rows in `order`."""
-    matrix = CodeMatrix.assemble(codes, layout.sizes, n_rows, order, n_jobs)
-    x = np.empty((len(matrix.codes), len(numbers)))
-    for j, column in enumerate(numbers):
-        x[:, j] = column if order is None else column[order]
-    return matrix, x
+    def _note_reads(self, place: int | None, columns: tuple[str, ...], reads: dict[int, list[tuple[str, ...]]]) -> None:
+        source = None if place is None else self.layout.sources[place]
+        if place is None or not isinstance(source, Crossing):
+            return
+        if columns not in reads.setdefault(place, []):
+            reads[place].append(columns)
+        self._note_reads(source.left, columns[:-1], reads)
 
+    def _grow_symbols(self, place: int, source: Symbols) -> None:
+        alphabet = source.alphabet
+        for name in source.columns:
+            alphabet, codes = alphabet.grow(self._raws[name])
+            self._codes[place, (name,)] = self._as_wide(codes)
+        self.sources[place] = replace(source, alphabet=alphabet)
 
-def _flag(values: NDArray[np.float64]) -> Codes:
-    """A block of one entry that is there where the number is missing."""
-    return np.where(np.isnan(values), 0, UNSEEN).astype(np.int32)
+    def _grow_crossing(self, place: int, source: Crossing, reads: Sequence[tuple[str, ...]]) -> None:
+        cross = source.cross
+        for columns in reads:
+            left, right = self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:])
+            cross, codes = cross.grow(left, right)
+            self._codes[place, columns] = codes
+        self.sources[place] = replace(source, cross=cross)
 
+    def read(self, place: int | None, columns: tuple[str, ...]) -> Codes:
+        """The codes (n,) of a source, read through these columns."""
+        assert place is not None, "a scalar has no codes"
+        if (place, columns) not in self._codes:
+            self._codes[place, columns] = self._transform(self.sources[place], columns)
+        return self._codes[place, columns]
 
-def _describe(column: Column, standardize: bool, weights: NDArray[np.float64] | None) -> Numeric:
-    if not standardize:
-        return Numeric(column.name, 0.0, 1.0)
-    present = ~np.isnan(column.values)
-    if not present.any():
-        return Numeric(column.name, 0.0, 1.0)
-    values = column.values[present]
-    share = None if weights is None else weights[present]
-    if share is not None and not share.any():
-        share = None
-    mean = float(np.average(values, weights=share))
-    spread = float(np.sqrt(np.average((values - mean) ** 2, weights=share)))
-    scale = spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
-    return Numeric(column.name, mean, scale)
+    def _transform(self, source: Source, columns: tuple[str, ...]) -> Codes:
+        if isinstance(source, Symbols):
+            return self._as_wide(source.alphabet.transform(self._raws[columns[0]]))
+        if isinstance(source, Flag):
+            return np.where(np.isnan(self.table[source.column].values), 0, UNSEEN).astype(np.int32)
+        return source.cross.transform(self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:]))
+
+    def _as_wide(self, codes: Codes) -> Codes:
+        return codes.astype(np.int32, copy=False) if self._wide else codes

@@ -8,14 +8,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.codes import UNSEEN
 from tabsym.table import Table
 from tabsym.wide.kernels import predict_margins
-from tabsym.wide.layout import Layout, stack
+from tabsym.wide.layout import Block, Crossing, Flag, Layout, Symbols
 from tabsym.wide.losses import Loss
+from tabsym.wide.optimizers import StateColumns
+from tabsym.wide.plan import VECTOR_SPREAD
+from tabsym.wide.training import Task
 
 Floats = NDArray[np.float64]
-
-INTERCEPT = "(intercept)"
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,13 @@ class WideModel:
     Attributes
     ----------
     layout : Layout
-        Columns, alphabets, crosses and scales.
+        Columns, alphabets, blocks, terms and scales.
     loss : Loss
     n_outputs : int
         Scores per row, K: the number of classes for the multinomial loss, else 1.
-    state : ((entries + numeric + 1) * K, s)
+    columns : StateColumns
+        What the columns of `state` hold.
+    state : (entries * K, width)
         Parameters in the first column, the optimizer's memory in the others.
     counts : (entries,)
         Training rows of each entry.
@@ -42,81 +46,166 @@ class WideModel:
     layout: Layout
     loss: Loss
     n_outputs: int
+    columns: StateColumns
     state: Floats
     counts: NDArray[np.int64]
     target_mean: float
     target_scale: float
     n_steps: int = 0
 
-    def margins(self, table: Table, n_jobs: int | None = None) -> tuple[Floats, NDArray[np.bool_]]:
-        """Scores (n, K) in the units of training, and where blocks were unseen (n, blocks)."""
-        codes, numbers = self.layout.transform(table, n_jobs)
-        matrix, x = stack(self.layout, codes, numbers, len(table), None, n_jobs)
-        return predict_margins(matrix.codes, x, self.n_outputs, self.state), matrix.codes < 0
+    @property
+    def task(self) -> Task:
+        """What the kernels train."""
+        layout = self.layout
+        vectors = tuple(
+            (layout.offsets[place], layout.offsets[place + 1], block.rank)
+            for place, block in enumerate(layout.blocks)
+            if block.rank > 1
+        )
+        return Task(layout.compiled.program, self._neutral_of_slots(), self.loss, self.n_outputs, vectors)
+
+    def margins(self, table: Table, n_jobs: int | None = None) -> Floats:
+        """Scores (n, K) in the units of training."""
+        rows = self.layout.stack(self.layout.code(table, n_jobs), table, None, self.target_scale, n_jobs)
+        shown = np.ascontiguousarray(self.state[:, [self.columns.shown]])
+        task = self.task
+        margins = np.empty((len(table), self.n_outputs))
+        predict_margins(rows, task.program, task.neutral, shown, margins)
+        return margins
+
+    def first_unseen(self, table: Table) -> tuple[str, int] | None:
+        """The first column, and row, that holds a symbol without an entry."""
+        codes = self.layout.code(table)
+        for (block, columns), column in codes.items():
+            source = self.layout.blocks[block].source
+            if source is not None and isinstance(self.layout.sources[source], Symbols) and (column == UNSEEN).any():
+                return columns[0], int(np.argmax(column == UNSEEN))
+        return None
 
     @property
     def parameters(self) -> Floats:
-        """Parameters (entries + numeric + 1, K), in the units of training."""
-        return self.state[:, 0].reshape(-1, self.n_outputs)
+        """Parameters (entries, K), in the units of training."""
+        return self.state[:, self.columns.shown].reshape(-1, self.n_outputs)
 
-    def tables(self, columns: list[str]) -> dict[str, pd.DataFrame]:
-        """Parameters by block, in original units, indexed by symbol.
+    def neutral(self, place: int) -> Floats:
+        """What stands for a symbol without an entry in a block (rank, K): 0, or the mean over training rows."""
+        block = self.layout.blocks[place]
+        if not block.neutral_mean or block.source is None:
+            return np.zeros((block.rank, self.n_outputs))
+        part = slice(self.layout.offsets[place], self.layout.offsets[place + 1])
+        values = self.parameters[part].reshape(-1, block.rank, self.n_outputs)
+        counts = self.counts[part].reshape(-1, block.rank)[:, 0]
+        if not counts.any():
+            return np.full((block.rank, self.n_outputs), block.start)
+        return np.asarray(np.average(values, axis=0, weights=counts))
 
-        `columns` names the K outputs. Numeric columns and the intercept are
-        frames of one row.
-        """
-        values = self.parameters * self.target_scale
-        out: dict[str, pd.DataFrame] = {}
-        labels = self._labels()
-        start = 0
-        for (name, index), size in zip(labels, self.layout.sizes, strict=True):
-            frame = pd.DataFrame(values[start : start + size], index=index, columns=columns)
-            frame["count"] = self.counts[start : start + size]
-            out[name] = frame
-            start += size
-        intercept = values[-1] + self.target_mean
-        for j, numeric in enumerate(self.layout.numerics):
-            slope = values[start + j] / numeric.scale
-            intercept = intercept - slope * numeric.mean
-            out[numeric.name] = _single(numeric.name, slope, columns)
-        out[INTERCEPT] = _single(INTERCEPT, intercept, columns)
+    def _neutral_of_slots(self) -> Floats:
+        """Neutral values (slots, K) in the order of the program's slots."""
+        layout, program = self.layout, self.layout.compiled.program
+        out = np.zeros((len(program.columns), self.n_outputs))
+        reads = [layout.reads[place] for place in layout.compiled.reads]
+        blocks = {block: self.neutral(block) for block, _ in reads if layout.blocks[block].neutral_mean}
+        for slot, column in enumerate(program.columns):
+            if column >= 0 and reads[column][0] in blocks:
+                out[slot] = blocks[reads[column][0]][program.entries[slot]]
         return out
 
-    def _labels(self) -> list[tuple[str, pd.Index]]:
-        singles = [pd.Index(a.symbols, name=a.name, dtype=object) for a in self.layout.alphabets]
-        labels = [(str(index.name), index) for index in singles]
-        labels += [(f"{name} is missing", pd.Index([None], name=name, dtype=object)) for name in self.layout.flags]
-        pieces = [[symbols] for _, symbols in labels]
-        for block in self.layout.crosses:
-            left, right = block.cross.pairs()
-            parts = [part.take(left) for part in pieces[block.left]] + [pieces[block.right][0].take(right)]
-            pieces.append(parts)
-            labels.append((":".join(block.names), pd.MultiIndex.from_arrays(parts, names=list(block.names))))
-        return labels
+    def tables(self, columns: list[str]) -> dict[str, pd.DataFrame]:
+        """Parameters by block, indexed by symbol, with the count of training rows; scalars are frames of one row.
+
+        In original units where the model is additive, else in those of training.
+        `columns` names the K outputs.
+        """
+        layout = self.layout
+        additive = layout.is_additive
+        values = self.parameters * (self.target_scale if additive else 1.0)
+        if additive:
+            values = self._in_original_units(values)
+        out: dict[str, pd.DataFrame] = {}
+        for place, block in enumerate(layout.blocks):
+            part = slice(layout.offsets[place], layout.offsets[place + 1])
+            names = [f"{c} {r + 1}" if block.rank > 1 else c for r in range(block.rank) for c in columns]
+            frame = pd.DataFrame(
+                values[part].reshape(-1, block.rank * self.n_outputs), index=self._index(block), columns=names
+            )
+            if block.source is not None:
+                frame["count"] = self.counts[part][:: block.rank]
+            out[block.name] = frame
+        return out
+
+    def _in_original_units(self, values: Floats) -> Floats:
+        """Undo the scaling of numeric factors: slopes by their scale, and the scalar that stands alone by the means."""
+        values = values.copy()
+        layout = self.layout
+        shift = np.zeros(self.n_outputs)
+        alone = None
+        for term in layout.terms:
+            if not term.factors:
+                continue
+            factor = term.factors[0]
+            part = slice(layout.offsets[factor.block], layout.offsets[factor.block + 1])
+            if term.numeric is not None:
+                numeric = layout.numerics[term.numeric]
+                values[part] /= numeric.scale
+                if numeric.mean:
+                    shift += term.constant * values[part][0] * numeric.mean
+            elif layout.blocks[factor.block].source is None:
+                alone = (layout.offsets[factor.block], term.constant)
+        if alone is not None:
+            entry, constant = alone
+            values[entry] += (self.target_mean - shift) / constant
+        return values
+
+    def _index(self, block: Block) -> pd.Index:
+        if block.source is None:
+            return pd.Index([block.name], dtype=object)
+        source = self.layout.sources[block.source]
+        if isinstance(source, Flag):
+            return pd.Index([None], name=source.column, dtype=object)
+        levels = self._levels(block.source)
+        if len(levels) == 1:
+            return pd.Index(levels[0], name=block.columns[0], dtype=object)
+        return pd.MultiIndex.from_arrays(levels, names=list(block.columns))
+
+    def _levels(self, place: int) -> list[NDArray[np.object_]]:
+        """The symbols of each code of a source, one array per position."""
+        source = self.layout.sources[place]
+        if isinstance(source, Symbols):
+            return [source.alphabet.symbols]
+        assert isinstance(source, Crossing)
+        left, right = source.cross.pairs()
+        return [level[left] for level in self._levels(source.left)] + [self._levels(source.right)[0][right]]
 
 
-def _single(name: str, values: Floats, columns: list[str]) -> pd.DataFrame:
-    """A frame of one row, for a slope or the intercept."""
-    return pd.DataFrame([values], index=pd.Index([name], dtype=object), columns=columns)
+def starting_state(
+    block: Block, n_codes: int, n_outputs: int, columns: StateColumns, rng: np.random.RandomState, steps: int = 0
+) -> Floats:
+    """State of `n_codes` entries of a block that have not moved: (codes * rank * K, width)."""
+    size = n_codes * block.rank * n_outputs
+    values = np.full(size, block.start)
+    if block.rank > 1:  # equal starts would stay equal
+        values = rng.normal(0.0, VECTOR_SPREAD, size)
+    return columns.blank(values, steps)
 
 
-def empty_state(n_rows: int, n_outputs: int, fresh: Floats) -> Floats:
-    """State of parameters that have not moved: (n_rows * K, s)."""
-    return np.tile(fresh, (n_rows * n_outputs, 1))
+def grow_model(model: WideModel, layout: Layout, rng: np.random.RandomState, steps: int) -> WideModel:
+    """The model laid out for a grown layout: old entries keep their state, new ones are neutral and fresh.
 
-
-def grow_model(model: WideModel, layout: Layout, fresh: Floats) -> WideModel:
-    """The model laid out for a grown layout: old entries keep their state, new ones are fresh."""
-    old, new = model.layout.sizes, layout.sizes
-    if old == new:
-        return replace(model, layout=layout)
-    n_numeric = len(layout.numerics)
+    `steps`: the updates that a new entry counts as had (all of them under "mean", none under gse).
+    """
     k = model.n_outputs
-    blocks, counts = [], []
-    start = 0
-    for was, is_now in zip(old, new, strict=True):
-        blocks += [model.state[start * k : (start + was) * k], empty_state(is_now - was, k, fresh)]
-        counts += [model.counts[start : start + was], np.zeros(is_now - was, dtype=np.int64)]
-        start += was
-    blocks.append(model.state[-(n_numeric + 1) * k :])
-    return replace(model, layout=layout, state=np.concatenate(blocks), counts=np.concatenate(counts))
+    states, counts = [], []
+    for place, block in enumerate(layout.blocks):
+        old = slice(model.layout.offsets[place], model.layout.offsets[place + 1])
+        states.append(model.state[old.start * k : old.stop * k])
+        counts.append(model.counts[old])
+        more = (layout.sizes[place] - model.layout.sizes[place]) // block.rank
+        if not more:
+            continue
+        fresh = starting_state(block, more, k, model.columns, rng, steps)
+        if block.neutral_mean and block.rank == 1 and model.counts[old].any():
+            neutral = np.tile(model.neutral(place)[0], more)
+            fresh = model.columns.blank(neutral, steps)
+        states.append(fresh)
+        counts.append(np.zeros(more * block.rank, dtype=np.int64))
+    return replace(model, layout=layout, state=np.concatenate(states), counts=np.concatenate(counts))

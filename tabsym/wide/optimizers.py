@@ -1,43 +1,75 @@
-"""Optimizers: names and defaults are torch.optim's, the update rules are in `kernels`.
+"""Optimizers: names and defaults are torch.optim's (Ftrl: its paper's), the update rules are in `rules`.
 
 The state of an entry is one row of numbers, the parameter first, so that an
-update touches one cache line. Under ``gradient="gse"`` everything in it,
-Adam's step count too, belongs to the entry: an absent gradient is not a zero
+update touches one cache line. Under ``gradient="gse"`` everything in it, the
+step count too, belongs to the entry: an absent gradient is not a zero
 gradient.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-SGD_CODE, ADAGRAD_CODE, ADAM_CODE = 0, 1, 2
-STEP_COLUMN = 3
-"""Where Adam's state keeps the number of updates the entry has had."""
+from tabsym.wide.rules import ADAGRAD_CODE, ADAM_CODE, FTRL_CODE, RMSPROP_CODE, SGD_CODE
 
 
 @dataclass(frozen=True)
-class SGD:
-    """Plain stochastic gradient descent: ``theta -= lr * g``."""
+class _Optimizer:
+    """What the kernels ask of an optimizer; names as in `rules.Rule`."""
+
+    code: ClassVar[int]
+    counts_steps: ClassVar[bool] = False
 
     @property
-    def code(self) -> int:
-        return SGD_CODE
+    def memory(self) -> NDArray[np.float64]:
+        """What an entry that has not moved remembers."""
+        return np.zeros(0)
 
     @property
-    def hyper(self) -> NDArray[np.float64]:
-        return np.zeros(3)
+    def coefficients(self) -> tuple[float, float, float]:
+        """(eps, beta1, beta2)."""
+        return 0.0, 0.0, 0.0
 
     @property
-    def fresh(self) -> NDArray[np.float64]:
-        """State of an entry that has not moved: the parameter, then what the rule remembers."""
-        return np.zeros(1)
+    def moves_on(self) -> bool:
+        """Whether a zero gradient changes anything."""
+        return False
 
 
 @dataclass(frozen=True)
-class Adagrad:
+class SGD(_Optimizer):
+    """Stochastic gradient descent: ``v = momentum * v + g; theta -= lr * v``.
+
+    Parameters
+    ----------
+    momentum : float, default 0.0
+    nesterov : bool, default False
+        Then ``theta -= lr * (g + momentum * v)``.
+    """
+
+    code = SGD_CODE
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    @property
+    def memory(self) -> NDArray[np.float64]:
+        return np.zeros(1 if self.momentum else 0)
+
+    @property
+    def coefficients(self) -> tuple[float, float, float]:
+        return 0.0, self.momentum, 0.0
+
+    @property
+    def moves_on(self) -> bool:
+        return self.momentum > 0
+
+
+@dataclass(frozen=True)
+class Adagrad(_Optimizer):
     """Adagrad: ``s += g**2; theta -= lr * g / (sqrt(s) + eps)``.
 
     Parameters
@@ -51,24 +83,48 @@ class Adagrad:
     eps : float, default 1e-10
     """
 
+    code = ADAGRAD_CODE
     initial_accumulator_value: float = 1.0
     eps: float = 1e-10
 
     @property
-    def code(self) -> int:
-        return ADAGRAD_CODE
+    def memory(self) -> NDArray[np.float64]:
+        return np.array([self.initial_accumulator_value])
 
     @property
-    def hyper(self) -> NDArray[np.float64]:
-        return np.array([self.eps, 0.0, 0.0])
-
-    @property
-    def fresh(self) -> NDArray[np.float64]:
-        return np.array([0.0, self.initial_accumulator_value])
+    def coefficients(self) -> tuple[float, float, float]:
+        return self.eps, 0.0, 0.0
 
 
 @dataclass(frozen=True)
-class Adam:
+class RMSprop(_Optimizer):
+    """RMSprop: ``s = alpha * s + (1 - alpha) * g**2; theta -= lr * g / (sqrt(s) + eps)``.
+
+    Parameters
+    ----------
+    alpha : float, default 0.99
+    eps : float, default 1e-8
+    """
+
+    code = RMSPROP_CODE
+    alpha: float = 0.99
+    eps: float = 1e-8
+
+    @property
+    def memory(self) -> NDArray[np.float64]:
+        return np.zeros(1)
+
+    @property
+    def coefficients(self) -> tuple[float, float, float]:
+        return self.eps, 0.0, self.alpha
+
+    @property
+    def moves_on(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Adam(_Optimizer):
     """Adam (Kingma and Ba 2015), as torch.optim writes it.
 
     Parameters
@@ -77,23 +133,122 @@ class Adam:
     eps : float, default 1e-8
     """
 
+    code = ADAM_CODE
+    counts_steps = True
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
 
     @property
-    def code(self) -> int:
-        return ADAM_CODE
+    def memory(self) -> NDArray[np.float64]:
+        return np.zeros(2)
 
     @property
-    def hyper(self) -> NDArray[np.float64]:
-        return np.array([self.eps, *self.betas])
+    def coefficients(self) -> tuple[float, float, float]:
+        return self.eps, *self.betas
 
     @property
-    def fresh(self) -> NDArray[np.float64]:
-        return np.zeros(STEP_COLUMN + 1)
+    def moves_on(self) -> bool:
+        return True
 
 
-Optimizer = SGD | Adagrad | Adam
+@dataclass(frozen=True)
+class AdamW(Adam):
+    """Adam with decoupled weight decay: ``theta *= 1 - lr * weight_decay`` before each step.
 
-OPTIMIZERS: dict[str, Optimizer] = {"sgd": SGD(), "adagrad": Adagrad(), "adam": Adam()}
+    Parameters
+    ----------
+    betas : (float, float), default (0.9, 0.999)
+    eps : float, default 1e-8
+    weight_decay : float, default 0.01
+        On entries of symbols; the intercept and other scalars do not decay.
+    """
+
+    weight_decay: float = 0.01
+
+
+@dataclass(frozen=True)
+class FTRL(_Optimizer):
+    """FTRL-proximal (McMahan et al. 2013): the wide part's standard in advertising.
+
+    The estimator's `l1` and `l2` are its penalties, in closed form.
+
+    Parameters
+    ----------
+    beta : float, default 1.0
+        Smooths the rate ``lr / (beta + sqrt(sum of squared gradients))``.
+    """
+
+    code = FTRL_CODE
+    beta: float = 1.0
+
+    @property
+    def memory(self) -> NDArray[np.float64]:
+        return np.zeros(2)
+
+    @property
+    def coefficients(self) -> tuple[float, float, float]:
+        return 0.0, self.beta, 0.0
+
+
+Optimizer = SGD | Adagrad | RMSprop | Adam | AdamW | FTRL
+
+OPTIMIZERS: dict[str, Optimizer] = {
+    "sgd": SGD(),
+    "adagrad": Adagrad(),
+    "rmsprop": RMSprop(),
+    "adam": Adam(),
+    "adamw": AdamW(),
+    "ftrl": FTRL(),
+}
 """The optimizers by name, with their defaults."""
+
+
+@dataclass(frozen=True, eq=False)
+class StateColumns:
+    """Where the state of an entry keeps what: the parameter in column 0, then memory, steps, running mean.
+
+    Attributes
+    ----------
+    fresh : (width,)
+        The state of an entry that has not moved, its parameter 0.
+    step, mean : int
+        Columns of the number of updates and of the running mean, -1 where none is kept.
+    """
+
+    fresh: NDArray[np.float64] = field(repr=False)
+    step: int
+    mean: int
+
+    @classmethod
+    def plan(cls, optimizer: Optimizer, *, keep_steps: bool, keep_mean: bool) -> StateColumns:
+        memory = optimizer.memory
+        width = 1 + len(memory)
+        keep_steps = keep_steps or keep_mean or optimizer.counts_steps
+        step = width if keep_steps else -1
+        mean = width + keep_steps if keep_mean else -1
+        fresh = np.concatenate([[0.0], memory, np.zeros(int(keep_steps) + int(keep_mean))])
+        return cls(fresh, step, mean)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, StateColumns)
+            and (self.step, self.mean) == (other.step, other.mean)
+            and np.array_equal(self.fresh, other.fresh)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def shown(self) -> int:
+        """The column that predicts."""
+        return max(self.mean, 0)
+
+    def blank(self, values: NDArray[np.float64], steps: int = 0) -> NDArray[np.float64]:
+        """State (rows, width) of entries that start at `values` (rows,) and have had `steps` updates."""
+        state = np.tile(self.fresh, (len(values), 1))
+        state[:, 0] = values
+        if self.mean >= 0:
+            state[:, self.mean] = values
+        if self.step >= 0:
+            state[:, self.step] = steps
+        return state

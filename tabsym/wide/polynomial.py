@@ -1,0 +1,212 @@
+"""A formula as a sum of products: parentheses distributed, like terms united, meaning checked.
+
+A term is a constant, the numeric factors (columns and functions of them) and
+the learned factors (entries of blocks).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.wide.formula import (
+    FUNCTIONS,
+    Binary,
+    BlockRef,
+    Call,
+    ColumnRef,
+    Dot,
+    Formula,
+    FormulaError,
+    Node,
+    Number,
+)
+
+Floats = NDArray[np.float64]
+
+MOST_TERMS = 10_000
+
+
+@dataclass(frozen=True)
+class Term:
+    """``constant * product of numerics * product of blocks``."""
+
+    constant: float
+    numerics: tuple[Node, ...] = ()
+    blocks: tuple[BlockRef, ...] = ()
+
+
+def expand(formula: Formula) -> list[Term]:
+    """The terms of a formula, like ones united, in order of first appearance.
+
+    Raises
+    ------
+    FormulaError
+        A division by a block, a function of a block, a block that drops out, a
+        block read with different numbers of columns, a column that is both a
+        symbol and a number, a formula that learns nothing.
+
+    Examples
+    --------
+    >>> from tabsym.wide.formula import parse
+    >>> for term in expand(parse("(u[a] + 2) * v[b] - x / 4")):
+    ...     print(term.constant, [n.name for n in term.numerics], [b.block for b in term.blocks])
+    1.0 [] ['u', 'v']
+    2.0 [] ['v']
+    -0.25 ['x'] []
+    """
+    refs = _block_refs(formula.root)
+    _check_refs(formula, refs)
+    united: dict[tuple[tuple[Node, ...], tuple[BlockRef, ...]], float] = {}
+    for term in _expand(formula.root, formula.text):
+        key = (tuple(sorted(term.numerics, key=repr)), tuple(sorted(term.blocks, key=_order)))
+        united[key] = united.get(key, 0.0) + term.constant
+    terms = [Term(constant, *key) for key, constant in united.items() if constant != 0.0]
+    used = {ref.block for term in terms for ref in term.blocks}
+    for ref in refs:
+        if ref.block not in used:
+            raise FormulaError(f"{ref.block}[...] drops out of the score, so nothing is learned.", formula.text, ref.at)
+    if not used:
+        raise FormulaError("The formula learns nothing; add a block such as w[column] or b[1].", formula.text, 0)
+    return terms
+
+
+def columns_read(node: Node) -> list[ColumnRef]:
+    """Numeric columns of a syntax tree, in order."""
+    match node:
+        case ColumnRef():
+            return [node]
+        case Call():
+            return columns_read(node.argument)
+        case Binary():
+            return columns_read(node.left) + columns_read(node.right)
+    return []
+
+
+def evaluate(node: Node, columns: dict[str, Floats]) -> Floats:
+    """A numeric factor (n,), from columns (n,); places outside a function's domain become NaN or infinite."""
+    with np.errstate(all="ignore"):
+        match node:
+            case Number():
+                return np.asarray(node.value)
+            case ColumnRef():
+                return columns[node.name]
+            case Call():
+                return np.asarray(FUNCTIONS[node.function](evaluate(node.argument, columns)))
+            case Binary():
+                left, right = evaluate(node.left, columns), evaluate(node.right, columns)
+                return np.asarray(_OPERATORS[node.operator](left, right))
+    raise AssertionError(f"{node} is not numeric")
+
+
+_OPERATORS = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power}
+
+
+def _expand(node: Node, text: str) -> list[Term]:
+    match node:
+        case Number():
+            return [Term(node.value)]
+        case ColumnRef():
+            return [Term(1.0, numerics=(node,))]
+        case BlockRef():
+            return [Term(1.0, blocks=(node,))]
+        case Call():
+            _refuse_blocks(node.argument, text, f"{node.function}() is for columns, not for what is learned.")
+            return [Term(1.0, numerics=(node,))]
+        case Dot():
+            return [Term(1.0, blocks=_vector_parts(node, part)) for part in range(node.rank)]
+    return _expand_binary(cast("Binary", node), text)
+
+
+def _expand_binary(node: Binary, text: str) -> list[Term]:
+    left = _expand(node.left, text)
+    if node.operator == "**":
+        out = left
+        for _ in range(int(cast("Number", node.right).value) - 1):
+            out = _multiply(out, left, node, text)
+        return out
+    if node.operator == "/":
+        _refuse_blocks(node.right, text, "A score cannot be divided by a learned block; multiply by one instead.")
+        inverse = _inverse(node.right, text)
+        return _multiply(left, [inverse], node, text)
+    right = _expand(node.right, text)
+    if node.operator == "*":
+        return _multiply(left, right, node, text)
+    sign = 1.0 if node.operator == "+" else -1.0
+    return left + [Term(sign * term.constant, term.numerics, term.blocks) for term in right]
+
+
+def _multiply(left: list[Term], right: list[Term], node: Binary, text: str) -> list[Term]:
+    if len(left) * len(right) > MOST_TERMS:
+        raise FormulaError(f"This product has more than {MOST_TERMS:,} terms; simplify it.", text, node.at)
+    return [Term(a.constant * b.constant, a.numerics + b.numerics, a.blocks + b.blocks) for a in left for b in right]
+
+
+def _inverse(node: Node, text: str) -> Term:
+    if isinstance(node, Number):
+        if node.value == 0:
+            raise FormulaError("Division by zero.", text, node.at)
+        return Term(1.0 / node.value)
+    return Term(1.0, numerics=(Binary("/", Number(1.0), node),))
+
+
+def _vector_parts(dot: Dot, part: int) -> tuple[BlockRef, ...]:
+    return tuple(BlockRef(ref.block, ref.columns, part, dot.rank, ref.at) for ref in (dot.left, dot.right))
+
+
+def _block_refs(node: Node) -> list[BlockRef]:
+    match node:
+        case BlockRef():
+            return [node]
+        case Dot():
+            return [*_vector_parts(node, 0)]
+        case Call():
+            return _block_refs(node.argument)
+        case Binary():
+            return _block_refs(node.left) + _block_refs(node.right)
+    return []
+
+
+def _refuse_blocks(node: Node, text: str, message: str) -> None:
+    for ref in _block_refs(node):
+        raise FormulaError(message, text, ref.at)
+
+
+def _check_refs(formula: Formula, refs: list[BlockRef]) -> None:
+    first: dict[str, BlockRef] = {}
+    for ref in refs:
+        known = first.setdefault(ref.block, ref)
+        if len(known.columns) != len(ref.columns):
+            raise FormulaError(
+                f"{ref.block} is one block and was read with {len(known.columns)} column(s) before; "
+                "give one of them another name.",
+                formula.text,
+                ref.at,
+            )
+        if known.rank != ref.rank:
+            raise FormulaError(
+                f"{ref.block} is a block of rank {known.rank} and of rank {ref.rank}; give one of them another name.",
+                formula.text,
+                ref.at,
+            )
+    symbols = {column for ref in refs for column in ref.columns}
+    for column in columns_read(formula.root):
+        if column.name in symbols:
+            raise FormulaError(
+                f"Column {column.name!r} is used as a symbol and as a number; copy it under another name for one "
+                "of the two.",
+                formula.text,
+                column.at,
+            )
+        if column.name == formula.target:
+            raise FormulaError(f"The target {column.name!r} cannot predict itself.", formula.text, column.at)
+    for ref in refs:
+        if formula.target in ref.columns:
+            raise FormulaError(f"The target {formula.target!r} cannot predict itself.", formula.text, ref.at)
+
+
+def _order(ref: BlockRef) -> tuple[str, tuple[str, ...], int]:
+    return (ref.block, ref.columns, ref.part)

@@ -1,0 +1,160 @@
+"""The sum-of-products program that the kernels run: what a row selects, and what is multiplied.
+
+Terms that are one symbol's entry ("plain"), a numeric column times a scalar
+("slopes") or a scalar alone have loops of their own, because a row of an
+additive model is little else. Every other term is a product of slots.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Rows(NamedTuple):
+    """A coded table; `weight` and `offset` are empty where there are none."""
+
+    codes: NDArray[np.int32]
+    x: Floats
+    y: Floats
+    weight: Floats
+    offset: Floats
+
+
+class Program(NamedTuple):
+    """What the kernels read: code columns 0..n_plain-1 are terms, slot s is a factor of a product."""
+
+    n_plain: int
+    slopes: Ints  # the entry that multiplies x[:, j], j < len(slopes)
+    scalars: Ints  # entries that are terms
+    starts: Ints  # (terms + 1,): the slots of each product
+    constants: Floats  # (terms,)
+    numeric: Ints  # (terms,): the column of x in the product, -1 none
+    columns: Ints  # (slots,): the code column that selects, -1 where the entry is fixed
+    entries: Ints  # (slots,): the fixed entry, or what is added to the code
+    fixed: Ints  # entries that every row selects
+    is_fixed: NDArray[np.bool_]  # (entries,)
+    shared: bool  # whether a row can select an entry in two slots
+
+
+class Work(NamedTuple):
+    """Arrays that the training kernels work in."""
+
+    slope: Floats  # (K,): dloss/dscore of a row
+    entry_of: Ints  # (slots,)
+    gradient_of: Floats  # (slots,)
+    row_of: Ints  # the updates of a row: which row of the state,
+    pull_of: Floats  # by what gradient,
+    penalised: Floats  # 1 where penalties apply, else 0
+    gradient: Floats  # (E * K,), zeros between batches; this and the next three are empty online
+    hits: Ints  # (E,), zeros between batches
+    last_row: Ints  # (E,), -1 between batches
+    touched: Ints  # (E,)
+
+    @classmethod
+    def make(cls, program: Program, n_outputs: int, *, batches: bool) -> Work:
+        """Arrays for one training."""
+        n_slots, n_entries = len(program.columns), len(program.is_fixed) if batches else 0
+        most = (program.n_plain + len(program.slopes) + len(program.scalars) + n_slots) * n_outputs
+        return cls(
+            slope=np.empty(n_outputs),
+            entry_of=np.empty(n_slots, np.int64),
+            gradient_of=np.empty(n_slots),
+            row_of=np.empty(most, np.int64),
+            pull_of=np.empty(most),
+            penalised=np.empty(most),
+            gradient=np.zeros(n_entries * n_outputs),
+            hits=np.zeros(n_entries, np.int64),
+            last_row=np.full(n_entries, -1, np.int64),
+            touched=np.empty(n_entries, np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A factor of a term: entry `start` of a scalar, or what the code column `read` selects.
+
+    `read` numbers the distinct (block, columns) that the formula reads, None for a scalar;
+    `block` numbers the blocks.
+    """
+
+    block: int
+    start: int
+    read: int | None
+    part: int = 0
+
+
+@dataclass(frozen=True)
+class Product:
+    """A term: constant, numeric column (None: none), slots."""
+
+    constant: float
+    numeric: int | None
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program, and the order in which it wants the code columns and the numeric columns."""
+
+    program: Program
+    reads: list[int]
+    numerics: list[int]
+
+
+def compile_program(products: Sequence[Product], n_entries: int) -> Compiled:
+    """Lay terms out for the kernels."""
+    uses = Counter((slot.block, slot.part) for product in products for slot in product.slots)
+    plain: list[int] = []
+    slopes: list[tuple[int, int]] = []
+    scalars: list[int] = []
+    others: list[Product] = []
+    for product in products:
+        slot = product.slots[0]
+        alone = len(product.slots) == 1 and product.constant == 1.0 and uses[slot.block, slot.part] == 1
+        if alone and slot.read is not None and product.numeric is None:
+            plain.append(slot.read)
+        elif alone and slot.read is None and product.numeric is not None:
+            slopes.append((product.numeric, slot.start))
+        elif alone and slot.read is None:
+            scalars.append(slot.start)
+        else:
+            others.append(product)
+    reads = plain + _new(plain, [slot.read for product in others for slot in product.slots])
+    numerics = [numeric for numeric, _ in slopes]
+    numerics += _new(numerics, [product.numeric for product in others])
+    fixed = sorted({slot.start for product in products for slot in product.slots if slot.read is None})
+    is_fixed = np.zeros(n_entries, dtype=bool)
+    is_fixed[fixed] = True
+    slots = [slot for product in others for slot in product.slots]
+    program = Program(
+        n_plain=len(plain),
+        slopes=_ints([entry for _, entry in slopes]),
+        scalars=_ints(scalars),
+        starts=_ints(np.cumsum([0, *(len(product.slots) for product in others)])),
+        constants=np.array([product.constant for product in others], dtype=np.float64),
+        numeric=_ints([-1 if p.numeric is None else numerics.index(p.numeric) for p in others]),
+        columns=_ints([-1 if slot.read is None else reads.index(slot.read) for slot in slots]),
+        entries=_ints([slot.start if slot.read is None else slot.part for slot in slots]),
+        fixed=_ints(fixed),
+        is_fixed=is_fixed,
+        shared=any(count > 1 for count in uses.values()),
+    )
+    return Compiled(program, reads, numerics)
+
+
+def _new(known: list[int], more: Sequence[int | None]) -> list[int]:
+    """Those of `more` that are not known, once each."""
+    return [n for n in dict.fromkeys(more) if n is not None and n not in set(known)]
+
+
+def _ints(values: Sequence[int] | Ints) -> Ints:
+    return np.asarray(values, dtype=np.int64)

@@ -1,0 +1,201 @@
+"""The rules of one update, inlined into the kernels: slopes of losses, rates, optimizers, lazy steps.
+
+Codes are those of losses.py, optimizers.py and schedules.py; numba freezes
+module globals.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tabsym.jit import kernel, part
+
+SQUARED, LOGISTIC, MULTINOMIAL, ABSOLUTE, HUBER, QUANTILE, HINGE, POISSON, GAMMA, TWEEDIE = range(10)
+SGD_CODE, ADAGRAD_CODE, RMSPROP_CODE, ADAM_CODE, FTRL_CODE = range(5)
+CONSTANT, OPTIMAL, INVSCALING = range(3)
+
+STILL = 1e-17
+"""A step smaller than this share of its parameter ends a lazy entry's steps: those dropped sum below 1e-15 of it."""
+
+
+class Rule(NamedTuple):
+    """Options of an update, as numbers."""
+
+    loss: int
+    parameter: float  # huber's delta, the quantile, tweedie's power
+    optimizer: int
+    rate: float
+    schedule: int
+    schedule_parameter: float  # power_t, or the penalty that `optimal` derives its rate from
+    schedule_start: float  # optimal's t0
+    l1: float
+    l2: float
+    penalised_decay: float  # adamw's weight_decay, for entries of symbols
+    eps: float
+    beta1: float  # sgd's momentum; rmsprop's alpha is beta2
+    beta2: float
+    nesterov: bool
+    step_column: int  # -1 where no step count is kept
+    mean_column: int  # -1 where no running mean is kept
+    lazy: bool
+    simple: bool  # adagrad without penalties, steps or means: the default, in a road of its own
+
+
+@part
+def rate_at(step, rule):
+    """The learning rate of update number `step`, which counts from 1."""
+    if rule.schedule == INVSCALING:
+        return rule.rate / step**rule.schedule_parameter
+    if rule.schedule == OPTIMAL:
+        return 1.0 / (rule.schedule_parameter * (rule.schedule_start + step - 1.0))
+    return rule.rate
+
+
+@part
+def move_adagrad(state, row, gradient, rate, eps):
+    """Adagrad, and nothing else."""
+    total = state[row, 1] + gradient * gradient
+    state[row, 1] = total
+    state[row, 0] -= rate * gradient / (np.sqrt(total) + eps)
+
+
+@part
+def move(state, row, gradient, rule, l1, l2, decay):
+    """One textbook update of one parameter."""
+    if rule.simple:
+        move_adagrad(state, row, gradient, rule.rate, rule.eps)
+    else:
+        _move_with_options(state, row, gradient, rule, l1, l2, decay)
+
+
+@part
+def _move_with_options(state, row, gradient, rule, l1, l2, decay):
+    step = 1.0
+    rate = rule.rate
+    if rule.step_column >= 0:
+        step = state[row, rule.step_column] + 1.0
+        state[row, rule.step_column] = step
+        if rule.schedule != CONSTANT:
+            rate = rate_at(step, rule)
+    if rule.optimizer == FTRL_CODE:
+        _ftrl(state, row, gradient, rate, l1, l2, rule.beta1)
+    else:
+        if l2 > 0.0:
+            gradient += l2 * state[row, 0]
+        if decay > 0.0:
+            state[row, 0] *= 1.0 - rate * decay
+        if rule.optimizer == ADAGRAD_CODE:
+            total = state[row, 1] + gradient * gradient
+            state[row, 1] = total
+            state[row, 0] -= rate * gradient / (np.sqrt(total) + rule.eps)
+        elif rule.optimizer == SGD_CODE:
+            if rule.beta1 > 0.0:
+                velocity = rule.beta1 * state[row, 1] + gradient
+                state[row, 1] = velocity
+                gradient = gradient + rule.beta1 * velocity if rule.nesterov else velocity
+            state[row, 0] -= rate * gradient
+        elif rule.optimizer == RMSPROP_CODE:
+            square = rule.beta2 * state[row, 1] + (1.0 - rule.beta2) * gradient * gradient
+            state[row, 1] = square
+            state[row, 0] -= rate * gradient / (np.sqrt(square) + rule.eps)
+        else:  # Adam
+            first = rule.beta1 * state[row, 1] + (1.0 - rule.beta1) * gradient
+            second = rule.beta2 * state[row, 2] + (1.0 - rule.beta2) * gradient * gradient
+            state[row, 1] = first
+            state[row, 2] = second
+            spread = np.sqrt(second) / np.sqrt(1.0 - rule.beta2**step) + rule.eps
+            state[row, 0] -= rate / (1.0 - rule.beta1**step) * first / spread
+        if l1 > 0.0:  # towards zero, and no further
+            size = abs(state[row, 0]) - rate * l1
+            state[row, 0] = np.copysign(size, state[row, 0]) if size > 0.0 else 0.0
+    if rule.mean_column >= 0:
+        state[row, rule.mean_column] += (state[row, 0] - state[row, rule.mean_column]) / step
+
+
+@part
+def _ftrl(state, row, gradient, rate, l1, l2, beta):
+    """FTRL-proximal (McMahan et al. 2013, algorithm 1): state is (theta, z, n)."""
+    total = state[row, 2] + gradient * gradient
+    sigma = (np.sqrt(total) - np.sqrt(state[row, 2])) / rate
+    z = state[row, 1] + gradient - sigma * state[row, 0]
+    if state[row, 1] == 0.0 and state[row, 2] == 0.0 and state[row, 0] != 0.0:  # z as if it had led to the start
+        z -= state[row, 0] * (beta / rate + l2) + np.copysign(l1, state[row, 0])
+    state[row, 1] = z
+    state[row, 2] = total
+    excess = abs(z) - l1
+    state[row, 0] = -np.copysign(excess, z) / ((beta + np.sqrt(total)) / rate + l2) if excess > 0.0 else 0.0
+
+
+@kernel  # a call of its own: inlined it would double the time to compile
+def catch_up(state, row, until, rule, decay):
+    """The steps that an entry missed, at zero gradients: one by one while they move it, the rest in closed form."""
+    missed = until - state[row, rule.step_column]
+    while missed > 0.0:
+        before = state[row, 0]
+        move(state, row, 0.0, rule, 0.0, 0.0, decay)
+        missed -= 1.0
+        after = state[row, 0] if decay == 0.0 else state[row, 0] / (1.0 - rule.rate * decay)
+        if abs(after - before) <= STILL * abs(after):
+            break
+    if missed > 0.0:
+        _rest(state, row, missed, rule, decay)
+
+
+@part
+def _rest(state, row, missed, rule, decay):
+    """Steps that no longer move a parameter except by decay: memories fade, the running mean goes on."""
+    if rule.optimizer == SGD_CODE and rule.beta1 > 0.0:
+        state[row, 1] *= rule.beta1**missed
+    elif rule.optimizer == RMSPROP_CODE:
+        state[row, 1] *= rule.beta2**missed
+    elif rule.optimizer == ADAM_CODE:
+        state[row, 1] *= rule.beta1**missed
+        state[row, 2] *= rule.beta2**missed
+    if decay > 0.0:
+        state[row, 0] *= (1.0 - rule.rate * decay) ** missed
+    step = state[row, rule.step_column] + missed
+    state[row, rule.step_column] = step
+    if rule.mean_column >= 0:
+        state[row, rule.mean_column] += (state[row, 0] - state[row, rule.mean_column]) * missed / step
+
+
+@part
+def slope_of_one(score, target, loss, parameter):
+    """dloss/dscore and the loss, where there is one score."""
+    if loss == LOGISTIC:
+        margin = score if target > 0 else -score
+        small = np.exp(-abs(margin))
+        miss = (small if margin > 0 else 1.0) / (1.0 + small)  # 1 - p of the class that occurred
+        value = np.log1p(small) + (0.0 if margin > 0 else -margin)
+        return (-miss if target > 0 else miss), value
+    if loss == SQUARED:
+        return score - target, 0.5 * (score - target) ** 2
+    return _slope_of_other(score, target, loss, parameter)
+
+
+@kernel
+def _slope_of_other(score, target, loss, parameter):
+    if loss == HINGE:
+        side = 1.0 if target > 0 else -1.0
+        short = 1.0 - side * score
+        return (-side if short > 0.0 else 0.0), max(0.0, short)
+    error = score - target
+    if loss == ABSOLUTE:
+        return np.sign(error), abs(error)
+    if loss == HUBER:
+        if abs(error) <= parameter:
+            return error, 0.5 * error * error
+        return np.copysign(parameter, error), parameter * (abs(error) - 0.5 * parameter)
+    if loss == QUANTILE:
+        if error < 0.0:
+            return -parameter, -parameter * error
+        return ((1.0 - parameter) if error > 0.0 else 0.0), (1.0 - parameter) * error
+    mean = np.exp(score)  # the log link
+    if loss == POISSON:
+        return mean - target, mean - target * score
+    if loss == GAMMA:
+        return 1.0 - target / mean, score + target / mean
+    first, second = np.exp((1.0 - parameter) * score), np.exp((2.0 - parameter) * score)  # tweedie, 1 < power < 2
+    return second - target * first, second / (2.0 - parameter) - target * first / (1.0 - parameter)

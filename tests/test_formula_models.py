@@ -1,0 +1,383 @@
+"""Models written as formulas: recovery, units, unseen symbols, growth, textbook cases, the paper's theorems."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, SGDRegressor
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import FTRL, SGD
+from tabsym.wide.formula import FormulaError
+
+
+def zipf(rng, size, n):
+    share = 1.0 / np.arange(1, size + 1)
+    return rng.choice(size, n, p=share / share.sum())
+
+
+def rmse(y, p):
+    return np.sqrt(np.mean((np.asarray(y) - np.asarray(p)) ** 2))
+
+
+def test_recovers_a_product_with_a_number():
+    rng = np.random.default_rng(0)
+    gamma, mu = rng.lognormal(0, 0.5, 200), rng.lognormal(0, 0.5, 5)
+    a, b, x = zipf(rng, 200, 20_000), rng.integers(0, 5, 20_000), rng.gamma(3.0, size=20_000)
+    truth = gamma[a] * mu[b] * x + 2.0
+    table = pd.DataFrame({"a": a.astype(str), "b": b.astype(str), "x": x, "y": truth + rng.normal(0, 0.3, 20_000)})
+    model = WideRegressor("y ~ gamma[a] * mu[b] * x + b0[1]", epochs=20, random_state=0).fit(table[:16_000])
+    test = slice(16_000, None)
+    assert rmse(table["y"][test], model.predict(table[test])) < 1.02 * rmse(table["y"][test], truth[test])
+    found = model.params_["gamma"]
+    known = found[found["count"] >= 100]
+    ratio = known["value"].to_numpy() / gamma[known.index.astype(int)]
+    np.testing.assert_allclose(ratio, np.median(ratio), rtol=0.04)  # up to the scale that is not identified
+
+
+def test_recovers_a_product_of_blocks_and_a_block_over_pairs():
+    rng = np.random.default_rng(1)
+    n = 40_000
+    sizes = {"store": 100, "colour": 20, "size": 6}
+    codes = {name: zipf(rng, size, n) for name, size in sizes.items()}
+    factors = {name: rng.lognormal(0, 0.4, size) for name, size in sizes.items()}
+    group, week = rng.integers(0, 8, n), rng.integers(0, 52, n)
+    season = rng.lognormal(0, 0.4, (8, 52))
+    truth = np.prod([factors[name][codes[name]] for name in sizes], axis=0) * season[group, week]
+    table = pd.DataFrame({name: code.astype(str) for name, code in codes.items()})
+    table = table.assign(group=group.astype(str), week=week.astype(str), sales=truth + rng.normal(0, 0.2, n))
+    model = WideRegressor(
+        "sales ~ store[store] * colour[colour] * size[size] * season[group, week]", epochs=20, random_state=0
+    ).fit(table[:32_000])
+    test = slice(32_000, None)
+    assert rmse(table["sales"][test], model.predict(table[test])) < 1.02 * rmse(table["sales"][test], truth[test])
+    seasons = model.params_["season"]["value"]
+    wanted = [season[int(g), int(w)] for g, w in seasons.index]
+    assert np.corrcoef(np.log(seasons), np.log(wanted))[0, 1] > 0.99
+
+
+def test_recovers_one_block_read_by_two_columns():
+    rng = np.random.default_rng(2)
+    strength = rng.normal(0, 1, 50)
+    home, away = rng.integers(0, 50, 20_000), rng.integers(0, 50, 20_000)
+    margin = strength[home] - strength[away]
+    wins = rng.random(20_000) < 1 / (1 + np.exp(-margin))
+    table = pd.DataFrame({"home": home.astype(str), "away": away.astype(str)})
+    model = WideClassifier("w[home] - w[away]", epochs=20, learning_rate=0.1, random_state=0).fit(table, wins)
+    found = model.params_["w"]
+    assert len(found) == 50
+    assert np.corrcoef(found["value"], strength[found.index.astype(int)])[0, 1] > 0.98
+    assert found["count"].sum() == 2 * 20_000 - (home == away).sum()  # a team against itself counts once
+
+
+def test_latent_vectors_learn_what_a_sum_cannot():
+    rng = np.random.default_rng(3)
+    u, v = rng.normal(size=(30, 2)), rng.normal(size=(40, 2))
+    user, item = rng.integers(0, 30, 20_000), rng.integers(0, 40, 20_000)
+    y = (u[user] * v[item]).sum(axis=1)
+    table = pd.DataFrame({"user": user.astype(str), "item": item.astype(str)})
+    model = WideRegressor("dot(u[user], v[item], rank=2) + b[1]", epochs=40, random_state=0).fit(table, y)
+    assert rmse(y, model.predict(table)) < 0.1 * y.std()
+    assert list(model.params_["u"].columns) == ["value 1", "value 2", "count"]
+    assert model.params_["u"]["count"].sum() == 20_000
+
+
+def test_fixed_terms_and_offsets_are_taken_as_they_are():
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"a": rng.choice(list("uv"), 2000), "x": rng.normal(size=2000)})
+    y = 3.0 * table["x"] + table["a"].map({"u": 1.0, "v": -1.0})
+    model = WideRegressor("3 * x + w[a]", epochs=20, random_state=0).fit(table, y)
+    assert rmse(y, model.predict(table)) < 1e-6
+    same = WideRegressor("w[a]", epochs=20, random_state=0).fit(table, y, offset=3.0 * table["x"])
+    np.testing.assert_allclose(same.predict(table, offset=3.0 * table["x"]), model.predict(table), atol=1e-6)
+
+
+def test_counts_with_exposure():
+    rng = np.random.default_rng(5)
+    n = 20_000
+    table = pd.DataFrame({"a": rng.choice(list("uvw"), n)})
+    exposure = rng.uniform(0.5, 3.0, n)
+    rate = table["a"].map({"u": 0.2, "v": 1.0, "w": 3.0}).to_numpy()
+    y = rng.poisson(rate * exposure)
+    model = WideRegressor("w[a] + b[1]", loss="poisson", batch_size="full", optimizer="sgd", learning_rate=0.1,
+                          epochs=800).fit(table, y, offset=np.log(exposure))  # fmt: skip
+    for symbol in "uvw":
+        rows = (table["a"] == symbol).to_numpy()
+        want = y[rows].sum() / exposure[rows].sum()  # the maximum-likelihood rate
+        assert model.predict(table[rows][:1], offset=[0.0])[0] == pytest.approx(want, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("loss", "options", "best"),
+    [
+        ("absolute", {}, np.median),
+        ("quantile", {"quantile": 0.9}, lambda v: np.quantile(v, 0.9)),
+        ("poisson", {}, np.mean),
+        ("gamma", {}, np.mean),
+        ("tweedie", {"power": 1.3}, np.mean),
+        ("squared", {}, np.mean),
+    ],
+)
+def test_losses_find_what_they_are_for(loss, options, best):
+    """One symbol of its own per group: the best constant of each group is known."""
+    rng = np.random.default_rng(6)
+    groups = np.repeat(["u", "v", "w"], 3000)
+    y = rng.gamma(2.0, np.repeat([1.0, 5.0, 20.0], 3000))
+    table = pd.DataFrame({"g": groups})
+    model = WideRegressor(loss=loss, batch_size="full", optimizer="adam", learning_rate=0.02, epochs=1500, **options)
+    found = model.fit(table, y).predict(pd.DataFrame({"g": ["u", "v", "w"]}))
+    np.testing.assert_allclose(found, [best(y[groups == g]) for g in "uvw"], rtol=0.02)
+
+
+def test_poisson_reaches_the_optimum_of_scikit_learn():
+    rng = np.random.default_rng(7)
+    table = pd.DataFrame({"a": rng.choice(list("uvw"), 1000), "x": rng.normal(size=1000)})
+    y = rng.poisson(np.exp(table["a"].map({"u": 0.0, "v": 0.5, "w": 1.0}) + 0.3 * table["x"]))
+    onehot = pd.get_dummies(table["a"]).assign(x=table["x"]).to_numpy(dtype=float)
+    best = PoissonRegressor(alpha=0, tol=1e-10, max_iter=1000).fit(onehot, y).predict(onehot)
+    for gradient in ("gse", "mean"):
+        model = WideRegressor(
+            loss="poisson", optimizer="sgd", learning_rate=0.15, batch_size="full", epochs=3000, gradient=gradient
+        ).fit(table, y)
+        np.testing.assert_allclose(model.predict(table), best, rtol=1e-4)
+
+
+def test_hinge_separates_and_has_no_probabilities():
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"a": rng.choice(list("uv"), 500), "x": rng.normal(size=500)})
+    y = np.where(table["x"] + (table["a"] == "u") > 0.5, "yes", "no")
+    model = WideClassifier(loss="hinge", epochs=30, random_state=0).fit(table, y)
+    assert model.score(table, y) > 0.97
+    assert set(model.predict(table)) == {"yes", "no"}
+    with pytest.raises(AttributeError, match="has no probabilities"):
+        model.predict_proba(table)
+
+
+# -- what surrounds a formula -----------------------------------------------------
+
+RNG = np.random.default_rng(9)
+TABLE = pd.DataFrame({"a": RNG.choice(list("uvw"), 600), "b": RNG.choice(list("pq"), 600), "x": RNG.gamma(2, size=600)})
+TABLE["y"] = TABLE["a"].map({"u": 1.0, "v": 2.0, "w": 4.0}) * TABLE["b"].map({"p": 1.0, "q": 3.0}) * TABLE["x"]
+PRODUCT = "y ~ g[a] * m[b] * x"
+
+
+def test_the_target_may_lie_in_the_table_and_other_columns_do_not_matter():
+    model = WideRegressor(PRODUCT, epochs=5, random_state=0).fit(TABLE.assign(other="text"))
+    assert model.feature_names_in_.tolist() == ["a", "b", "x"]
+    again = WideRegressor(PRODUCT, epochs=5, random_state=0).fit(TABLE[["x", "b", "a"]], TABLE["y"])
+    np.testing.assert_array_equal(model.predict(TABLE), again.predict(TABLE[["b", "x", "a"]]))
+    assert clone(model).formula == PRODUCT
+
+
+def test_unseen_symbols_stand_for_the_mean_inside_a_product():
+    model = WideRegressor(PRODUCT, epochs=30, random_state=0).fit(TABLE)
+    g = model.params_["g"]
+    mean = np.average(g["value"], weights=g["count"])
+    row = TABLE[TABLE["a"] == "v"].head(1)
+    want = model.predict(row)[0] * mean / g.loc["v", "value"]
+    assert model.predict(row.assign(a="never"))[0] == pytest.approx(want)
+    with pytest.raises(ValueError, match="Column 'a' holds 'never'"):
+        model.set_params(unseen="error").predict(row.assign(a="never"))
+
+
+def test_partial_fit_gives_a_new_factor_the_neutral_value():
+    model = WideRegressor(PRODUCT, learning_rate=1e-9, random_state=0)
+    model.partial_fit(TABLE[TABLE["a"] != "w"])
+    g = model.params_["g"]
+    mean = np.average(g["value"], weights=g["count"])
+    model.partial_fit(TABLE[TABLE["a"] == "w"])
+    assert model.params_["g"].loc["w", "value"] == pytest.approx(mean, rel=1e-6)
+
+
+def test_starting_values():
+    options = {"learning_rate": 1e-12, "epochs": 1}
+    model = WideRegressor("g[a] * m[b] + s[b, a] + c[1]", **options).fit(TABLE, TABLE["y"])
+    starts = {name: frame["value"].iloc[0] for name, frame in model.params_.items()}
+    assert starts == pytest.approx({"g": 1.0, "m": 1.0, "s": 0.0, "c": 0.0}, abs=1e-9)
+    given = WideRegressor("g[a] * m[b] + c[1]", init={"g": 2.0, "c": 0.5}, **options).fit(TABLE, TABLE["y"])
+    starts = {name: frame["value"].iloc[0] for name, frame in given.params_.items()}
+    assert starts == pytest.approx({"g": 2.0, "m": 1.0, "c": 0.5}, abs=1e-9)
+    with pytest.raises(ValueError, match="init names block 'z'"):
+        WideRegressor("g[a]", init={"z": 1.0}).fit(TABLE, TABLE["y"])
+
+
+def test_additive_formulas_are_in_original_units():
+    model = WideRegressor("w[a] + beta[1] * x + b[1]", optimizer="sgd", learning_rate=0.3, batch_size="full",
+                          epochs=3000).fit(TABLE, TABLE["y"])  # fmt: skip
+    onehot = pd.get_dummies(TABLE["a"]).assign(x=TABLE["x"]).to_numpy(dtype=float)
+    best = LinearRegression().fit(onehot, TABLE["y"])
+    assert model.params_["beta"]["value"].iloc[0] == pytest.approx(best.coef_[-1], rel=1e-5)
+    row = TABLE.iloc[0]
+    total = sum([model.params_["w"].loc[row["a"], "value"], model.params_["beta"]["value"].iloc[0] * row["x"],
+                 model.params_["b"]["value"].iloc[0]])  # fmt: skip
+    assert model.predict(TABLE.head(1))[0] == pytest.approx(total)
+
+
+@pytest.mark.parametrize(
+    ("formula", "change", "error", "message"),
+    [
+        ("w[nowhere] + b[1]", {}, FormulaError, "There is no column 'nowhere' in the table"),
+        ("w[a] * b", {}, FormulaError, r"Column 'b' holds symbols; write w\[b\]"),
+        ("w[a] * x", {"x": np.nan}, ValueError, r"x in the formula has no finite value in row 0 \(x = nan\)"),
+        ("w[a] * log(x)", {"x": -1.0}, ValueError, r"log\(x\) in the formula has no finite value in row 0 \(x = -1\)"),
+        (["w[a]"], {}, TypeError, "formula must be text"),
+        ("nothere ~ w[a]", {}, ValueError, "target 'nothere' is not in the table"),
+    ],
+)
+def test_formulas_that_do_not_fit_the_table(formula, change, error, message):
+    table = TABLE.assign(**{name: [value, *TABLE[name][1:]] for name, value in change.items()})
+    with pytest.raises(error, match=message):
+        WideRegressor(formula).fit(table, None if "nothere" in formula else TABLE["y"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "gamma"}, "values above 0"),
+        ({"loss": "poisson"}, "values of at least 0"),
+        ({"loss": "quantile", "quantile": 1.5}, "quantile=1.5 is not possible"),
+        ({"loss": "tweedie", "power": 2}, "power=2 is not possible"),
+        ({"schedule": "cosine"}, "schedule='cosine' is not known"),
+        ({"schedule": "optimal"}, "takes its rate from the penalty"),
+        ({"schedule": "invscaling", "optimizer": "ftrl"}, "has rates of its own"),
+        ({"init": 1.0}, "without a formula leave it out"),
+        ({"l1": -1}, "l1=-1 is not possible"),
+    ],
+)
+def test_options_that_cannot_be(options, message):
+    y = TABLE["y"].to_numpy() - (1e9 if options.get("loss") in ("gamma", "poisson") else 0)
+    with pytest.raises(ValueError, match=message):
+        WideRegressor(**options).fit(TABLE[["a", "b"]], y)
+
+
+def test_l1_makes_zeros_and_ftrl_does_too():
+    rng = np.random.default_rng(10)
+    noise = pd.DataFrame({"a": rng.integers(0, 300, 3000).astype(str)})
+    y = rng.integers(0, 2, 3000)
+    for optimizer, l1 in (("sgd", 1.0), (FTRL(), 5.0)):
+        model = WideClassifier(optimizer=optimizer, learning_rate=0.1, l1=l1, epochs=3, random_state=0).fit(noise, y)
+        assert (model.params_["a"]["value"] == 0).mean() > 0.5
+
+
+def test_averaging_steadies_a_fast_rate():
+    rng = np.random.default_rng(11)
+    table = pd.DataFrame({"a": rng.choice(list("uvwxyz"), 5000)})
+    y = table["a"].map(dict(zip("uvwxyz", range(6)))) + rng.normal(0, 3, 5000)
+    means = y.groupby(table["a"]).mean()
+    errors = {}
+    for average in (False, True):
+        model = WideRegressor("w[a]", optimizer="sgd", learning_rate=0.5, average=average, epochs=5, random_state=0)
+        model.fit(table, y)
+        errors[average] = rmse(model.params_["w"]["value"].loc[means.index], means)
+    assert errors[True] < 0.3 * errors[False]
+
+
+def test_adaptive_rates_fall_when_the_loss_does_not():
+    rng = np.random.default_rng(12)
+    table = pd.DataFrame({"a": rng.choice(list("uv"), 300)})
+    y = rng.normal(size=300)
+    options = {"optimizer": "sgd", "learning_rate": 0.5, "epochs": 300, "random_state": 0}
+    steady = WideRegressor("w[a]", schedule="constant", **options).fit(table, y)
+    falling = WideRegressor("w[a]", schedule="adaptive", tol=1e-4, **options).fit(table, y)
+    assert falling.loss_curve_[-1] < steady.loss_curve_[-1]
+    assert falling.n_iter_ < 300
+
+
+# -- textbook cases -----------------------------------------------------------------
+
+TEN = pd.DataFrame(
+    {"x": [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10], "y": [1.5, 3.5, 4.0, 6.5, 7.5, 8.0, 10.5, 11.0, 13.5, 14.0]}
+)
+LINE = "slope[1] * x + b[1]"
+
+
+def by_hand(order, batch, rate, passes, slope=0.0, b=0.0):
+    """Gradient descent on (1/2)(y - p)**2, written out."""
+    sequence = []
+    for _ in range(passes):
+        for first in range(0, 10, batch):
+            rows = TEN.iloc[order[first : first + batch]]
+            error = slope * rows["x"] + b - rows["y"]
+            slope, b = slope - rate * (error * rows["x"]).mean(), b - rate * error.mean()
+            sequence.append((slope, b))
+    return sequence
+
+
+@pytest.mark.parametrize("batch", [1, 5, 10])
+def test_gradient_descent_by_hand(batch):
+    """Ten rows, from zero, in the order given, at a constant rate: equal to the sequence written out."""
+    for passes in (1, 2, 5):
+        model = WideRegressor(
+            LINE, optimizer="sgd", learning_rate=0.01, batch_size=batch, epochs=passes, shuffle=False,
+            standardize=False, init=0.0,
+        ).fit(TEN[["x"]], TEN["y"])  # fmt: skip
+        found = [model.params_[name]["value"].iloc[0] for name in ("slope", "b")]
+        np.testing.assert_allclose(found, by_hand(list(range(10)), batch, 0.01, passes)[-1], rtol=1e-12)
+
+
+def test_the_first_steps_to_three_decimals():
+    """Worked on paper: batch descent, rate .01; means of x y, y, x**2, x over the ten rows are 55.5, 8, 38.5, 5.5.
+
+    Step 1: slope .01 * 55.5 = .555, b = .08. Step 2: slope + .01 (55.5 - .555 * 38.5 - .08 * 5.5) = .891925,
+    b + .01 (8 - .555 * 5.5 - .08) = .128675.
+    """
+    found = []
+    for steps in (1, 2):
+        model = WideRegressor(
+            LINE, optimizer="sgd", learning_rate=0.01, batch_size="full", epochs=steps, standardize=False, init=0.0
+        ).fit(TEN[["x"]], TEN["y"])
+        found.append([round(model.params_[name]["value"].iloc[0], 3) for name in ("slope", "b")])
+    assert found == [[0.555, 0.08], [0.892, 0.129]]
+
+
+def test_online_descent_equals_scikit_learns():
+    model = WideRegressor(LINE, optimizer="sgd", learning_rate=0.005, epochs=7, shuffle=False, standardize=False,
+                          init=0.0).fit(TEN[["x"]], TEN["y"])  # fmt: skip
+    other = SGDRegressor(penalty=None, learning_rate="constant", eta0=0.005, max_iter=7, tol=None, shuffle=False).fit(
+        TEN[["x"]], TEN["y"]
+    )
+    found = [model.params_[name]["value"].iloc[0] for name in ("slope", "b")]
+    np.testing.assert_allclose(found, [other.coef_[0], other.intercept_[0]], rtol=1e-10)
+
+
+def test_logistic_formula_reaches_the_optimum():
+    y = (TABLE["y"] + RNG.normal(0, 6, 600) > 6).astype(int)
+    model = WideClassifier(
+        "w[a] + v[b] + slope[1] * x + c[1]", optimizer="sgd", learning_rate=0.6, batch_size="full", epochs=6000
+    ).fit(TABLE, y)
+    onehot = pd.get_dummies(TABLE[["a", "b"]]).assign(x=TABLE["x"]).to_numpy(dtype=float)
+    best = LogisticRegression(C=1e8, tol=1e-10, max_iter=10_000).fit(onehot, y)
+    np.testing.assert_allclose(model.predict_proba(TABLE), best.predict_proba(onehot), atol=1e-4)
+
+
+# -- the paper's appendix -------------------------------------------------------------
+
+
+def test_gse_is_unbiased_for_the_symbols_mean_gradient():
+    """Appendix B: the mean of the per-batch means, over batches that have the symbol, is the symbol's mean."""
+    rng = np.random.default_rng(13)
+    has, slope = rng.random(400) < 0.1, rng.normal(1.0, 2.0, 400)
+    want = slope[has].mean()
+    found = []
+    for _ in range(20_000):
+        batch = rng.integers(0, 400, 16)
+        if has[batch].any():
+            found.append(slope[batch][has[batch]].mean())
+    assert np.mean(found) == pytest.approx(want, abs=4 * np.std(found) / np.sqrt(len(found)))
+
+
+def test_draws_until_a_symbol_occurs():
+    """Appendix A: 1 / (1 - (1 - share)**batch) batches on average."""
+    rng = np.random.default_rng(14)
+    share, batch = 0.01, 32
+    waits = [next(t for t in range(1, 10_000) if (rng.random(batch) < share).any()) for _ in range(4000)]
+    assert np.mean(waits) == pytest.approx(1 / (1 - (1 - share) ** batch), rel=0.05)
+
+
+def test_full_batch_gse_is_the_jacobi_step():
+    """Squared loss over one-hot columns: one full-batch step moves each entry by its own mean residual."""
+    model = WideRegressor("w[a] + v[b]", optimizer=SGD(), learning_rate=0.4, batch_size="full", epochs=1,
+                          standardize=False).fit(TABLE, TABLE["y"])  # fmt: skip
+    for block, column in (("w", "a"), ("v", "b")):
+        want = 0.4 * TABLE.groupby(column)["y"].mean()
+        np.testing.assert_allclose(model.params_[block]["value"].loc[want.index], want)
