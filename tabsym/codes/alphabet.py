@@ -67,12 +67,15 @@ class Alphabet:
         """This alphabet with the new symbols of a column appended, and the column's codes."""
         position = self._positions(raw.symbols)
         new = np.flatnonzero(position == UNSEEN)
+        has_missing = (raw.codes < 0).any()
+        if not len(new) and (self.has_missing or not has_missing):
+            return self, self._apply(position, self.missing_code, raw.codes)  # nothing new: keep the index
         position[new] = len(self) + np.arange(len(new), dtype=np.int32)
         symbols = np.concatenate([self.symbols, raw.symbols[new]])
         missing = self.missing_code
-        if not len(self) and raw.codes.min(initial=0) >= 0:
+        if not len(self) and not has_missing:
             return Alphabet(self.name, symbols), raw.codes  # the first table's codes are the alphabet's
-        if missing == UNSEEN and (raw.codes < 0).any():
+        if missing == UNSEEN and has_missing:
             missing = len(symbols)
             symbols = _with_missing(symbols)
         return Alphabet(self.name, symbols), self._apply(position, missing, raw.codes)

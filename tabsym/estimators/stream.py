@@ -8,6 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import narwhals.stable.v2 as nw
+from sklearn.base import clone
+
+from tabsym.estimators.wide_options import auto_epochs, check_stream_options
+from tabsym.wide.formula import parse
 
 BATCH_ROWS = 131_072
 
@@ -39,6 +43,39 @@ def pieces(X: Any) -> Iterator[Any]:
         frame = _as_table(piece)
         if not (hasattr(frame, "__len__") and len(frame) == 0):
             yield frame
+
+
+def target_name(y: Any, formula: str | None) -> str:
+    """The target column of a stream: named by `y`, or by the formula."""
+    if isinstance(y, str):
+        return y
+    named = None if formula is None else parse(formula).target
+    if y is not None or named is None:
+        raise ValueError(
+            "With a stream the target is one of its columns: pass its name, fit(stream, 'price'), or name it in the "
+            "formula."
+        )
+    return named
+
+
+def split_target(piece: Any, target: str) -> tuple[Any, Any]:
+    """A piece without its target, and the target."""
+    frame = nw.from_native(piece)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if target not in frame.columns:
+        raise ValueError(f"There is no column {target!r} in the stream; it has {', '.join(map(repr, frame.columns))}.")
+    return frame.drop(target).to_native(), frame[target]
+
+
+def find_classes(X: Any, target: str) -> list[Any] | None:
+    """All classes of a dataset's target, by reading that column; None where a stream can be read once only."""
+    if not _is_dataset(X):
+        return None
+    found: set[Any] = set()
+    for batch in X.to_batches(columns=[target]):
+        found.update(batch.column(0).unique().to_pylist())
+    return sorted(found - {None})
 
 
 class Progress:
@@ -76,3 +113,57 @@ def _as_table(piece: Any) -> Any:
 
         return pa.Table.from_batches([piece])
     return piece
+
+
+def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], first_call: dict[str, Any]) -> None:
+    """Fit by epochs of `partial_fit` over the pieces of a stream; Ctrl-C keeps what was learned by then.
+
+    Any other failure leaves the estimator as it was. `extras`: row-wise
+    arguments, which a stream cannot have; `first_call`: more arguments for the
+    first piece.
+    """
+    check_stream_options(estimator, extras)
+    target = target_name(y, estimator.formula)
+    total = count_rows(stream)
+    epochs = _epochs(estimator, stream, total)
+    draft = clone(estimator).set_params(verbose=0)
+    progress = Progress(estimator.verbose, None if total is None else total * epochs)
+    curve: list[float] = []
+    try:
+        for _ in range(epochs):
+            lost, seen = 0.0, 0
+            for piece in pieces(stream):
+                X, values = split_target(piece, target)
+                draft.partial_fit(X, values, **({} if hasattr(draft, "model_") else first_call))
+                lost, seen = lost + draft.loss_curve_[-1] * len(values), seen + len(values)
+                progress.add(len(values), lost / seen)
+            if seen == 0:
+                raise ValueError("The stream has no rows; pass one that has, or read it anew.")
+            curve.append(lost / seen)
+    except KeyboardInterrupt:
+        if hasattr(draft, "model_"):
+            _adopt(estimator, draft, curve)
+        raise
+    finally:
+        progress.close()
+    _adopt(estimator, draft, curve)
+
+
+def _epochs(estimator: Any, stream: Any, total: int | None) -> int:
+    if isinstance(estimator.epochs, str):
+        return auto_epochs(total) if can_repeat(stream) and total else 1
+    if estimator.epochs > 1 and not can_repeat(stream):
+        raise ValueError(
+            f"epochs={estimator.epochs} needs a stream that can be read again, such as a pyarrow dataset; "
+            "an iterator ends after one."
+        )
+    return int(estimator.epochs)
+
+
+def _adopt(estimator: Any, draft: Any, curve: list[float]) -> None:
+    """Take the fitted state of another estimator."""
+    for name, value in vars(draft).items():
+        if name.endswith("_") or name == "_rng":
+            setattr(estimator, name, value)
+    estimator.loss_curve_ = curve
+    estimator.n_iter_ = len(curve)

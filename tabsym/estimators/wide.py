@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
-from tabsym.estimators.wide_base import Training, WideBase, read_training
+from tabsym.estimators.stream import find_classes, fit_stream, is_stream, target_name
+from tabsym.estimators.training_data import Training, read_training
+from tabsym.estimators.wide_base import WideBase
 from tabsym.table import check_classes, check_regression_target
 from tabsym.wide.losses import LOSSES, Loss
 
@@ -60,8 +62,10 @@ class WideClassifier(ClassifierMixin, WideBase):
 
         Parameters
         ----------
-        X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        X : dataframe or array-like of shape (n_rows, n_columns), or a stream
+            A stream is a pyarrow dataset (a folder of Parquet files, say) or an iterator of
+            frames: trained piece by piece, in memory that does not grow with the rows.
+        y : array-like of shape (n_rows,); with a stream the name of its target column
             Classes: numbers, text or booleans. May be left out where the formula names the target.
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 count as absent.
@@ -77,6 +81,11 @@ class WideClassifier(ClassifierMixin, WideBase):
         ValueError, TypeError
             In a sentence that names the column or argument.
         """
+        if is_stream(X):
+            name = target_name(y, self.formula)
+            extras = {"sample_weight": sample_weight, "offset": offset}
+            fit_stream(self, X, name, extras, {"classes": find_classes(X, name)})
+            return self
         table, y, weight, offset = read_training(self, X, y, sample_weight, offset)
         kept = np.ones(len(table), dtype=bool) if weight is None else weight > 0
         target = check_classes(y, len(table), who=type(self).__name__)
@@ -199,8 +208,10 @@ class WideRegressor(RegressorMixin, WideBase):
 
         Parameters
         ----------
-        X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        X : dataframe or array-like of shape (n_rows, n_columns), or a stream
+            A stream is a pyarrow dataset (a folder of Parquet files, say) or an iterator of
+            frames: trained piece by piece, in memory that does not grow with the rows.
+        y : array-like of shape (n_rows,); with a stream the name of its target column
             Finite numbers. May be left out where the formula names the target.
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 count as absent.
@@ -216,6 +227,9 @@ class WideRegressor(RegressorMixin, WideBase):
         ValueError, TypeError
             In a sentence that names the column or argument.
         """
+        if is_stream(X):
+            fit_stream(self, X, y, {"sample_weight": sample_weight, "offset": offset}, {})
+            return self
         self._fit(self._read(X, y, sample_weight, offset), self._choose_loss(), 1)
         return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import count_codes
-from tabsym.estimators.wide_options import check_formula, check_init, check_loss_parameter, check_offset, check_options
-from tabsym.table import Kind, Table, check_weights, match_features, read_table, remember_features, symbolic_columns
+from tabsym.estimators.show import describe_model, plot_block
+from tabsym.estimators.training_data import Training, add_offset, count_rows_of_entries, in_units
+from tabsym.estimators.wide_options import (
+    check_init,
+    check_loss_parameter,
+    check_offset,
+    check_options,
+)
+from tabsym.table import Kind, Table, match_features, read_table, remember_features, symbolic_columns
 from tabsym.wide.formula import parse
-from tabsym.wide.kernels import sum_weights
 from tabsym.wide.layout import Layout
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel, grow_model, starting_state
@@ -113,6 +118,8 @@ class WideBase(BaseEstimator):
         self._rng = rng
         n_seen = len(training.y) * len(outcome.loss_curve)
         self._keep(model, outcome.loss_curve, outcome.validation_curve, n_seen)
+        if outcome.interrupted:
+            raise KeyboardInterrupt(f"Stopped after {len(outcome.loss_curve)} epochs; the model is fitted, and usable.")
 
     def _partial_fit(self, training: Training, loss: Loss, n_outputs: int) -> None:
         """One epoch over one more batch of rows; a failure leaves the model as it was."""
@@ -165,7 +172,7 @@ class WideBase(BaseEstimator):
         mean, scale = self._target_units(training.y, training.weight, loss, layout.constant_block is not None)
         if loss.code == HUBER:  # delta is in units of the target
             loss = replace(loss, parameter=loss.parameter / scale)
-        target = _in_units(training.y, mean, scale)
+        target = in_units(training.y, mean, scale)
         columns = options.columns
         states = [
             starting_state(block, size // block.rank, n_outputs, columns, rng)
@@ -195,16 +202,16 @@ class WideBase(BaseEstimator):
         order = storage_order(len(y), len(layout.reads), options.shuffle, rng)
         rows = layout.stack(codes, training.table, order, model.target_scale, self.n_jobs)
         del codes
-        target = _in_units(y, model.target_mean, model.target_scale)
+        target = in_units(y, model.target_mean, model.target_scale)
         weight = np.empty(0) if training.weight is None else training.weight / training.weight.mean()
-        offset = _add_offset(rows.offset, training.offset, order, model.target_scale)
+        offset = add_offset(rows.offset, training.offset, order, model.target_scale)
         if order is not None:
             target = target[order]
             weight = weight[order] if len(weight) else weight
         rows = rows._replace(y=target, weight=weight, offset=offset)
         outcome = train(rows, model.state, model.task, options, rng, model.n_steps)
         model = replace(model, state=outcome.state, n_steps=outcome.n_steps)
-        return replace(model, counts=model.counts + _count_rows(rows.codes, layout)), outcome
+        return replace(model, counts=model.counts + count_rows_of_entries(rows.codes, layout)), outcome
 
     def _target_units(self, y: Floats, weight: Floats | None, loss: Loss, centre: bool) -> tuple[float, float]:
         """Mean and scale of the target in training; without a scalar to take the mean up, only a scale."""
@@ -265,62 +272,30 @@ class WideBase(BaseEstimator):
         check_is_fitted(self, "model_")
         return self.model_.tables(self._output_names())
 
+    def summary(self) -> str:
+        """The score, and for every block its entries, rows, spread, and highest and lowest symbols, as text."""
+        check_is_fitted(self, "model_")
+        heading = f"{type(self).__name__}: loss {self.model_.loss.name}, {self.n_rows_seen_:,} rows shown"
+        return describe_model(self.model_, self.params_, heading)
+
+    def plot_params(self, block: str, *, top: int = 30, ax: Any = None) -> Any:
+        """Draw the parameters of a block, the `top` largest by size (needs matplotlib).
+
+        Parameters
+        ----------
+        block : str
+            A key of `params_`.
+        top : int, default 30
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        tables = self.params_
+        if block not in tables:
+            raise ValueError(f"There is no block {block!r}; there are {', '.join(map(repr, tables))}.")
+        return plot_block(tables[block], block, top=top, ax=ax)
+
     def _output_names(self) -> list[str]:
         return ["value"]
-
-
-@dataclass(frozen=True)
-class Training:
-    """What a call to fit gives, checked: table, target, and weights and offset where there are any."""
-
-    table: Table
-    y: Floats
-    weight: Floats | None
-    offset: Floats | None
-
-    def weighted_rows(self) -> Training:
-        """Without the rows of weight zero, which count as absent: their symbols are unseen."""
-        if self.weight is None or self.weight.all():
-            return self
-        keep = self.weight > 0
-        rows = np.flatnonzero(keep)
-        columns = tuple(replace(column, series=column.series[rows]) for column in self.table.columns)
-        table = replace(self.table, columns=columns, n_rows=len(rows))
-        offset = None if self.offset is None else self.offset[keep]
-        return Training(table, self.y[keep], self.weight[keep], offset)
-
-
-def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Table, Any, Any, Any]:
-    """The checked table, its target column where `y` does not give one, weights and offset."""
-    who = type(estimator).__name__
-    table = read_table(X, who=who)
-    formula = None if estimator.formula is None else parse(check_formula(estimator.formula))
-    if y is None and formula is not None and formula.target is not None:
-        if formula.target not in table.names:
-            raise ValueError(f"The formula's target {formula.target!r} is not in the table; add it, or pass y.")
-        y = table[formula.target].series
-    table = estimator._used_columns(table)
-    weight = check_weights(sample_weight, len(table))
-    return table, y, weight, None if offset is None else check_offset(offset, len(table))
-
-
-def _count_rows(codes: NDArray[np.int32], layout: Layout) -> NDArray[np.int64]:
-    """Rows that select each entry (entries,)."""
-    if layout.compiled.program.shared:  # a row can select an entry twice
-        rows = np.zeros(layout.n_entries)
-        sum_weights(codes, np.ones(len(codes)), rows)
-        return rows.astype(np.int64)
-    return count_codes(codes, layout.n_entries)
-
-
-def _in_units(y: Floats, mean: float, scale: float) -> Floats:
-    """The target in the units of training; classes, which have none, are not copied."""
-    return y if (mean, scale) == (0.0, 1.0) else (y - mean) / scale
-
-
-def _add_offset(fixed: Floats, offset: Floats | None, order: Any, scale: float) -> Floats:
-    """The fixed part of the formula and the user's offset, in the units of training; `fixed` is in order already."""
-    if offset is None:
-        return fixed
-    offset = (offset if order is None else offset[order]) / scale
-    return offset if not len(fixed) else fixed + offset

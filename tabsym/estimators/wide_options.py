@@ -67,6 +67,15 @@ def check_options(estimator: Any, layout: Layout, n_rows: int) -> Options:
     )
 
 
+def check_stream_options(estimator: Any, extras: dict[str, Any]) -> None:
+    """A stream has no weights, offsets or held-out rows: refuse them."""
+    for name, value in extras.items():
+        if value is not None:
+            raise ValueError(f"{name} cannot be given with a stream; call partial_fit on each piece with its own.")
+    if estimator.early_stopping:
+        raise ValueError("early_stopping needs all rows at hand; set it to False for a stream, and choose epochs.")
+
+
 def auto_epochs(n_rows: int) -> int:
     """The epochs of ``epochs="auto"``: small tables need more passes for as many updates."""
     return int(np.clip(-(-AUTO_VISITS // n_rows), LEAST_EPOCHS, MOST_EPOCHS))

@@ -193,6 +193,8 @@ def grow_model(model: WideModel, layout: Layout, rng: np.random.RandomState, ste
 
     `steps`: the updates that a new entry counts as had (all of them under "mean", none under gse).
     """
+    if layout.sizes == model.layout.sizes:
+        return replace(model, layout=layout)
     k = model.n_outputs
     states, counts = [], []
     for place, block in enumerate(layout.blocks):

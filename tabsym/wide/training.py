@@ -123,6 +123,7 @@ class Outcome:
     n_steps: int
     loss_curve: list[float]
     validation_curve: list[float]
+    interrupted: bool = False
 
 
 def storage_order(n_rows: int, n_columns: int, shuffle: bool, rng: np.random.RandomState) -> NDArray[np.int64] | None:
@@ -152,7 +153,12 @@ def train(
     for epoch in range(options.epochs):
         if options.shuffle:
             _shuffle(here, order, rows.codes.nbytes, rng)
-        lost, n_steps = _one_pass(rows, order, entry_weight, state, task, options, rate, n_steps)
+        try:
+            lost, n_steps = _one_pass(rows, order, entry_weight, state, task, options, rate, n_steps)
+        except KeyboardInterrupt:
+            if not curve:
+                raise
+            return Outcome(best_state if options.early_stopping else state, n_steps, curve, validation, True)
         total = rows.weight[order].sum() if len(rows.weight) else len(order)
         curve.append(lost / total)
         _refuse_divergence(curve[-1], rate)

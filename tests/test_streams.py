@@ -1,0 +1,164 @@
+"""Tables in pieces, interruption, and what a fitted model shows."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.estimators import stream as stream_module
+from tabsym.wide import training
+
+RNG = np.random.default_rng(0)
+N = 9000
+TABLE = pd.DataFrame(
+    {"a": RNG.integers(0, 60, N).astype(str), "b": RNG.choice(list("pqr"), N), "x": RNG.normal(size=N)}
+)
+EFFECT = RNG.normal(size=60)
+SCORE = EFFECT[TABLE["a"].astype(int)] + TABLE["x"]
+TABLE["y"] = np.where(SCORE + RNG.normal(size=N) > 0, "yes", "no")
+TABLE["v"] = SCORE
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for part in range(3):
+        rows = TABLE.iloc[part * 3000 : (part + 1) * 3000]
+        pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), tmp_path / f"part{part}.parquet")
+    return tmp_path
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(stream_module, "BATCH_ROWS", 1000)
+
+
+def test_a_dataset_trains_as_its_pieces_do(folder, small_pieces):
+    model = WideRegressor("a0[a] + s[1] * x + c[1]", epochs=2, random_state=0).fit(ds.dataset(folder), "v")
+    by_hand = WideRegressor("a0[a] + s[1] * x + c[1]", random_state=0)
+    for _ in range(2):
+        for first in range(0, N, 1000):
+            rows = TABLE.iloc[first : first + 1000]
+            by_hand.partial_fit(rows, rows["v"])
+    np.testing.assert_allclose(model.predict(TABLE), by_hand.predict(TABLE))
+    assert model.n_rows_seen_ == 2 * N
+    assert len(model.loss_curve_) == model.n_iter_ == 2
+    assert model.loss_curve_[1] < model.loss_curve_[0]
+
+
+def test_classes_of_a_dataset_are_found_wherever_they_are(folder, small_pieces):
+    table = TABLE.sort_values("y").drop(columns="v")
+    for part in range(3):
+        rows = table.iloc[part * 3000 : (part + 1) * 3000]
+        pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), folder / f"part{part}.parquet")
+    model = WideClassifier(random_state=0).fit(ds.dataset(folder), "y")
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.n_iter_ == 14  # auto: 125,000 rows shown
+    assert roc_auc_score(TABLE["y"] == "yes", model.predict_proba(TABLE.drop(columns=["y", "v"]))[:, 1]) > 0.8
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "reader"])
+def test_iterators_of_any_frame(kind):
+    frames = [TABLE.iloc[first : first + 1500].drop(columns="y") for first in range(0, N, 1500)]
+    arrow = [pa.Table.from_pandas(frame, preserve_index=False) for frame in frames]
+    stream = {
+        "pandas": lambda: iter(frames),
+        "polars": lambda: (pl.from_pandas(frame) for frame in frames),
+        "arrow": lambda: (batch for table in arrow for batch in table.to_batches()),
+        "reader": lambda: pa.RecordBatchReader.from_batches(arrow[0].schema, [t.to_batches()[0] for t in arrow]),
+    }[kind]()
+    model = WideRegressor("v ~ w[a] + u[b] + s[1] * x", random_state=0).fit(stream)
+    assert model.n_rows_seen_ == N
+    assert model.n_iter_ == 1
+    assert np.corrcoef(model.predict(TABLE), TABLE["v"])[0, 1] > 0.95
+
+
+def test_what_a_stream_cannot_have():
+    frames = [TABLE.drop(columns="y")]
+    with pytest.raises(ValueError, match="target is one of its columns"):
+        WideRegressor().fit(iter(frames))
+    with pytest.raises(ValueError, match="no column 'z' in the stream; it has 'a', 'b', 'x', 'v'"):
+        WideRegressor().fit(iter(frames), "z")
+    with pytest.raises(ValueError, match="epochs=3 needs a stream that can be read again"):
+        WideRegressor(epochs=3).fit(iter(frames), "v")
+    with pytest.raises(ValueError, match="sample_weight cannot be given with a stream"):
+        WideRegressor().fit(iter(frames), "v", sample_weight=np.ones(N))
+    with pytest.raises(ValueError, match="early_stopping needs all rows"):
+        WideRegressor(early_stopping=True).fit(iter(frames), "v")
+    with pytest.raises(ValueError, match="The stream has no rows"):
+        WideRegressor().fit(iter([]), "v")
+
+
+def test_a_failing_stream_leaves_the_model_as_it_was_and_an_interrupted_one_is_kept():
+    frames = [TABLE.iloc[:3000].drop(columns="y"), TABLE.iloc[3000:].drop(columns="y")]
+    model = WideRegressor(random_state=0).fit(iter(frames), "v")
+    before = model.predict(TABLE[["a", "b", "x"]])
+
+    def broken(error):
+        yield frames[0]
+        raise error
+
+    with pytest.raises(OSError, match="disk"):
+        model.fit(broken(OSError("disk")), "v")
+    np.testing.assert_array_equal(model.predict(TABLE[["a", "b", "x"]]), before)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(broken(KeyboardInterrupt()), "v")
+    assert model.n_rows_seen_ == 3000
+    once = WideRegressor(random_state=0).partial_fit(frames[0].drop(columns="v"), frames[0]["v"])
+    np.testing.assert_allclose(model.predict(TABLE[["a", "b", "x"]]), once.predict(TABLE[["a", "b", "x"]]))
+
+
+def test_ctrl_c_in_memory_keeps_the_epochs_that_were_done(monkeypatch):
+    one_pass, calls = training._one_pass, []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return one_pass(*arguments)
+
+    monkeypatch.setattr(training, "_one_pass", interrupted)
+    model = WideRegressor(epochs=10, random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="Stopped after 3 epochs"):
+        model.fit(TABLE[["a", "x"]], TABLE["v"])
+    assert model.n_iter_ == 3
+    monkeypatch.undo()
+    three = WideRegressor(epochs=3, random_state=0).fit(TABLE[["a", "x"]], TABLE["v"])
+    np.testing.assert_array_equal(model.predict(TABLE[["a", "x"]]), three.predict(TABLE[["a", "x"]]))
+
+
+def test_progress_is_shown(capsys, monkeypatch):
+    monkeypatch.setattr(stream_module.time, "monotonic", iter(np.arange(0.0, 100.0, 2.0)).__next__)
+    frames = [TABLE.iloc[first : first + 3000].drop(columns="y") for first in range(0, N, 3000)]
+    WideRegressor(verbose=1, random_state=0).fit(iter(frames), "v")
+    assert "6,000 rows" in capsys.readouterr().err
+
+
+def test_summary_says_what_was_learned():
+    text = WideRegressor("v ~ w[a] + s[1] * x + c[1]", random_state=0).fit(TABLE).summary()
+    assert "WideRegressor: loss squared, 126,000 rows shown" in text
+    assert "score = w[a] + s[1] * x + c[1]" in text
+    assert "units of the target" in text
+    row = next(line for line in text.splitlines() if line.startswith("w "))
+    assert row.split()[1:3] == ["60", "9,000"]
+    product = WideRegressor("g[a] * h[b] + c[1]", random_state=0).fit(TABLE, TABLE["v"])
+    assert "units of training" in product.summary()
+
+
+def test_plots_of_parameters():
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    model = WideRegressor(interactions=2, random_state=0).fit(TABLE.assign(a=TABLE["a"] + "$"), TABLE["v"])
+    axes = model.plot_params("a", top=10)
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(labels) == 10
+    assert all("(" in label and r"\$" in label for label in labels)
+    assert " | " in model.plot_params("a:b", top=3).get_yticklabels()[0].get_text()
+    axes.figure.canvas.draw()  # a stray dollar sign would fail here
+    with pytest.raises(ValueError, match="There is no block 'z'; there are 'a', 'b'"):
+        model.plot_params("z")
