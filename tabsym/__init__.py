@@ -12,17 +12,18 @@ __version__ = "0.1.0"
 _HOMES = {
     "OneHotEncoder": "tabsym.encoders",
     "WideClassifier": "tabsym.estimators",
+    "WideEncoder": "tabsym.encoders",
     "WideRegressor": "tabsym.estimators",
     "compare": "tabsym.compare",
     "datasets": "tabsym.datasets",
 }
 
-__all__ = ["OneHotEncoder", "WideClassifier", "WideRegressor", "compare", "datasets"]
+__all__ = ["OneHotEncoder", "WideClassifier", "WideEncoder", "WideRegressor", "compare", "datasets"]
 
 if TYPE_CHECKING:
     from tabsym import datasets
     from tabsym.compare import compare
-    from tabsym.encoders import OneHotEncoder
+    from tabsym.encoders import OneHotEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
 
 

@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabsym import OneHotEncoder, WideClassifier, WideRegressor
+from tabsym import OneHotEncoder, WideClassifier, WideEncoder, WideRegressor
 from tabsym.encoders import NativeCategories
 
 ONLINE = (
@@ -22,6 +22,7 @@ EXPECTED = {
         WideClassifier(interactions=2, batch_size=8),
         OneHotEncoder(),
         NativeCategories(),
+        WideEncoder(),
     ],
     expected_failed_checks=lambda estimator: EXPECTED.get(type(estimator).__name__, {}),
 )

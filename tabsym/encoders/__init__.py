@@ -2,5 +2,6 @@
 
 from tabsym.encoders.native import NativeCategories
 from tabsym.encoders.onehot import OneHotEncoder
+from tabsym.encoders.wide import WideEncoder
 
-__all__ = ["NativeCategories", "OneHotEncoder"]
+__all__ = ["NativeCategories", "OneHotEncoder", "WideEncoder"]

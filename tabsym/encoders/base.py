@@ -47,6 +47,9 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
     # -- for the encoders to fill in -------------------------------------------
 
+    def _prepare(self, table: Table, encoded: list[str], y: Any, weight: NDArray[np.float64] | None) -> None:
+        """What is to be learned of all columns together, before `_learn_column`."""
+
     def _learn_column(self, name: str, raw: RawCodes) -> Any:
         """The state of one column."""
         raise NotImplementedError
@@ -67,7 +70,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-        y : ignored
+        y : array-like of shape (n_rows,)
+            For encoders that use the target; others ignore it.
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 count as absent.
 
@@ -79,6 +83,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         table = read_table(X, who=type(self).__name__)
         weight = check_weights(sample_weight, len(table))
         columns = symbolic_columns(table, self.cols, booleans=False)
+        self._prepare(table, [column.name for column in columns], y, weight)
         raws = encode_columns(columns)
         states = {}
         for column, raw in zip(columns, raws, strict=True):

@@ -1,0 +1,190 @@
+"""What a wide model learned of each symbol, as features for another model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils.multiclass import type_of_target
+
+from tabsym.codes import UNSEEN, Alphabet, RawCodes
+from tabsym.encoders.base import MISSING, ColumnEncoder
+from tabsym.estimators import WideClassifier, WideRegressor
+from tabsym.table import Kind, Table, assemble_frame, check_classes, check_regression_target, check_weights, read_table
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WideColumn:
+    """State of one column: its alphabet, and the parameters (symbols, K) of each symbol."""
+
+    alphabet: Alphabet
+    names: list[str]
+    values: Floats
+
+
+class WideEncoder(ColumnEncoder):
+    """Replace each symbol by the number that a wide model learned for it (one per class, for several).
+
+    The model is additive, over the encoded columns and the numeric ones
+    together, so a symbol's number is its effect with the other columns held
+    fixed; a target encoder's is its plain mean.
+
+    Parameters
+    ----------
+    model : WideClassifier or WideRegressor, default None
+        Unfitted, without a formula; None: one with defaults, by the target.
+    cv : int, splitter or None, default 5
+        `fit_transform` encodes each row by a model that has not seen it, as
+        scikit-learn's TargetEncoder does; None: as ``fit(X, y).transform(X)``, which leaks.
+    verbose : int, default 0
+        Accepted for compatibility; nothing is printed.
+    cols : list of str (or positions, for arrays), default None
+        Columns to encode; None: text, object and category columns. All others pass
+        through untouched, in place.
+    drop_invariant : bool, default False
+        Drop output columns that are constant over the training rows.
+    return_df : bool, default True
+        Return a frame of the kind given (pandas for arrays); False: an array.
+    handle_missing : {"value", "return_nan", "error"}, default "value"
+        "value": missing is a symbol of its own where it occurred in training, else 0.
+    handle_unknown : {"value", "return_nan", "error"}, default "value"
+        For symbols that fit has not seen. "value": 0, which is no effect.
+    random_state : int, RandomState or None, default None
+        Of the default model and of the folds.
+
+    Attributes
+    ----------
+    model_ : WideClassifier or WideRegressor
+        Fitted on all rows.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideEncoder
+    >>> X = pd.DataFrame({"size": ["S", "M", "L", "M"] * 50})
+    >>> y = [10.5, 20.5, 30.5, 20.5] * 50
+    >>> encoder = WideEncoder(random_state=0).fit(X, y)
+    >>> encoder.transform(pd.DataFrame({"size": ["S", "L", "XL"]})).round()["size"].tolist()
+    [-10.0, 10.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        *,
+        model=None,
+        cv=5,
+        verbose=0,
+        cols=None,
+        drop_invariant=False,
+        return_df=True,
+        handle_missing="value",
+        handle_unknown="value",
+        random_state=None,
+    ):
+        self.model = model
+        self.cv = cv
+        self.verbose = verbose
+        self.cols = cols
+        self.drop_invariant = drop_invariant
+        self.return_df = return_df
+        self.handle_missing = handle_missing
+        self.handle_unknown = handle_unknown
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit, and encode each row by a model of the other folds (see `cv`).
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        dataframe or ndarray of shape (n_rows, n_columns_out)
+        """
+        self.fit(X, y, sample_weight)
+        if self.cv is None or not self.columns_:
+            return self.transform(X)
+        table = read_table(X, who=type(self).__name__)
+        encoded = self._out_of_fold(table, y, check_weights(sample_weight, len(table)))
+        parts: dict[str, dict[str, NDArray[Any]]] = {
+            name: {new: encoded[new] for new in self._kept_names(state)} for name, state in self.columns_.items()
+        }
+        frame = assemble_frame(table, parts)
+        return self._in_asked_container(frame) if self.return_df else nw.from_native(frame, eager_only=True).to_numpy()
+
+    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None) -> dict[str, Floats]:
+        """The encoded columns (n_rows,) by name, each row by a model that has not seen it."""
+        classes = is_classifier(self.model_)
+        values = check_classes(y, len(table)).codes if classes else check_regression_target(y, len(table))
+        labels = self.model_.classes_[values] if classes else values
+        splitter = check_cv(self.cv, values, classifier=classes)
+        if hasattr(splitter, "shuffle") and isinstance(self.cv, int):
+            splitter.shuffle, splitter.random_state = True, self.random_state
+        frame = nw.from_native(table.native, eager_only=True)
+        encoded = {name: np.zeros(len(table)) for state in self.columns_.values() for name in state.names}
+        for train, test in splitter.split(np.zeros((len(table), 1)), values):
+            fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True)
+            fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])
+            part = fold._parts(read_table(frame[test].to_native()))
+            for name, column in ((name, column) for columns in part.values() for name, column in columns.items()):
+                if name in encoded:
+                    encoded[name][test] = column
+        return encoded
+
+    def _prepare(self, table: Table, encoded: list[str], y: Any, weight: Floats | None) -> None:
+        """Fit the model over the encoded and the numeric columns."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; pass the target to fit."
+            )
+        model = self._choose_model(y)
+        wanted = [c.name for c in table.columns if c.name in encoded or c.kind is not Kind.SYMBOLIC]
+        model.set_params(cols=[n for n in wanted if n in encoded or table[n].kind is Kind.BOOLEAN] or None)
+        frame = nw.from_native(table.native, eager_only=True).select(wanted or table.names)
+        self.model_ = model.fit(frame.to_native(), y, sample_weight=weight)
+
+    def _choose_model(self, y: Any) -> Any:
+        if self.model is None:
+            classes = type_of_target(np.asarray(y)) in ("binary", "multiclass")
+            return (WideClassifier if classes else WideRegressor)(random_state=self.random_state)
+        if self.model.formula is not None:
+            raise ValueError("model has a formula, whose blocks are not one for each column; give one without.")
+        return clone(self.model)
+
+    def _learn_column(self, name: str, raw: RawCodes) -> WideColumn:
+        alphabet, _ = Alphabet.fit(name, raw)
+        found = self.model_.params_[name].drop(columns="count")
+        place = found.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))
+        names = [name] if found.shape[1] == 1 else [f"{name}_{label}" for label in found.columns]
+        return WideColumn(alphabet, names, found.to_numpy()[place])
+
+    def _column_names(self, state: WideColumn) -> list[str]:
+        return state.names
+
+    def _encode_column(self, state: WideColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
+        known = state.alphabet.missing_code
+        missing = (codes == MISSING) | ((codes == known) & (known != UNSEEN))
+        values = np.where((codes >= 0)[:, None], state.values[np.maximum(codes, 0)], 0.0)
+        if self.handle_missing == "return_nan":
+            values[missing] = np.nan
+        if self.handle_unknown == "return_nan":
+            values[codes == UNSEEN] = np.nan
+        return list(values.T)

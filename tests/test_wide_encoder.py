@@ -1,0 +1,96 @@
+"""WideEncoder: what it returns, that it does not leak, and its options."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from tabsym import WideClassifier, WideEncoder, WideRegressor
+
+RNG = np.random.default_rng(0)
+N = 800
+X = pd.DataFrame({"a": RNG.choice(list("uvw"), N), "n": RNG.normal(size=N), "b": RNG.choice(["p", "q", None], N)})
+SCORE = X["a"].map({"u": 2.0, "v": -2.0, "w": 0.0}) + X["n"]
+Y = (SCORE + RNG.logistic(size=N) > 0).astype(int)
+
+
+def test_transform_gives_the_parameters_in_place():
+    encoder = WideEncoder(random_state=0).fit(X, Y)
+    out = encoder.transform(X)
+    assert list(out.columns) == ["a", "n", "b"]
+    params = encoder.model_.params_
+    np.testing.assert_array_equal(out["a"], params["a"]["value"].loc[X["a"]])
+    np.testing.assert_array_equal(out["n"], X["n"])
+    missing = X["b"].isna()
+    assert set(out["b"][missing]) == {params["b"]["value"].iloc[params["b"].index.get_indexer([None])[0]]}
+    assert encoder.transform(pd.DataFrame({"a": ["never"], "n": [0.0], "b": ["p"]}))["a"].tolist() == [0.0]
+
+
+def test_each_row_is_encoded_by_a_model_that_has_not_seen_it():
+    encoder = WideEncoder(cv=GroupKFold(4), random_state=0)
+    folds = list(GroupKFold(4).split(X, Y, np.arange(N) % 4))
+    encoder.set_params(cv=folds)
+    out = encoder.fit_transform(X, Y)
+    for train, test in folds:
+        apart = WideEncoder(random_state=0).fit(X.iloc[train], Y[train]).transform(X.iloc[test])
+        np.testing.assert_array_equal(out.iloc[test], apart)
+    leaky = encoder.set_params(cv=None).fit_transform(X, Y)
+    pd.testing.assert_frame_equal(leaky, encoder.transform(X))
+
+
+def test_random_keys_do_not_predict():
+    """Pure noise: a column of keys must not help, though each key's own rows are in training."""
+    keys = pd.DataFrame({"key": RNG.integers(0, 300, 2000).astype(str)})
+    y = RNG.integers(0, 2, 2000)
+    for make, most in (
+        (lambda: WideEncoder(random_state=0), 0.56),
+        (lambda: WideEncoder(cv=None, random_state=0), 1.0),
+    ):
+        encoded = make().fit_transform(keys, y)
+        auc = cross_val_score(LogisticRegression(), encoded, y, scoring="roc_auc", cv=5).mean()
+        assert auc < most
+        leaks = auc > 0.7
+        assert leaks == (most == 1.0)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_several_classes_give_a_column_each_in_any_frame(kind):
+    y = np.array(["low", "mid", "high"])[np.digitize(SCORE, [-1, 1])]
+    frame = kind({"a": X["a"].tolist(), "n": X["n"].tolist()})
+    out = WideEncoder(random_state=0).fit_transform(frame, y)
+    assert isinstance(out, kind)
+    assert list(out.columns) == ["a_high", "a_low", "a_mid", "n"]
+
+
+def test_regression_weights_and_the_users_own_model():
+    weight = np.where(X["a"] == "u", 0.0, 1.0)
+    model = WideRegressor(epochs=30, random_state=0)
+    encoder = WideEncoder(model=model, random_state=0).fit(X, SCORE, sample_weight=weight)
+    assert not hasattr(model, "model_")
+    assert encoder.transform(X)["a"][X["a"] == "u"].eq(0).all()  # rows of weight 0 count as absent
+    with pytest.raises(ValueError, match="model has a formula"):
+        WideEncoder(model=WideClassifier("w[a]")).fit(X, Y)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        WideEncoder().fit(X)
+
+
+def test_words_for_missing_and_unknown():
+    encoder = WideEncoder(handle_missing="return_nan", handle_unknown="return_nan", random_state=0).fit(X, Y)
+    out = encoder.transform(pd.DataFrame({"a": ["u", "never"], "n": [0.0, 0.0], "b": [None, "p"]}))
+    assert np.isnan(out.loc[1, "a"])
+    assert np.isnan(out.loc[0, "b"])
+    assert out.notna().sum().sum() == 4
+    with pytest.raises(ValueError, match="handle_unknown='zero' is not known"):
+        WideEncoder(handle_unknown="zero").fit(X, Y)
+    with pytest.raises(ValueError, match="Column 'a' holds 'never'"):
+        WideEncoder(handle_unknown="error").fit(X, Y).transform(X.head(1).assign(a="never"))
+
+
+def test_in_a_pipeline_with_groups_of_columns():
+    pipeline = make_pipeline(WideEncoder(cols=["a"], random_state=0), HistGradientBoostingClassifier(max_iter=20))
+    assert cross_val_score(pipeline, X[["a", "n"]], Y, scoring="roc_auc").mean() > 0.8
+    assert WideEncoder(cols=["a"]).fit(X, Y).get_feature_names_out().tolist() == ["a", "n", "b"]
