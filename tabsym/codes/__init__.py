@@ -3,7 +3,17 @@
 from tabsym.codes.alphabet import UNSEEN, Alphabet
 from tabsym.codes.cross import Cross
 from tabsym.codes.kernels import count_codes
-from tabsym.codes.matrix import CodeMatrix, gather
+from tabsym.codes.matrix import CodeMatrix, gather, row_numbers
 from tabsym.codes.raw import RawCodes, encode_columns
 
-__all__ = ["UNSEEN", "Alphabet", "CodeMatrix", "Cross", "RawCodes", "count_codes", "encode_columns", "gather"]
+__all__ = [
+    "UNSEEN",
+    "Alphabet",
+    "CodeMatrix",
+    "Cross",
+    "RawCodes",
+    "count_codes",
+    "encode_columns",
+    "gather",
+    "row_numbers",
+]

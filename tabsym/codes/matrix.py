@@ -23,16 +23,21 @@ _TILE = 1 << 14
 _MOST_ENTRIES = np.iinfo(np.int32).max
 
 
+def row_numbers(n_rows: int) -> NDArray[np.signedinteger[Any]]:
+    """0 .. n_rows - 1, in four bytes each where that is enough."""
+    return np.arange(n_rows, dtype=np.int32 if n_rows <= np.iinfo(np.int32).max else np.int64)
+
+
 def gather(
     columns: Sequence[NDArray[np.signedinteger[Any]]],
     starts: Sequence[int] | NDArray[np.int64],
     strides: Sequence[int],
     n_rows: int,
-    order: NDArray[np.int64] | None = None,
+    order: NDArray[np.signedinteger[Any]] | None = None,
     n_jobs: int | None = None,
 ) -> NDArray[np.int32]:
     """Code columns (n,) side by side (n, columns), rows in `order`: ``start + stride * code``, -1 unseen."""
-    rows = np.arange(n_rows) if order is None else order
+    rows = row_numbers(n_rows) if order is None else order
     codes = np.empty((len(rows), len(columns)), dtype=np.int32)
 
     def fill(first: int) -> None:  # a tile of the matrix stays in cache while its columns are written

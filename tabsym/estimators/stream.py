@@ -36,7 +36,7 @@ def count_rows(X: Any) -> int | None:
 def pieces(X: Any) -> Iterator[Any]:
     """The frames of a stream, empty ones left out."""
     if _is_dataset(X):
-        stream: Iterable[Any] = X.to_batches(batch_size=BATCH_ROWS)
+        stream: Iterable[Any] = X.to_batches(batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
     else:
         stream = X
     for piece in stream:

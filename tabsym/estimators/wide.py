@@ -91,9 +91,11 @@ class WideClassifier(ClassifierMixin, WideBase):
         target = check_classes(y, len(table), who=type(self).__name__)
         if np.count_nonzero(np.bincount(target.codes[kept])) < 2:
             raise ValueError("After dropping rows of weight 0 the target has 1 class only; give both classes weight.")
-        loss, n_outputs = self._choose_loss(len(target.classes))
-        self._fit(Training(table, target.codes.astype(np.float64), weight, offset), loss, n_outputs)
-        self.classes_ = target.classes
+        classes, values = target.classes, target.codes.astype(np.float64)
+        del target, kept
+        loss, n_outputs = self._choose_loss(len(classes))
+        self._fit(Training(table, values, weight, offset), loss, n_outputs)
+        self.classes_ = classes
         return self
 
     def partial_fit(

@@ -208,6 +208,7 @@ class WideBase(BaseEstimator):
         if order is not None:
             target = target[order]
             weight = weight[order] if len(weight) else weight
+        del order, y  # what training does not need is not kept while it runs
         rows = rows._replace(y=target, weight=weight, offset=offset)
         outcome = train(rows, model.state, model.task, options, rng, model.n_steps)
         model = replace(model, state=outcome.state, n_steps=outcome.n_steps)

@@ -218,7 +218,7 @@ class Layout:
         self,
         codes: Mapping[tuple[int, tuple[str, ...]], Codes],
         table: Table,
-        order: NDArray[np.int64] | None,
+        order: NDArray[np.signedinteger[Any]] | None,
         target_scale: float,
         n_jobs: int | None = None,
     ) -> Rows:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.codes import row_numbers
 from tabsym.wide.kernels import finish, predict_margins, sum_weights, train_additive, train_batches, train_online
 from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import FTRL, Adagrad, AdamW, Optimizer, StateColumns
@@ -16,6 +18,7 @@ from tabsym.wide.rules import Rule
 from tabsym.wide.schedules import ADAPTIVE_END, ADAPTIVE_FACTOR, schedule_numbers
 
 Floats = NDArray[np.float64]
+RowNumbers = NDArray[np.signedinteger[Any]]
 
 CACHE_BYTES = 1 << 22
 """Code matrices above this are stored shuffled and read in runs of RUN rows.
@@ -126,11 +129,11 @@ class Outcome:
     interrupted: bool = False
 
 
-def storage_order(n_rows: int, n_columns: int, shuffle: bool, rng: np.random.RandomState) -> NDArray[np.int64] | None:
+def storage_order(n_rows: int, n_columns: int, shuffle: bool, rng: np.random.RandomState) -> RowNumbers | None:
     """The order in which to lay rows down, None for as they are."""
     if not shuffle or n_rows * n_columns * 4 <= CACHE_BYTES:
         return None
-    return rng.permutation(n_rows)
+    return np.asarray(rng.permutation(row_numbers(n_rows)))
 
 
 def train(
@@ -182,7 +185,7 @@ def train(
 
 def _one_pass(
     rows: Rows,
-    order: NDArray[np.int64],
+    order: RowNumbers,
     entry_weight: Floats,
     state: Floats,
     task: Task,
@@ -212,8 +215,8 @@ def _one_pass(
     return float(lost), n_steps
 
 
-def _split(n_rows: int, options: Options, rng: np.random.RandomState) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    everything = np.arange(n_rows)
+def _split(n_rows: int, options: Options, rng: np.random.RandomState) -> tuple[RowNumbers, RowNumbers]:
+    everything = row_numbers(n_rows)
     if not options.early_stopping:
         return everything, everything[:0]
     n_held_out = int(np.ceil(options.validation_fraction * n_rows))
@@ -227,7 +230,7 @@ def _split(n_rows: int, options: Options, rng: np.random.RandomState) -> tuple[N
     return everything[~held_out], everything[held_out]
 
 
-def _shuffle(rows: NDArray[np.int64], order: NDArray[np.int64], n_bytes: int, rng: np.random.RandomState) -> None:
+def _shuffle(rows: RowNumbers, order: RowNumbers, n_bytes: int, rng: np.random.RandomState) -> None:
     """Write `rows` into `order`, shuffled (new memory in every epoch would cost more than the shuffle)."""
     if n_bytes <= CACHE_BYTES:
         order[:] = rows
@@ -260,7 +263,7 @@ def _entry_weights(rows: Rows, task: Task, options: Options) -> Floats:
     return mean
 
 
-def _held_out_loss(rows: Rows, held_out: NDArray[np.int64], state: Floats, task: Task, options: Options) -> float:
+def _held_out_loss(rows: Rows, held_out: RowNumbers, state: Floats, task: Task, options: Options) -> float:
     part = Rows(
         rows.codes[held_out],
         rows.x[held_out],
