@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, SGDRegressor
+from sklearn.metrics import log_loss
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.wide import FTRL, SGD
@@ -68,6 +69,53 @@ def test_recovers_one_block_read_by_two_columns():
     assert len(found) == 50
     assert np.corrcoef(found["value"], strength[found.index.astype(int)])[0, 1] > 0.98
     assert found["count"].sum() == 2 * 20_000 - (home == away).sum()  # a team against itself counts once
+
+
+def large(rng, n, **sizes):
+    """Zipf codes by name, and the frame that holds them."""
+    codes = {name: zipf(rng, size, n) for name, size in sizes.items()}
+    return codes, pd.DataFrame({name: pd.Categorical(code.astype(str)) for name, code in codes.items()})
+
+
+def test_recovers_with_alphabets_of_ten_thousand():
+    """Test error within 2 % of the generating model's own, on a million rows (two seconds of training)."""
+    rng = np.random.default_rng(0)
+    n, train, test = 1_000_000, slice(0, 800_000), slice(800_000, None)
+    codes, table = large(rng, n, a=10_000, b=50)
+    gamma, mu, x = rng.lognormal(0, 0.5, 10_000), rng.lognormal(0, 0.5, 50), rng.gamma(3.0, size=n)
+    truth = gamma[codes["a"]] * mu[codes["b"]] * x + 2.0
+    table = table.assign(x=x, y=truth + rng.normal(0, 1.0, n))
+    model = WideRegressor("y ~ gamma[a] * mu[b] * x + b0[1]", epochs=20, random_state=0).fit(table[train])
+    assert rmse(table["y"][test], model.predict(table[test])) < 1.02 * rmse(table["y"][test], truth[test])
+
+    codes, table = large(rng, n, store=10_000, colour=100, size=8, group=100, week=52)
+    factors = {name: rng.lognormal(0, 0.4, codes[name].max() + 1) for name in ("store", "colour", "size")}
+    season = rng.lognormal(0, 0.4, (100, 52))
+    truth = season[codes["group"], codes["week"]] * np.prod([f[codes[name]] for name, f in factors.items()], axis=0)
+    table["sales"] = truth + rng.normal(0, 0.5, n)
+    model = WideRegressor(
+        "sales ~ store[store] * colour[colour] * size[size] * season[group, week]", epochs=5, random_state=0
+    ).fit(table[train])
+    assert rmse(table["sales"][test], model.predict(table[test])) < 1.02 * rmse(table["sales"][test], truth[test])
+
+    codes, table = large(rng, n, home=10_000, away=10_000)
+    strength = rng.normal(0, 1, 10_000)
+    p = 1 / (1 + np.exp(strength[codes["away"]] - strength[codes["home"]]))
+    wins = rng.random(n) < p
+    model = WideClassifier("w[home] - w[away]", epochs=5, learning_rate=0.2, random_state=0)
+    model.fit(table[train], wins[train])
+    assert log_loss(wins[test], model.predict_proba(table[test])) < 1.02 * log_loss(wins[test], p[test])
+
+
+def test_products_for_several_classes():
+    rng = np.random.default_rng(15)
+    table = pd.DataFrame({"a": rng.choice(list("uvw"), 4000), "b": rng.choice(list("pq"), 4000)})
+    y = np.where(table["b"] == "p", table["a"], "w")  # the class depends on the pair
+    additive = WideClassifier(epochs=30, random_state=0).fit(table, y)
+    product = WideClassifier("g[a] * h[b] + w[a] + c[1]", epochs=30, random_state=0).fit(table, y)
+    assert product.score(table, y) > 0.99
+    assert additive.score(table, y) > 0.6
+    assert list(product.params_["g"].columns) == ["u", "v", "w", "count"]
 
 
 def test_latent_vectors_learn_what_a_sum_cannot():
