@@ -28,3 +28,13 @@ def test_readme_python_runs():
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
     assert "model" in namespace
+
+
+def test_descent_by_hand_prints_what_paper_gives(capsys):
+    runpy.run_path(str(ROOT / "examples" / "descent_by_hand.py"))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split() == ["1", "slope", "0.555", "b", "0.080"]  # .01 * mean of x y, .01 * mean of y
+    assert lines[2].split() == ["2", "slope", "0.892", "b", "0.129"]
+    # online: row 1 (1, 1.5) from zero moves both by .015; row 2 (2, 3.5): error .045 - 3.5 = -3.455
+    assert lines[7].split() == ["1", "slope", "0.015", "b", "0.015"]
+    assert lines[8].split() == ["2", "slope", "0.084", "b", "0.050"]
