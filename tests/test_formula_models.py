@@ -290,6 +290,9 @@ def test_formulas_that_do_not_fit_the_table(formula, change, error, message):
         ({"schedule": "invscaling", "optimizer": "ftrl"}, "has rates of its own"),
         ({"init": 1.0}, "without a formula leave it out"),
         ({"l1": -1}, "l1=-1 is not possible"),
+        ({"formula": "w[a]", "interactions": 2}, "interactions=2 has no meaning beside a formula"),
+        ({"formula": "w[a]", "cols": ["b"]}, r"cols=\['b'\] has no meaning beside a formula"),
+        ({"formula": "w[a]", "init": "one"}, "init='one' is not possible; use a finite number"),
     ],
 )
 def test_options_that_cannot_be(options, message):
@@ -402,16 +405,26 @@ def test_logistic_formula_reaches_the_optimum():
 
 
 def test_gse_is_unbiased_for_the_symbols_mean_gradient():
-    """Appendix B: the mean of the per-batch means, over batches that have the symbol, is the symbol's mean."""
+    """Appendix B, by the kernels: a symbol's mean step over the batches that have it is its mean gradient.
+
+    At a rate that leaves the parameters at zero, the squared loss has the
+    gradient -y; under the mean estimator the same sum is the share of the
+    symbol smaller.
+    """
     rng = np.random.default_rng(13)
-    has, slope = rng.random(400) < 0.1, rng.normal(1.0, 2.0, 400)
-    want = slope[has].mean()
-    found = []
-    for _ in range(20_000):
-        batch = rng.integers(0, 400, 16)
-        if has[batch].any():
-            found.append(slope[batch][has[batch]].mean())
-    assert np.mean(found) == pytest.approx(want, abs=4 * np.std(found) / np.sqrt(len(found)))
+    n, batch, rate = 160_000, 16, 1e-9
+    rows = pd.DataFrame({"a": np.where(rng.random(n) < 0.1, "rare", "other")})
+    y = np.where(rows["a"] == "rare", rng.normal(1.0, 2.0, n), 0.0)
+    has = (rows["a"] == "rare").to_numpy()
+    n_batches = has.reshape(-1, batch).any(axis=1).sum()
+    options = {"optimizer": "sgd", "learning_rate": rate, "batch_size": batch, "epochs": 1, "shuffle": False}
+    steps = {}
+    for gradient in ("gse", "mean"):
+        model = WideRegressor("w[a]", gradient=gradient, standardize=False, **options).fit(rows, y)
+        steps[gradient] = model.params_["w"].loc["rare", "value"] / rate
+    error = 2.0 / np.sqrt(n_batches)
+    assert steps["gse"] / n_batches == pytest.approx(y[has].mean(), abs=4 * error)
+    assert steps["mean"] / (n / batch) == pytest.approx(0.1 * y[has].mean(), abs=4 * error)
 
 
 def test_draws_until_a_symbol_occurs():

@@ -44,6 +44,8 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, offset: An
     who = type(estimator).__name__
     table = read_table(X, who=who)
     formula = None if estimator.formula is None else parse(check_formula(estimator.formula))
+    if isinstance(y, str):
+        raise ValueError(f"y={y!r} names a column, which is for streams; pass the column itself, table[{y!r}].")
     if y is None and formula is not None and formula.target is not None:
         if formula.target not in table.names:
             raise ValueError(f"The formula's target {formula.target!r} is not in the table; add it, or pass y.")

@@ -21,6 +21,7 @@ from tabsym.estimators.wide_options import (
     check_loss_parameter,
     check_offset,
     check_options,
+    refuse_beside_formula,
 )
 from tabsym.table import Kind, Table, match_features, read_table, remember_features, symbolic_columns
 from tabsym.wide.formula import parse
@@ -145,6 +146,7 @@ class WideBase(BaseEstimator):
     def _plan(self, table: Table, weight: Floats | None) -> Layout:
         standardize = bool(self.standardize)
         if self.formula is not None:
+            refuse_beside_formula(self)
             formula = parse(self.formula)
             terms = expand(formula)
             return plan_formula(

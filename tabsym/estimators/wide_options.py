@@ -90,6 +90,16 @@ def check_formula(value: Any) -> str:
     return value
 
 
+def refuse_beside_formula(estimator: Any) -> None:
+    """A formula says what is crossed and what is a symbol: options that say it too are refused, not ignored."""
+    given = {"interactions": estimator.interactions != 1, "cols": estimator.cols is not None}
+    for name in (name for name, is_given in given.items() if is_given):
+        raise ValueError(
+            f"{name}={getattr(estimator, name)!r} has no meaning beside a formula; leave it out, or write it there: "
+            "w[a, b]."
+        )
+
+
 def check_init(value: Any) -> float | dict[str, float] | None:
     """Starting values of blocks: a number, a mapping from block to number, or None."""
     if value is None:
@@ -98,7 +108,8 @@ def check_init(value: Any) -> float | dict[str, float] | None:
         for name, number in value.items():
             _number(f"init[{name!r}]", number, -np.inf, None)
         return {str(name): float(number) for name, number in value.items()}
-    _number("init", value, -np.inf, None)
+    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+        raise ValueError(f"init={value!r} is not possible; use a finite number, or a mapping from block to number.")
     return float(value)
 
 
@@ -112,7 +123,10 @@ def check_loss_parameter(estimator: Any, name: str) -> float:
 
 def check_offset(offset: Any, n_rows: int) -> NDArray[np.float64]:
     """What is added to the score of each row (n_rows,): finite numbers."""
-    values = np.asarray(offset, dtype=np.float64)
+    try:
+        values = np.asarray(offset, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("offset must hold numbers, one per row; convert it first.") from None
     if values.shape != (n_rows,):
         raise ValueError(f"offset has shape {values.shape}, but the table has {n_rows} rows; give one number per row.")
     if not np.isfinite(values).all():

@@ -237,6 +237,7 @@ class _Parser:
         return Binary("**", node, Number(float(token.text), token.at), sign.at)
 
     def atom(self) -> Node:
+        """A number, column, block, call or parenthesis."""
         token = self.take()
         if token.kind == "number":
             return Number(float(token.text), token.at)
@@ -251,6 +252,7 @@ class _Parser:
         self.fail(f"Expected a column, a block such as w[column], a number or '(', found {_shown(token)}.", token.at)
 
     def named(self, token: Token) -> Node:
+        """What a name begins: a block, a function or a column."""
         if self.is_next("["):
             return BlockRef(token.text, self.subscript(), at=token.at)
         if not self.is_next("("):
@@ -265,6 +267,7 @@ class _Parser:
         return Call(token.text, argument, token.at)
 
     def subscript(self) -> tuple[str, ...]:
+        """Columns in brackets; none for a scalar."""
         self.expect("[", "after the name of a block")
         if self.token.kind == "number":
             if self.token.text != "1":
@@ -285,6 +288,7 @@ class _Parser:
         return self.take().text
 
     def dot(self, token: Token) -> Node:
+        """The inner product of two latent vectors."""
         self.take()
         left = self.vector()
         self.expect(",", "between the two vectors")
