@@ -1,0 +1,219 @@
+"""What a partition costs: priors of both criteria, in nats.
+
+``page`` is the criterion as its documentation prints it (Boulle 2006), ``khiops`` as
+Khiops 11 runs it. Both add the same cost of the parts to a prior of
+the model; a prior here is a vector over the number of parts, so that a
+search can look at all of them at once.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+Floats = NDArray[np.float64]
+
+CRITERIA = ("khiops", "page")
+LN2 = math.log(2.0)
+_ADDED = 2_000  # terms of the universal code's sum that Khiops adds one by one
+_FIFTH_LOG = 65_536  # 2**2**2**2, from where a fifth iterated logarithm is positive
+MOST_TABLE = 20_000_000
+"""Up to this many rows, ln k! comes from a table; beyond it, and for fractional counts, from lgamma."""
+
+
+# -- Rissanen's universal code of the whole numbers ------------------------------------------
+
+
+def log2_star(k: NDArray[np.float64] | float) -> Floats:
+    """log2 k + log2 log2 k + ..., over the positive terms."""
+    rest = np.array(k, dtype=np.float64, ndmin=1)
+    total = np.zeros_like(rest)
+    while True:
+        rest = np.log2(rest, out=np.zeros_like(rest), where=rest > 1.0)
+        if not (rest > 0).any():
+            return total
+        total += rest
+
+
+@lru_cache(maxsize=1)
+def _code_sums() -> Floats:
+    """Sums of 2**-log2*(j) over j <= m, at place m - 1."""
+    return np.cumsum(np.exp2(-log2_star(np.arange(1.0, _ADDED + 1))))
+
+
+def ln_code_sum(m: float) -> float:
+    """ln of the sum of 2**-log2*(j) over j <= m.
+
+    Beyond 2,000 terms by the integral, as Khiops has it (7e-7 above the sum, so that costs agree to
+    the last digit): 2**-log2*(x) is the derivative of (ln 2)**k times the k-th iterated logarithm.
+    """
+    m = max(1, math.floor(m))
+    sums = _code_sums()
+    if m <= _ADDED:
+        return math.log(sums[m - 1])
+    total = sums[-1] + LN2**4 * (_iterated_log(min(m, _FIFTH_LOG), 4) - _iterated_log(_ADDED, 4))
+    if m > _FIFTH_LOG:
+        total += LN2**5 * _iterated_log(m, 5)
+    return math.log(total)
+
+
+def _iterated_log(x: float, times: int) -> float:
+    for _ in range(times):
+        x = math.log2(x)
+    return x
+
+
+def ln_universal(k: NDArray[np.float64] | float, m: float) -> Floats:
+    """R(k; m): the length in nats of Rissanen's code of k, of the whole numbers from 1 to m."""
+    return LN2 * log2_star(k) + ln_code_sum(m)
+
+
+# -- partitions of a set ---------------------------------------------------------------------
+
+
+def ln_partitions(n: int, most: int) -> Floats:
+    """ln B(n, g) for g = 1 .. most: partitions of n things into at most g groups.
+
+    B(n, g) = sum_k k**n / k! D(g - k), D(r) = sum_{j <= r} (-1)**j / j!, which are never
+    negative: no term cancels another, whatever n is.
+    """
+    powers = n * np.log(np.arange(1.0, most + 1)) - gammaln(np.arange(2.0, most + 2))
+    ln_shares = _ln_shares(most)
+    number = np.arange(most)
+    rest = number[:, None] - number[None, :]  # of g groups, k: g - k
+    terms = np.where(rest >= 0, powers[None, :] + ln_shares[np.maximum(rest, 0)], -np.inf)
+    top = terms.max(axis=1)
+    return np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)))
+
+
+@lru_cache(maxsize=4096)
+def ln_partitions_of(n: int, groups: int) -> float:
+    """ln B(n, groups) for one number of groups."""
+    powers = n * np.log(np.arange(1.0, groups + 1)) - gammaln(np.arange(2.0, groups + 2))
+    terms = powers + _ln_shares(groups)[::-1]
+    top = terms.max()
+    return float(top + math.log(np.exp(terms - top).sum()))
+
+
+def _ln_shares(most: int) -> Floats:
+    """ln D(r) for r = 0 .. most - 1."""
+    order = np.arange(most)
+    shares = np.cumsum(np.where(order % 2 == 0, 1.0, -1.0) * np.exp(-gammaln(order + 1.0)))
+    shares[1:2] = 0.0
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(shares))
+
+
+# -- priors ------------------------------------------------------------------------------------
+
+
+def most_granularity(n_rows: float) -> int:
+    """Khiops' largest granularity: ceil(log2 N)."""
+    return max(1, math.ceil(math.log2(max(n_rows, 2.0)) - 1e-12))
+
+
+def null_prior(criterion: str, *, n_rows: float, n_modalities: int | None = None) -> float:
+    """The prior of one part; `n_modalities` for symbols, None for numbers."""
+    if criterion == "khiops":
+        return LN2
+    if n_modalities is None:
+        return math.log(n_rows)
+    return math.log(n_modalities)  # B(M, 1) = 1
+
+
+def interval_prior(criterion: str, most: int, *, n_rows: float, n_candidates: int, granularity: int = 0) -> Floats:
+    """Priors of 1 .. most intervals; under khiops on the grid of 2**granularity quantiles."""
+    parts = np.arange(1, most + 1, dtype=np.float64)
+    if criterion == "page":
+        choose = gammaln(n_rows + parts) - gammaln(parts) - gammaln(n_rows + 1)
+        return math.log(n_rows) + np.asarray(choose)
+    prior = np.full(most, np.inf)
+    prior[0] = LN2
+    cells = min(2.0**granularity, n_rows)
+    if most < 2 or cells < 2:
+        return prior
+    cuts = parts[1:] - 1
+    prior[1:] = _khiops_selection(n_candidates, granularity, n_rows) + ln_universal(cuts, cells - 1)
+    prior[1:] += cuts * math.log(cells - 1) - gammaln(cuts + 1)
+    prior[1:][cuts > cells - 1] = np.inf
+    return prior
+
+
+def group_prior(
+    criterion: str, most: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int = 0
+) -> Floats:
+    """Priors of 1 .. most groups of `n_modalities` symbols (under khiops: those left at the granularity)."""
+    if criterion == "page":
+        return math.log(n_modalities) + ln_partitions(n_modalities, most)
+    prior = np.full(most, np.inf)
+    prior[0] = LN2
+    if most < 2:
+        return prior
+    parts = np.arange(2, most + 1, dtype=np.float64)
+    prior[1:] = _khiops_selection(n_candidates, granularity, n_rows) + (LN2 if n_modalities > GARBAGE_ABOVE else 0.0)
+    prior[1:] += ln_universal(parts - 1, n_modalities - 1) + ln_partitions(n_modalities, most)[1:]
+    return prior
+
+
+GARBAGE_ABOVE = 7
+"""Khiops considers a garbage group where there are more modalities than this."""
+
+
+def garbage_prior(
+    n_groups: int, garbage: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int
+) -> float:
+    """Khiops' prior of `n_groups` groups, one of which is the garbage and holds `garbage` modalities."""
+    rest, groups = n_modalities - garbage, n_groups - 1
+    if n_modalities <= GARBAGE_ABOVE or garbage < 1 or groups < 2 or rest < groups:
+        return math.inf
+    ln_choice = float(ln_universal(rest - 1, n_modalities - 2)[0]) + rest * math.log(n_modalities)
+    ln_choice -= math.lgamma(rest + 1)
+    prior = _khiops_selection(n_candidates, granularity, n_rows) + LN2
+    prior += float(ln_universal(groups - 1, rest - 1)[0]) + ln_partitions_of(rest, groups)
+    return prior + ln_choice
+
+
+def garbage_priors(
+    most: int, garbage: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int
+) -> Floats:
+    """`garbage_prior` of 1 .. most groups."""
+    rest = n_modalities - garbage
+    prior = np.full(most, np.inf)
+    last = min(most, rest + 1)
+    if n_modalities <= GARBAGE_ABOVE or garbage < 1 or last < 3:
+        return prior
+    groups = np.arange(2, last)  # beside the garbage
+    prior[2:last] = _khiops_selection(n_candidates, granularity, n_rows) + LN2
+    prior[2:last] += ln_universal(groups.astype(np.float64) - 1, rest - 1) + ln_partitions(rest, last - 1)[1:]
+    prior[2:last] += float(ln_universal(rest - 1, n_modalities - 2)[0]) + rest * math.log(n_modalities)
+    prior[2:last] -= math.lgamma(rest + 1)
+    return prior
+
+
+def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> float:
+    """Khiops' cost of using a column at all, and of its granularity."""
+    return LN2 + math.log(n_candidates) + float(ln_universal(granularity, most_granularity(n_rows))[0])
+
+
+# -- parts -------------------------------------------------------------------------------------
+
+
+def ln_factorials(total: float, n_classes: int, *, whole: bool) -> Floats:
+    """ln k! for k = 0 .. total + classes, for the kernels; empty where they shall use lgamma."""
+    if not whole or total > MOST_TABLE:
+        return np.empty(0)
+    table = np.empty(int(total) + n_classes + 1)
+    table[0] = 0.0
+    np.cumsum(np.log(np.arange(1.0, len(table))), out=table[1:])
+    return table
+
+
+def parts_cost(counts: NDArray[np.float64]) -> float:
+    """Cost of the class counts (parts, J) of all parts: sum ln C(N_i + J - 1, J - 1) + ln N_i! / prod N_ij!."""
+    sizes, n_classes = counts.sum(axis=1), counts.shape[1]
+    total = gammaln(sizes + n_classes).sum() - len(counts) * math.lgamma(n_classes)
+    return float(total - gammaln(counts + 1).sum())

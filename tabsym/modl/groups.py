@@ -1,0 +1,380 @@
+"""Optimal grouping: modalities with class counts into groups."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.modl import kernels
+from tabsym.modl.criterion import GARBAGE_ABOVE, group_prior, null_prior, parts_cost
+from tabsym.modl.hull import TOLERANCE, Best, Bounds
+from tabsym.modl.intervals import quantile_boundaries
+from tabsym.modl.local import Ground, Grouping, follow, join_path, polish
+from tabsym.modl.partition import Partition
+from tabsym.modl.search import deadline_of, descend_cuts, exact_cuts, factorials_of, make_task
+from tabsym.modl.units import Units, by_main_axis, by_share, join_proportional, sum_by, units_by_granularity
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+MOST_SUBSETS = 12
+"""Up to this many modalities every partition is looked at, by dynamic programming over subsets."""
+MOST_GROUPS = 512
+_MOST_CLUSTERS = 300
+_MOST_ORDERS = 12
+_CELLS = 1024
+_START_GROUPS = 32
+_RESTARTS = 8
+_LARGE = 2000  # units from which a single start has to do
+
+
+def group(
+    counts: Floats,
+    *,
+    criterion: str = "khiops",
+    n_candidates: int = 1,
+    max_parts: int | None = None,
+    min_part_count: float = 1,
+    time_limit: float | None = None,
+    random_state: int = 0,
+) -> Partition:
+    """The groups of least cost, with a lower bound on what any groups cost.
+
+    Parameters
+    ----------
+    counts : (M, J)
+        Rows of each class with each modality, each at least one row.
+    criterion, n_candidates, max_parts, min_part_count, time_limit
+        As in `discretize`. With time, the multi-start search goes on with further starts.
+    random_state : int
+        Of the order of moves and of the starts.
+
+    Returns
+    -------
+    Partition
+        Groups in the order of their size in rows, the greatest first. The bound is tight up to 12
+        modalities, garbage included, and for two classes, where beyond 12 modalities it covers all
+        groupings without a garbage group; elsewhere it is -inf.
+    """
+    counts = np.ascontiguousarray(counts, dtype=np.float64)
+    search = _Search(
+        counts, criterion, n_candidates, max_parts, float(min_part_count), deadline_of(time_limit),
+        time_limit is not None, np.random.RandomState(random_state), factorials_of(counts),
+    )  # fmt: skip
+    best, granularity, lower = search.run()
+    order = np.argsort(-np.bincount(best.labels, counts.sum(axis=1)), kind="stable")
+    place = np.argsort(order)
+    labels = place[best.labels]
+    return Partition(
+        criterion=criterion,
+        labels=labels,
+        counts=sum_by(labels, counts, len(order)),
+        cost=best.cost,
+        null_cost=search.null,
+        lower_bound=min(lower, best.cost),
+        granularity=granularity,
+        garbage=None if best.garbage is None else int(place[best.garbage]),
+    )
+
+
+@dataclass
+class _Search:
+    """One search over every granularity."""
+
+    counts: Floats
+    criterion: str
+    n_candidates: int
+    max_parts: int | None
+    least: float
+    deadline: float
+    insist: bool
+    rng: np.random.RandomState
+    table: Floats
+
+    @property
+    def null(self) -> float:
+        prior = null_prior(self.criterion, n_rows=float(self.counts.sum()), n_modalities=len(self.counts))
+        return prior + parts_cost(self.counts.sum(axis=0)[None, :])
+
+    def run(self) -> tuple[Grouping, int, float]:
+        """The best grouping (labels by modality), its granularity, and the lower bound."""
+        start = Grouping(self.null, np.zeros(len(self.counts), dtype=np.int64))
+        if len(self.counts) < 2 or self.max_parts == 1:
+            return start, 0, start.cost
+        families = self.families()
+        if len(self.counts) <= MOST_SUBSETS:
+            return self.every_partition(families, start)
+        if self.counts.shape[1] == 2:
+            best, granularity, lower = self.two_classes(families, start)
+        else:
+            best, granularity, lower = *self.many_classes(families, start), -np.inf
+        if self.has_garbage:
+            best, granularity = self.look_for_garbage(families, best, granularity)
+        return best, granularity, lower
+
+    @property
+    def has_garbage(self) -> bool:
+        return self.criterion == "khiops" and len(self.counts) > GARBAGE_ABOVE
+
+    def families(self) -> list[Units]:
+        """What the modalities can be at each granularity (under "page": themselves)."""
+        n = len(self.counts)
+        if self.criterion == "page":
+            return [Units(self.counts, np.ones(n), np.arange(n), n)]
+        return units_by_granularity(self.counts)
+
+    def prior(self, units: Units, most: int | None = None) -> Floats:
+        most = min(len(units), MOST_GROUPS if most is None else most)
+        if self.max_parts is not None:
+            most = min(most, self.max_parts)
+        return group_prior(
+            self.criterion,
+            most,
+            n_rows=float(self.counts.sum()),
+            n_modalities=units.n_modalities,
+            n_candidates=self.n_candidates,
+            granularity=units.granularity,
+        )
+
+    def ground(self, units: Units) -> Ground:
+        with_garbage = self.criterion == "khiops" and units.n_modalities > GARBAGE_ABOVE
+        return Ground(units, self.prior(units), self.table, self.least, self.n_candidates, with_garbage)
+
+    # -- every partition, up to 12 modalities ---------------------------------------------------
+
+    def every_partition(self, families: list[Units], start: Grouping) -> tuple[Grouping, int, float]:
+        """Dynamic programming over subsets: exact for any number of classes, garbage included."""
+        best, granularity = start, 0
+        for units in families:
+            found = self._subsets(units)
+            if found is not None and found.cost < best.cost - TOLERANCE * abs(best.cost):
+                best, granularity = Grouping(found.cost, found.labels[units.labels], found.garbage), units.granularity
+        return best, granularity, best.cost
+
+    def _subsets(self, units: Units) -> Grouping | None:
+        n, prior = len(units), self.prior(units)
+        if len(prior) < 2:
+            return None
+        ln_classes = float(np.log(np.arange(1, self.counts.shape[1])).sum())
+        cost = np.full(2**n, np.inf)
+        table = np.full((len(prior) + 1, 2**n), np.inf)
+        choice = np.zeros((len(prior) + 1, 2**n), dtype=np.int64)
+        kernels.best_subsets(units.counts, self.table, self.least, cost, table, choice)
+        numbers = np.arange(1, len(prior) + 1)
+        totals = table[1:, -1] - numbers * ln_classes + prior
+        k = int(np.argmin(totals))
+        best = Grouping(float(totals[k]), _chosen(choice, k + 1, 2**n - 1, n))
+        ground = self.ground(units)
+        if not ground.has_garbage:
+            return best
+        for subset in range(1, 2**n - 1):
+            size, rest = subset.bit_count(), 2**n - 1 - subset
+            for others in range(2, min(n - size, len(prior) - 1) + 1):
+                total = cost[subset] + table[others, rest] - (others + 1) * ln_classes
+                if total < best.cost:
+                    total += ground.with_garbage(others + 1, size)
+                    if total < best.cost - TOLERANCE * abs(best.cost):
+                        labels = _chosen(choice, others, rest, n)
+                        labels[[bool(subset >> u & 1) for u in range(n)]] = others
+                        best = Grouping(float(total), labels, others)
+        return best
+
+    # -- two classes ------------------------------------------------------------------------------
+
+    def two_classes(self, families: list[Units], start: Grouping) -> tuple[Grouping, int, float]:
+        """Cuts of the modalities in the order of their class shares: exact, as the cost of a part is concave."""
+        best = Best(start.cost, np.empty(0, dtype=np.int64), -1)
+        tasks = []
+        for units in families:
+            joined = join_proportional(units) if self.least <= 1 else units
+            order = by_share(joined.counts, 1)
+            task = make_task(joined.counts[order], self.least, self.deadline, self.table)
+            tasks.append((joined, order, task, np.arange(1, len(joined) + 1)))
+        for place, (joined, _, task, ends) in enumerate(tasks):
+            coarse = quantile_boundaries(task.sizes, 11) if len(ends) > 4 * _CELLS else ends
+            descend_cuts(task, coarse, self.prior(joined), best, place)
+        lower, bounds = np.inf, Bounds()
+        for place in range(len(tasks) - 1, -1, -1):  # bounds of the finest hold for the coarser
+            joined, _, task, ends = tasks[place]
+            prior = self.prior(joined)
+            lower = min(lower, exact_cuts(task, ends, prior, best, bounds, place))
+            if len(prior) < len(joined) and self.max_parts is None:  # the prior rises beyond its last number
+                beyond = np.arange(len(prior) + 1.0, len(joined) + 1)
+                lower = min(lower, float(bounds.below(beyond).min() + prior[-1]))
+        if best.tag < 0:
+            return start, 0, lower
+        joined, order, task, _ = tasks[best.tag]
+        labels = np.empty(len(order), dtype=np.int64)
+        labels[order] = np.searchsorted(best.ends, np.arange(len(order)), side="right")
+        return Grouping(best.cost, labels[joined.labels]), joined.granularity, lower
+
+    # -- more classes -----------------------------------------------------------------------------
+
+    def many_classes(self, families: list[Units], start: Grouping) -> tuple[Grouping, int]:
+        """Local search from many starts, at the granularities whose quick starts are best."""
+        quick = []
+        for units in families:
+            joined = join_proportional(units) if self.least <= 1 else units
+            ground = self.ground(joined)
+            found = self._along(ground, by_main_axis(joined.counts))
+            found = min(found, polish(ground, self._cells(ground), self.rng), key=lambda one: one.cost)
+            if len(joined) <= _LARGE:
+                joins = polish(ground, self._by_joins(ground, [found]), self.rng)
+                found = min(polish(ground, found, self.rng), joins, key=lambda one: one.cost)
+            quick.append((found.cost, len(quick), ground, found))
+        quick.sort(key=lambda one: one[:2])
+        best, granularity = start, 0
+        for _, _, ground, found in quick[:3]:
+            better = self._thorough(ground, found)
+            if better.cost < best.cost - TOLERANCE * abs(best.cost):
+                best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
+                granularity = ground.units.granularity
+        return best, granularity
+
+    def _along(self, ground: Ground, order: Places) -> Grouping:
+        """The best cuts of the units in this order."""
+        task = make_task(ground.units.counts[order], self.least, self.deadline, self.table)
+        ends = np.arange(1, len(order) + 1)
+        if len(ends) > _CELLS:
+            ends = quantile_boundaries(task.sizes, 10)
+        best = Best(np.inf, np.array([len(order)]), 0)
+        descend_cuts(task, ends, ground.prior, best, 0)
+        labels = np.empty(len(order), dtype=np.int64)
+        labels[order] = np.searchsorted(best.ends, np.arange(len(order)), side="right")
+        return ground.price(labels)
+
+    def _cells(self, ground: Ground) -> Grouping:
+        """Cells of equal size along the main axis: more than there will be groups, for moves and joins to sort out.
+
+        Where the prior of a second group alone outweighs what any two groups save, cuts find nothing.
+        """
+        order = by_main_axis(ground.units.counts)
+        sizes = np.cumsum(ground.units.counts[order].sum(axis=1))
+        labels = np.empty(len(order), dtype=np.int64)
+        labels[order] = np.minimum(_START_GROUPS * sizes / (sizes[-1] + 1.0), len(ground.prior) - 1)
+        return ground.price(labels)
+
+    def _thorough(self, ground: Ground, first: Grouping) -> Grouping:
+        """Starts along each class's share and by greedy joins, each polished; then perturbed restarts of the best."""
+        counts = ground.units.counts
+        starts = [first]
+        classes = np.argsort(-counts.sum(axis=0))[:_MOST_ORDERS]
+        large = len(ground.units) > _LARGE
+        for j in classes[: 3 if large else None]:
+            starts.append(self._along(ground, by_share(counts, j)))
+        starts.append(self._by_joins(ground, starts))
+        found = [polish(ground, one, self.rng) for one in sorted(starts, key=lambda one: one.cost)[: 2 if large else None]]
+        best = min(found, key=lambda one: one.cost)
+        tries = 0
+        while time.monotonic() < self.deadline and (self.insist or tries < (0 if large else _RESTARTS)):
+            best = min(best, polish(ground, self._shaken(ground, best), self.rng), key=lambda one: one.cost)
+            tries += 1
+            if self.insist and tries >= 1000:
+                break
+        return best
+
+    def _by_joins(self, ground: Ground, starts: list[Grouping]) -> Grouping:
+        """Greedy joins from single units, or from the cells that the starts cut together."""
+        counts = ground.units.counts
+        cells = np.arange(len(counts))
+        if len(counts) > _MOST_CLUSTERS:
+            cells = np.zeros(len(counts), dtype=np.int64)
+            for one in sorted(starts, key=lambda one: one.cost):
+                finer = np.unique(cells * (one.labels.max() + 1) + one.labels, return_inverse=True)[1].ravel()
+                if finer.max() >= _MOST_CLUSTERS:
+                    break
+                cells = finer
+        n = int(cells.max()) + 1
+        if n < 2:
+            return ground.price(cells)
+        merged, totals = join_path(sum_by(cells, counts, n), self.table)
+        numbers = np.arange(n, 0, -1)
+        cost = totals - numbers * ground.ln_classes + ground.prior[np.minimum(numbers, len(ground.prior)) - 1]
+        cost[numbers > len(ground.prior)] = np.inf
+        return ground.price(follow(merged[: int(np.argmin(cost))], n)[cells])
+
+    def _shaken(self, ground: Ground, best: Grouping) -> Grouping:
+        """The best grouping with a tenth of its units, at least two, in other groups."""
+        labels = best.labels.copy()
+        some = self.rng.permutation(len(labels))[: max(2, len(labels) // 10)]
+        labels[some] = self.rng.randint(0, min(labels.max() + 2, len(ground.prior)), size=len(some))
+        return ground.price(labels)
+
+    # -- Khiops' garbage group --------------------------------------------------------------------
+
+    def look_for_garbage(self, families: list[Units], best: Grouping, granularity: int) -> tuple[Grouping, int]:
+        """Groupings with a garbage group of uninformative modalities; the rest grouped, then all polished."""
+        found: list[tuple[float, int, Ground, Grouping]] = []
+        for units in families:
+            if units.n_modalities <= GARBAGE_ABOVE:
+                continue
+            joined = join_proportional(units) if self.least <= 1 else units
+            ground = self.ground(joined)
+            for start in self._garbage_starts(ground):
+                found.append((start.cost, len(found), ground, start))
+        found.sort(key=lambda one: one[:2])
+        for _, _, ground, start in found[:4]:
+            better = polish(ground, start, self.rng)
+            if better.cost < best.cost - TOLERANCE * abs(best.cost):
+                best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
+                granularity = ground.units.granularity
+        return best, granularity
+
+    def _garbage_starts(self, ground: Ground) -> list[Grouping]:
+        """The modalities with the most to tell apart from the rest, 2, 3, 4, 6, 8, ... of them; the rest garbage."""
+        units = ground.units
+        order = np.argsort(-_telling(units), kind="stable")
+        informative = np.cumsum(units.weights[order])
+        starts, wanted = [], 2.0
+        while wanted < units.n_modalities:
+            n = int(np.searchsorted(informative, wanted)) + 1
+            wanted *= 1.5
+            if n < 2 or n >= len(units) or (starts and n == last):
+                continue
+            last = n
+            starts.append(self._beside_garbage(ground, order[:n]))
+        return sorted(starts, key=lambda one: one.cost)[:2]
+
+    def _beside_garbage(self, ground: Ground, chosen: Places) -> Grouping:
+        """The best cuts of the chosen units along the main axis, the others in one more group."""
+        units = ground.units
+        size = int(units.weights.sum() - units.weights[chosen].sum())
+        order = chosen[by_main_axis(units.counts[chosen])]
+        most = min(len(order), 64 if self.max_parts is None else self.max_parts - 1)
+        prior = ground.all_with_garbage(most + 1, size)[1:]
+        if most < 2 or not np.isfinite(prior[1]):
+            return Grouping(np.inf, np.zeros(len(units), dtype=np.int64))
+        prior[0] = prior[1]
+        task = make_task(units.counts[order], self.least, self.deadline, self.table)
+        ends = np.arange(1, len(order) + 1) if len(order) <= _CELLS else quantile_boundaries(task.sizes, 10)
+        best = Best(np.inf, np.array([len(order)]), 0)
+        descend_cuts(task, ends, prior[: len(ends)], best, 0)
+        labels = np.full(len(units), len(best.ends), dtype=np.int64)
+        labels[order] = np.searchsorted(best.ends, np.arange(len(order)), side="right")
+        return ground.price(labels)
+
+
+def _telling(units: Units) -> Floats:
+    """What each modality's own class shares save over the shares of all, in nats per modality."""
+    sizes = units.counts.sum(axis=1)
+    base = units.counts.sum(axis=0) / sizes.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(units.counts > 0, np.log(units.counts / sizes[:, None] / base), 0.0)
+    gain = (units.counts * ratio).sum(axis=1) - 0.5 * (units.counts.shape[1] - 1) * np.log(sizes)
+    return np.asarray(gain / units.weights)
+
+
+def _chosen(choice: Places, k: int, subset: int, n: int) -> Places:
+    """Labels (n,) of the groups that the subset program chose."""
+    labels = np.zeros(n, dtype=np.int64)
+    while k > 0:
+        group = int(choice[k, subset])
+        k -= 1
+        for u in range(n):
+            if group >> u & 1:
+                labels[u] = k
+        subset ^= group
+    return labels

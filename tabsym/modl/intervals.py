@@ -1,0 +1,226 @@
+"""Optimal discretization: ordered blocks of class counts into intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.modl import kernels
+from tabsym.modl.criterion import interval_prior, most_granularity, null_prior, parts_cost
+from tabsym.modl.hull import Best, Bounds
+from tabsym.modl.monotone import best_monotone
+from tabsym.modl.partition import Partition
+from tabsym.modl.search import Task, deadline_of, descend_cuts, exact_cuts, make_task
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+MOST_EXACT = 4096
+"""Up to this many blocks the optimum is certified; beyond, only if `time_limit` gives the time."""
+COARSE = 11
+"""Larger columns are first cut on the grid of 2**COARSE quantiles, then each cut finds its exact place."""
+
+def discretize(
+    counts: Floats,
+    *,
+    criterion: str = "khiops",
+    n_candidates: int = 1,
+    max_parts: int | None = None,
+    min_part_count: float = 1,
+    monotonic: bool = False,
+    time_limit: float | None = None,
+) -> Partition:
+    """The intervals of least cost, with a lower bound on what any intervals cost.
+
+    Parameters
+    ----------
+    counts : (B, J)
+        Rows of each class at each distinct value, in ascending order.
+    criterion : {"khiops", "page"}
+    n_candidates : int
+        Columns among which this one is a candidate; enters "khiops" only.
+    max_parts : int or None
+        At most so many intervals.
+    min_part_count : float
+        At least so many rows in an interval.
+    monotonic : bool
+        Whether the share of the second of two classes must rise, or fall, from interval to interval.
+    time_limit : float or None
+        Seconds. None: the optimum is certified up to 4,096 blocks, and approached beyond. A number: the
+        search goes on towards a certificate for any number of blocks, and returns the best by then.
+
+    Returns
+    -------
+    Partition
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    task = make_task(counts, float(min_part_count), deadline_of(time_limit))
+    n_rows = float(task.sizes[-1])
+    null = null_prior(criterion, n_rows=n_rows) + parts_cost(counts.sum(axis=0)[None, :])
+    best = Best(null, np.array([task.n_blocks], dtype=np.int64))
+    search = _Search(task, criterion, n_candidates, max_parts, best, n_rows)
+    if monotonic:
+        lower = search.monotone()
+    elif criterion == "page":
+        lower = search.page(time_limit is not None)
+    else:
+        lower = search.khiops(time_limit is not None)
+    lower = min(lower, best.cost)
+    return Partition(
+        criterion=criterion,
+        labels=np.repeat(np.arange(len(best.ends)), np.diff(np.concatenate([[0], best.ends]))),
+        counts=task.part_counts(best.ends),
+        cost=best.cost,
+        null_cost=null,
+        lower_bound=lower,
+        granularity=best.tag,
+    )
+
+
+@dataclass
+class _Search:
+    """One search: the task, the criterion and the best model so far."""
+
+    task: Task
+    criterion: str
+    n_candidates: int
+    max_parts: int | None
+    best: Best
+    n_rows: float
+
+    def prior(self, n_blocks: int, granularity: int = 0) -> Floats:
+        most = n_blocks if self.max_parts is None else min(n_blocks, self.max_parts)
+        prior = interval_prior(
+            self.criterion, most, n_rows=self.n_rows, n_candidates=self.n_candidates, granularity=granularity
+        )
+        return np.asarray(prior)
+
+    # -- page ---------------------------------------------------------------------------------
+
+    def page(self, insist: bool) -> float:
+        """Search under "page"; the lower bound reached."""
+        fine = self.merged(np.arange(1, self.task.n_blocks + 1))
+        if len(fine) > MOST_EXACT:
+            self.approach(fine, 0)
+            if not insist:
+                return -np.inf
+        return self.exact(fine, 0, Bounds())
+
+    # -- khiops -------------------------------------------------------------------------------
+
+    def khiops(self, insist: bool) -> float:
+        """Search every granularity; first the coarse, which find good models, then from the finest, which bound."""
+        grids = self.grids()
+        small = [g for g in grids if len(grids[g]) <= MOST_EXACT]
+        for granularity in small:
+            if len(grids[granularity]) <= 2**COARSE:
+                prior = self.prior(len(grids[granularity]), granularity)
+                descend_cuts(self.task, grids[granularity], prior, self.best, granularity)
+        large = [g for g in grids if g not in small]
+        for granularity in large:
+            self.slide_at(grids[granularity], granularity)
+        if large and self.best.tag in large:
+            self.approach(grids[self.best.tag], self.best.tag)
+        order = sorted(grids if insist else small, reverse=True)
+        if not order:
+            return self.best.cost
+        lower, bounds = np.inf, Bounds()
+        for granularity in order:
+            lower = min(lower, self.exact(grids[granularity], granularity, bounds))
+        return lower if insist or not large else -np.inf
+
+    def grids(self) -> dict[int, Places]:
+        """Boundaries where cuts may lie, by granularity, without those that no optimum needs."""
+        sizes, grids = self.task.sizes, {}
+        last = np.empty(0, dtype=np.int64)
+        for granularity in range(1, most_granularity(self.n_rows) + 1):
+            boundaries = self.merged(quantile_boundaries(sizes, granularity))
+            if not np.array_equal(boundaries, last):  # else the coarser granularity says the same for less
+                grids[granularity] = last = boundaries
+        return grids
+
+    # -- pieces -------------------------------------------------------------------------------
+
+    def merged(self, boundaries: Places) -> Places:
+        """Without boundaries between pure blocks of one class, where no optimum cuts (unless parts have a least size)."""
+        if self.task.least > 1:
+            return boundaries
+        counts = self.task.part_counts(boundaries)
+        pure = (counts > 0).sum(axis=1) == 1
+        same = pure[1:] & pure[:-1] & (counts.argmax(axis=1)[1:] == counts.argmax(axis=1)[:-1])
+        return boundaries[np.append(~same, True)]
+
+    def exact(self, boundaries: Places, granularity: int, bounds: Bounds) -> float:
+        """The lower bound over these boundaries; the best model is kept up to date."""
+        return exact_cuts(
+            self.task, boundaries, self.prior(len(boundaries), granularity), self.best, bounds, granularity
+        )
+
+    def approach(self, boundaries: Places, granularity: int) -> None:
+        """A model near the optimum: exact on a coarse grid, each cut moved to its place, and once more around the cuts."""
+        sizes = self.task.sizes
+        coarse = quantile_boundaries(sizes, COARSE, boundaries)
+        prior = self.prior(len(boundaries), granularity)
+        for _ in range(2):
+            descend_cuts(self.task, self.merged(coarse), prior, self.best, granularity)
+            self.slide_at(boundaries, granularity)
+            coarse = self._around(self.best.ends, boundaries)
+
+    def slide_at(self, boundaries: Places, granularity: int) -> None:
+        """Move the best model's cuts to their best places among these boundaries."""
+        ends = self.best.ends
+        if len(ends) < 2:
+            return
+        allowed = np.concatenate([[0], boundaries])
+        moved = _nearest(ends, boundaries)
+        if len(moved) != len(ends):
+            return
+        kernels.slide_cuts(self.task.cumulative, self.task.table, allowed, self.task.least, moved)
+        moved = np.unique(moved)
+        if (np.diff(self.task.sizes[np.concatenate([[0], moved])]) < self.task.least).any():
+            return
+        cost = self.task.cost(moved) + float(self.prior(len(moved), granularity)[-1])
+        if cost < self.best.cost:
+            self.best.cost, self.best.ends, self.best.tag = cost, moved, granularity
+
+    def _around(self, ends: Places, boundaries: Places) -> Places:
+        """A coarse grid, and finer places around each cut."""
+        coarse = quantile_boundaries(self.task.sizes, COARSE - 1, boundaries)
+        places = np.searchsorted(boundaries, ends[:-1])
+        steps = np.unique(np.concatenate([np.arange(5), 2 ** np.arange(3, 14)]))
+        windows = places[:, None] + np.concatenate([-steps, steps])[None, :]
+        if windows.size > 2**COARSE:
+            windows = places[:, None] + np.arange(-1, 2)[None, :]
+        windows = windows[(windows >= 0) & (windows < len(boundaries))]
+        return np.unique(np.concatenate([coarse, boundaries[windows.ravel()], ends]))
+
+    def monotone(self) -> float:
+        """Search among monotone partitions, both directions; exact on the blocks given to it."""
+        return best_monotone(self)
+
+
+def quantile_boundaries(sizes: Floats, granularity: int, among: Places | None = None) -> Places:
+    """Boundaries nearest to the 2**granularity quantiles; the last boundary is always one.
+
+    `sizes` (B + 1,): rows before each boundary; `among`: the boundaries to choose from, all if None.
+    """
+    boundaries = np.arange(1, len(sizes)) if among is None else among
+    places, total = sizes[boundaries], float(sizes[-1])
+    cells = 2**granularity
+    if cells >= total or len(boundaries) == 1:
+        return boundaries
+    targets = total * np.arange(1, cells) / cells
+    above = np.minimum(np.searchsorted(places, targets), len(places) - 1)
+    below = np.maximum(above - 1, 0)
+    up, down = places[above] - targets, targets - places[below]
+    nearer = np.where((down < up) | ((down == up) & (targets <= total / 2)), below, above)
+    nearer = np.where(above == 0, 0, nearer)
+    return np.asarray(boundaries[np.unique(np.append(nearer, len(boundaries) - 1))])
+
+
+def _nearest(ends: Places, boundaries: Places) -> Places:
+    """The boundaries nearest in number to these ends, each once."""
+    place = np.clip(np.searchsorted(boundaries, ends), 0, len(boundaries) - 1)
+    return np.unique(boundaries[place])

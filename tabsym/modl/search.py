@@ -1,0 +1,166 @@
+"""The exact search over cuts of ordered blocks, for intervals and for symbols in the order of their class shares."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.modl import kernels
+from tabsym.modl.criterion import ln_factorials, parts_cost
+from tabsym.modl.hull import Best, Bounds, Found, certify, descend
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+_MOST_BY_NUMBER = 6e8  # cost evaluations for which the exact search by number of parts is run
+_CHUNK = 512
+
+
+class OutOfTime(Exception):
+    """The time limit passed inside a search."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is cut: sums of class counts (J, B + 1) before each block boundary, and the constraints."""
+
+    cumulative: Floats
+    table: Floats
+    least: float
+    deadline: float
+
+    @property
+    def n_blocks(self) -> int:
+        return self.cumulative.shape[1] - 1
+
+    @property
+    def n_classes(self) -> int:
+        return self.cumulative.shape[0]
+
+    @property
+    def sizes(self) -> Floats:
+        """Rows before each boundary (B + 1,)."""
+        return np.asarray(self.cumulative.sum(axis=0))
+
+    def part_counts(self, ends: Places) -> Floats:
+        """Class counts (I, J) of the intervals that end at these boundaries."""
+        return np.ascontiguousarray(np.diff(self.cumulative[:, np.concatenate([[0], ends])], axis=1).T)
+
+    def cost(self, ends: Places) -> float:
+        return parts_cost(self.part_counts(ends))
+
+    def at(self, boundaries: Places) -> Task:
+        """The same rows in coarser blocks, which end at these boundaries (without 0, with B)."""
+        return replace(self, cumulative=np.ascontiguousarray(self.cumulative[:, np.concatenate([[0], boundaries])]))
+
+
+def make_task(counts: Floats, least: float, deadline: float, table: Floats | None = None) -> Task:
+    """The task of blocks' class counts (B, J); the `table` of ln k! may be one made before."""
+    cumulative = np.zeros((counts.shape[1], len(counts) + 1))
+    np.cumsum(counts.T, axis=1, out=cumulative[:, 1:])
+    return Task(cumulative, factorials_of(counts) if table is None else table, least, deadline)
+
+
+def factorials_of(counts: Floats) -> Floats:
+    """ln k! for these counts: a table where they are whole, empty where they are not."""
+    whole = bool((counts == np.floor(counts)).all())
+    return ln_factorials(float(counts.sum()), counts.shape[1], whole=whole)
+
+
+def deadline_of(time_limit: float | None) -> float:
+    return time.monotonic() + (np.inf if time_limit is None else time_limit)
+
+
+def exact_cuts(task: Task, boundaries: Places, prior: Floats, best: Best, bounds: Bounds, tag: int) -> float:
+    """The lower bound over cuts at these boundaries, raised until it meets the best cost or time is out.
+
+    `bounds` may come from finer boundaries, whose bounds hold here too; `best` is kept up to date.
+    """
+    if len(prior) < 2:
+        return best.cost
+    passes = Passes(task, boundaries)
+    known = {1: parts_cost(task.part_counts(boundaries[-1:]))}
+    if task.least <= 1:
+        known[len(boundaries)] = task.cost(boundaries)
+    try:
+        if not bounds.prices:
+            descend(passes.solve, prior, best, bounds, tag, task.deadline)
+        if len(boundaries) not in known:
+            found = passes.solve(0.0)
+            bounds.add(0.0, found.parts_cost)
+            known[len(found.ends)] = found.parts_cost
+        return certify(passes.solve, passes.by_number, prior, best, bounds, known, tag, task.deadline)
+    except OutOfTime:
+        return float(np.min(bounds.below(np.arange(1.0, len(prior) + 1)) + prior))
+
+
+def descend_cuts(task: Task, boundaries: Places, prior: Floats, best: Best, tag: int) -> None:
+    """A good model with cuts at these boundaries."""
+    most = min(len(boundaries), len(prior))
+    if most > 1:
+        try:
+            descend(Passes(task, boundaries).solve, prior[:most], best, Bounds(), tag, task.deadline)
+        except OutOfTime:
+            return
+
+
+class Passes:
+    """Priced searches over fixed boundaries, in the task's own block numbers."""
+
+    def __init__(self, task: Task, boundaries: Places) -> None:
+        self.boundaries = boundaries
+        self.task = task.at(boundaries)
+        self.ln_classes = float(np.log(np.arange(1, task.n_classes)).sum())
+        n = self.task.n_blocks
+        self.best, self.before, self.n_parts = np.empty(n + 1), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+        two = task.n_classes == 2 and len(task.table) > 0 and task.least <= 1
+        self.two = self.task.cumulative.astype(np.int32) if two else None
+
+    def solve(self, price: float) -> Found:
+        """The partition of least cost + price * parts."""
+        task, n = self.task, self.task.n_blocks
+        own = price - self.ln_classes
+        self.best[0], self.best[1:] = 0.0, np.inf
+        for start in range(1, n + 1, _CHUNK):
+            stop = min(n + 1, start + _CHUNK)
+            if self.two is not None:
+                kernels.best_cuts_two(
+                    self.two[0], self.two[1], task.table, own, start, stop, self.best, self.before, self.n_parts
+                )
+            else:
+                kernels.best_cuts(
+                    task.cumulative, task.table, own, task.least, start, stop, self.best, self.before, self.n_parts
+                )
+            if time.monotonic() > task.deadline:
+                raise OutOfTime
+        ends = _trace(self.before, n)
+        return Found(float(self.best[n]) - price * len(ends), self.boundaries[ends - 1])
+
+    def by_number(self, most: int) -> list[Found] | None:
+        """The best partitions into 1 .. most parts; None where that would take too long."""
+        task, n = self.task, self.task.n_blocks
+        if 0.5 * n * n * most > _MOST_BY_NUMBER:
+            return None
+        best = np.full((most + 1, n + 1), np.inf)
+        best[0, 0] = 0.0
+        before = np.zeros((most + 1, n + 1), dtype=np.int32)
+        kernels.best_cuts_by_number(task.cumulative, task.table, task.least, best, before)
+        found = []
+        for k in range(1, most + 1):
+            ends, last = np.empty(k, dtype=np.int64), n
+            for i in range(k, 0, -1):
+                ends[i - 1] = last
+                last = before[i, last]
+            found.append(Found(float(best[k, n]) - k * self.ln_classes, self.boundaries[ends - 1]))
+        return found
+
+
+def _trace(before: Places, last: int) -> Places:
+    ends = []
+    while last > 0:
+        ends.append(last)
+        last = int(before[last])
+    return np.array(ends[::-1], dtype=np.int64)
