@@ -217,3 +217,24 @@ def parts_cost(counts: NDArray[np.float64]) -> float:
     sizes, n_classes = counts.sum(axis=1), counts.shape[1]
     total = gammaln(sizes + n_classes).sum() - len(counts) * math.lgamma(n_classes)
     return float(total - gammaln(counts + 1).sum())
+
+
+def target_parts_cost(counts: NDArray[np.float64]) -> float:
+    """What target intervals add to a joint grid, by their rows in each source part (T, I): sum ln N_j! / prod N_ij!."""
+    return float(gammaln(counts.sum(axis=1) + 1).sum() - gammaln(counts + 1).sum())
+
+
+def target_prior(criterion: str, most: int, source_sizes: NDArray[np.float64], n_rows: float) -> Floats:
+    """Priors of 1 .. most target intervals beside source parts of these sizes (I,), whose shares of each are coded.
+
+    How many: R(T - 1; N - 1) under khiops, where one is the null model; ln N under page.
+    """
+    number = np.arange(1, most + 1, dtype=np.float64)
+    shares = gammaln(source_sizes[None, :] + number[:, None]).sum(axis=1) - gammaln(source_sizes + 1).sum()
+    shares -= len(source_sizes) * gammaln(number)
+    if criterion == "page":
+        return np.asarray(shares + math.log(n_rows))
+    shares[0] = np.inf
+    if most > 1:
+        shares[1:] += ln_universal(number[1:] - 1, n_rows - 1)
+    return np.asarray(shares)

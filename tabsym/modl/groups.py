@@ -14,7 +14,7 @@ from tabsym.modl.hull import TOLERANCE, Best, Bounds
 from tabsym.modl.intervals import quantile_boundaries
 from tabsym.modl.local import Ground, Grouping, follow, join_path, polish
 from tabsym.modl.partition import Partition
-from tabsym.modl.search import deadline_of, descend_cuts, exact_cuts, factorials_of, make_task
+from tabsym.modl.search import deadline_of, descend_cuts, exact_cuts, factorials_of, ln_constant, make_task
 from tabsym.modl.units import Units, by_main_axis, by_share, join_proportional, sum_by, units_by_granularity
 
 Floats = NDArray[np.float64]
@@ -40,6 +40,7 @@ def group(
     min_part_count: float = 1,
     time_limit: float | None = None,
     random_state: int = 0,
+    quick: bool = False,
 ) -> Partition:
     """The groups of least cost, with a lower bound on what any groups cost.
 
@@ -51,6 +52,8 @@ def group(
         As in `discretize`. With time, the multi-start search goes on with further starts.
     random_state : int
         Of the order of moves and of the starts.
+    quick : bool
+        A good model from few starts at few granularities, without a bound or a garbage group.
 
     Returns
     -------
@@ -64,7 +67,7 @@ def group(
         counts, criterion, n_candidates, max_parts, float(min_part_count), deadline_of(time_limit),
         time_limit is not None, np.random.RandomState(random_state), factorials_of(counts),
     )  # fmt: skip
-    best, granularity, lower = search.run()
+    best, granularity, lower = search.quick() if quick else search.run()
     order = np.argsort(-np.bincount(best.labels, counts.sum(axis=1)), kind="stable")
     place = np.argsort(order)
     labels = place[best.labels]
@@ -115,6 +118,21 @@ class _Search:
             best, granularity = self.look_for_garbage(families, best, granularity)
         return best, granularity, lower
 
+    def quick(self) -> tuple[Grouping, int, float]:
+        """A good grouping at some granularities."""
+        best, granularity = Grouping(self.null, np.zeros(len(self.counts), dtype=np.int64)), 0
+        families = self.families()
+        for units in families[:: -max(1, len(families) // 3)]:
+            ground = self.ground(join_proportional(units))
+            if len(ground.prior) < 2:
+                continue
+            starts = [self._along(ground, by_main_axis(ground.units.counts)), self._cells(ground)]
+            found = polish(ground, min(starts, key=lambda one: one.cost), self.rng)
+            if found.cost < best.cost and found.garbage is None:
+                best = Grouping(found.cost, found.labels[ground.units.labels])
+                granularity = ground.units.granularity
+        return best, granularity, -np.inf
+
     @property
     def has_garbage(self) -> bool:
         return self.criterion == "khiops" and len(self.counts) > GARBAGE_ABOVE
@@ -158,7 +176,7 @@ class _Search:
         n, prior = len(units), self.prior(units)
         if len(prior) < 2:
             return None
-        ln_classes = float(np.log(np.arange(1, self.counts.shape[1])).sum())
+        ln_classes = ln_constant(self.counts.shape[1])
         cost = np.full(2**n, np.inf)
         table = np.full((len(prior) + 1, 2**n), np.inf)
         choice = np.zeros((len(prior) + 1, 2**n), dtype=np.int64)
@@ -266,7 +284,9 @@ class _Search:
         for j in classes[: 3 if large else None]:
             starts.append(self._along(ground, by_share(counts, j)))
         starts.append(self._by_joins(ground, starts))
-        found = [polish(ground, one, self.rng) for one in sorted(starts, key=lambda one: one.cost)[: 2 if large else None]]
+        found = [
+            polish(ground, one, self.rng) for one in sorted(starts, key=lambda one: one.cost)[: 2 if large else None]
+        ]
         best = min(found, key=lambda one: one.cost)
         tries = 0
         while time.monotonic() < self.deadline and (self.insist or tries < (0 if large else _RESTARTS)):

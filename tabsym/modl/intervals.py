@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tabsym.modl import kernels
 from tabsym.modl.criterion import interval_prior, most_granularity, null_prior, parts_cost
 from tabsym.modl.hull import Best, Bounds
-from tabsym.modl.monotone import best_monotone
+from tabsym.modl.monotone import MONOTONE_GRID, MonotonePasses
 from tabsym.modl.partition import Partition
 from tabsym.modl.search import Task, deadline_of, descend_cuts, exact_cuts, make_task
 
@@ -19,8 +19,10 @@ Places = NDArray[np.int64]
 
 MOST_EXACT = 4096
 """Up to this many blocks the optimum is certified; beyond, only if `time_limit` gives the time."""
+QUICK_GRID = 9
 COARSE = 11
 """Larger columns are first cut on the grid of 2**COARSE quantiles, then each cut finds its exact place."""
+
 
 def discretize(
     counts: Floats,
@@ -31,6 +33,8 @@ def discretize(
     min_part_count: float = 1,
     monotonic: bool = False,
     time_limit: float | None = None,
+    value: Floats | None = None,
+    quick: bool = False,
 ) -> Partition:
     """The intervals of least cost, with a lower bound on what any intervals cost.
 
@@ -50,6 +54,10 @@ def discretize(
     time_limit : float or None
         Seconds. None: the optimum is certified up to 4,096 blocks, and approached beyond. A number: the
         search goes on towards a certificate for any number of blocks, and returns the best by then.
+    value : (B,) or None
+        What `monotonic` is about, summed at each distinct value: a regression's target. None: the second class.
+    quick : bool
+        A good model on a grid of 512 quantiles, without a bound.
 
     Returns
     -------
@@ -57,11 +65,15 @@ def discretize(
     """
     counts = np.asarray(counts, dtype=np.float64)
     task = make_task(counts, float(min_part_count), deadline_of(time_limit))
+    if monotonic:
+        task = replace(task, value=task.cumulative[1] if value is None else np.concatenate([[0.0], np.cumsum(value)]))
     n_rows = float(task.sizes[-1])
     null = null_prior(criterion, n_rows=n_rows) + parts_cost(counts.sum(axis=0)[None, :])
     best = Best(null, np.array([task.n_blocks], dtype=np.int64))
     search = _Search(task, criterion, n_candidates, max_parts, best, n_rows)
-    if monotonic:
+    if quick:
+        lower = search.quick()
+    elif monotonic:
         lower = search.monotone()
     elif criterion == "page":
         lower = search.page(time_limit is not None)
@@ -96,6 +108,18 @@ class _Search:
             self.criterion, most, n_rows=self.n_rows, n_candidates=self.n_candidates, granularity=granularity
         )
         return np.asarray(prior)
+
+    def quick(self) -> float:
+        """A good model on a grid of 512 quantiles."""
+        sizes = self.task.sizes
+        if self.criterion == "page":
+            ends = self.merged(quantile_boundaries(sizes, QUICK_GRID))
+            descend_cuts(self.task, ends, self.prior(len(ends)), self.best, 0)
+            return -np.inf
+        for granularity in range(2, min(most_granularity(self.n_rows), QUICK_GRID) + 1):
+            ends = self.merged(quantile_boundaries(sizes, granularity))
+            descend_cuts(self.task, ends, self.prior(len(ends), granularity), self.best, granularity)
+        return -np.inf
 
     # -- page ---------------------------------------------------------------------------------
 
@@ -177,7 +201,7 @@ class _Search:
         moved = _nearest(ends, boundaries)
         if len(moved) != len(ends):
             return
-        kernels.slide_cuts(self.task.cumulative, self.task.table, allowed, self.task.least, moved)
+        kernels.slide_cuts(self.task.cumulative, self.task.table, self.task.shift, allowed, self.task.least, moved)
         moved = np.unique(moved)
         if (np.diff(self.task.sizes[np.concatenate([[0], moved])]) < self.task.least).any():
             return
@@ -197,8 +221,20 @@ class _Search:
         return np.unique(np.concatenate([coarse, boundaries[windows.ravel()], ends]))
 
     def monotone(self) -> float:
-        """Search among monotone partitions, both directions; exact on the blocks given to it."""
-        return best_monotone(self)
+        """Search among monotone partitions, rising and falling; the lower bound, for cuts on a grid of 2**10 quantiles."""
+        grids = self.grids() if self.criterion == "khiops" else {0: self.merged(np.arange(1, self.task.n_blocks + 1))}
+        lower, reduced = np.inf, False
+        for rising in (True, False):
+            bounds = Bounds()
+            for granularity in sorted(grids, reverse=True):
+                boundaries = grids[granularity]
+                if len(boundaries) > 2**MONOTONE_GRID:
+                    boundaries, reduced = quantile_boundaries(self.task.sizes, MONOTONE_GRID, boundaries), True
+                prior = self.prior(len(boundaries), granularity)
+                passes = MonotonePasses(self.task, boundaries, rising)
+                bound = exact_cuts(self.task, boundaries, prior, self.best, bounds, granularity, passes)
+                lower = min(lower, bound)
+        return -np.inf if reduced else lower
 
 
 def quantile_boundaries(sizes: Floats, granularity: int, among: Places | None = None) -> Places:

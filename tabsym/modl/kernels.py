@@ -2,8 +2,9 @@
 
 `cumulative` (J, B + 1) holds class counts summed over the blocks before each;
 an interval is blocks first .. last - 1. `table` is ln k! for whole counts,
-empty where ln Gamma must be computed. Costs of parts leave out the constant
--ln (J - 1)!, which callers put into the price of a part.
+empty where ln Gamma must be computed. `shift` is added to the rows of a part before its
+ln k!: J - 1 for classes, whose shares are coded too; 0 for the intervals of a regression's target. Costs of
+parts leave out the constant -ln (J - 1)!, which callers put into the price of a part.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 
 import numpy as np
 
-from tabsym.jit import kernel, part
+from tabsym.jit import allocating_kernel, kernel, part
 
 
 @part
@@ -23,17 +24,17 @@ def _ln_factorial(count, table):
 
 
 @part
-def _interval_cost(first, last, cumulative, table):
+def _interval_cost(first, last, cumulative, table, shift):
     total, cost = 0.0, 0.0
     for j in range(cumulative.shape[0]):
         count = cumulative[j, last] - cumulative[j, first]
         total += count
         cost -= _ln_factorial(count, table)
-    return cost + _ln_factorial(total + cumulative.shape[0] - 1, table)
+    return cost + _ln_factorial(total + shift, table)
 
 
 @kernel
-def best_cuts(cumulative, table, price, least, start, stop, best, before, n_parts):
+def best_cuts(cumulative, table, shift, price, least, start, stop, best, before, n_parts):
     """Least of cost of parts + price * parts, over partitions into intervals of at least `least` rows.
 
     Fills best (B + 1,), before (B + 1,) and n_parts (B + 1,) for the ends start .. stop - 1, given those before
@@ -52,7 +53,7 @@ def best_cuts(cumulative, table, price, least, start, stop, best, before, n_part
                 cost -= _ln_factorial(count, table)
             if total < least:
                 continue
-            cost += _ln_factorial(total + n_classes - 1, table)
+            cost += _ln_factorial(total + shift, table)
             if cost < low:
                 low, arg = cost, first
         best[last] = low + price
@@ -77,7 +78,7 @@ def best_cuts_two(zeros, ones, table, price, start, stop, best, before, n_parts)
 
 
 @kernel
-def best_cuts_by_number(cumulative, table, least, best, before):
+def best_cuts_by_number(cumulative, table, shift, least, best, before):
     """Least cost of parts for every number of parts: best and before (K + 1, B + 1); best[0] = inf but best[0, 0] = 0."""
     most, n_blocks = best.shape[0] - 1, best.shape[1] - 1
     n_classes = cumulative.shape[0]
@@ -90,7 +91,7 @@ def best_cuts_by_number(cumulative, table, least, best, before):
                 cost -= _ln_factorial(count, table)
             if total < least:
                 continue
-            cost += _ln_factorial(total + n_classes - 1, table)
+            cost += _ln_factorial(total + shift, table)
             for k in range(1, min(most, first + 1) + 1):
                 value = best[k - 1, first] + cost
                 if value < best[k, last]:
@@ -99,7 +100,7 @@ def best_cuts_by_number(cumulative, table, least, best, before):
 
 
 @kernel
-def slide_cuts(cumulative, table, allowed, least, ends):
+def slide_cuts(cumulative, table, shift, allowed, least, ends):
     """Move each cut to its best place between its neighbours, until none moves; the number of sweeps.
 
     `allowed` (A,): block boundaries where cuts may lie, ascending, 0 and B included; ends (I,) int64 is changed in place.
@@ -113,7 +114,9 @@ def slide_cuts(cumulative, table, allowed, least, ends):
         for i in range(len(ends) - 1):
             left = 0 if i == 0 else ends[i - 1]
             right = ends[i + 1]
-            low = _interval_cost(left, ends[i], cumulative, table) + _interval_cost(ends[i], right, cumulative, table)
+            low = _interval_cost(left, ends[i], cumulative, table, shift) + _interval_cost(
+                ends[i], right, cumulative, table, shift
+            )
             low -= 1e-9
             place = ends[i]
             for a in range(np.searchsorted(allowed, left) + 1, np.searchsorted(allowed, right)):
@@ -125,7 +128,9 @@ def slide_cuts(cumulative, table, allowed, least, ends):
                         after += cumulative[j, right] - cumulative[j, cut]
                     if before < least or after < least:
                         continue
-                cost = _interval_cost(left, cut, cumulative, table) + _interval_cost(cut, right, cumulative, table)
+                cost = _interval_cost(left, cut, cumulative, table, shift) + _interval_cost(
+                    cut, right, cumulative, table, shift
+                )
                 if cost < low:
                     low, place = cost, cut
             if place != ends[i]:
@@ -308,3 +313,60 @@ def best_subsets(units, table, least, subset_cost, best, choice):
                 inner = (inner - 1) & rest
             best[k, subset] = low
             choice[k, subset] = place
+
+
+@allocating_kernel
+def monotone_cuts(cumulative, value, table, shift, price, least, cost, before, order, low, arg):
+    """`best_cuts` where value per row must not fall from interval to interval; the least cost, and its last interval.
+
+    value (B + 1,): sums before each boundary. cost and before (B + 1, B + 1) are of the best partition whose last
+    interval is first .. last - 1; order, low and arg (B + 1,) are room to work in.
+    """
+    n_classes, n = cumulative.shape[0], cumulative.shape[1] - 1
+    for first in range(n):
+        # intervals that end here, by their value per row, with the best cost of any up to each
+        n_ended = 0
+        if first > 0:
+            for h in range(first):
+                if cost[h, first] < np.inf:
+                    order[n_ended] = h
+                    n_ended += 1
+            if n_ended == 0:
+                continue
+            means = np.empty(n_ended)
+            for e in range(n_ended):
+                means[e] = _mean(order[e], first, cumulative, value)
+            by_mean = np.argsort(means)
+            ended = order[:n_ended].copy()
+            running, place = np.inf, 0
+            for e in range(n_ended):
+                h = ended[by_mean[e]]
+                if cost[h, first] < running:
+                    running, place = cost[h, first], h
+                low[e], arg[e] = running, place
+            means = means[by_mean]
+        for last in range(first + 1, n + 1):
+            total = 0.0
+            own = 0.0
+            for j in range(n_classes):
+                count = cumulative[j, last] - cumulative[j, first]
+                total += count
+                own -= _ln_factorial(count, table)
+            if total < least:
+                continue
+            own += _ln_factorial(total + shift, table) + price
+            if first == 0:
+                cost[first, last] = own
+                continue
+            reach = np.searchsorted(means, _mean(first, last, cumulative, value) + 1e-12, side="right")
+            if reach > 0:
+                cost[first, last] = own + low[reach - 1]
+                before[first, last] = arg[reach - 1]
+
+
+@part
+def _mean(first, last, cumulative, value):
+    total = 0.0
+    for j in range(cumulative.shape[0]):
+        total += cumulative[j, last] - cumulative[j, first]
+    return (value[last] - value[first]) / total

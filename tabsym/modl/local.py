@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tabsym.modl import kernels
 from tabsym.modl.criterion import garbage_prior, garbage_priors, parts_cost
+from tabsym.modl.search import ln_constant
 from tabsym.modl.units import Units, sum_by
 
 Floats = NDArray[np.float64]
@@ -39,7 +40,7 @@ class Ground:
 
     @property
     def ln_classes(self) -> float:
-        return float(np.log(np.arange(1, self.units.counts.shape[1])).sum())
+        return ln_constant(self.units.counts.shape[1])
 
     def with_garbage(self, n_groups: int, size: int) -> float:
         """Khiops' prior where one of the groups is the garbage, of `size` modalities."""

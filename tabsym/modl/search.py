@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl import kernels
-from tabsym.modl.criterion import ln_factorials, parts_cost
+from tabsym.modl.criterion import ln_factorials, parts_cost, target_parts_cost
 from tabsym.modl.hull import Best, Bounds, Found, certify, descend
 
 Floats = NDArray[np.float64]
@@ -25,12 +26,18 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """What is cut: sums of class counts (J, B + 1) before each block boundary, and the constraints."""
+    """What is cut: sums of class counts (J, B + 1) before each block boundary, and the constraints.
+
+    `value` (B + 1,): sums before each boundary of what must be monotone per row; None where nothing must.
+    `of_target`: whether the blocks are of a regression's target, and the classes the parts of its source.
+    """
 
     cumulative: Floats
     table: Floats
     least: float
     deadline: float
+    value: Floats | None = None
+    of_target: bool = False
 
     @property
     def n_blocks(self) -> int:
@@ -39,6 +46,16 @@ class Task:
     @property
     def n_classes(self) -> int:
         return self.cumulative.shape[0]
+
+    @property
+    def shift(self) -> int:
+        """What the kernels add to the rows of a part."""
+        return 0 if self.of_target else self.n_classes - 1
+
+    @property
+    def ln_constant(self) -> float:
+        """What the kernels leave out of the cost of a part."""
+        return 0.0 if self.of_target else ln_constant(self.n_classes)
 
     @property
     def sizes(self) -> Floats:
@@ -50,11 +67,14 @@ class Task:
         return np.ascontiguousarray(np.diff(self.cumulative[:, np.concatenate([[0], ends])], axis=1).T)
 
     def cost(self, ends: Places) -> float:
-        return parts_cost(self.part_counts(ends))
+        counts = self.part_counts(ends)
+        return target_parts_cost(counts) if self.of_target else parts_cost(counts)
 
     def at(self, boundaries: Places) -> Task:
         """The same rows in coarser blocks, which end at these boundaries (without 0, with B)."""
-        return replace(self, cumulative=np.ascontiguousarray(self.cumulative[:, np.concatenate([[0], boundaries])]))
+        places = np.concatenate([[0], boundaries])
+        value = None if self.value is None else self.value[places]
+        return replace(self, cumulative=np.ascontiguousarray(self.cumulative[:, places]), value=value)
 
 
 def make_task(counts: Floats, least: float, deadline: float, table: Floats | None = None) -> Task:
@@ -70,25 +90,48 @@ def factorials_of(counts: Floats) -> Floats:
     return ln_factorials(float(counts.sum()), counts.shape[1], whole=whole)
 
 
+def ln_constant(n_classes: int) -> float:
+    """ln (J - 1)!, which the kernels leave out of the cost of a part."""
+    return float(np.log(np.arange(1, n_classes)).sum())
+
+
 def deadline_of(time_limit: float | None) -> float:
     return time.monotonic() + (np.inf if time_limit is None else time_limit)
 
 
-def exact_cuts(task: Task, boundaries: Places, prior: Floats, best: Best, bounds: Bounds, tag: int) -> float:
+class Searchable(Protocol):
+    """What finds the best cuts at a price per part."""
+
+    def solve(self, price: float) -> Found: ...
+
+    def by_number(self, most: int) -> list[Found] | None: ...
+
+
+def exact_cuts(
+    task: Task,
+    boundaries: Places,
+    prior: Floats,
+    best: Best,
+    bounds: Bounds,
+    tag: int,
+    passes: Searchable | None = None,
+) -> float:
     """The lower bound over cuts at these boundaries, raised until it meets the best cost or time is out.
 
     `bounds` may come from finer boundaries, whose bounds hold here too; `best` is kept up to date.
+    `passes`: a search under further constraints.
     """
     if len(prior) < 2:
         return best.cost
-    passes = Passes(task, boundaries)
-    known = {1: parts_cost(task.part_counts(boundaries[-1:]))}
-    if task.least <= 1:
+    constrained = passes is not None or task.least > 1
+    passes = Passes(task, boundaries) if passes is None else passes
+    known = {1: task.cost(boundaries[-1:])}
+    if not constrained:
         known[len(boundaries)] = task.cost(boundaries)
     try:
         if not bounds.prices:
             descend(passes.solve, prior, best, bounds, tag, task.deadline)
-        if len(boundaries) not in known:
+        if constrained:
             found = passes.solve(0.0)
             bounds.add(0.0, found.parts_cost)
             known[len(found.ends)] = found.parts_cost
@@ -113,10 +156,10 @@ class Passes:
     def __init__(self, task: Task, boundaries: Places) -> None:
         self.boundaries = boundaries
         self.task = task.at(boundaries)
-        self.ln_classes = float(np.log(np.arange(1, task.n_classes)).sum())
+        self.ln_classes = task.ln_constant
         n = self.task.n_blocks
         self.best, self.before, self.n_parts = np.empty(n + 1), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-        two = task.n_classes == 2 and len(task.table) > 0 and task.least <= 1
+        two = task.n_classes == 2 and not task.of_target and len(task.table) > 0 and task.least <= 1
         self.two = self.task.cumulative.astype(np.int32) if two else None
 
     def solve(self, price: float) -> Found:
@@ -132,7 +175,16 @@ class Passes:
                 )
             else:
                 kernels.best_cuts(
-                    task.cumulative, task.table, own, task.least, start, stop, self.best, self.before, self.n_parts
+                    task.cumulative,
+                    task.table,
+                    task.shift,
+                    own,
+                    task.least,
+                    start,
+                    stop,
+                    self.best,
+                    self.before,
+                    self.n_parts,
                 )
             if time.monotonic() > task.deadline:
                 raise OutOfTime
@@ -147,7 +199,7 @@ class Passes:
         best = np.full((most + 1, n + 1), np.inf)
         best[0, 0] = 0.0
         before = np.zeros((most + 1, n + 1), dtype=np.int32)
-        kernels.best_cuts_by_number(task.cumulative, task.table, task.least, best, before)
+        kernels.best_cuts_by_number(task.cumulative, task.table, task.shift, task.least, best, before)
         found = []
         for k in range(1, most + 1):
             ends, last = np.empty(k, dtype=np.int64), n
