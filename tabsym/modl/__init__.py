@@ -1,0 +1,21 @@
+"""MODL: Bayes-optimal discretization and grouping, on contingency tables alone."""
+
+from tabsym.modl.columns import Groups, Intervals, Settings, fit_column
+from tabsym.modl.costs import grouping_cost, interval_cost
+from tabsym.modl.criterion import CRITERIA
+from tabsym.modl.groups import group
+from tabsym.modl.intervals import discretize
+from tabsym.modl.partition import Partition
+
+__all__ = [
+    "CRITERIA",
+    "Groups",
+    "Intervals",
+    "Partition",
+    "Settings",
+    "discretize",
+    "fit_column",
+    "group",
+    "grouping_cost",
+    "interval_cost",
+]

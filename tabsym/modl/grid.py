@@ -54,7 +54,7 @@ class Rows:
         n_a = self.n_sources if source is None else int(source.max()) + 1
         n_b = self.n_targets if target is None else int(target.max()) + 1
         flat = np.bincount(a.astype(np.int64) * n_b + b, self.weight, minlength=n_a * n_b)
-        return flat.reshape(n_a, n_b).astype(np.float64)
+        return np.asarray(flat.reshape(n_a, n_b), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,243 @@
+"""Fitted partitions of columns, in the column's own values: intervals with bounds, groups with symbols."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.modl.grid import Options, Rows, cut_jointly
+from tabsym.modl.groups import group
+from tabsym.modl.intervals import discretize
+from tabsym.modl.partition import Partition
+from tabsym.stats import Contingency
+
+Floats = NDArray[np.float64]
+_MOST_SHOWN = 60  # characters of a group's label
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a search is asked for."""
+
+    criterion: str = "khiops"
+    n_candidates: int = 1
+    max_parts: int | None = None
+    min_part_count: float = 1
+    monotonic: bool = False
+    time_limit: float | None = None
+    random_state: int = 0
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the parts are described by.
+
+    Attributes
+    ----------
+    names : list
+        The classes, or the target intervals of a regression as text.
+    is_classes : bool
+    counts : (I, T)
+        Rows of each class or target interval in each part.
+    means, deviations : (I,)
+        Of a regression's target in each part; for two classes, of the second one's indicator.
+    """
+
+    names: list[Any]
+    is_classes: bool
+    counts: Floats
+    means: Floats | None
+    deviations: Floats | None
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Intervals of a numeric column, right-closed; missing lies below all values.
+
+    Attributes
+    ----------
+    bounds : (I - 1,)
+        Upper bounds of all intervals but the last; -inf parts missing from the rest.
+    missing : bool
+        Whether fit saw missing values.
+    middles : (I,)
+        A value in the midst of each interval (of its training rows), NaN for missing alone.
+    error : float
+        Rows by which a bound can be misplaced, where the table was a sketch.
+    """
+
+    partition: Partition
+    target: Target
+    bounds: Floats
+    missing: bool
+    middles: Floats
+    error: float = 0.0
+
+    def parts(self, values: Floats) -> NDArray[np.int64]:
+        """The interval of each value (n,), NaN for missing."""
+        return np.searchsorted(self.bounds, np.where(np.isnan(values), -np.inf, values), side="left")
+
+    @property
+    def labels(self) -> list[str]:
+        """The intervals as text, such as ``]21.5; 23.5]``."""
+        ends = [_number(bound, self.bounds) for bound in self.bounds]
+        out = []
+        for i in range(len(ends) + 1):
+            if i < len(ends) and np.isneginf(self.bounds[i]):
+                out.append("Missing")
+                continue
+            low = f"]{ends[i - 1]}" if i and np.isfinite(self.bounds[i - 1]) else "]-inf"
+            text = f"{low}; {ends[i]}]" if i < len(ends) else f"{low}; +inf["
+            out.append(f"Missing or {text}" if i == 0 and self.missing else text)
+        return out
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of a symbolic column, the one with the most rows first.
+
+    Attributes
+    ----------
+    groups : list of lists
+        Their symbols, the most frequent first; missing as None.
+    symbols : (M,)
+        All symbols, in the order of the table.
+    labels_of : (M,)
+        The group of each.
+    default : int
+        The group that holds the rarest symbol: Khiops' place for unseen ones.
+    """
+
+    partition: Partition
+    target: Target
+    groups: list[list[Any]]
+    symbols: NDArray[Any]
+    labels_of: NDArray[np.int64]
+    default: int
+
+    @property
+    def labels(self) -> list[str]:
+        """The groups as text, such as ``{a, b}``, long ones cut."""
+        texts = [_group_text(members) for members in self.groups]
+        repeated = {text for text, times in Counter(texts).items() if times > 1}
+        return [f"{text} #{i + 1}" if text in repeated else text for i, text in enumerate(texts)]
+
+
+def fit_column(table: Contingency, settings: Settings, *, classes: bool) -> Intervals | Groups:
+    """The optimal intervals or groups of a column.
+
+    Parameters
+    ----------
+    table : Contingency
+    settings : Settings
+    classes : bool
+        Whether the targets are classes, or numbers.
+    """
+    if classes:
+        partition = _by_classes(table, settings)
+        target = _classes(table, partition)
+    else:
+        partition, target = _by_grid(table, settings)
+    return _intervals(table, partition, target) if table.is_numeric else _groups(table, partition, target)
+
+
+def _by_classes(table: Contingency, settings: Settings) -> Partition:
+    counts = table.dense()
+    if table.is_numeric:
+        return discretize(
+            counts, criterion=settings.criterion, n_candidates=settings.n_candidates, max_parts=settings.max_parts,
+            min_part_count=settings.min_part_count, monotonic=settings.monotonic, time_limit=settings.time_limit,
+        )  # fmt: skip
+    return group(
+        counts, criterion=settings.criterion, n_candidates=settings.n_candidates, max_parts=settings.max_parts,
+        min_part_count=settings.min_part_count, time_limit=settings.time_limit, random_state=settings.random_state,
+    )  # fmt: skip
+
+
+def _classes(table: Contingency, partition: Partition) -> Target:
+    counts, means, deviations = partition.counts, None, None
+    if counts.shape[1] == 2:
+        means = counts[:, 1] / counts.sum(axis=1)
+        deviations = np.sqrt(means * (1 - means))
+    return Target(table.targets.tolist(), True, counts, means, deviations)
+
+
+def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]:
+    cells = table.counts.tocoo() if not isinstance(table.counts, np.ndarray) else None
+    if cells is None:
+        row, column = np.nonzero(table.counts)
+        data = table.counts[row, column]
+    else:
+        row, column, data = cells.row, cells.col, cells.data
+    values = np.asarray(table.targets, dtype=np.float64)
+    sums = np.bincount(row, data * values[column], minlength=len(table.values))
+    squares = np.bincount(row, data * values[column] ** 2, minlength=len(table.values))
+    options = Options(
+        not table.is_numeric, settings.criterion, settings.n_candidates, settings.max_parts, settings.min_part_count,
+        settings.monotonic and table.is_numeric, sums if settings.monotonic else None, settings.random_state,
+    )  # fmt: skip
+    grid = cut_jointly(Rows(row, column, len(table.values), len(values), data), options)
+    labels, n = grid.source.labels, grid.source.n_parts
+    sizes = np.bincount(labels, table.sizes, minlength=n)
+    means = np.bincount(labels, sums, minlength=n) / sizes
+    spread = np.bincount(labels, squares, minlength=n) / sizes - means**2
+    ends = np.flatnonzero(np.diff(grid.target_labels)) + 1
+    cuts = _midpoints(values[ends - 1], values[ends])
+    names = Intervals(grid.source, None, cuts, False, cuts).labels  # type: ignore[arg-type]
+    return grid.source, Target(names, False, grid.source.counts, means, np.sqrt(np.maximum(spread, 0.0)))
+
+
+def _intervals(table: Contingency, partition: Partition, target: Target) -> Intervals:
+    assert table.lows is not None
+    ends = np.flatnonzero(np.diff(partition.labels)) + 1
+    bounds = _midpoints(table.values[ends - 1], table.lows[ends])
+    sizes = table.sizes
+    before = np.cumsum(sizes) - sizes / 2
+    starts = np.concatenate([[0], ends]).astype(np.int64)
+    total = np.bincount(partition.labels, sizes)
+    middle = np.cumsum(total) - total / 2
+    place = np.clip(np.searchsorted(before, middle), starts, np.append(ends, len(sizes)) - 1)
+    middles = np.where(np.isfinite(table.values[place]), table.values[place], np.nan)
+    return Intervals(partition, target, bounds, bool(np.isneginf(table.values[0])), middles, table.error)
+
+
+def _groups(table: Contingency, partition: Partition, target: Target) -> Groups:
+    sizes = table.sizes
+    order = np.argsort(-sizes, kind="stable")
+    members: list[list[Any]] = [[] for _ in range(partition.n_parts)]
+    for i in order:
+        members[partition.labels[i]].append(table.values[i])
+    return Groups(
+        partition, target, members, table.values, partition.labels, int(partition.labels[int(np.argmin(sizes))])
+    )
+
+
+def _midpoints(below: Floats, above: Floats) -> Floats:
+    """Halfway between neighbouring values, never reaching the upper one."""
+    middle = np.where(np.isneginf(below), -np.inf, below / 2 + above / 2)
+    return np.asarray(np.where(middle >= above, below, middle))
+
+
+def _number(value: float, among: Floats) -> str:
+    """As few digits as tell the number from its neighbours."""
+    for digits in (6, 9, 12):
+        texts = [f"{other:.{digits}g}" for other in among]
+        if len(set(texts)) == len(texts):
+            return f"{value:.{digits}g}"
+    return repr(float(value))
+
+
+def _group_text(members: list[Any]) -> str:
+    names = ["Missing" if member is None else str(member) for member in members]
+    text, shown = "", 0
+    for name in names:
+        more = name if not shown else f", {name}"
+        if shown and len(text) + len(more) > _MOST_SHOWN:
+            return f"{{{text}, ... ({len(names)})}}"
+        text += more
+        shown += 1
+    return f"{{{text}}}"

@@ -1,0 +1,169 @@
+"""Contingency tables: a column's values by the target's, which add up over pieces of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.float64] | sparse.csr_array
+
+SKETCH_ABOVE = 1_048_576
+"""Numeric tables with more distinct values are kept as so many cells of neighbouring values."""
+_MOST_DENSE_TARGETS = 64
+
+
+@dataclass(frozen=True)
+class Contingency:
+    """Rows, or sums of their weights, by a column's value and by the target's.
+
+    Attributes
+    ----------
+    values : (B,)
+        Numeric columns: float64, ascending, missing as -inf (infinite values are errors elsewhere).
+        Symbolic columns: objects, missing as None.
+    lows : (B,) or None
+        Numeric columns: the least value that a row of the table stands for, `values` being the greatest.
+        Equal but in a sketch.
+    targets : (T,)
+        Distinct targets, ascending.
+    counts : (B, T)
+        Dense for classes, CSR for the targets of a regression.
+    error : float
+        Rows by which a sketch can misplace a cut.
+    """
+
+    values: NDArray[Any]
+    lows: Floats | None
+    targets: NDArray[Any]
+    counts: Counts
+    error: float = 0.0
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.lows is not None
+
+    @property
+    def sizes(self) -> Floats:
+        """Rows of each value (B,)."""
+        return np.asarray(self.counts.sum(axis=1)).ravel()
+
+    @property
+    def target_sizes(self) -> Floats:
+        """Rows of each target (T,)."""
+        return np.asarray(self.counts.sum(axis=0)).ravel()
+
+    def dense(self) -> Floats:
+        return self.counts.toarray() if sparse.issparse(self.counts) else np.asarray(self.counts)
+
+    def sketched(self, most: int = SKETCH_ABOVE) -> Contingency:
+        """At most about so many cells of neighbouring values, of nearly equal size; missing keeps its own."""
+        if self.lows is None or len(self.values) <= most:
+            return self
+        sizes = self.sizes
+        cell = np.floor((np.cumsum(sizes) - sizes) * most / sizes.sum()).astype(np.int64)
+        if np.isneginf(self.values[0]):
+            cell[1:] += 1
+        first = np.append(True, cell[1:] != cell[:-1])
+        label, last = np.cumsum(first) - 1, np.append(first[1:], True)
+        largest = float(np.bincount(label, sizes).max())
+        return replace(
+            self,
+            values=self.values[last],
+            lows=self.lows[first],
+            counts=_regrouped(self.counts, label, np.arange(len(self.targets)), int(label[-1]) + 1, len(self.targets)),
+            error=self.error + largest,
+        )
+
+
+def count_numbers(
+    values: Floats, target: NDArray[np.integer[Any]], targets: NDArray[Any], weight: Floats | None
+) -> Contingency:
+    """The table of a numeric column: values (n,), NaN for missing; target (n,) codes into targets."""
+    if np.isnan(values).any():
+        values = np.where(np.isnan(values), -np.inf, values)
+    order = np.argsort(values)
+    ascending = values[order]
+    first = np.empty(len(values), dtype=bool)
+    first[0] = True
+    np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
+    block = np.cumsum(first) - 1
+    distinct = ascending[first]
+    counts = _cells(block, target[order], None if weight is None else weight[order], len(distinct), len(targets))
+    return Contingency(distinct, distinct, targets, counts).sketched()
+
+
+def count_symbols(
+    codes: NDArray[np.integer[Any]],
+    symbols: NDArray[Any],
+    target: NDArray[np.integer[Any]],
+    targets: NDArray[Any],
+    weight: Floats | None,
+) -> Contingency:
+    """The table of a symbolic column: codes (n,) into symbols, -1 for missing."""
+    n = len(symbols) + 1
+    counts = _cells(np.where(codes < 0, n - 1, codes), target, weight, n, len(targets))
+    found = np.asarray(counts.sum(axis=1)).ravel() > 0
+    named = np.empty(n, dtype=object)
+    named[:-1], named[-1] = symbols, None
+    return Contingency(named[found], None, targets, counts[found])
+
+
+def merge_tables(a: Contingency, b: Contingency) -> Contingency:
+    """The table of both tables' rows."""
+    targets = np.union1d(a.targets, b.targets)
+    if a.lows is None or b.lows is None:
+        place = {value: i for i, value in enumerate(a.values.tolist())}
+        for value in b.values.tolist():
+            place.setdefault(value, len(place))
+        values = np.empty(len(place), dtype=object)
+        values[:] = list(place)
+        rows = [np.array([place[v] for v in one.values.tolist()], dtype=np.int64) for one in (a, b)]
+        lows = None
+    else:
+        highs, all_lows = np.concatenate([a.values, b.values]), np.concatenate([a.lows, b.lows])
+        order = np.lexsort((all_lows, highs))
+        same = (np.diff(highs[order]) == 0) & (np.diff(all_lows[order]) == 0)
+        first = np.append(True, ~same)
+        label = np.empty(len(order), dtype=np.int64)
+        label[order] = np.cumsum(first) - 1
+        values, lows = highs[order][first], all_lows[order][first]
+        rows = [label[: len(a.values)], label[len(a.values) :]]
+    counts = sum(
+        _regrouped(one.counts, row, np.searchsorted(targets, one.targets), len(values), len(targets))
+        for one, row in zip((a, b), rows, strict=True)
+    )
+    return Contingency(values, lows, targets, counts, a.error + b.error).sketched()
+
+
+def _cells(
+    rows: NDArray[np.integer[Any]],
+    columns: NDArray[np.integer[Any]],
+    weight: Floats | None,
+    n_rows: int,
+    n_columns: int,
+) -> Counts:
+    if n_columns > _MOST_DENSE_TARGETS:
+        data = np.ones(len(rows)) if weight is None else weight
+        return sparse.coo_array((data, (rows, columns)), shape=(n_rows, n_columns)).tocsr()
+    flat = rows.astype(np.int64) * n_columns + columns
+    return np.bincount(flat, weight, minlength=n_rows * n_columns).reshape(n_rows, n_columns).astype(np.float64)
+
+
+def _regrouped(
+    counts: Counts, rows: NDArray[np.int64], columns: NDArray[np.integer[Any]], n_rows: int, n_columns: int
+) -> Counts:
+    """The counts with new row and column numbers, those with one number added."""
+    if sparse.issparse(counts) or n_columns > _MOST_DENSE_TARGETS:
+        cells = sparse.coo_array(counts)
+        return sparse.coo_array(
+            (cells.data, (rows[cells.row], columns[cells.col])), shape=(n_rows, n_columns)
+        ).tocsr()
+    out = np.zeros((n_rows, n_columns))
+    for j, column in enumerate(columns):
+        out[:, column] += np.bincount(rows, counts[:, j], minlength=n_rows)
+    return out
