@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "CrossFit": "tabsym.encoders",
     "OneHotEncoder": "tabsym.encoders",
     "WideClassifier": "tabsym.estimators",
     "WideEncoder": "tabsym.encoders",
@@ -18,12 +19,12 @@ _HOMES = {
     "datasets": "tabsym.datasets",
 }
 
-__all__ = ["OneHotEncoder", "WideClassifier", "WideEncoder", "WideRegressor", "compare", "datasets"]
+__all__ = ["CrossFit", "OneHotEncoder", "WideClassifier", "WideEncoder", "WideRegressor", "compare", "datasets"]
 
 if TYPE_CHECKING:
     from tabsym import datasets
     from tabsym.compare import compare
-    from tabsym.encoders import OneHotEncoder, WideEncoder
+    from tabsym.encoders import CrossFit, OneHotEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
 
 

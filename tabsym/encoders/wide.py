@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
 from sklearn.utils.multiclass import type_of_target
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes
 from tabsym.encoders.base import MISSING, ColumnEncoder
+from tabsym.encoders.folds import split_rows
 from tabsym.estimators import WideClassifier, WideRegressor
 from tabsym.table import Kind, Table, assemble_frame, check_classes, check_regression_target, check_weights, read_table
 
@@ -135,12 +135,11 @@ class WideEncoder(ColumnEncoder):
         classes = is_classifier(self.model_)
         values = check_classes(y, len(table)).codes if classes else check_regression_target(y, len(table))
         labels = self.model_.classes_[values] if classes else values
-        splitter = check_cv(self.cv, values, classifier=classes)
-        if hasattr(splitter, "shuffle") and isinstance(self.cv, int):
-            splitter.shuffle, splitter.random_state = True, self.random_state
+        rows = np.zeros((len(table), 1))
+        splits = split_rows(self.cv, rows, values, classes=classes, random_state=self.random_state)
         frame = nw.from_native(table.native, eager_only=True)
         encoded = {name: np.zeros(len(table)) for state in self.columns_.values() for name in state.names}
-        for train, test in splitter.split(np.zeros((len(table), 1)), values):
+        for train, test in splits:
             fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True)
             fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])
             part = fold._parts(read_table(frame[test].to_native()))

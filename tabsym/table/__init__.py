@@ -8,6 +8,7 @@ from tabsym.table.target import (
     Target,
     check_classes,
     check_regression_target,
+    check_target,
     check_weights,
 )
 
@@ -19,6 +20,7 @@ __all__ = [
     "assemble_frame",
     "check_classes",
     "check_regression_target",
+    "check_target",
     "check_weights",
     "match_features",
     "read_table",

@@ -40,7 +40,7 @@ def check_classes(y: Any, n_rows: int, *, classes: Any = None, who: str = "tabsy
         Missing or infinite values, another length, a continuous target, one
         class only, a class that is not in `classes`.
     """
-    values = _one_dimensional(y, n_rows, who)
+    values = check_target(y, n_rows, who)
     if values.dtype.kind == "f" and type_of_target(values) == "continuous":
         raise ValueError(
             "Unknown label type: continuous. The target holds continuous values, which are not classes; "
@@ -67,7 +67,7 @@ def check_classes(y: Any, n_rows: int, *, classes: Any = None, who: str = "tabsy
 
 def check_regression_target(y: Any, n_rows: int, *, who: str = "tabsym") -> NDArray[np.float64]:
     """Check a numeric target: (n_rows,) finite floats, or a `ValueError`."""
-    values = _one_dimensional(y, n_rows, who)
+    values = check_target(y, n_rows, who)
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: the target holds complex numbers.")
     try:
@@ -101,7 +101,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     return weights
 
 
-def _one_dimensional(y: Any, n_rows: int, who: str) -> NDArray[Any]:
+def check_target(y: Any, n_rows: int, who: str = "tabsym") -> NDArray[Any]:
+    """Check a target of any kind: (n_rows,) values, none missing or infinite, or a `ValueError`."""
     if y is None:
         raise ValueError(
             f"{who} requires y to be passed, but the target y is None; pass the target as the second argument."

@@ -1,0 +1,308 @@
+"""Any supervised encoder, made free of leaks: each training row is encoded by a model of the other folds."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from tabsym.encoders.folds import Split, check_each_row_once, split_rows
+from tabsym.encoders.pieces import column_names, gather, is_frame, pick_columns, take_rows
+from tabsym.table import Table, check_target, check_weights, match_features, read_table, remember_features
+
+
+class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+    """Make a supervised encoder safe to train on: its own training rows are encoded out of fold.
+
+    An encoder that looks at the target writes each row's target into that
+    row's features; a model trained on them believes the encoding too much, a
+    column of random keys above all. Here `fit_transform` (which a Pipeline
+    calls in its fit) encodes each row by a clone fitted on the other folds,
+    and `transform` encodes new rows by a clone fitted on all rows.
+
+    Parameters
+    ----------
+    encoder : transformer
+        Unfitted; tabsym's, scikit-learn's, category_encoders' or your own. Its own
+        ``fit_transform`` is not used, so one that cross-fits itself does so once only.
+    cv : int, splitter, iterable of splits or None, default 5
+        int: shuffled folds, stratified where the target holds classes (and not
+        where the encoder says ``target_type="continuous"``). Splitters get `groups`.
+        Each row must be held out exactly once. None: as ``fit(X, y).transform(X)``, which leaks.
+    random_state : int, RandomState or None, default None
+        Of the shuffle, where `cv` is a number.
+
+    Attributes
+    ----------
+    encoder_ : transformer
+        Fitted on all rows.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where the columns had names.
+
+    Notes
+    -----
+    A frame comes back as a frame of its kind, with its index, unless the encoder has
+    ``return_df=False``; an array as what the encoder makes of arrays. Encoders of
+    category_encoders, which know pandas only, get pandas and their output is converted back.
+
+    Every fold must make the columns of `encoder_`, or there is a ValueError: columns are never
+    filled in, because a name such as ``colour_2`` may mean another symbol in another fold.
+    ``drop_invariant`` is no such case: folds drop nothing, and what `encoder_` dropped is left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import TargetEncoder
+    >>> from tabsym import CrossFit
+    >>> rng = np.random.default_rng(0)
+    >>> keys, y = rng.integers(0, 9999, (9999, 1)).astype(str), rng.integers(0, 2, 9999)  # unrelated
+    >>> leaky = TargetEncoder().fit(keys, y).transform(keys)
+    >>> safe = CrossFit(TargetEncoder(), random_state=0).fit_transform(keys, y)
+    >>> [bool(np.corrcoef(encoded[:, 0], y)[0, 1] > 0.5) for encoded in (leaky, safe)]
+    [True, False]
+    """
+
+    def __init__(self, encoder, cv=5, *, random_state=None):
+        self.encoder = encoder
+        self.cv = cv
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.encoder, "__sklearn_tags__"):
+            inner = get_tags(self.encoder)
+            tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+            tags.transformer_tags = inner.transformer_tags or tags.transformer_tags
+            tags.non_deterministic = inner.non_deterministic
+        tags.input_tags.sparse = False
+        tags.target_tags.required = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "encoder_")
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Fit a clone of the encoder on all rows.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+            For encoders whose fit takes it.
+        groups : array-like of shape (n_rows,), optional
+            Taken for `fit_transform`'s sake; all rows are used here.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y, sample_weight)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Fit, and encode each row by a clone fitted on the other folds.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+            For encoders whose fit takes it.
+        groups : array-like of shape (n_rows,), optional
+            For a splitter that keeps groups together.
+
+        Returns
+        -------
+        dataframe, ndarray or sparse array of shape (n_rows, n_columns_out)
+
+        Raises
+        ------
+        ValueError
+            Where `cv` does not hold each row out once, or folds differ in their columns.
+        """
+        if groups is not None and (self.cv is None or isinstance(self.cv, int)):
+            raise ValueError(
+                f"cv={self.cv!r} would not keep groups together; pass a splitter such as cv=GroupKFold(5)."
+            )
+        table, data, target, weight = self._fit(X, y, sample_weight)
+        if self.cv is None:
+            return self._finish(self.encoder_.transform(data), table, data)
+        splits = self._splits(data, target, groups)
+        wanted = column_names(self.encoder_.transform(take_rows(data, np.arange(1))), self.encoder_)
+        encoded = [self._encode_fold(data, target, weight, split) for split in splits]
+        pieces = [self._matched(*piece, wanted, fold) for fold, piece in enumerate(encoded)]
+        out = gather(pieces, np.argsort(np.concatenate([test for _, test in splits])))
+        if isinstance(out, pd.DataFrame):
+            out.index = data.index if isinstance(data, pd.DataFrame) else pd.RangeIndex(len(out))
+        return self._finish(out, table, data)
+
+    def transform(self, X: Any) -> Any:
+        """Encode new rows by the encoder fitted on all rows.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+            With the columns of fit.
+
+        Returns
+        -------
+        dataframe, ndarray or sparse array of shape (n_rows, n_columns_out)
+        """
+        check_is_fitted(self)
+        given = read_table(X, who=type(self).__name__, allow_empty=True)
+        table = match_features(self, given)
+        data = self._data_for_encoder(X, given)
+        if table is not given:  # names on one side only, about which the warning was given: as in fit from here on
+            data = table.native if hasattr(self, "feature_names_in_") else table.native.to_numpy()
+        return self._finish(self.encoder_.transform(data), table, data)
+
+    @available_if(lambda self: hasattr(self.encoder, "get_feature_names_out"))
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the output columns, as the encoder gives them."""
+        check_is_fitted(self)
+        return np.asarray(self.encoder_.get_feature_names_out(input_features), dtype=object)
+
+    # -- pieces ---------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any, NDArray[Any], NDArray[np.float64] | None]:
+        """Check everything, fit `encoder_`; the table, what the encoder gets of it, the target and the weights."""
+        self._check_encoder(sample_weight)
+        who = type(self).__name__
+        table = read_table(X, who=who)
+        target = check_target(y, len(table), who)
+        weight = check_weights(sample_weight, len(table))
+        if _wants_pandas(self.encoder) and target.dtype.kind in "OUS":
+            # category_encoders number the classes that they see: a fold that lacks one would number others
+            target = np.unique(target, return_inverse=True)[1]
+        data = self._data_for_encoder(X, table)
+        self.encoder_ = _fitted(clone(self.encoder), data, target, weight)
+        remember_features(self, table)
+        return table, data, target, weight
+
+    def _check_encoder(self, sample_weight: Any) -> None:
+        encoder = self.encoder
+        if isinstance(encoder, type) or not (hasattr(encoder, "fit") and hasattr(encoder, "transform")):
+            raise TypeError(
+                f"encoder must be an object with fit and transform, not {encoder!r}; "
+                "pass one such as CrossFit(TargetEncoder())."
+            )
+        if sample_weight is not None and not has_fit_parameter(encoder, "sample_weight"):
+            raise ValueError(
+                f"{type(encoder).__name__} takes no sample_weight in fit; leave it out, or use an encoder that "
+                "takes it, such as tabsym's WideEncoder."
+            )
+
+    def _data_for_encoder(self, X: Any, table: Table) -> Any:
+        """X as the encoder reads it: pandas for category_encoders, frames as they are, else an array."""
+        if isinstance(X, pd.DataFrame):
+            return X
+        if not table.named:
+            return np.asarray(X)
+        return _to("pandas", table.native) if _wants_pandas(self.encoder) else table.native
+
+    def _splits(self, data: Any, target: NDArray[Any], groups: Any) -> list[Split]:
+        classes = self._holds_classes(target)
+        splits = split_rows(self.cv, data, target, classes=classes, random_state=self.random_state, groups=groups)
+        splits = check_each_row_once(splits, len(target))
+        if classes and (target != target[0]).any():
+            for fold, (train, _) in enumerate(splits):
+                if len(train) and (target[train] == target[train[0]]).all():
+                    raise ValueError(
+                        f"The training rows of fold {fold} hold one class only ({target[train].tolist()[0]!r}), from "
+                        "which nothing can be learned; use fewer folds or a stratified splitter (StratifiedGroupKFold)."
+                    )
+        return splits
+
+    def _holds_classes(self, target: NDArray[Any]) -> bool:
+        """Whether the target holds classes; whole numbers that hardly repeat are a quantity."""
+        if getattr(self.encoder, "target_type", None) == "continuous":
+            return False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # "many classes": answered below
+            if type_of_target(target) not in ("binary", "multiclass"):
+                return False
+        return not isinstance(self.cv, int) or bool(np.unique(target, return_counts=True)[1].max() >= self.cv)
+
+    def _encode_fold(
+        self, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None, split: Split
+    ) -> tuple[Any, list[Any]]:
+        """The held-out rows encoded by a clone fitted on the training rows, and the names of the columns."""
+        train, test = split
+        encoder = clone(self.encoder)
+        if getattr(encoder, "drop_invariant", False):
+            encoder.set_params(drop_invariant=False)  # what is constant is decided on all rows, by encoder_
+        _fitted(encoder, take_rows(data, train), target[train], None if weight is None else weight[train])
+        out = encoder.transform(take_rows(data, test))
+        return out, column_names(out, encoder)
+
+    def _matched(self, out: Any, names: list[Any], wanted: list[Any], fold: int) -> Any:
+        """The columns of `encoder_` from a fold's, or a `ValueError`."""
+        dropped = getattr(self.encoder, "drop_invariant", False) and set(wanted) <= set(names)
+        if names == wanted or dropped:
+            return pick_columns(out, names, wanted)
+        odd = sorted(map(str, set(names) ^ set(wanted)))
+        what = f"such as {odd[0]!r}" if odd else "by their order"
+        raise ValueError(
+            f"The encoder of fold {fold} makes other columns ({len(names)}) than that of all rows ({len(wanted)}), "
+            f"{what}: a symbol or class is missing from its training rows; use fewer folds, merge the rarest symbols "
+            "or classes, or, where columns only mark symbols (one-hot), encode them outside CrossFit."
+        )
+
+    def _finish(self, out: Any, table: Table, data: Any) -> Any:
+        """The encoder's output in the container that the user gave, or asked for by set_output."""
+        if sparse.issparse(out):
+            return out
+        kind = _kind_of(table.native)
+        if isinstance(out, np.ndarray):
+            if not is_frame(data) or not getattr(self.encoder_, "return_df", True):
+                return out
+            out = _frame_of(out, column_names(out, self.encoder_), kind, table)
+        elif kind != "pandas" and _wants_pandas(self.encoder):
+            out = _to(kind, out)
+        asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
+        return out if asked == "default" else _to(asked, out)
+
+
+def _fitted(encoder: Any, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None) -> Any:
+    return encoder.fit(data, target) if weight is None else encoder.fit(data, target, sample_weight=weight)
+
+
+def _wants_pandas(encoder: Any) -> bool:
+    """Whether the encoder, or one inside it, is of category_encoders, which reads no other frames."""
+    parts = [encoder, *encoder.get_params().values()] if hasattr(encoder, "get_params") else [encoder]
+    return any(base.__module__.startswith("category_encoders") for part in parts for base in type(part).__mro__)
+
+
+def _kind_of(frame: Any) -> str:
+    return str(nw.from_native(frame, eager_only=True).implementation.value)
+
+
+def _to(kind: str, frame: Any) -> Any:
+    """A frame as pandas, polars or pyarrow; itself where it is that already."""
+    if _kind_of(frame) == kind:
+        return frame
+    source = nw.from_native(frame, eager_only=True)
+    return {"pandas": source.to_pandas, "polars": source.to_polars, "pyarrow": source.to_arrow}[kind]()
+
+
+def _frame_of(array: NDArray[Any], names: list[Any], kind: str, table: Table) -> Any:
+    if kind == "pandas":
+        frame = pd.DataFrame(array, columns=names, index=table.native.index)
+        return frame.infer_objects() if array.dtype == object else frame
+    columns = {str(name): array[:, place] for place, name in enumerate(names)}
+    lists = {name: column.tolist() if column.dtype == object else column for name, column in columns.items()}
+    backend = nw.from_native(table.native, eager_only=True).implementation
+    return nw.from_dict(lists, backend=backend).to_native()
