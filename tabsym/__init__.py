@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "CrossFit": "tabsym.encoders",
+    "MODLEncoder": "tabsym.encoders",
     "OneHotEncoder": "tabsym.encoders",
     "WideClassifier": "tabsym.estimators",
     "WideEncoder": "tabsym.encoders",
@@ -19,12 +20,21 @@ _HOMES = {
     "datasets": "tabsym.datasets",
 }
 
-__all__ = ["CrossFit", "OneHotEncoder", "WideClassifier", "WideEncoder", "WideRegressor", "compare", "datasets"]
+__all__ = [
+    "CrossFit",
+    "MODLEncoder",
+    "OneHotEncoder",
+    "WideClassifier",
+    "WideEncoder",
+    "WideRegressor",
+    "compare",
+    "datasets",
+]
 
 if TYPE_CHECKING:
     from tabsym import datasets
     from tabsym.compare import compare
-    from tabsym.encoders import CrossFit, OneHotEncoder, WideEncoder
+    from tabsym.encoders import CrossFit, MODLEncoder, OneHotEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
 
 

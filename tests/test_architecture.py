@@ -11,6 +11,8 @@ LAYERS = [
     ["jit"],
     ["table"],
     ["codes"],
+    ["stats"],
+    ["modl"],
     ["wide", "datasets"],
     ["estimators"],
     ["encoders"],

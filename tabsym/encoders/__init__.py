@@ -1,8 +1,9 @@
 """Encoders with the faces of category_encoders and scikit-learn."""
 
 from tabsym.encoders.crossfit import CrossFit
+from tabsym.encoders.modl import MODLEncoder
 from tabsym.encoders.native import NativeCategories
 from tabsym.encoders.onehot import OneHotEncoder
 from tabsym.encoders.wide import WideEncoder
 
-__all__ = ["CrossFit", "NativeCategories", "OneHotEncoder", "WideEncoder"]
+__all__ = ["CrossFit", "MODLEncoder", "NativeCategories", "OneHotEncoder", "WideEncoder"]

@@ -160,9 +160,7 @@ def _regrouped(
     """The counts with new row and column numbers, those with one number added."""
     if sparse.issparse(counts) or n_columns > _MOST_DENSE_TARGETS:
         cells = sparse.coo_array(counts)
-        return sparse.coo_array(
-            (cells.data, (rows[cells.row], columns[cells.col])), shape=(n_rows, n_columns)
-        ).tocsr()
+        return sparse.coo_array((cells.data, (rows[cells.row], columns[cells.col])), shape=(n_rows, n_columns)).tocsr()
     out = np.zeros((n_rows, n_columns))
     for j, column in enumerate(columns):
         out[:, column] += np.bincount(rows, counts[:, j], minlength=n_rows)

@@ -2,7 +2,7 @@
 
 from tabsym.table.columns import Column, Kind, Table
 from tabsym.table.features import match_features, remember_features, symbolic_columns
-from tabsym.table.output import assemble_frame
+from tabsym.table.output import Labels, assemble_frame
 from tabsym.table.read import read_table
 from tabsym.table.target import (
     Target,
@@ -15,6 +15,7 @@ from tabsym.table.target import (
 __all__ = [
     "Column",
     "Kind",
+    "Labels",
     "Table",
     "Target",
     "assemble_frame",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -12,7 +13,21 @@ from numpy.typing import NDArray
 
 from tabsym.table.columns import Table
 
-Part = Mapping[str, NDArray[Any]] | None
+
+@dataclass(frozen=True)
+class Labels:
+    """A categorical column: codes (n,) into labels, negative for missing."""
+
+    codes: NDArray[Any]
+    labels: Sequence[str]
+    ordered: bool = False
+
+    def texts(self) -> list[str | None]:
+        named = [*self.labels, None]
+        return [named[code] if code >= 0 else None for code in self.codes.tolist()]
+
+
+Part = Mapping[str, "NDArray[Any] | Labels"] | None
 
 
 def assemble_frame(table: Table, parts: Mapping[str, Part]) -> Any:
@@ -41,7 +56,7 @@ def assemble_frame(table: Table, parts: Mapping[str, Part]) -> Any:
         if part is None:
             series.append(frame[name])
             continue
-        series.extend(nw.new_series(new, values, backend=backend) for new, values in part.items())
+        series.extend(_series(new, values, backend) for new, values in part.items())
     return nw.to_native(frame.select(*series)) if series else nw.to_native(frame.select())
 
 
@@ -65,5 +80,19 @@ def _assemble_pandas(native: pd.DataFrame, names: list[str], parts: Mapping[str,
             columns[name] = native.iloc[:, position]
         else:
             for new, values in part.items():
-                columns[new] = pd.Series(np.asarray(values), index=native.index)
+                columns[new] = pd.Series(_pandas_values(values), index=native.index)
     return pd.DataFrame(columns, index=native.index, copy=False)
+
+
+def _pandas_values(values: NDArray[Any] | Labels) -> Any:
+    if not isinstance(values, Labels):
+        return np.asarray(values)
+    codes = np.maximum(values.codes, -1)
+    return pd.Categorical.from_codes(codes, categories=pd.Index(list(values.labels)), ordered=values.ordered)
+
+
+def _series(name: str, values: NDArray[Any] | Labels, backend: Any) -> nw.Series[Any]:
+    if not isinstance(values, Labels):
+        return nw.new_series(name, values, backend=backend)
+    texts = nw.new_series(name, values.texts(), dtype=nw.String(), backend=backend)
+    return texts.cast(nw.Enum(list(values.labels)) if backend.is_polars() else nw.Categorical())

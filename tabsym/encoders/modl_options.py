@@ -1,0 +1,65 @@
+"""The options of MODLEncoder, checked."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.multiclass import type_of_target
+
+from tabsym.modl import CRITERIA
+from tabsym.table import check_target
+
+MOST_CLASSES = 100
+"""Numeric targets with more distinct values are continuous, for target_type="auto"."""
+
+
+def check_modl_options(encoder: Any) -> None:
+    """A `ValueError` that names the argument and what it can be."""
+    for option, allowed in (
+        ("output", ("group", "onehot", "probability", "logodds", "mean")),
+        ("numeric", ("discretize", "passthrough")),
+        ("criterion", CRITERIA),
+        ("unseen", ("default_group", "missing", "error")),
+        ("target_type", ("auto", "classes", "continuous")),
+    ):
+        value = getattr(encoder, option)
+        if not (isinstance(value, str) and value in allowed):
+            raise ValueError(f"{option}={value!r} is not known; use one of {', '.join(map(repr, allowed))}.")
+    for option in ("n_candidates", "max_parts"):
+        value = getattr(encoder, option)
+        if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
+            raise ValueError(f"{option}={value!r} is not possible; use a whole number of at least 1, or None.")
+    for option, none in (("min_part_count", False), ("time_limit", True)):
+        value = getattr(encoder, option)
+        if none and value is None:
+            continue
+        if not isinstance(value, Real) or isinstance(value, bool) or not value > 0:
+            raise ValueError(f"{option}={value!r} is not possible; use a number above 0{', or None' if none else ''}.")
+    if encoder.sparse_output and encoder.output != "onehot":
+        raise ValueError(f"sparse_output goes with output='onehot', not with {encoder.output!r}; set it to False.")
+
+
+def is_classification(encoder: Any, y: Any, n_rows: int) -> bool:
+    """Whether the target holds classes, by `target_type`."""
+    values = check_target(y, n_rows, type(encoder).__name__)
+    if encoder.target_type == "auto":
+        classes = _looks_like_classes(values)
+    else:
+        classes = encoder.target_type == "classes"
+    if encoder.monotonic and classes and len(pd.unique(values)) > 2:
+        raise ValueError("monotonic=True needs two classes or a continuous target; set it to False.")
+    return classes
+
+
+def _looks_like_classes(values: Any) -> bool:
+    if values.dtype.kind in "OUSb":
+        return True
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # "many classes": answered below
+        if type_of_target(values) not in ("binary", "multiclass"):
+            return False
+    return len(np.unique(values)) <= MOST_CLASSES
