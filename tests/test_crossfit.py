@@ -162,9 +162,35 @@ def test_untouched_columns_keep_their_types_and_categories_are_united():
     pd.testing.assert_frame_equal(out.drop(columns="group"), frame)
     assert isinstance(out["group"].dtype, pd.CategoricalDtype)
     assert out["group"].tolist() == [f"mean {Y[100:].mean():.6f}"] * 100 + [f"mean {Y[:100].mean():.6f}"] * (N - 100)
+    cross = CrossFit(WideEncoder(cols=["a"], random_state=0), cv=np.int64(3), random_state=0)
+    pd.testing.assert_frame_equal(cross.fit_transform(X, Y), cross.set_params(cv=3).fit_transform(X, Y))
     lists = pl.DataFrame({"a": X["a"].tolist()}).with_columns(e=pl.col("a").cast(pl.Enum(list("uvwxyz"))))
     out = CrossFit(WideEncoder(cols=["a"], random_state=0), cv=3).fit_transform(lists, Y)
     assert out.schema["e"] == lists.schema["e"]
+
+
+@pytest.mark.parametrize("kind", ["polars-enum", "polars-categorical", "pyarrow-dictionary"])
+def test_group_labels_of_other_frames_are_united(kind):
+    class Grouping(TransformerMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.label_ = f"mean {np.mean(y):.6f}"
+            return self
+
+        def transform(self, X):
+            labels = pl.Series("group", [self.label_] * len(X))
+            dtype = pl.Enum([self.label_]) if kind == "polars-enum" else pl.Categorical
+            out = pl.DataFrame({"group": labels.cast(dtype), "n": np.full(len(X), len(self.label_))})
+            return out.to_arrow() if kind == "pyarrow-dictionary" else out
+
+    frame = pl.DataFrame({"a": X["a"].tolist()})
+    frame = frame.to_arrow() if kind == "pyarrow-dictionary" else frame
+    cut = [np.arange(0, 100), np.arange(100, N)]
+    out = CrossFit(Grouping(), cv=[(cut[1], cut[0]), (cut[0], cut[1])]).fit_transform(frame, Y)
+    groups = out["group"].to_pylist() if kind == "pyarrow-dictionary" else out["group"].to_list()
+    assert groups == [f"mean {Y[100:].mean():.6f}"] * 100 + [f"mean {Y[:100].mean():.6f}"] * (N - 100)
+    if kind == "polars-enum":
+        assert isinstance(out.schema["group"], pl.Enum)
+        assert len(out.schema["group"].categories) == 2
 
 
 def test_sparse_output_and_columns_that_differ_between_folds():

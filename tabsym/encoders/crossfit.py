@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -133,7 +134,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         ValueError
             Where `cv` does not hold each row out once, or folds differ in their columns.
         """
-        if groups is not None and (self.cv is None or isinstance(self.cv, int)):
+        if groups is not None and (self.cv is None or isinstance(self.cv, Integral)):
             raise ValueError(
                 f"cv={self.cv!r} would not keep groups together; pass a splitter such as cv=GroupKFold(5)."
             )
@@ -215,7 +216,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def _splits(self, data: Any, target: NDArray[Any], groups: Any) -> list[Split]:
         classes = self._holds_classes(target)
-        splits = split_rows(self.cv, data, target, classes=classes, random_state=self.random_state, groups=groups)
+        cv = int(self.cv) if isinstance(self.cv, Integral) else self.cv
+        splits = split_rows(cv, data, target, classes=classes, random_state=self.random_state, groups=groups)
         splits = check_each_row_once(splits, len(target))
         if classes and (target != target[0]).any():
             for fold, (train, _) in enumerate(splits):
@@ -234,7 +236,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             warnings.simplefilter("ignore", UserWarning)  # "many classes": answered below
             if type_of_target(target) not in ("binary", "multiclass"):
                 return False
-        return not isinstance(self.cv, int) or bool(np.unique(target, return_counts=True)[1].max() >= self.cv)
+        return not isinstance(self.cv, Integral) or bool(np.unique(target, return_counts=True)[1].max() >= self.cv)
 
     def _encode_fold(
         self, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None, split: Split
