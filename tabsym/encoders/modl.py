@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_column, encode_columns
@@ -84,7 +85,8 @@ class MODLEncoder(ColumnEncoder):
     Parameters
     ----------
     output : {"group", "onehot", "probability", "logodds", "mean"}, default "group"
-        "group": categories with readable labels, ``]21.5; 23.5]`` and ``{a, b}``, ordered for intervals.
+        "group": categories with readable labels, ``]21.5; 23.5]`` and ``{a, b}``, ordered for intervals; for
+        arrays, and with ``return_df=False``, the number of the part.
         "onehot": a 0/1 column for each part. "probability": a column for each class (or each interval of a
         regression's target), its Laplace-smoothed share in the part. "logodds": ln P(part | class) minus
         ln P(part | other classes), a column for each class, one (of the second class) for two classes.
@@ -238,8 +240,7 @@ class MODLEncoder(ColumnEncoder):
         """
         table, tables, classes = self._count(X, y, sample_weight)
         self._learn(table, tables, classes)
-        if hasattr(self, "tables_"):
-            del self.tables_
+        self.__dict__.pop("tables_", None)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MODLEncoder:
@@ -265,7 +266,7 @@ class MODLEncoder(ColumnEncoder):
         if not first:
             tables = {name: merge_tables(self.tables_[name], one) for name, one in tables.items()}
         self._learn(table, tables, classes, remember=first)
-        self.tables_ = tables
+        self.tables_: dict[str, Contingency] = tables
         return self
 
     def merge(self, other: MODLEncoder) -> MODLEncoder:
@@ -319,6 +320,7 @@ class MODLEncoder(ColumnEncoder):
 
     # -- using --------------------------------------------------------------------------------
 
+    @available_if(lambda self: self.output == "group")
     def inverse_transform(self, X: Any) -> Any:
         """A value for each part: the middle row's of an interval, the most frequent symbol of a group.
 
@@ -334,11 +336,9 @@ class MODLEncoder(ColumnEncoder):
         Raises
         ------
         ValueError
-            Another output, other columns, or a label that no part has.
+            Other columns, or a label that no part has. (Other outputs have no `inverse_transform`.)
         """
         check_is_fitted(self, "columns_")
-        if self.output != "group":
-            raise ValueError(f"output={self.output!r} cannot be inverted; fit with output='group'.")
         encoded = read_table(X, who=type(self).__name__, allow_empty=True)
         if len(encoded.names) != len(self.get_feature_names_out()) or self.invariant_cols_:
             raise ValueError(
@@ -390,7 +390,7 @@ class MODLEncoder(ColumnEncoder):
         return describe_columns({name: self.partitions_[name] for name in self.levels_})
 
     def plot_partition(self, column: str, *, ax: Any = None) -> Any:
-        """Draw a column's parts: width by rows, height by the target, and the line of no information (needs matplotlib).
+        """Draw a column's parts: width by rows, height by the target, a line for all rows (needs matplotlib).
 
         Parameters
         ----------
@@ -487,7 +487,7 @@ class MODLEncoder(ColumnEncoder):
             self.min_part_count,
             self.monotonic,
             self.time_limit,
-            self.random_state if isinstance(self.random_state, (int, np.integer)) else 0,
+            int(self.random_state) if isinstance(self.random_state, (int, np.integer)) else 0,
         )
 
         def learn(item: tuple[str, Contingency]) -> MODLColumn:
@@ -568,8 +568,8 @@ class MODLEncoder(ColumnEncoder):
         if unseen.any() and "error" in (self.handle_unknown, self.unseen):
             row = int(np.argmax(unseen))
             raise ValueError(
-                f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which was not seen in fit; fit "
-                "on rows that have it, or set handle_unknown and unseen to something other than 'error'."
+                f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which was not seen in fit; "
+                "fit on rows that have it, or set handle_unknown and unseen to something other than 'error'."
             )
         default = state.fitted.default
         if self.unseen == "missing" and state.alphabet.has_missing:
@@ -584,13 +584,19 @@ class MODLEncoder(ColumnEncoder):
 
     def _encode_column(self, state: MODLColumn, codes: NDArray[Any]) -> list[Any]:
         if state.values is None:
-            return [Labels(codes, state.fitted.labels, isinstance(state.fitted, Intervals))]
+            return [self._as_categories(codes, state)]
         values = state.values[np.maximum(codes, 0)]
         if (codes < 0).any():
             values[codes < 0] = np.nan
         elif self.output == "onehot":
             values = values.astype(np.int8)
         return list(values.T)
+
+    def _as_categories(self, codes: NDArray[Any], state: MODLColumn) -> Any:
+        """Labels in frames; in arrays, which have no categories, the numbers of the parts."""
+        if self.return_df and hasattr(self, "feature_names_in_"):
+            return Labels(codes, state.fitted.labels, isinstance(state.fitted, Intervals))
+        return np.where(codes < 0, np.nan, codes) if (codes < 0).any() else codes
 
     def _encode_table(self, table: Table) -> Any:
         if not self.sparse_output:
@@ -630,10 +636,11 @@ class MODLEncoder(ColumnEncoder):
         return encoded
 
     def _values_of(self, state: MODLColumn, column: Column) -> NDArray[Any]:
-        place = {label: part for part, label in enumerate(state.fitted.labels)}
+        named = column.kind is Kind.SYMBOLIC
+        place: dict[Any, int] = {label if named else part: part for part, label in enumerate(state.fitted.labels)}
         labels = column.series.to_list()
         for row, label in enumerate(labels):
-            if label is not None and label == label and label not in place:
+            if not pd.isna(label) and label not in place:
                 raise ValueError(f"Column {column.name!r} holds {label!r} (row {row}), which is no part of it.")
         fitted = state.fitted
         if isinstance(fitted, Intervals):

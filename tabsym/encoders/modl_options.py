@@ -37,7 +37,7 @@ def check_modl_options(encoder: Any) -> None:
         value = getattr(encoder, option)
         if none and value is None:
             continue
-        if not isinstance(value, Real) or isinstance(value, bool) or not value > 0:
+        if not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:
             raise ValueError(f"{option}={value!r} is not possible; use a number above 0{', or None' if none else ''}.")
     if encoder.sparse_output and encoder.output != "onehot":
         raise ValueError(f"sparse_output goes with output='onehot', not with {encoder.output!r}; set it to False.")
@@ -46,10 +46,9 @@ def check_modl_options(encoder: Any) -> None:
 def is_classification(encoder: Any, y: Any, n_rows: int) -> bool:
     """Whether the target holds classes, by `target_type`."""
     values = check_target(y, n_rows, type(encoder).__name__)
+    classes = encoder.target_type == "classes"
     if encoder.target_type == "auto":
         classes = _looks_like_classes(values)
-    else:
-        classes = encoder.target_type == "classes"
     if encoder.monotonic and classes and len(pd.unique(values)) > 2:
         raise ValueError("monotonic=True needs two classes or a continuous target; set it to False.")
     return classes

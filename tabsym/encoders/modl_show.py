@@ -80,7 +80,7 @@ def _plot_shares(ax: Any, target: Any, lefts: Any, widths: Any, style: dict[str,
     from matplotlib import colormaps
 
     shares = target.counts / target.counts.sum(axis=1, keepdims=True)
-    colours = colormaps["tab20"].colors
+    colours = [colormaps["tab20"](k) for k in range(20)]
     bottom = np.zeros(len(widths))
     largest = set(np.argsort(-target.counts.sum(axis=0))[:12].tolist())
     for j, name in enumerate(target.names):

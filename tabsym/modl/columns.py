@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from tabsym.modl.grid import Options, Rows, cut_jointly
 from tabsym.modl.groups import group
@@ -167,18 +168,15 @@ def _classes(table: Contingency, partition: Partition) -> Target:
 
 
 def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]:
-    cells = table.counts.tocoo() if not isinstance(table.counts, np.ndarray) else None
-    if cells is None:
-        row, column = np.nonzero(table.counts)
-        data = table.counts[row, column]
-    else:
-        row, column, data = cells.row, cells.col, cells.data
+    cells = sparse.coo_array(table.counts)
+    row, column, data = cells.row, cells.col, cells.data
     values = np.asarray(table.targets, dtype=np.float64)
     sums = np.bincount(row, data * values[column], minlength=len(table.values))
     squares = np.bincount(row, data * values[column] ** 2, minlength=len(table.values))
     options = Options(
         not table.is_numeric, settings.criterion, settings.n_candidates, settings.max_parts, settings.min_part_count,
-        settings.monotonic and table.is_numeric, sums if settings.monotonic else None, settings.random_state,
+        settings.monotonic and table.is_numeric,
+        sums.astype(np.float64) if settings.monotonic else None, settings.random_state,
     )  # fmt: skip
     grid = cut_jointly(Rows(row, column, len(table.values), len(values), data), options)
     labels, n = grid.source.labels, grid.source.n_parts
@@ -233,11 +231,9 @@ def _number(value: float, among: Floats) -> str:
 
 def _group_text(members: list[Any]) -> str:
     names = ["Missing" if member is None else str(member) for member in members]
-    text, shown = "", 0
-    for name in names:
-        more = name if not shown else f", {name}"
-        if shown and len(text) + len(more) > _MOST_SHOWN:
+    text = names[0]
+    for name in names[1:]:
+        if len(text) + len(name) + 2 > _MOST_SHOWN:
             return f"{{{text}, ... ({len(names)})}}"
-        text += more
-        shown += 1
+        text += f", {name}"
     return f"{{{text}}}"

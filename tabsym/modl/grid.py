@@ -28,7 +28,7 @@ Places = NDArray[np.int64]
 STARTS = (2, 3, 5, 8, 12, 20, 32)
 """Numbers of equally frequent target intervals from which the search starts."""
 SOURCE_GRID, TARGET_GRID = 12, 10
-"""Columns with more than 2**12 distinct values are cut on the grid of so many quantiles, targets of more than 2**10 likewise."""
+"""Columns of more than 2**12 distinct values are cut on the grid of so many quantiles, targets of 2**10 likewise."""
 _MOST_TARGET_PARTS = 256
 _MOST_ROUNDS = 12
 
@@ -104,14 +104,18 @@ def cut_jointly(rows: Rows, options: Options) -> Grid:
     coarse = _coarser_options(options, source_labels)
     targets = quantile_boundaries(np.concatenate([[0.0], np.cumsum(sizes)]), TARGET_GRID)
     best: tuple[float, Partition | None, Places] = (null, None, np.zeros(rows.n_targets, dtype=np.int64))
-    for start in STARTS:
-        if start > len(targets):
-            break
-        labels = _labels(_equal_parts(sizes, targets, start), rows.n_targets)
+    for ends in _starts(sizes, targets):
+        labels = _labels(ends, rows.n_targets)
         best = min(best, _alternate(coarse_rows, coarse, labels, targets, n_rows), key=lambda one: one[0])
     if best[1] is not None:
         best = min(best, _finish(coarse_rows, coarse, best[2], n_rows), key=lambda one: one[0])
     return _as_grid(rows, options, best, null, source_labels)
+
+
+def _starts(sizes: Floats, targets: Places) -> list[Places]:
+    """Target intervals of equal size, some to many; where the target has few values, each its own."""
+    found = [_equal_parts(sizes, targets, start) for start in STARTS if start <= len(targets)]
+    return [*found, targets] if len(targets) <= max(STARTS) else found
 
 
 def _alternate(
@@ -189,7 +193,7 @@ def _coarser(rows: Rows) -> tuple[Rows, Places]:
 def _coarser_options(options: Options, labels: Places) -> Options:
     if options.value is None:
         return options
-    return replace(options, value=np.bincount(labels, options.value))
+    return replace(options, value=np.bincount(labels, options.value).astype(np.float64))
 
 
 def _equal_parts(sizes: Floats, boundaries: Places, n: int) -> Places:

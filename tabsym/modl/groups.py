@@ -233,7 +233,7 @@ class _Search:
 
     def many_classes(self, families: list[Units], start: Grouping) -> tuple[Grouping, int]:
         """Local search from many starts, at the granularities whose quick starts are best."""
-        quick = []
+        quick: list[tuple[float, int, Ground, Grouping]] = []
         for units in families:
             joined = join_proportional(units) if self.least <= 1 else units
             ground = self.ground(joined)
@@ -348,11 +348,12 @@ class _Search:
         units = ground.units
         order = np.argsort(-_telling(units), kind="stable")
         informative = np.cumsum(units.weights[order])
-        starts, wanted = [], 2.0
+        starts: list[Grouping] = []
+        wanted, last = 2.0, 0
         while wanted < units.n_modalities:
             n = int(np.searchsorted(informative, wanted)) + 1
             wanted *= 1.5
-            if n < 2 or n >= len(units) or (starts and n == last):
+            if n < 2 or n >= len(units) or n == last:
                 continue
             last = n
             starts.append(self._beside_garbage(ground, order[:n]))

@@ -78,7 +78,7 @@ def descend(
 
 def certify(
     solve: Callable[[float], Found],
-    by_number: Callable[[int], list[Found]] | None,
+    by_number: Callable[[int], list[Found] | None],
     prior: Floats,
     best: Best,
     bounds: Bounds,
@@ -104,7 +104,7 @@ def certify(
         price = _bracket(place + 1, known)
         if price is None or price in tried:
             open_ = np.flatnonzero(lower < best.cost - TOLERANCE * abs(best.cost))
-            found = by_number(int(open_[-1]) + 1) if by_number is not None else None
+            found = by_number(int(open_[-1]) + 1)
             if not found:
                 return float(lower[place])
             for number, one in enumerate(found, 1):

@@ -168,7 +168,7 @@ class _Search:
     # -- pieces -------------------------------------------------------------------------------
 
     def merged(self, boundaries: Places) -> Places:
-        """Without boundaries between pure blocks of one class, where no optimum cuts (unless parts have a least size)."""
+        """Without boundaries between pure blocks of a class: no optimum cuts there, unless parts have a least size."""
         if self.task.least > 1:
             return boundaries
         counts = self.task.part_counts(boundaries)
@@ -183,7 +183,7 @@ class _Search:
         )
 
     def approach(self, boundaries: Places, granularity: int) -> None:
-        """A model near the optimum: exact on a coarse grid, each cut moved to its place, and once more around the cuts."""
+        """A model near the optimum: exact on a coarse grid, each cut moved to its place; again around the cuts."""
         sizes = self.task.sizes
         coarse = quantile_boundaries(sizes, COARSE, boundaries)
         prior = self.prior(len(boundaries), granularity)
@@ -221,7 +221,7 @@ class _Search:
         return np.unique(np.concatenate([coarse, boundaries[windows.ravel()], ends]))
 
     def monotone(self) -> float:
-        """Search among monotone partitions, rising and falling; the lower bound, for cuts on a grid of 2**10 quantiles."""
+        """Search among monotone partitions, rising and falling; the lower bound, up to 2**10 boundaries."""
         grids = self.grids() if self.criterion == "khiops" else {0: self.merged(np.arange(1, self.task.n_blocks + 1))}
         lower, reduced = np.inf, False
         for rising in (True, False):

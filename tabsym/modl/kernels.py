@@ -42,7 +42,7 @@ def best_cuts(cumulative, table, shift, price, least, start, stop, best, before,
     """
     n_classes = cumulative.shape[0]
     for last in range(start, stop):
-        low, arg, parts = np.inf, 0, 0
+        low, arg = np.inf, 0
         for first in range(last):
             if best[first] == np.inf:
                 continue

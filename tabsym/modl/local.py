@@ -163,7 +163,7 @@ def _join_beside_garbage(ground: Ground, start: Grouping, merged: Places) -> Gro
 
 
 def join_path(groups: Floats, table: Floats) -> tuple[Places, Floats]:
-    """Greedy joins down to one group: which pairs (K - 1, 2), and the cost of the parts (without constants) at K .. 1."""
+    """Greedy joins down to one group: the pairs (K - 1, 2), and the cost of the parts (without constants) at K .. 1."""
     n = len(groups)
     costs = np.empty(n)
     kernels.group_costs(groups, table, costs)

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 MONOTONE_GRID = 10
-"""Monotone cuts are sought on the grid of 2**MONOTONE_GRID quantiles: the search holds a table over pairs of boundaries."""
+"""Monotone cuts lie on the grid of 2**MONOTONE_GRID quantiles: the search holds a table over pairs of boundaries."""
 
 
 class MonotonePasses:

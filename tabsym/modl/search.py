@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.modl import kernels
 from tabsym.modl.criterion import ln_factorials, parts_cost, target_parts_cost
-from tabsym.modl.hull import Best, Bounds, Found, certify, descend
+from tabsym.modl.hull import Best, Bounds, Found, certify, descend, take
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -133,7 +133,7 @@ def exact_cuts(
             descend(passes.solve, prior, best, bounds, tag, task.deadline)
         if constrained:
             found = passes.solve(0.0)
-            bounds.add(0.0, found.parts_cost)
+            take(found, 0.0, prior, best, bounds, tag)
             known[len(found.ends)] = found.parts_cost
         return certify(passes.solve, passes.by_number, prior, best, bounds, known, tag, task.deadline)
     except OutOfTime:

@@ -44,7 +44,7 @@ class Units:
         n = int(labels.max()) + 1
         return Units(
             sum_by(labels, self.counts, n),
-            np.bincount(labels, self.weights, minlength=n),
+            np.bincount(labels, self.weights, minlength=n).astype(np.float64),
             labels[self.labels],
             self.n_modalities,
             self.granularity,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 Floats = NDArray[np.float64]
-Counts = NDArray[np.float64] | sparse.csr_array
+Counts: TypeAlias = Any  # ndarray of float64, or csr_array
 
 SKETCH_ABOVE = 1_048_576
 """Numeric tables with more distinct values are kept as so many cells of neighbouring values."""
