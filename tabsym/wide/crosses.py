@@ -14,7 +14,7 @@ weighed anew when their turn comes: what is redundant then gains nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from heapq import heapify, heappop, heappush
 from itertools import combinations
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes.threads import in_threads
-from tabsym.wide.gains import gain_of_cross, number_cells, sort_rows, steps_of_cross
+from tabsym.wide.gains import add_steps, gain_of_cross, number_cells, sort_rows
 from tabsym.wide.losses import Loss
 from tabsym.wide.newton import pulls_of_rows
 
@@ -48,7 +48,7 @@ class AutoCrosses:
         2 for pairs, 3 for triples that extend chosen pairs too.
     rounds : int, default 2
         How often all candidates are weighed; triples enter in the second round.
-    folds : int, default 3
+    folds : int, default 2
         Models are trained without one of these, and crosses weighed on it.
     threshold : float, default 2e-5
         Least gain per row, in units of the loss (with the target scaled to spread 1 where the loss is squared).
@@ -66,11 +66,11 @@ class AutoCrosses:
 
     max_order: int = 3
     rounds: int = 2
-    folds: int = 3
+    folds: int = 2
     threshold: float = 2e-5
     significance: float = 2.0
     penalty: float = 2.0
-    sweeps: int = 4
+    sweeps: int = 0
     max_crosses: int = 40
     max_rows: int = 200_000
 
@@ -91,7 +91,7 @@ class AutoCrosses:
 _LEAST: dict[str, float] = {
     "max_order": 2,
     "rounds": 1,
-    "folds": 2,
+    "folds": 1,
     "threshold": 0,
     "significance": 0,
     "penalty": 0,
@@ -121,90 +121,67 @@ class Chosen:
     entries: int
 
 
-class Evidence:
-    """The rows that crosses are weighed on, under models that have not seen a fold.
+class Part:
+    """The rows under a model that has not seen some of them.
 
     Parameters
     ----------
-    scores : (n, F K)
-        Column v K + k: output k of the model that has not seen fold v. Moved by `add`.
-    fold : (n,) int8
-    y, weight : (n,) target in units of training, and weights, empty for none
+    scores : (n, K)
+        Of all rows under that model. Moved by `add`.
+    held_out : (n,) int8
+        1 for the rows that the model has not seen.
+    y, weight : (n,)
+        Target in units of training, and weights, empty for none.
     """
 
-    def __init__(self, scores: Floats, fold: NDArray[np.int8], y: Floats, weight: Floats, loss: Loss, penalty: float):
-        self.scores, self.fold, self.y, self.weight = scores, fold, y, weight
-        self.loss, self.penalty = loss, penalty
-        self.n_folds = int(fold.max()) + 1
-        self.n_outputs = scores.shape[1] // self.n_folds
-        self.total = float(weight.sum()) if len(weight) else float(len(y))
-        self.pulls = np.empty((len(y), 2 * scores.shape[1]))
-        self._find_pulls()
+    def __init__(self, scores: Floats, held_out: NDArray[np.int8], y: Floats, weight: Floats, loss: Loss) -> None:
+        self.scores, self.held_out, self.y, self.weight, self.loss = scores, held_out, y, weight, loss
+        self.total = float((weight * held_out).sum()) if len(weight) else float(held_out.sum())
+        self.pulls = np.empty((len(y), 2 * scores.shape[1]), dtype=np.float32)
+        self.find_pulls()
 
-    def add(self, steps: Floats) -> None:
-        """Add a cross's steps to the scores."""
-        self.scores += steps
-        self._find_pulls()
-
-    def _find_pulls(self) -> None:
-        slope, bend = np.empty(self.n_outputs), np.empty(self.n_outputs)
-        pulls_of_rows(
-            self.scores, self.y, self.weight, self.loss.code, self.loss.parameter, self.n_outputs, slope, bend,
-            self.pulls,
-        )  # fmt: skip
-
-    def gains_of_rows(self, steps: Floats) -> Floats:
-        """What the steps gain on each row (n,) under the model that has not seen it."""
-        rows = np.arange(len(self.y))
-        total = np.zeros(len(self.y))
-        for k in range(self.n_outputs):
-            place = self.fold.astype(np.int64) * self.n_outputs + k
-            step, pull, bend = steps[rows, place], self.pulls[rows, 2 * place], self.pulls[rows, 2 * place + 1]
-            total -= step * (pull + 0.5 * step * bend)
-        return total
+    def find_pulls(self) -> None:
+        """Gradients and curvatures at the scores as they are."""
+        loss, k = self.loss, self.scores.shape[1]
+        slope, bend = np.empty(k), np.empty(k)
+        pulls_of_rows(self.scores, self.y, self.weight, loss.code, loss.parameter, slope, bend, self.pulls)
 
 
 class Sorted:
-    """A column whose rows lie together by symbol, ready to be crossed with others."""
+    """A column whose rows lie together by symbol in each part, ready to be crossed with others."""
 
-    def __init__(self, column: CodeColumn, evidence: Evidence) -> None:
-        self.column = column
-        self.starts = np.zeros(column.size + 1, dtype=np.int64)
-        order = np.empty(len(column.codes), dtype=np.int32)
-        self.order = order[: sort_rows(column.codes, self.starts, order)]
-        self.fold = evidence.fold[self.order]
+    def __init__(self, column: CodeColumn, parts: Sequence[Part]) -> None:
+        self.column, self.parts = column, parts
+        self.rows = [self._sort(part) for part in parts]
 
-    def weigh(self, others: Sequence[CodeColumn], evidence: Evidence) -> list[tuple[float, int, int]]:
-        """For each other column: mean held-out gain per row of the cross, its cells, its strays."""
-        pulls = evidence.pulls[self.order]
-        found = []
-        for other in others:
-            gain, cells, strays = gain_of_cross(
-                self.starts, self.order, other.codes, self.fold, pulls, evidence.penalty, evidence.n_folds,
-                evidence.n_outputs, *_work(other.size, 4 * evidence.scores.shape[1]),
-            )  # fmt: skip
-            found.append((gain / evidence.total, int(cells), int(strays)))
-        return found
+    def _sort(self, part: Part) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        starts = np.zeros(2 * self.column.size + 1, dtype=np.int64)
+        order = np.empty(len(self.column.codes), dtype=np.int32)
+        return starts, order[: sort_rows(self.column.codes, part.held_out, starts, order)]
 
-    def steps(self, other: CodeColumn, evidence: Evidence) -> Floats:
-        """Newton steps (n, F K) of the cross with another column."""
-        out = np.zeros_like(evidence.scores)
-        steps_of_cross(
-            self.starts, self.order, other.codes, self.fold, evidence.pulls[self.order], evidence.penalty,
-            evidence.n_folds, evidence.n_outputs, *_work(other.size, 4 * evidence.scores.shape[1]), out,
-        )  # fmt: skip
-        return out
+    def weigh(self, other: CodeColumn, penalty: float) -> tuple[float, float]:
+        """The cross with another column: mean gain per held-out row, and its standard error over rows."""
+        gain = squares = total = 0.0
+        for (starts, order), part in zip(self.rows, self.parts):
+            sums = np.zeros((other.size, part.pulls.shape[1]))
+            more, more_squares = gain_of_cross(starts, order, other.codes, part.pulls, penalty, sums)
+            gain, squares, total = gain + more, squares + more_squares, total + part.total
+        mean = gain / total
+        return mean, float(np.sqrt(max(squares - gain * mean, 0.0))) / total
 
-    def cross(self, other: CodeColumn) -> CodeColumn:
-        """The cross with another column as a column."""
+    def add(self, other: CodeColumn, penalty: float) -> None:
+        """Add the Newton steps of the cross with another column to the scores of every part."""
+        for (starts, order), part in zip(self.rows, self.parts):
+            sums = np.zeros((other.size, part.pulls.shape[1]))
+            add_steps(starts, order, other.codes, part.pulls, penalty, sums, part.scores)
+            part.find_pulls()
+
+    def cross(self, other: CodeColumn) -> tuple[CodeColumn, int]:
+        """The cross with another column as a column, and how many rows keep the other from being a function."""
         codes = np.full(len(self.column.codes), -1, dtype=np.int32)
-        _, hits, touched = _work(other.size, 0)
-        n_cells = number_cells(self.starts, self.order, other.codes, hits, touched, codes)
-        return CodeColumn(f"{self.column.name}:{other.name}", codes, int(n_cells))
-
-
-def _work(size: int, width: int) -> tuple[Floats, NDArray[np.int32], NDArray[np.int32]]:
-    return np.zeros((size, width)), np.zeros(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+        starts, order = self.rows[0]
+        n_cells, strays = number_cells(starts, order, other.codes, np.zeros((other.size, 2), dtype=np.int64), codes)
+        return CodeColumn(f"{self.column.name}:{other.name}", codes, int(n_cells)), int(strays)
 
 
 @dataclass
@@ -215,29 +192,30 @@ class _Candidate:
     right: CodeColumn
     places: tuple[int, ...]  # of its columns
     gain: float
-    cells: int
-    strays: int
+    error: float
     weighed: int  # how many crosses had been taken when it was last weighed
 
-    def weigh(self, evidence: Evidence, now: int) -> None:
-        self.gain = self.left.weigh([self.right], evidence)[0][0]
-        self.weighed = now
+
+@dataclass(frozen=True)
+class _Taken:
+    places: tuple[int, ...]
+    cells: Sorted
 
 
 def choose_crosses(
-    columns: Sequence[CodeColumn], evidence: Evidence, options: AutoCrosses, n_jobs: int | None = None
+    columns: Sequence[CodeColumn], parts: Sequence[Part], options: AutoCrosses, n_jobs: int | None = None
 ) -> list[Chosen]:
-    """The crosses worth learning, best first within a round; `evidence` moves along.
+    """The crosses worth learning, best first within a round; the scores of `parts` move along.
 
     Parameters
     ----------
     columns : what may be crossed
-    evidence : Evidence
+    parts : the same rows, each with others held out
     options : AutoCrosses
     n_jobs : int or None
         Threads; the result is the same for any number.
     """
-    search = _Search(columns, evidence, options, n_jobs)
+    search = _Search(columns, parts, options, n_jobs)
     for round_ in range(1, options.rounds + 1):
         candidates = search.pairs()
         if round_ > 1 and options.max_order > 2:
@@ -251,61 +229,45 @@ class _Search:
     """The state of a search: what was taken, and what need not be weighed again."""
 
     def __init__(
-        self, columns: Sequence[CodeColumn], evidence: Evidence, options: AutoCrosses, n_jobs: int | None
+        self, columns: Sequence[CodeColumn], parts: Sequence[Part], options: AutoCrosses, n_jobs: int | None
     ) -> None:
-        self.columns, self.evidence, self.options, self.n_jobs = columns, evidence, options, n_jobs
+        self.columns, self.parts, self.options, self.n_jobs = columns, parts, options, n_jobs
         self.chosen: list[Chosen] = []
-        self._pairs: list[_Candidate] = []  # those taken
-        self._useless: set[tuple[int, ...]] = set()  # crosses of a column with a function of it
-        self._taken: set[tuple[int, ...]] = set()
+        self._taken: list[_Taken] = []
+        self._closed: set[tuple[int, ...]] = set()  # taken, or found to say nothing new
         by_size = sorted(range(len(columns)), key=lambda place: (-columns[place].size, place))
         self._live = [place for place in by_size if columns[place].size > 1]
-        self._sorted: dict[int, Sorted] = {}
-        self._is_first = True
+        self._sorted = {place: Sorted(columns[place], parts) for place in self._live[:-1]}
 
     def pairs(self) -> list[_Candidate]:
-        """All pairs that may gain; the larger alphabet is sorted by, the smaller one summed over."""
-        for place in self._live:
-            if place not in self._sorted:
-                self._sorted[place] = Sorted(self.columns[place], self.evidence)
-        jobs = [
-            (self._sorted[left], (left,), [right for right in self._live[at + 1 :] if self._is_open((left, right))])
-            for at, left in enumerate(self._live)
-        ]
-        found = self._weigh(jobs)
-        if self._is_first:
-            found = self._sift(found)
-            self._is_first = False
-        return found
+        """All pairs; the larger alphabet is sorted by, the smaller one summed over."""
+        return self._weigh(
+            (self._sorted[left], right, _key(left, right))
+            for left, right in combinations(self._live, 2)
+            if _key(left, right) not in self._closed
+        )
 
     def triples(self) -> list[_Candidate]:
-        """The chosen pairs with one more column each; a triple is weighed once, however it is made."""
-        jobs = []
-        made: set[tuple[int, ...]] = set()
-        for pair in self._pairs:
-            thirds = [
-                third
-                for third in self._live
-                if third not in pair.places
-                and _key(*pair.places, third) not in made
-                and self._is_open((*pair.places, third))
-            ]
-            made.update(_key(*pair.places, third) for third in thirds)
-            if thirds:
-                jobs.append((Sorted(pair.left.cross(pair.right), self.evidence), pair.places, thirds))
-        most = FEW_STRAYS * len(self.evidence.y)
-        return [candidate for candidate in self._weigh(jobs) if candidate.strays > most]
+        """The pairs taken with one more column each; a triple is weighed once, however it is made."""
+        made: dict[tuple[int, ...], tuple[Sorted, int, tuple[int, ...]]] = {}
+        for pair in self._taken:
+            for third in self._live if len(pair.places) == 2 else ():
+                key = _key(*pair.places, third)
+                if third not in pair.places and key not in self._closed:
+                    made.setdefault(key, (pair.cells, third, key))
+        return self._weigh(made.values())
 
     def take_best(self, candidates: list[_Candidate], round_: int) -> int:
         """Take candidates, best first, each weighed against all that was taken before; how many were."""
         options, before = self.options, len(self.chosen)
-        heap = [(-c.gain, c.places, c) for c in candidates if c.gain > options.threshold]
+        heap = [(-c.gain, c.places, c) for c in candidates if self._is_evident(c)]
         heapify(heap)
         while heap and len(self.chosen) < options.max_crosses:
             _, places, candidate = heappop(heap)
             if candidate.weighed < len(self.chosen):
-                candidate.weigh(self.evidence, len(self.chosen))
-            if candidate.gain <= options.threshold:
+                candidate.gain, candidate.error = candidate.left.weigh(candidate.right, options.penalty)
+                candidate.weighed = len(self.chosen)
+            if not self._is_evident(candidate):
                 continue
             if heap and candidate.gain < -NEARLY_BEST * heap[0][0] and heap[0][2].weighed < len(self.chosen):
                 heappush(heap, (-candidate.gain, places, candidate))
@@ -313,50 +275,36 @@ class _Search:
             self._take(candidate, round_)
         return len(self.chosen) - before
 
+    def _is_evident(self, candidate: _Candidate) -> bool:
+        options = self.options
+        return candidate.gain > options.threshold and candidate.gain > options.significance * candidate.error
+
     def _take(self, candidate: _Candidate, round_: int) -> None:
-        """Take a candidate if its gain is more than chance, and add its steps to the scores."""
-        evidence = self.evidence
-        steps = candidate.left.steps(candidate.right, evidence)
-        gains = evidence.gains_of_rows(steps)
-        error = float(np.sqrt(np.sum((gains - candidate.gain) ** 2))) / evidence.total
-        self._taken.add(candidate.places)
-        if candidate.gain <= self.options.significance * error:
+        """Take a candidate if it says something new, and add its steps to the scores."""
+        self._closed.add(candidate.places)
+        cells, strays = candidate.left.cross(candidate.right)
+        if strays <= FEW_STRAYS * len(cells.codes) or any(self._same(cells, taken) for taken in self._taken):
             return
         names = tuple(self.columns[place].name for place in candidate.places)
-        self.chosen.append(Chosen(names, candidate.gain, error, round_, candidate.cells))
-        if len(names) == 2:
-            self._pairs.append(candidate)
-        evidence.add(steps)
+        self.chosen.append(Chosen(names, candidate.gain, candidate.error, round_, cells.size))
+        candidate.left.add(candidate.right, self.options.penalty)
+        self._taken.append(_Taken(candidate.places, Sorted(cells, self.parts)))
 
-    def _is_open(self, places: tuple[int, ...]) -> bool:
-        """Whether a cross was not taken yet, and no column in it is a function of another."""
-        return _key(*places) not in self._taken and not any(
-            _key(*two) in self._useless for two in combinations(places, 2)
-        )
+    def _same(self, cells: CodeColumn, taken: _Taken) -> bool:
+        """Whether two crosses part the rows alike, as those of a name and of its id do."""
+        few = FEW_STRAYS * len(cells.codes)
+        if not 0.5 < cells.size / taken.cells.column.size < 2.0:
+            return False
+        joint, strays = taken.cells.cross(cells)
+        return strays <= few and Sorted(cells, self.parts[:1]).cross(taken.cells.column)[1] <= few
 
-    def _weigh(self, jobs: list[tuple[Sorted, tuple[int, ...], list[int]]]) -> list[_Candidate]:
-        results = in_threads(
-            lambda job: job[0].weigh([self.columns[place] for place in job[2]], self.evidence), jobs, self.n_jobs
-        )
+    def _weigh(self, crosses: Iterable[tuple[Sorted, int, tuple[int, ...]]]) -> list[_Candidate]:
+        jobs, penalty = list(crosses), self.options.penalty
+        results = in_threads(lambda job: job[0].weigh(self.columns[job[1]], penalty), jobs, self.n_jobs)
         return [
-            _Candidate(left, self.columns[right], _key(*places, right), *result, len(self.chosen))
-            for (left, places, rights), weighed in zip(jobs, results)
-            for right, result in zip(rights, weighed)
+            _Candidate(left, self.columns[right], key, *result, len(self.chosen))
+            for (left, right, key), result in zip(jobs, results)
         ]
-
-    def _sift(self, found: list[_Candidate]) -> list[_Candidate]:
-        """Note which columns are functions of others; of two that are so both ways (a name and its id) keep one."""
-        most = FEW_STRAYS * len(self.evidence.y)
-        functions = [candidate for candidate in found if candidate.strays <= most]
-        self._useless.update(candidate.places for candidate in functions)
-        doubles = set()
-        for candidate in functions:
-            right = next(place for place in candidate.places if self.columns[place] is candidate.right)
-            left = sum(candidate.places) - right
-            if self._sorted[right].weigh([self.columns[left]], self.evidence)[0][2] <= most:
-                doubles.add(max(left, right))
-        self._live = [place for place in self._live if place not in doubles]
-        return [c for c in found if c.places not in self._useless and not doubles.intersection(c.places)]
 
 
 def _key(*places: int) -> tuple[int, ...]:

@@ -1,17 +1,16 @@
 """Kernels that weigh crosses: what a number per observed pair would gain on rows held out.
 
-Rows are sorted by the code of one column, once for all the pairs it is in;
-then the rows of a symbol lie together, and the symbols of the other column
-among them are summed in a small table of which only what was touched is read
-and cleared. No pair is hashed or numbered.
+Rows are sorted by the code of one column, once for all the pairs it is in, and
+within a symbol by whether they are held out; then the rows of a symbol lie
+together, and the symbols of the other column among them are summed in a small
+table of which only what was touched is read and cleared. No pair is hashed or
+numbered.
 
-Shapes, for n rows, F folds and K outputs: `order` (m,) the rows that have a
-symbol, those of symbol s at ``starts[s] : starts[s + 1]``; in that order
-`fold` (m,), the fold that holds the row out, and `pulls` (m, 2 F K): at
-2 (v K + k) gradient and curvature, times the row's weight, of output k under
-the model that has not seen fold v. The work arrays `sums` (symbols, 4 F K),
-rest and own side by side, and `hits` (symbols,) are zeros between calls, over
-the symbols of the other column; `touched` (symbols,).
+Shapes, for n rows and K outputs: `order` (m,) the rows that have a symbol; those
+of symbol s from ``starts[2 s]`` on, of which those from ``starts[2 s + 1]`` on
+are held out; `pulls` (n, 2 K): gradient and curvature, times the row's weight,
+of output k at 2 k. The work array `sums` (symbols, 2 K) is zeros between
+calls, over the symbols of the other column.
 """
 
 from __future__ import annotations
@@ -22,113 +21,111 @@ from tabsym.jit import kernel, part
 
 
 @kernel
-def sort_rows(codes, starts, order):
-    """Counting sort of the rows by code; `starts` (symbols + 1,) are zeros before. How many rows have a symbol."""
+def sort_rows(codes, held_out, starts, order):
+    """Counting sort of the rows by code; `starts` (2 symbols + 1,) are zeros before. How many rows have a symbol."""
     for i in range(len(codes)):
         if codes[i] >= 0:
-            starts[codes[i]] += 1
+            starts[2 * codes[i] + held_out[i]] += 1
     total = 0
-    for s in range(len(starts)):
-        total += starts[s]
-        starts[s] = total  # the end of s, which the next loop brings to its start
+    for place in range(len(starts)):
+        total += starts[place]
+        starts[place] = total  # an end, which the next loop brings to its start
     for i in range(len(codes) - 1, -1, -1):
         if codes[i] >= 0:
-            starts[codes[i]] -= 1
-            order[starts[codes[i]]] = i
+            place = 2 * codes[i] + held_out[i]
+            starts[place] -= 1
+            order[starts[place]] = i
     return total
 
 
 @part
-def _sum_cells(first, end, order, other, fold, pulls, n_folds, n_outputs, sums, hits, touched):
-    """Sum the rows first..end by symbol of the other column, apart for held-out rows; how many symbols occur."""
-    n_touched = 0
+def _sum_cells(first, end, order, other, pulls, sums):
+    """Sum the rows first..end by symbol of the other column."""
+    for at in range(first, end):
+        i = order[at]
+        symbol = other[i]
+        if symbol >= 0:
+            for k in range(pulls.shape[1]):
+                sums[symbol, k] += pulls[i, k]
+
+
+@part
+def _clear_cells(first, end, order, other, sums):
     for at in range(first, end):
         symbol = other[order[at]]
-        if symbol < 0:
-            continue
-        if hits[symbol] == 0:
-            touched[n_touched] = symbol
-            n_touched += 1
-        hits[symbol] += 1
-        for v in range(n_folds):
-            own = 2 if fold[at] == v else 0
-            for k in range(v * n_outputs, (v + 1) * n_outputs):
-                sums[symbol, 4 * k + own] += pulls[at, 2 * k]
-                sums[symbol, 4 * k + own + 1] += pulls[at, 2 * k + 1]
-    return n_touched
+        if symbol >= 0:
+            for k in range(sums.shape[1]):
+                sums[symbol, k] = 0.0
 
 
 @kernel
-def gain_of_cross(starts, order, other, fold, pulls, penalty, n_folds, n_outputs, sums, hits, touched):
-    """What a shrunken Newton step per cell, made of the other folds, gains on the held-out rows, summed.
-
-    Also the cells that occur, and the rows outside the largest cell of their symbol:
-    where there are few, the other column is a function of this one.
-    """
-    gain, cells, strays = 0.0, 0, 0
-    for s in range(len(starts) - 1):
-        n_rows = starts[s + 1] - starts[s]
-        if n_rows == 1:  # nothing to learn from
-            cells += 1
+def gain_of_cross(starts, order, other, pulls, penalty, sums):
+    """What a shrunken Newton step per cell gains on the held-out rows: the sum, and the sum of squares over rows."""
+    gain, squares = 0.0, 0.0
+    for s in range(len(starts) // 2):
+        first, middle, end = starts[2 * s], starts[2 * s + 1], starts[2 * s + 2]
+        if first == middle or middle == end:  # nothing to learn from, or nothing to gain on
             continue
-        n_touched = _sum_cells(
-            starts[s], starts[s + 1], order, other, fold, pulls, n_folds, n_outputs, sums, hits, touched
-        )
-        cells += n_touched
-        largest = 0
-        for t in range(n_touched):
-            symbol = touched[t]
-            largest = max(largest, hits[symbol])
-            for at in range(0, 4 * n_folds * n_outputs, 4):
-                if hits[symbol] > 1 and sums[symbol, at + 3] > 0.0:
-                    step = -sums[symbol, at] / (sums[symbol, at + 1] + penalty)
-                    gain -= step * (sums[symbol, at + 2] + 0.5 * step * sums[symbol, at + 3])
-                sums[symbol, at] = 0.0
-                sums[symbol, at + 1] = 0.0
-                sums[symbol, at + 2] = 0.0
-                sums[symbol, at + 3] = 0.0
-            hits[symbol] = 0
-        strays += n_rows - largest
-    return gain, cells, strays
-
-
-@kernel
-def steps_of_cross(starts, order, other, fold, pulls, penalty, n_folds, n_outputs, sums, hits, touched, steps):
-    """The steps of `gain_of_cross` for each row into steps (n, F K), zeros before: column v K + k has not seen v."""
-    for s in range(len(starts) - 1):
-        n_touched = _sum_cells(
-            starts[s], starts[s + 1], order, other, fold, pulls, n_folds, n_outputs, sums, hits, touched
-        )
-        for at in range(starts[s], starts[s + 1]):
-            symbol = other[order[at]]
+        _sum_cells(first, middle, order, other, pulls, sums)
+        for at in range(middle, end):
+            i = order[at]
+            symbol = other[i]
             if symbol >= 0:
-                for k in range(n_folds * n_outputs):
-                    steps[order[at], k] = -sums[symbol, 4 * k] / (sums[symbol, 4 * k + 1] + penalty)
-        for t in range(n_touched):
-            hits[touched[t]] = 0
-            for at in range(4 * n_folds * n_outputs):
-                sums[touched[t], at] = 0.0
+                own = 0.0
+                for k in range(0, pulls.shape[1], 2):
+                    step = -sums[symbol, k] / (sums[symbol, k + 1] + penalty)
+                    own -= step * (pulls[i, k] + 0.5 * step * pulls[i, k + 1])
+                gain += own
+                squares += own * own
+        _clear_cells(first, middle, order, other, sums)
+    return gain, squares
 
 
 @kernel
-def number_cells(starts, order, other, hits, touched, codes):
-    """Number the cells of a cross into codes (n,), -1 where a row has none; how many there are.
+def add_steps(starts, order, other, pulls, penalty, sums, scores):
+    """Add the steps of `gain_of_cross` to the scores (n, K) of all rows."""
+    for s in range(len(starts) // 2):
+        first, middle, end = starts[2 * s], starts[2 * s + 1], starts[2 * s + 2]
+        if first == middle:
+            continue
+        _sum_cells(first, middle, order, other, pulls, sums)
+        for at in range(first, end):
+            i = order[at]
+            symbol = other[i]
+            if symbol >= 0:
+                for k in range(scores.shape[1]):
+                    scores[i, k] -= sums[symbol, 2 * k] / (sums[symbol, 2 * k + 1] + penalty)
+        _clear_cells(first, middle, order, other, sums)
 
-    `hits` are zeros between calls.
+
+@kernel
+def number_cells(starts, order, other, seen, codes):
+    """Number the cells of a cross into codes (n,), which are -1 before.
+
+    Returns how many there are, and the rows outside the largest cell of their
+    symbol: where there are few, the other column is a function of this one.
+    `seen` (symbols of the other column, 2) is zeros between calls.
     """
-    n_cells = 0
-    for s in range(len(starts) - 1):
-        n_touched = 0
-        for at in range(starts[s], starts[s + 1]):
-            symbol = other[order[at]]
+    n_cells, strays = 0, 0
+    for s in range(len(starts) // 2):
+        first, end = starts[2 * s], starts[2 * s + 2]
+        largest, n_rows = 0, 0
+        for at in range(first, end):
+            i = order[at]
+            symbol = other[i]
             if symbol < 0:
                 continue
-            if hits[symbol] == 0:
-                touched[n_touched] = symbol
-                n_touched += 1
+            if seen[symbol, 0] == 0:
                 n_cells += 1
-                hits[symbol] = n_cells
-            codes[order[at]] = np.int32(hits[symbol] - 1)
-        for t in range(n_touched):
-            hits[touched[t]] = 0
-    return n_cells
+                seen[symbol, 0] = n_cells
+            seen[symbol, 1] += 1
+            n_rows += 1
+            largest = max(largest, seen[symbol, 1])
+            codes[i] = np.int32(seen[symbol, 0] - 1)
+        strays += n_rows - largest
+        for at in range(first, end):
+            symbol = other[order[at]]
+            if symbol >= 0:
+                seen[symbol, 0] = 0
+                seen[symbol, 1] = 0
+    return n_cells, strays

@@ -38,18 +38,18 @@ def _curvature(score, target, slope, loss, parameter):
 
 
 @part
-def _pull(i, first, n_outputs, scores, y, loss, parameter, slope, bend):
-    """Gradient and curvature of row i in its outputs first..first + K into slope (K,) and bend (K,).
+def _pull(i, n_outputs, scores, y, loss, parameter, slope, bend):
+    """Gradient and curvature of row i into slope (K,) and bend (K,).
 
     Softmax outputs move together, which twice the diagonal bounds.
     """
     if n_outputs == 1:
-        slope[0], value = slope_of_one(scores[i, first], y[i], loss, parameter)
-        bend[0] = _curvature(scores[i, first], y[i], slope[0], loss, parameter)
+        slope[0], value = slope_of_one(scores[i, 0], y[i], loss, parameter)
+        bend[0] = _curvature(scores[i, 0], y[i], slope[0], loss, parameter)
     else:
         own = int(y[i])
         for k in range(n_outputs):
-            slope[k] = scores[i, first + k]
+            slope[k] = scores[i, k]
         slopes_of_many(slope, own)
         for k in range(n_outputs):
             p = slope[k] + 1.0 if k == own else slope[k]
@@ -57,15 +57,15 @@ def _pull(i, first, n_outputs, scores, y, loss, parameter, slope, bend):
 
 
 @kernel
-def pulls_of_rows(scores, y, weight, loss, parameter, n_outputs, slope, bend, pulls):
-    """Gradients and curvatures (n, 2 C), times the row's weight, of scores (n, C): C / K models side by side."""
+def pulls_of_rows(scores, y, weight, loss, parameter, slope, bend, pulls):
+    """Gradients and curvatures (n, 2 K), times the row's weight, at scores (n, K)."""
+    n_outputs = scores.shape[1]
     for i in range(len(y)):
         share = weight[i] if len(weight) else 1.0
-        for first in range(0, scores.shape[1], n_outputs):
-            _pull(i, first, n_outputs, scores, y, loss, parameter, slope, bend)
-            for k in range(n_outputs):
-                pulls[i, 2 * (first + k)] = share * slope[k]
-                pulls[i, 2 * (first + k) + 1] = share * bend[k]
+        _pull(i, n_outputs, scores, y, loss, parameter, slope, bend)
+        for k in range(n_outputs):
+            pulls[i, 2 * k] = share * slope[k]
+            pulls[i, 2 * k + 1] = share * bend[k]
 
 
 @part
@@ -86,7 +86,7 @@ def move_symbols(codes, start, size, y, weight, loss, parameter, penalty, most, 
     for i in range(len(codes)):
         if codes[i] >= 0:
             share = weight[i] if len(weight) else 1.0
-            _pull(i, 0, n_outputs, scores, y, loss, parameter, slope, bend)
+            _pull(i, n_outputs, scores, y, loss, parameter, slope, bend)
             place = (codes[i] - start) * n_outputs
             for k in range(n_outputs):
                 sums[place + k, 0] += share * slope[k]
@@ -114,7 +114,7 @@ def move_scalar(x, entry, y, weight, loss, parameter, most, sums, slope, bend, s
     for i in range(len(y)):
         share = weight[i] if len(weight) else 1.0
         value = x[i] if len(x) else 1.0
-        _pull(i, 0, n_outputs, scores, y, loss, parameter, slope, bend)
+        _pull(i, n_outputs, scores, y, loss, parameter, slope, bend)
         for k in range(n_outputs):
             sums[k, 0] += share * slope[k] * value
             sums[k, 1] += share * bend[k] * value * value
