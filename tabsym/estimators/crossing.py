@@ -10,20 +10,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.estimators.wide_options import auto_rate
-from tabsym.wide.crosses import AutoCrosses, Chosen, CodeColumn, Part, choose_crosses
+from tabsym.wide.crosses import AutoCrosses, Chosen, CodeColumn, Evidence, choose_crosses
 from tabsym.wide.kernels import predict_margins
 from tabsym.wide.layout import Symbols
 from tabsym.wide.model import WideModel
 from tabsym.wide.optimizers import Adagrad
 from tabsym.wide.program import Rows
-from tabsym.wide.refine import can_refine, refine
 from tabsym.wide.training import Options, train
 
 Floats = NDArray[np.float64]
 
-FOLDS1=3
-EPOCHS, SWEEPS = 2, 0
-"""Training of a model that weighs crosses: epochs of stochastic steps, then Newton sweeps."""
+EPOCHS = 2
+"""Of the models that crosses are weighed by: more fit the rows they have seen too well to leave pairs their due."""
 
 
 def find_crosses(
@@ -54,24 +52,10 @@ def find_crosses(
         CodeColumn(name, np.asarray(column if kept is None else column[kept], dtype=np.int32), size)
         for name, column, size in crossable
     ]
-    fold = _folds(rows.y if model.loss.for_classes else None, len(rows.y), FOLDS1 if options.folds==1 else options.folds, rng)
-    parts = []
-    for place in range(1 if options.folds==1 else options.folds):
-        held_out = (fold == place).astype(np.int8)
-        scores = _scores_without(held_out, model, rows, options, rng)
-        parts.append(Part(scores, held_out, rows.y, rows.weight, model.loss))
-    return choose_crosses(columns, parts, options, n_jobs)
-
-
-def settle(model: WideModel, rows: Rows, options: AutoCrosses) -> WideModel:
-    """The model after Newton sweeps, where its loss has the curvature for them."""
-    if not can_refine(model.loss) or not options.sweeps:
-        return model
-    state = model.state.copy()
-    shown = model.columns.shown
-    state[:, shown] = refine(rows, state[:, [shown]], model.task, options.penalty, options.sweeps)[:, 0]
-    state[:, 0] = state[:, shown]
-    return WideModel(**{**vars(model), "state": state})
+    fold = _folds(rows.y if model.loss.for_classes else None, len(rows.y), options.folds, rng)
+    scores = _scores_without_folds(model, rows, fold, options.folds, rng)
+    evidence = Evidence(scores, fold, rows.y, rows.weight, model.loss, options.penalty)
+    return choose_crosses(columns, evidence, options, n_jobs)
 
 
 def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
@@ -103,18 +87,20 @@ def _folds(classes: Floats | None, n_rows: int, n_folds: int, rng: np.random.Ran
     return fold
 
 
-def _scores_without(
-    held_out: NDArray[np.int8], model: WideModel, rows: Rows, options: AutoCrosses, rng: np.random.RandomState
+def _scores_without_folds(
+    model: WideModel, rows: Rows, fold: NDArray[np.int8], n_folds: int, rng: np.random.RandomState
 ) -> Floats:
-    """Scores (n, K) of all rows under a model that has not seen those held out."""
+    """Scores (n, F K) of all rows under models each of which has not seen one fold."""
     how = Options(Adagrad(), auto_rate(model.layout), epochs=EPOCHS)
-    seen = _part_of(rows, np.flatnonzero(held_out == 0))
-    state = train(seen, how.columns.blank(model.state[:, 0]), model.task, how, rng).state
-    if SWEEPS and can_refine(model.loss):
-        state = refine(seen, state, model.task, options.penalty, SWEEPS)
-    scores = np.empty((len(rows.y), model.n_outputs))
-    predict_margins(rows, model.task.program, model.task.neutral, np.ascontiguousarray(state[:, :1]), scores)
-    return scores
+    start = how.columns.blank(model.state[:, 0])
+    scores = []
+    for held_out in range(n_folds):
+        seen = _part_of(rows, np.flatnonzero(fold != held_out))
+        state = train(seen, start, model.task, how, rng).state
+        margins = np.empty((len(rows.y), model.n_outputs))
+        predict_margins(rows, model.task.program, model.task.neutral, np.ascontiguousarray(state[:, :1]), margins)
+        scores.append(margins)
+    return np.ascontiguousarray(np.hstack(scores))
 
 
 def _part_of(rows: Rows, kept: NDArray[np.signedinteger[Any]]) -> Rows:

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import RawCodes
-from tabsym.estimators.crossing import find_crosses, settle, table_of_crosses
+from tabsym.estimators.crossing import find_crosses, table_of_crosses
 from tabsym.estimators.show import describe_model, plot_block
 from tabsym.estimators.training_data import Training, add_offset, count_rows_of_entries, in_units
 from tabsym.estimators.wide_options import (
@@ -125,7 +125,7 @@ class WideBase(BaseEstimator):
         chosen = None if auto is None else self._choose_crosses(auto, training, loss, n_outputs, rng, raws)
         crosses = None if chosen is None else [cross.columns for cross in chosen]
         model, options = self._blank(training, loss, n_outputs, rng, crosses)
-        model, outcome = self._advance(model, training, options, rng, raws, auto)
+        model, outcome = self._advance(model, training, options, rng, raws)
         self._keep_crosses(chosen)
         remember_features(self, training.table)
         self._rng = rng
@@ -237,12 +237,8 @@ class WideBase(BaseEstimator):
         options: Options,
         rng: np.random.RandomState,
         raws: dict[str, RawCodes] | None = None,
-        auto: AutoCrosses | None = None,
     ) -> tuple[WideModel, Outcome]:
-        """Grow the model to a table's symbols and train it on the table.
-
-        `raws`: its columns where they are coded already. `auto`: with the sweeps that settle chosen crosses.
-        """
+        """Grow the model to a table's symbols and train it on the table; `raws`: its columns, coded already."""
         if options.columns != model.columns:
             raise ValueError(
                 "The optimizer, schedule, gradient or average changed since the model was started, and its state does "
@@ -255,8 +251,6 @@ class WideBase(BaseEstimator):
         del order, codes  # what training does not need is not kept while it runs
         outcome = train(rows, model.state, model.task, options, rng, model.n_steps)
         model = replace(model, state=outcome.state, n_steps=outcome.n_steps)
-        if auto is not None and not outcome.interrupted and options.l1 == 0:
-            model = settle(model, rows, auto)
         return replace(model, counts=model.counts + count_rows_of_entries(rows.codes, layout)), outcome
 
     def _lay_out(self, model: WideModel, codes: Any, training: Training, order: Any) -> Rows:

@@ -14,7 +14,7 @@ weighed anew when their turn comes: what is redundant then gains nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from heapq import heapify, heappop, heappush
 from itertools import combinations
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from tabsym.codes.threads import in_threads
 from tabsym.wide.gains import add_steps, gain_of_cross, number_cells, sort_rows
 from tabsym.wide.losses import Loss
-from tabsym.wide.newton import pulls_of_rows
+from tabsym.wide.curvature import pulls_of_rows
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -34,13 +34,19 @@ Codes = NDArray[np.int32]
 FEW_STRAYS = 0.01
 """A column is a function of another where no larger share of the rows strays from it: their cross says nothing new."""
 
-NEARLY_BEST = 0.7
+ALIKE = 1.2
+"""Crosses whose numbers of cells differ by no more are looked at for whether they are the same."""
+
+PAIRS_OF_TRIPLE = 2
+"""A triple is weighed where so many of its three pairs were taken."""
+
+NEARLY_BEST = 0.5
 """A cross is taken once it is worth this share of what the next one was when last weighed (gains mostly shrink)."""
 
 
 @dataclass(frozen=True)
 class AutoCrosses:
-    """How ``interactions="auto"`` chooses crosses, and how they are trained.
+    """How ``interactions="auto"`` chooses crosses.
 
     Parameters
     ----------
@@ -55,10 +61,7 @@ class AutoCrosses:
     significance : float, default 2.0
         Least gain in its own standard errors over rows.
     penalty : float, default 2.0
-        Ridge penalty on each number of a symbol or cross, when weighed and when trained.
-    sweeps : int, default 4
-        Newton sweeps over all numbers after the stochastic training; 0 for none. Not for the losses
-        without a curvature: absolute, quantile, hinge.
+        Ridge penalty that shrinks the steps that crosses are weighed by (not what is trained later).
     max_crosses : int, default 40
     max_rows : int, default 200_000
         Larger tables are weighed on a random sample of this many rows.
@@ -70,7 +73,6 @@ class AutoCrosses:
     threshold: float = 2e-5
     significance: float = 2.0
     penalty: float = 2.0
-    sweeps: int = 0
     max_crosses: int = 40
     max_rows: int = 200_000
 
@@ -91,11 +93,10 @@ class AutoCrosses:
 _LEAST: dict[str, float] = {
     "max_order": 2,
     "rounds": 1,
-    "folds": 1,
+    "folds": 2,
     "threshold": 0,
     "significance": 0,
     "penalty": 0,
-    "sweeps": 0,
     "max_crosses": 1,
     "max_rows": 100,
 }
@@ -121,66 +122,82 @@ class Chosen:
     entries: int
 
 
-class Part:
-    """The rows under a model that has not seen some of them.
+class Evidence:
+    """The rows that crosses are weighed on, under models each of which has not seen one fold.
 
     Parameters
     ----------
-    scores : (n, K)
-        Of all rows under that model. Moved by `add`.
-    held_out : (n,) int8
-        1 for the rows that the model has not seen.
+    scores : (n, F K)
+        Of all rows under all models, at v K + k output k of the one that has not seen fold v. Moved by `add`.
+    fold : (n,) int8
     y, weight : (n,)
         Target in units of training, and weights, empty for none.
     """
 
-    def __init__(self, scores: Floats, held_out: NDArray[np.int8], y: Floats, weight: Floats, loss: Loss) -> None:
-        self.scores, self.held_out, self.y, self.weight, self.loss = scores, held_out, y, weight, loss
-        self.total = float((weight * held_out).sum()) if len(weight) else float(held_out.sum())
+    def __init__(
+        self, scores: Floats, fold: NDArray[np.int8], y: Floats, weight: Floats, loss: Loss, penalty: float
+    ) -> None:
+        self.scores, self.fold, self.y, self.weight, self.loss = scores, fold, y, weight, loss
+        self.penalty = penalty
+        self.n_folds = int(fold.max()) + 1
+        self.total = float(weight.sum()) if len(weight) else float(len(y))
         self.pulls = np.empty((len(y), 2 * scores.shape[1]), dtype=np.float32)
         self.find_pulls()
+        own = np.square(self.pulls[:, ::2], dtype=np.float64)
+        if len(weight):
+            own /= weight[:, None]
+        self.dispersion = float(own.sum() / self.pulls[:, 1::2].sum(dtype=np.float64))
+        """Variance of gradients over their curvature: 1 for a logistic model that holds."""
 
     def find_pulls(self) -> None:
         """Gradients and curvatures at the scores as they are."""
-        loss, k = self.loss, self.scores.shape[1]
-        slope, bend = np.empty(k), np.empty(k)
-        pulls_of_rows(self.scores, self.y, self.weight, loss.code, loss.parameter, slope, bend, self.pulls)
+        n_outputs = self.scores.shape[1] // self.n_folds
+        loss, slope = self.loss, np.empty(n_outputs)
+        pulls_of_rows(self.scores, self.y, self.weight, loss.code, loss.parameter, n_outputs, slope, self.pulls)
+
+    def cells(self, column: CodeColumn) -> Codes:
+        """What the kernels read of a column: codes and folds in one number."""
+        return column.codes * np.int32(self.n_folds) + self.fold
+
+    def sums(self, column: CodeColumn) -> Floats:
+        """What the kernels work in."""
+        return np.zeros((column.size * self.n_folds, self.pulls.shape[1]))
 
 
 class Sorted:
-    """A column whose rows lie together by symbol in each part, ready to be crossed with others."""
+    """A column whose rows lie together by symbol, ready to be crossed with others."""
 
-    def __init__(self, column: CodeColumn, parts: Sequence[Part]) -> None:
-        self.column, self.parts = column, parts
-        self.rows = [self._sort(part) for part in parts]
+    def __init__(self, column: CodeColumn) -> None:
+        self.column = column
+        self.starts = np.zeros(column.size + 1, dtype=np.int64)
+        order = np.empty(len(column.codes), dtype=np.int32)
+        self.order = order[: sort_rows(column.codes, self.starts, order)]
 
-    def _sort(self, part: Part) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        starts = np.zeros(2 * self.column.size + 1, dtype=np.int64)
-        order = np.empty(len(self.column.codes), dtype=np.int32)
-        return starts, order[: sort_rows(self.column.codes, part.held_out, starts, order)]
+    def weigh(self, others: Sequence[CodeColumn], evidence: Evidence) -> list[tuple[float, float]]:
+        """Mean held-out gain per row of the cross with each other column, and its standard error."""
+        pulls = np.take(evidence.pulls, self.order, axis=0)
+        found = []
+        for other in others:
+            gain, variance = gain_of_cross(
+                self.starts, self.order, evidence.cells(other), pulls, evidence.penalty, evidence.n_folds,
+                evidence.sums(other),
+            )  # fmt: skip
+            found.append((gain / evidence.total, float(np.sqrt(variance * evidence.dispersion)) / evidence.total))
+        return found
 
-    def weigh(self, other: CodeColumn, penalty: float) -> tuple[float, float]:
-        """The cross with another column: mean gain per held-out row, and its standard error over rows."""
-        gain = squares = total = 0.0
-        for (starts, order), part in zip(self.rows, self.parts):
-            sums = np.zeros((other.size, part.pulls.shape[1]))
-            more, more_squares = gain_of_cross(starts, order, other.codes, part.pulls, penalty, sums)
-            gain, squares, total = gain + more, squares + more_squares, total + part.total
-        mean = gain / total
-        return mean, float(np.sqrt(max(squares - gain * mean, 0.0))) / total
-
-    def add(self, other: CodeColumn, penalty: float) -> None:
-        """Add the Newton steps of the cross with another column to the scores of every part."""
-        for (starts, order), part in zip(self.rows, self.parts):
-            sums = np.zeros((other.size, part.pulls.shape[1]))
-            add_steps(starts, order, other.codes, part.pulls, penalty, sums, part.scores)
-            part.find_pulls()
+    def add(self, other: CodeColumn, evidence: Evidence) -> None:
+        """Add the Newton steps of the cross with another column to the scores."""
+        add_steps(
+            self.starts, self.order, evidence.cells(other), evidence.fold, evidence.pulls, evidence.penalty,
+            evidence.n_folds, evidence.sums(other), evidence.scores,
+        )  # fmt: skip
+        evidence.find_pulls()
 
     def cross(self, other: CodeColumn) -> tuple[CodeColumn, int]:
         """The cross with another column as a column, and how many rows keep the other from being a function."""
         codes = np.full(len(self.column.codes), -1, dtype=np.int32)
-        starts, order = self.rows[0]
-        n_cells, strays = number_cells(starts, order, other.codes, np.zeros((other.size, 2), dtype=np.int64), codes)
+        seen = np.zeros((other.size, 2), dtype=np.int64)
+        n_cells, strays = number_cells(self.starts, self.order, other.codes, seen, codes)
         return CodeColumn(f"{self.column.name}:{other.name}", codes, int(n_cells)), int(strays)
 
 
@@ -203,19 +220,19 @@ class _Taken:
 
 
 def choose_crosses(
-    columns: Sequence[CodeColumn], parts: Sequence[Part], options: AutoCrosses, n_jobs: int | None = None
+    columns: Sequence[CodeColumn], evidence: Evidence, options: AutoCrosses, n_jobs: int | None = None
 ) -> list[Chosen]:
-    """The crosses worth learning, best first within a round; the scores of `parts` move along.
+    """The crosses worth learning, best first within a round; the scores of `evidence` move along.
 
     Parameters
     ----------
     columns : what may be crossed
-    parts : the same rows, each with others held out
+    evidence : Evidence
     options : AutoCrosses
     n_jobs : int or None
         Threads; the result is the same for any number.
     """
-    search = _Search(columns, parts, options, n_jobs)
+    search = _Search(columns, evidence, options, n_jobs)
     for round_ in range(1, options.rounds + 1):
         candidates = search.pairs()
         if round_ > 1 and options.max_order > 2:
@@ -229,33 +246,42 @@ class _Search:
     """The state of a search: what was taken, and what need not be weighed again."""
 
     def __init__(
-        self, columns: Sequence[CodeColumn], parts: Sequence[Part], options: AutoCrosses, n_jobs: int | None
+        self, columns: Sequence[CodeColumn], evidence: Evidence, options: AutoCrosses, n_jobs: int | None
     ) -> None:
-        self.columns, self.parts, self.options, self.n_jobs = columns, parts, options, n_jobs
+        self.columns, self.evidence, self.options, self.n_jobs = columns, evidence, options, n_jobs
         self.chosen: list[Chosen] = []
         self._taken: list[_Taken] = []
-        self._closed: set[tuple[int, ...]] = set()  # taken, or found to say nothing new
+        self._closed: set[tuple[int, ...]] = set()  # taken, or not worth weighing again
         by_size = sorted(range(len(columns)), key=lambda place: (-columns[place].size, place))
         self._live = [place for place in by_size if columns[place].size > 1]
-        self._sorted = {place: Sorted(columns[place], parts) for place in self._live[:-1]}
+        self._sorted = {place: Sorted(columns[place]) for place in self._live[:-1]}
 
     def pairs(self) -> list[_Candidate]:
-        """All pairs; the larger alphabet is sorted by, the smaller one summed over."""
-        return self._weigh(
-            (self._sorted[left], right, _key(left, right))
-            for left, right in combinations(self._live, 2)
-            if _key(left, right) not in self._closed
+        """All pairs but those that lost before; the larger alphabet is sorted by, the smaller one summed over."""
+        found = self._weigh(
+            [
+                (self._sorted[left], (left,), [r for r in self._live[at + 1 :] if _key(left, r) not in self._closed])
+                for at, left in enumerate(self._live[:-1])
+            ]
         )
+        self._closed.update(candidate.places for candidate in found if candidate.gain <= 0)
+        return found
 
     def triples(self) -> list[_Candidate]:
-        """The pairs taken with one more column each; a triple is weighed once, however it is made."""
-        made: dict[tuple[int, ...], tuple[Sorted, int, tuple[int, ...]]] = {}
-        for pair in self._taken:
-            for third in self._live if len(pair.places) == 2 else ():
-                key = _key(*pair.places, third)
-                if third not in pair.places and key not in self._closed:
-                    made.setdefault(key, (pair.cells, third, key))
-        return self._weigh(made.values())
+        """Triples that hold `PAIRS_OF_TRIPLE` of the pairs taken, each weighed once."""
+        pairs = {taken.places for taken in self._taken if len(taken.places) == 2}
+        made: set[tuple[int, ...]] = set()
+        jobs = []
+        for taken in self._taken:
+            thirds = []
+            for third in self._live if taken.places in pairs else ():
+                key = _key(*taken.places, third)
+                held = sum(two in pairs for two in combinations(key, 2))
+                if third not in taken.places and key not in self._closed | made and held >= PAIRS_OF_TRIPLE:
+                    made.add(key)
+                    thirds.append(third)
+            jobs.append((taken.cells, taken.places, thirds))
+        return self._weigh(jobs)
 
     def take_best(self, candidates: list[_Candidate], round_: int) -> int:
         """Take candidates, best first, each weighed against all that was taken before; how many were."""
@@ -265,7 +291,7 @@ class _Search:
         while heap and len(self.chosen) < options.max_crosses:
             _, places, candidate = heappop(heap)
             if candidate.weighed < len(self.chosen):
-                candidate.gain, candidate.error = candidate.left.weigh(candidate.right, options.penalty)
+                candidate.gain, candidate.error = candidate.left.weigh([candidate.right], self.evidence)[0]
                 candidate.weighed = len(self.chosen)
             if not self._is_evident(candidate):
                 continue
@@ -283,27 +309,31 @@ class _Search:
         """Take a candidate if it says something new, and add its steps to the scores."""
         self._closed.add(candidate.places)
         cells, strays = candidate.left.cross(candidate.right)
-        if strays <= FEW_STRAYS * len(cells.codes) or any(self._same(cells, taken) for taken in self._taken):
+        if strays <= FEW_STRAYS * len(cells.codes) or any(self._is_same(cells, taken) for taken in self._taken):
             return
         names = tuple(self.columns[place].name for place in candidate.places)
         self.chosen.append(Chosen(names, candidate.gain, candidate.error, round_, cells.size))
-        candidate.left.add(candidate.right, self.options.penalty)
-        self._taken.append(_Taken(candidate.places, Sorted(cells, self.parts)))
+        candidate.left.add(candidate.right, self.evidence)
+        self._taken.append(_Taken(candidate.places, Sorted(cells)))
 
-    def _same(self, cells: CodeColumn, taken: _Taken) -> bool:
+    @staticmethod
+    def _is_same(cells: CodeColumn, taken: _Taken) -> bool:
         """Whether two crosses part the rows alike, as those of a name and of its id do."""
-        few = FEW_STRAYS * len(cells.codes)
-        if not 0.5 < cells.size / taken.cells.column.size < 2.0:
+        if not 1 / ALIKE < cells.size / taken.cells.column.size < ALIKE:
             return False
-        joint, strays = taken.cells.cross(cells)
-        return strays <= few and Sorted(cells, self.parts[:1]).cross(taken.cells.column)[1] <= few
+        few = FEW_STRAYS * len(cells.codes)
+        return taken.cells.cross(cells)[1] <= few and Sorted(cells).cross(taken.cells.column)[1] <= few
 
-    def _weigh(self, crosses: Iterable[tuple[Sorted, int, tuple[int, ...]]]) -> list[_Candidate]:
-        jobs, penalty = list(crosses), self.options.penalty
-        results = in_threads(lambda job: job[0].weigh(self.columns[job[1]], penalty), jobs, self.n_jobs)
+    def _weigh(self, jobs: list[tuple[Sorted, tuple[int, ...], list[int]]]) -> list[_Candidate]:
+        """Weigh crosses of a sorted column, which is made of columns at places, with columns at other places."""
+        jobs = [job for job in jobs if job[2]]
+        results = in_threads(
+            lambda job: job[0].weigh([self.columns[place] for place in job[2]], self.evidence), jobs, self.n_jobs
+        )
         return [
-            _Candidate(left, self.columns[right], key, *result, len(self.chosen))
-            for (left, right, key), result in zip(jobs, results)
+            _Candidate(left, self.columns[right], _key(*places, right), *result, len(self.chosen))
+            for (left, places, rights), weighed in zip(jobs, results)
+            for right, result in zip(rights, weighed)
         ]
 
 

@@ -1,16 +1,16 @@
 """Kernels that weigh crosses: what a number per observed pair would gain on rows held out.
 
-Rows are sorted by the code of one column, once for all the pairs it is in, and
-within a symbol by whether they are held out; then the rows of a symbol lie
-together, and the symbols of the other column among them are summed in a small
-table of which only what was touched is read and cleared. No pair is hashed or
-numbered.
+Rows are sorted by the code of one column, once for all the pairs it is in.
+The rows of a symbol then lie together, and the symbols of the other column
+among them are summed in a small table of which only what was touched is read
+and cleared: no pair is hashed or numbered.
 
-Shapes, for n rows and K outputs: `order` (m,) the rows that have a symbol; those
-of symbol s from ``starts[2 s]`` on, of which those from ``starts[2 s + 1]`` on
-are held out; `pulls` (n, 2 K): gradient and curvature, times the row's weight,
-of output k at 2 k. The work array `sums` (symbols, 2 K) is zeros between
-calls, over the symbols of the other column.
+Shapes, for n rows, F folds and K outputs: `order` (m,) the rows that have a
+symbol, those of symbol s at ``starts[s] : starts[s + 1]``; `cells` (n,) the
+code of the other column times F plus the row's fold, below 0 where there is no
+symbol; `pulls` (2 F K wide): gradient and curvature, times the row's weight, at
+2 (v K + k) those of output k under the model that has not seen fold v. The work
+array `sums` (symbols * F, 2 F K) is zeros between calls.
 """
 
 from __future__ import annotations
@@ -21,81 +21,111 @@ from tabsym.jit import kernel, part
 
 
 @kernel
-def sort_rows(codes, held_out, starts, order):
-    """Counting sort of the rows by code; `starts` (2 symbols + 1,) are zeros before. How many rows have a symbol."""
+def sort_rows(codes, starts, order):
+    """Counting sort of the rows by code; `starts` (symbols + 1,) are zeros before. How many rows have a symbol."""
     for i in range(len(codes)):
         if codes[i] >= 0:
-            starts[2 * codes[i] + held_out[i]] += 1
+            starts[codes[i]] += 1
     total = 0
-    for place in range(len(starts)):
-        total += starts[place]
-        starts[place] = total  # an end, which the next loop brings to its start
+    for s in range(len(starts)):
+        total += starts[s]
+        starts[s] = total  # the end of s, which the next loop brings to its start
     for i in range(len(codes) - 1, -1, -1):
         if codes[i] >= 0:
-            place = 2 * codes[i] + held_out[i]
-            starts[place] -= 1
-            order[starts[place]] = i
+            starts[codes[i]] -= 1
+            order[starts[codes[i]]] = i
     return total
 
 
 @part
-def _sum_cells(first, end, order, other, pulls, sums):
-    """Sum the rows first..end by symbol of the other column."""
-    for at in range(first, end):
-        i = order[at]
-        symbol = other[i]
-        if symbol >= 0:
-            for k in range(pulls.shape[1]):
-                sums[symbol, k] += pulls[i, k]
-
-
-@part
-def _clear_cells(first, end, order, other, sums):
-    for at in range(first, end):
-        symbol = other[order[at]]
-        if symbol >= 0:
-            for k in range(sums.shape[1]):
-                sums[symbol, k] = 0.0
-
-
-@kernel
-def gain_of_cross(starts, order, other, pulls, penalty, sums):
-    """What a shrunken Newton step per cell gains on the held-out rows: the sum, and the sum of squares over rows."""
-    gain, squares = 0.0, 0.0
-    for s in range(len(starts) // 2):
-        first, middle, end = starts[2 * s], starts[2 * s + 1], starts[2 * s + 2]
-        if first == middle or middle == end:  # nothing to learn from, or nothing to gain on
-            continue
-        _sum_cells(first, middle, order, other, pulls, sums)
-        for at in range(middle, end):
-            i = order[at]
-            symbol = other[i]
-            if symbol >= 0:
-                own = 0.0
-                for k in range(0, pulls.shape[1], 2):
-                    step = -sums[symbol, k] / (sums[symbol, k + 1] + penalty)
-                    own -= step * (pulls[i, k] + 0.5 * step * pulls[i, k + 1])
-                gain += own
-                squares += own * own
-        _clear_cells(first, middle, order, other, sums)
-    return gain, squares
+def _gain_of_cell(cell, n_folds, n_outputs, penalty, sums):
+    """The gain of a cell on its held-out rows, and its variance over the dispersion; the cell is cleared."""
+    gain, variance = 0.0, 0.0
+    first = cell * n_folds
+    for v in range(n_folds):
+        if sums[first + v, 1] > 0.0:  # some row is held out
+            for k in range(v * n_outputs, (v + 1) * n_outputs):
+                pull, bend = 0.0, 0.0
+                for u in range(n_folds):
+                    if u != v:
+                        pull += sums[first + u, 2 * k]
+                        bend += sums[first + u, 2 * k + 1]
+                if bend > 0.0:
+                    step = -pull / (bend + penalty)
+                    gain -= step * (sums[first + v, 2 * k] + 0.5 * step * sums[first + v, 2 * k + 1])
+                    variance += step * step * sums[first + v, 2 * k + 1]
+    for place in range(first, first + n_folds):
+        for k in range(sums.shape[1]):
+            sums[place, k] = 0.0
+    return gain, variance
 
 
 @kernel
-def add_steps(starts, order, other, pulls, penalty, sums, scores):
-    """Add the steps of `gain_of_cross` to the scores (n, K) of all rows."""
-    for s in range(len(starts) // 2):
-        first, middle, end = starts[2 * s], starts[2 * s + 1], starts[2 * s + 2]
-        if first == middle:
+def gain_of_cross(starts, order, cells, pulls, penalty, n_folds, sums):
+    """What a shrunken Newton step per cell, made of the other folds, gains on the held-out rows; `pulls` in `order`.
+
+    The sum over rows, and its variance given the steps where gradients vary as
+    much as the curvature says (as they do under a logistic model that holds).
+    """
+    gain, variance = 0.0, 0.0
+    n_symbols = len(sums) // n_folds
+    n_outputs = pulls.shape[1] // (2 * n_folds)
+    for s in range(len(starts) - 1):
+        first, end = starts[s], starts[s + 1]
+        if end - first < 2:  # nothing to learn from
             continue
-        _sum_cells(first, middle, order, other, pulls, sums)
+        if pulls.shape[1] == 4:  # two folds and one output, the default, in one go
+            for at in range(first, end):
+                place = cells[order[at]]
+                if place >= 0:
+                    sums[place, 0] += pulls[at, 0]
+                    sums[place, 1] += pulls[at, 1]
+                    sums[place, 2] += pulls[at, 2]
+                    sums[place, 3] += pulls[at, 3]
+        else:
+            for at in range(first, end):
+                place = cells[order[at]]
+                if place >= 0:
+                    for k in range(pulls.shape[1]):
+                        sums[place, k] += pulls[at, k]
+        everywhere = end - first > n_symbols
+        for at in range(n_symbols if everywhere else end - first):
+            place = at * n_folds if everywhere else cells[order[first + at]]
+            if place >= 0:
+                more, more_variance = _gain_of_cell(place // n_folds, n_folds, n_outputs, penalty, sums)
+                gain += more
+                variance += more_variance
+    return gain, variance
+
+
+@kernel
+def add_steps(starts, order, cells, fold, pulls, penalty, n_folds, sums, scores):
+    """Add the steps of `gain_of_cross` to the scores (n, F K) of all rows; `pulls` in the order of the rows."""
+    n_outputs = scores.shape[1] // n_folds
+    for s in range(len(starts) - 1):
+        first, end = starts[s], starts[s + 1]
+        for at in range(first, end):
+            place = cells[order[at]]
+            if place >= 0:
+                for k in range(pulls.shape[1]):
+                    sums[place, k] += pulls[order[at], k]
         for at in range(first, end):
             i = order[at]
-            symbol = other[i]
-            if symbol >= 0:
-                for k in range(scores.shape[1]):
-                    scores[i, k] -= sums[symbol, 2 * k] / (sums[symbol, 2 * k + 1] + penalty)
-        _clear_cells(first, middle, order, other, sums)
+            if cells[i] >= 0:
+                place = cells[i] - fold[i]
+                for v in range(n_folds):
+                    for k in range(v * n_outputs, (v + 1) * n_outputs):
+                        pull, bend = 0.0, penalty
+                        for u in range(n_folds):
+                            if u != v:
+                                pull += sums[place + u, 2 * k]
+                                bend += sums[place + u, 2 * k + 1]
+                        scores[i, k] -= pull / bend
+        for at in range(first, end):
+            place = cells[order[at]]
+            if place >= 0:
+                for k in range(pulls.shape[1]):
+                    sums[place, k] = 0.0
 
 
 @kernel
@@ -107,8 +137,8 @@ def number_cells(starts, order, other, seen, codes):
     `seen` (symbols of the other column, 2) is zeros between calls.
     """
     n_cells, strays = 0, 0
-    for s in range(len(starts) // 2):
-        first, end = starts[2 * s], starts[2 * s + 2]
+    for s in range(len(starts) - 1):
+        first, end = starts[s], starts[s + 1]
         largest, n_rows = 0, 0
         for at in range(first, end):
             i = order[at]
