@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from numbers import Integral, Real
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes.threads import in_threads
-from tabsym.wide.gains import add_steps, gain_of_cross, number_cells, sort_rows
+from tabsym.wide.gains import add_steps, gain_of_cross, gain_of_cross_in_general, keep_evident, number_cells, sort_rows
 from tabsym.wide.losses import Loss
 from tabsym.wide.curvature import pulls_of_rows
 
@@ -34,7 +35,7 @@ Codes = NDArray[np.int32]
 FEW_STRAYS = 0.01
 """A column is a function of another where no larger share of the rows strays from it: their cross says nothing new."""
 
-ALIKE = 1.2
+ALIKE = 1.1
 """Crosses whose numbers of cells differ by no more are looked at for whether they are the same."""
 
 PAIRS_OF_TRIPLE = 2
@@ -167,26 +168,39 @@ class Evidence:
 class Sorted:
     """A column whose rows lie together by symbol, ready to be crossed with others."""
 
-    def __init__(self, column: CodeColumn) -> None:
-        self.column = column
+    def __init__(self, column: CodeColumn, evidence: Evidence) -> None:
+        self.column, self.evidence = column, evidence
         self.starts = np.zeros(column.size + 1, dtype=np.int64)
         order = np.empty(len(column.codes), dtype=np.int32)
         self.order = order[: sort_rows(column.codes, self.starts, order)]
 
-    def weigh(self, others: Sequence[CodeColumn], evidence: Evidence) -> list[tuple[float, float]]:
+    @cached_property
+    def evident(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """`starts` and `order` of the symbols that more than one fold has."""
+        starts, order = np.zeros_like(self.starts), np.empty_like(self.order)
+        n_symbols, n_rows = keep_evident(self.starts, self.order, self.evidence.fold, starts, order)
+        return starts[: n_symbols + 1], order[:n_rows]
+
+    def weigh(self, others: Sequence[CodeColumn]) -> list[tuple[float, float]]:
         """Mean held-out gain per row of the cross with each other column, and its standard error."""
-        pulls = np.take(evidence.pulls, self.order, axis=0)
+        evidence = self.evidence
+        starts, order = self.evident
+        pulls = np.take(evidence.pulls, order, axis=0)
+        is_plain = evidence.scores.shape[1] == evidence.n_folds == 2  # one output
         found = []
         for other in others:
-            gain, variance = gain_of_cross(
-                self.starts, self.order, evidence.cells(other), pulls, evidence.penalty, evidence.n_folds,
-                evidence.sums(other),
-            )  # fmt: skip
+            cells, sums, penalty = evidence.cells(other), evidence.sums(other), evidence.penalty
+            if is_plain:
+                gain, variance = gain_of_cross(starts, order, cells, pulls, penalty, sums)
+            else:
+                folds = evidence.n_folds
+                gain, variance = gain_of_cross_in_general(starts, order, cells, pulls, penalty, folds, sums)
             found.append((gain / evidence.total, float(np.sqrt(variance * evidence.dispersion)) / evidence.total))
         return found
 
-    def add(self, other: CodeColumn, evidence: Evidence) -> None:
+    def add(self, other: CodeColumn) -> None:
         """Add the Newton steps of the cross with another column to the scores."""
+        evidence = self.evidence
         add_steps(
             self.starts, self.order, evidence.cells(other), evidence.fold, evidence.pulls, evidence.penalty,
             evidence.n_folds, evidence.sums(other), evidence.scores,
@@ -254,7 +268,7 @@ class _Search:
         self._closed: set[tuple[int, ...]] = set()  # taken, or not worth weighing again
         by_size = sorted(range(len(columns)), key=lambda place: (-columns[place].size, place))
         self._live = [place for place in by_size if columns[place].size > 1]
-        self._sorted = {place: Sorted(columns[place]) for place in self._live[:-1]}
+        self._sorted = {place: Sorted(columns[place], evidence) for place in self._live[:-1]}
 
     def pairs(self) -> list[_Candidate]:
         """All pairs but those that lost before; the larger alphabet is sorted by, the smaller one summed over."""
@@ -291,9 +305,10 @@ class _Search:
         while heap and len(self.chosen) < options.max_crosses:
             _, places, candidate = heappop(heap)
             if candidate.weighed < len(self.chosen):
-                candidate.gain, candidate.error = candidate.left.weigh([candidate.right], self.evidence)[0]
+                candidate.gain, candidate.error = candidate.left.weigh([candidate.right])[0]
                 candidate.weighed = len(self.chosen)
             if not self._is_evident(candidate):
+                self._closed.add(places)
                 continue
             if heap and candidate.gain < -NEARLY_BEST * heap[0][0] and heap[0][2].weighed < len(self.chosen):
                 heappush(heap, (-candidate.gain, places, candidate))
@@ -313,23 +328,20 @@ class _Search:
             return
         names = tuple(self.columns[place].name for place in candidate.places)
         self.chosen.append(Chosen(names, candidate.gain, candidate.error, round_, cells.size))
-        candidate.left.add(candidate.right, self.evidence)
-        self._taken.append(_Taken(candidate.places, Sorted(cells)))
+        candidate.left.add(candidate.right)
+        self._taken.append(_Taken(candidate.places, Sorted(cells, self.evidence)))
 
-    @staticmethod
-    def _is_same(cells: CodeColumn, taken: _Taken) -> bool:
+    def _is_same(self, cells: CodeColumn, taken: _Taken) -> bool:
         """Whether two crosses part the rows alike, as those of a name and of its id do."""
         if not 1 / ALIKE < cells.size / taken.cells.column.size < ALIKE:
             return False
         few = FEW_STRAYS * len(cells.codes)
-        return taken.cells.cross(cells)[1] <= few and Sorted(cells).cross(taken.cells.column)[1] <= few
+        return taken.cells.cross(cells)[1] <= few and Sorted(cells, self.evidence).cross(taken.cells.column)[1] <= few
 
     def _weigh(self, jobs: list[tuple[Sorted, tuple[int, ...], list[int]]]) -> list[_Candidate]:
         """Weigh crosses of a sorted column, which is made of columns at places, with columns at other places."""
         jobs = [job for job in jobs if job[2]]
-        results = in_threads(
-            lambda job: job[0].weigh([self.columns[place] for place in job[2]], self.evidence), jobs, self.n_jobs
-        )
+        results = in_threads(lambda job: job[0].weigh([self.columns[place] for place in job[2]]), jobs, self.n_jobs)
         return [
             _Candidate(left, self.columns[right], _key(*places, right), *result, len(self.chosen))
             for (left, places, rights), weighed in zip(jobs, results)

@@ -13,12 +13,10 @@ LEAST = 1e-6
 
 
 @part
-def _curvature(score, target, slope, loss, parameter):
+def _curvature(score, target, loss, parameter):
     """Second derivative of the loss by the score, or what stands for it (absolute, quantile, hinge: 1)."""
     value = 1.0
-    if loss == LOGISTIC:
-        value = abs(slope) * (1.0 - abs(slope))
-    elif loss == HUBER:  # of the parabola that touches the loss here and lies above it elsewhere
+    if loss == HUBER:  # of the parabola that touches the loss here and lies above it elsewhere
         size = abs(score - target)
         value = 1.0 if size <= parameter else parameter / size
     elif loss == POISSON:
@@ -42,11 +40,15 @@ def pulls_of_rows(scores, y, weight, loss, parameter, n_outputs, slope, pulls):
     for i in range(len(y)):
         share = weight[i] if len(weight) else 1.0
         for first in range(0, scores.shape[1], n_outputs):
-            if n_outputs == 1:
+            if loss == LOGISTIC:  # without the value of the loss
+                p = 1.0 / (1.0 + np.exp(-scores[i, first]))
+                pulls[i, 2 * first] = share * (p - (1.0 if y[i] > 0 else 0.0))
+                pulls[i, 2 * first + 1] = share * max(p * (1.0 - p), LEAST)
+            elif n_outputs == 1:
                 score = scores[i, first]
                 pull, value = slope_of_one(score, y[i], loss, parameter)
                 pulls[i, 2 * first] = share * pull
-                pulls[i, 2 * first + 1] = share * _curvature(score, y[i], pull, loss, parameter)
+                pulls[i, 2 * first + 1] = share * _curvature(score, y[i], loss, parameter)
             else:
                 own = int(y[i])
                 for k in range(n_outputs):

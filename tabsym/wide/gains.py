@@ -37,95 +37,134 @@ def sort_rows(codes, starts, order):
     return total
 
 
+@kernel
+def keep_evident(starts, order, fold, kept_starts, kept_order):
+    """Only the rows of symbols that rows of more than one fold have: others can neither teach nor gain. How many."""
+    n_kept, n_groups = 0, 0
+    for s in range(len(starts) - 1):
+        is_mixed = False
+        for at in range(starts[s] + 1, starts[s + 1]):
+            is_mixed |= fold[order[at]] != fold[order[starts[s]]]
+        if is_mixed:
+            for at in range(starts[s], starts[s + 1]):
+                kept_order[n_kept] = order[at]
+                n_kept += 1
+            n_groups += 1
+            kept_starts[n_groups] = n_kept
+    return n_groups, n_kept
+
+
 @part
-def _gain_of_cell(cell, n_folds, n_outputs, penalty, sums):
-    """The gain of a cell on its held-out rows, and its variance over the dispersion; the cell is cleared."""
+def _gain_of_step(pull, bend, own_pull, own_bend, penalty):
+    """What the step -pull / (bend + penalty) gains on other rows, and the variance of that over the dispersion."""
+    step = -pull / (bend + penalty)
+    return -step * (own_pull + 0.5 * step * own_bend), step * step * own_bend
+
+
+@kernel
+def gain_of_cross(starts, order, cells, pulls, penalty, sums):
+    """What a shrunken Newton step per cell, made of the other fold, gains on the held-out rows: for two folds, one output.
+
+    The sum over rows, and its variance given the steps where gradients vary as
+    much as the curvature says (as they do under a logistic model that holds).
+    `pulls` are in the order of `order`.
+    """
     gain, variance = 0.0, 0.0
-    first = cell * n_folds
-    for v in range(n_folds):
-        if sums[first + v, 1] > 0.0:  # some row is held out
-            for k in range(v * n_outputs, (v + 1) * n_outputs):
-                pull, bend = 0.0, 0.0
-                for u in range(n_folds):
-                    if u != v:
-                        pull += sums[first + u, 2 * k]
-                        bend += sums[first + u, 2 * k + 1]
-                if bend > 0.0:
-                    step = -pull / (bend + penalty)
-                    gain -= step * (sums[first + v, 2 * k] + 0.5 * step * sums[first + v, 2 * k + 1])
-                    variance += step * step * sums[first + v, 2 * k + 1]
-    for place in range(first, first + n_folds):
-        for k in range(sums.shape[1]):
-            sums[place, k] = 0.0
+    n_cells = len(sums)
+    for s in range(len(starts) - 1):
+        first, end = starts[s], starts[s + 1]
+        for at in range(first, end):
+            cell = cells[order[at]]
+            if cell >= 0:
+                sums[cell, 0] += pulls[at, 0]
+                sums[cell, 1] += pulls[at, 1]
+                sums[cell, 2] += pulls[at, 2]
+                sums[cell, 3] += pulls[at, 3]
+        everywhere = 2 * (end - first) > n_cells
+        for at in range(n_cells // 2 if everywhere else end - first):
+            cell = 2 * at if everywhere else cells[order[first + at]] & ~1
+            if cell >= 0:
+                if sums[cell, 1] > 0.0 and sums[cell + 1, 1] > 0.0:  # rows in both folds
+                    g, v = _gain_of_step(sums[cell + 1, 0], sums[cell + 1, 1], sums[cell, 0], sums[cell, 1], penalty)
+                    gain += g
+                    variance += v
+                    g, v = _gain_of_step(sums[cell, 2], sums[cell, 3], sums[cell + 1, 2], sums[cell + 1, 3], penalty)
+                    gain += g
+                    variance += v
+                for place in range(cell, cell + 2):
+                    sums[place, 0] = 0.0
+                    sums[place, 1] = 0.0
+                    sums[place, 2] = 0.0
+                    sums[place, 3] = 0.0
     return gain, variance
 
 
 @kernel
-def gain_of_cross(starts, order, cells, pulls, penalty, n_folds, sums):
-    """What a shrunken Newton step per cell, made of the other folds, gains on the held-out rows; `pulls` in `order`.
-
-    The sum over rows, and its variance given the steps where gradients vary as
-    much as the curvature says (as they do under a logistic model that holds).
-    """
+def gain_of_cross_in_general(starts, order, cells, pulls, penalty, n_folds, sums):
+    """`gain_of_cross` for any number of folds and outputs."""
     gain, variance = 0.0, 0.0
-    n_symbols = len(sums) // n_folds
     n_outputs = pulls.shape[1] // (2 * n_folds)
     for s in range(len(starts) - 1):
         first, end = starts[s], starts[s + 1]
-        if end - first < 2:  # nothing to learn from
-            continue
-        if pulls.shape[1] == 4:  # two folds and one output, the default, in one go
-            for at in range(first, end):
-                place = cells[order[at]]
-                if place >= 0:
-                    sums[place, 0] += pulls[at, 0]
-                    sums[place, 1] += pulls[at, 1]
-                    sums[place, 2] += pulls[at, 2]
-                    sums[place, 3] += pulls[at, 3]
-        else:
-            for at in range(first, end):
-                place = cells[order[at]]
-                if place >= 0:
-                    for k in range(pulls.shape[1]):
-                        sums[place, k] += pulls[at, k]
-        everywhere = end - first > n_symbols
-        for at in range(n_symbols if everywhere else end - first):
-            place = at * n_folds if everywhere else cells[order[first + at]]
-            if place >= 0:
-                more, more_variance = _gain_of_cell(place // n_folds, n_folds, n_outputs, penalty, sums)
-                gain += more
-                variance += more_variance
+        for at in range(first, end):
+            cell = cells[order[at]]
+            if cell >= 0:
+                for k in range(pulls.shape[1]):
+                    sums[cell, k] += pulls[at, k]
+        for at in range(first, end):
+            if cells[order[at]] < 0:
+                continue
+            cell = cells[order[at]] // n_folds * n_folds
+            for v in range(n_folds):
+                if sums[cell + v, 1] > 0.0:
+                    for k in range(2 * v * n_outputs, 2 * (v + 1) * n_outputs, 2):
+                        pull, bend = 0.0, 0.0
+                        for u in range(n_folds):
+                            if u != v:
+                                pull += sums[cell + u, k]
+                                bend += sums[cell + u, k + 1]
+                        if bend > 0.0:
+                            more = _gain_of_step(pull, bend, sums[cell + v, k], sums[cell + v, k + 1], penalty)
+                            gain += more[0]
+                            variance += more[1]
+            for place in range(cell, cell + n_folds):
+                for k in range(pulls.shape[1]):
+                    sums[place, k] = 0.0
     return gain, variance
 
 
 @kernel
 def add_steps(starts, order, cells, fold, pulls, penalty, n_folds, sums, scores):
     """Add the steps of `gain_of_cross` to the scores (n, F K) of all rows; `pulls` in the order of the rows."""
+    width = pulls.shape[1]
     n_outputs = scores.shape[1] // n_folds
     for s in range(len(starts) - 1):
         first, end = starts[s], starts[s + 1]
         for at in range(first, end):
-            place = cells[order[at]]
-            if place >= 0:
-                for k in range(pulls.shape[1]):
-                    sums[place, k] += pulls[order[at], k]
+            i = order[at]
+            if cells[i] >= 0:
+                for k in range(width):
+                    sums[cells[i], k] += pulls[i, k]
         for at in range(first, end):
             i = order[at]
             if cells[i] >= 0:
-                place = cells[i] - fold[i]
-                for v in range(n_folds):
-                    for k in range(v * n_outputs, (v + 1) * n_outputs):
+                cell = cells[i] - fold[i]
+                if width == 4:  # two folds, one output
+                    scores[i, 0] -= sums[cell + 1, 0] / (sums[cell + 1, 1] + penalty)
+                    scores[i, 1] -= sums[cell, 2] / (sums[cell, 3] + penalty)
+                else:
+                    for k in range(scores.shape[1]):
                         pull, bend = 0.0, penalty
                         for u in range(n_folds):
-                            if u != v:
-                                pull += sums[place + u, 2 * k]
-                                bend += sums[place + u, 2 * k + 1]
+                            if u != k // n_outputs:
+                                pull += sums[cell + u, 2 * k]
+                                bend += sums[cell + u, 2 * k + 1]
                         scores[i, k] -= pull / bend
         for at in range(first, end):
-            place = cells[order[at]]
-            if place >= 0:
-                for k in range(pulls.shape[1]):
-                    sums[place, k] = 0.0
+            cell = cells[order[at]]
+            if cell >= 0:
+                for k in range(width):
+                    sums[cell, k] = 0.0
 
 
 @kernel
