@@ -207,9 +207,14 @@ class Layout:
         coder = _Coder(self, table, n_jobs)
         return {(b, columns): coder.read(self.blocks[b].source, columns) for b, columns in self.reads}
 
-    def grow(self, table: Table, n_jobs: int | None = None) -> tuple[Layout, dict[tuple[int, tuple[str, ...]], Codes]]:
-        """The layout with a table's new symbols and combinations appended, and the coded table."""
-        coder = _Coder(self, table, n_jobs)
+    def grow(
+        self, table: Table, n_jobs: int | None = None, raws: dict[str, RawCodes] | None = None
+    ) -> tuple[Layout, dict[tuple[int, tuple[str, ...]], Codes]]:
+        """The layout with a table's new symbols and combinations appended, and the coded table.
+
+        `raws`: columns of the table coded before, to which those coded now are added.
+        """
+        coder = _Coder(self, table, n_jobs, raws)
         coder.grow()
         grown = replace(self, sources=tuple(coder.sources))
         return grown, {(b, columns): coder.read(self.blocks[b].source, columns) for b, columns in self.reads}
@@ -258,14 +263,16 @@ class Layout:
 class _Coder:
     """Codes a table by the sources of a layout, each (source, columns) once."""
 
-    def __init__(self, layout: Layout, table: Table, n_jobs: int | None) -> None:
+    def __init__(
+        self, layout: Layout, table: Table, n_jobs: int | None, raws: dict[str, RawCodes] | None = None
+    ) -> None:
         self.layout = layout
         self.table = table
         self.sources = list(layout.sources)
         names = list(dict.fromkeys(n for s in layout.sources if isinstance(s, Symbols) for n in s.columns))
-        self._raws: dict[str, RawCodes] = dict(
-            zip(names, encode_columns([table[name] for name in names], n_jobs), strict=True)
-        )
+        self._raws: dict[str, RawCodes] = {} if raws is None else raws
+        names = [name for name in names if name not in self._raws]
+        self._raws.update(zip(names, encode_columns([table[name] for name in names], n_jobs), strict=True))
         self._codes: dict[tuple[int, tuple[str, ...]], Codes] = {}
         self._wide = any(isinstance(source, Crossing) for source in layout.sources)  # crosses read int32
 

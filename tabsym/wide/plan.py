@@ -26,17 +26,17 @@ def plan_additive(
     symbolic: Sequence[Column],
     numeric: Sequence[Column],
     *,
-    interactions: int,
+    interactions: int | Sequence[tuple[str, ...]],
     standardize: bool,
     weights: Floats | None,
 ) -> Layout:
-    """An intercept, an entry per symbol, crosses up to `interactions`, a slope per numeric column.
+    """An intercept, an entry per symbol, crosses of symbolic columns, a slope per numeric column.
 
     Parameters
     ----------
     symbolic, numeric : columns of the training table
-    interactions : int
-        The highest order of crosses: 1 for none, 2 for all pairs, 3 for all triples too.
+    interactions : int or sequence of tuples of column names
+        The highest order of crosses: 1 for none, 2 for all pairs, 3 for all triples too; or the crosses themselves.
     standardize : bool
         Whether numeric columns are centred and scaled.
     weights : (n,) or None
@@ -48,14 +48,20 @@ def plan_additive(
     for column in numeric:
         if np.isnan(column.values).any():
             plan.add_flag(column.name)
-    for order in range(2, min(interactions, len(symbolic)) + 1):
-        for members in combinations([column.name for column in symbolic], order):
-            plan.add_block(":".join(members), members)
+    for members in _crosses([column.name for column in symbolic], interactions):
+        plan.add_block(":".join(members), members)
     for column in numeric:
         factor = Numeric(column.name, (ColumnRef(column.name),), missing_ok=True)
         plan.add_slope(column.name, _scaled(factor, column.values, weights) if standardize else factor)
     plan.add_scalar(INTERCEPT)
     return plan.layout()
+
+
+def _crosses(names: list[str], interactions: int | Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+    if not isinstance(interactions, int):
+        return interactions
+    orders = range(2, min(interactions, len(names)) + 1)
+    return [members for order in orders for members in combinations(names, order)]
 
 
 def plan_formula(
