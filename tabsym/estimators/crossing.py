@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tabsym.estimators.wide_options import auto_rate
 from tabsym.wide.crosses import AutoCrosses, Chosen, CodeColumn, Evidence, choose_crosses
 from tabsym.wide.kernels import predict_margins
-from tabsym.wide.layout import Symbols
+from tabsym.wide.layout import Bins, Symbols
 from tabsym.wide.model import WideModel
 from tabsym.wide.optimizers import Adagrad
 from tabsym.wide.program import Rows
@@ -39,7 +39,7 @@ def find_crosses(
     crossable = [
         (model.layout.blocks[block].name, column, model.layout.sizes[block])
         for (block, _), column in codes.items()
-        if isinstance(_source(model, block), Symbols)
+        if isinstance(_source(model, block), (Bins, Symbols))
     ]
     n_rows = len(rows.y)
     if len(crossable) < 2 or n_rows < 2 * options.folds:

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import RawCodes
+from tabsym.estimators.binning import cut_numbers
 from tabsym.estimators.crossing import find_crosses, table_of_crosses
 from tabsym.estimators.show import describe_model, plot_block
 from tabsym.estimators.training_data import Training, add_offset, count_rows_of_entries, in_units
@@ -22,15 +23,17 @@ from tabsym.estimators.wide_options import (
     check_init,
     check_interactions,
     check_loss_parameter,
+    check_numeric,
     check_offset,
     check_options,
     refuse_auto_in_pieces,
     refuse_beside_formula,
+    refuse_intervals_in_pieces,
 )
 from tabsym.table import Kind, Table, match_features, read_table, remember_features, symbolic_columns
 from tabsym.wide.crosses import AutoCrosses, Chosen
 from tabsym.wide.formula import parse
-from tabsym.wide.layout import Layout
+from tabsym.wide.layout import Bins, Layout
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel, grow_model, starting_state
 from tabsym.wide.plan import plan_additive, plan_formula, used_columns
@@ -56,6 +59,7 @@ class WideBase(BaseEstimator):
         quantile=0.5,
         power=1.5,
         interactions=1,
+        numeric="linear",
         optimizer="adagrad",
         learning_rate="auto",
         schedule="constant",
@@ -85,6 +89,7 @@ class WideBase(BaseEstimator):
         self.quantile = quantile
         self.power = power
         self.interactions = interactions
+        self.numeric = numeric
         self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.schedule = schedule
@@ -122,9 +127,10 @@ class WideBase(BaseEstimator):
         rng = check_random_state(self.random_state)
         auto = check_interactions(self.interactions)
         raws: dict[str, RawCodes] = {}  # columns are coded once
-        chosen = None if auto is None else self._choose_crosses(auto, training, loss, n_outputs, rng, raws)
+        bins = self._cut_numbers(training, loss)
+        chosen = None if auto is None else self._choose_crosses(auto, training, loss, n_outputs, rng, raws, bins)
         crosses = None if chosen is None else [cross.columns for cross in chosen]
-        model, options = self._blank(training, loss, n_outputs, rng, crosses)
+        model, options = self._blank(training, loss, n_outputs, rng, crosses, bins)
         model, outcome = self._advance(model, training, options, rng, raws)
         self._keep_crosses(chosen)
         remember_features(self, training.table)
@@ -143,6 +149,7 @@ class WideBase(BaseEstimator):
         rng = check_random_state(self.random_state) if first else deepcopy(self._rng)
         if first:
             refuse_auto_in_pieces(self.interactions)
+            refuse_intervals_in_pieces(self.numeric)
             model, options = self._blank(training, loss, n_outputs, rng)
         else:
             model = self.model_
@@ -156,7 +163,9 @@ class WideBase(BaseEstimator):
         curve = ([] if first else self.loss_curve_) + outcome.loss_curve
         self._keep(model, curve, [], seen)
 
-    def _plan(self, table: Table, weight: Floats | None, crosses: Crosses | None = None) -> Layout:
+    def _plan(
+        self, table: Table, weight: Floats | None, crosses: Crosses | None = None, bins: Sequence[Bins] = ()
+    ) -> Layout:
         standardize = bool(self.standardize)
         if self.formula is not None:
             refuse_beside_formula(self)
@@ -177,7 +186,19 @@ class WideBase(BaseEstimator):
             )
         if crosses is None:
             crosses = self.interactions if isinstance(self.interactions, int) else 1
-        return plan_additive(symbolic, numeric, interactions=crosses, standardize=standardize, weights=weight)
+        return plan_additive(
+            symbolic, numeric, interactions=crosses, standardize=standardize, weights=weight, bins=bins
+        )
+
+    def _cut_numbers(self, training: Training, loss: Loss) -> list[Bins]:
+        """The numeric columns as intervals, where `numeric` asks for them."""
+        if check_numeric(self.numeric) == "linear" or self.formula is not None:
+            return []
+        chosen = {column.name for column in symbolic_columns(training.table, self.cols, booleans=True)}
+        columns = [c for c in training.table.columns if c.name not in chosen and c.kind is not Kind.SYMBOLIC]
+        return cut_numbers(
+            columns, self.numeric, training.y, training.weight, classes=loss.for_classes, n_jobs=self.n_jobs
+        )
 
     def _choose_crosses(
         self,
@@ -187,9 +208,10 @@ class WideBase(BaseEstimator):
         n_outputs: int,
         rng: np.random.RandomState,
         raws: dict[str, RawCodes],
+        bins: Sequence[Bins],
     ) -> list[Chosen]:
         """The crosses of ``interactions="auto"``; `raws` keeps the coded columns."""
-        model, _ = self._blank(training, loss, n_outputs, rng)
+        model, _ = self._blank(training, loss, n_outputs, rng, bins=bins)
         layout, codes = model.layout.grow(training.table, self.n_jobs, raws)
         model = grow_model(model, layout, rng, 0)
         rows = self._lay_out(model, codes, training, None)
@@ -208,9 +230,10 @@ class WideBase(BaseEstimator):
         n_outputs: int,
         rng: np.random.RandomState,
         crosses: Crosses | None = None,
+        bins: Sequence[Bins] = (),
     ) -> tuple[WideModel, Options]:
         """A model before training: no symbols yet, and the loss's best constant as intercept."""
-        layout = self._plan(training.table, training.weight, crosses)
+        layout = self._plan(training.table, training.weight, crosses, bins)
         options = check_options(self, layout, len(training.y))
         mean, scale = self._target_units(training.y, training.weight, loss, layout.constant_block is not None)
         if loss.code == HUBER:  # delta is in units of the target

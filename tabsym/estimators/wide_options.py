@@ -46,6 +46,7 @@ def check_options(estimator: Any, layout: Layout, n_rows: int) -> Options:
     _number("validation_fraction", e.validation_fraction, 0, 1, strict=True)
     _whole("n_iter_no_change", e.n_iter_no_change)
     check_interactions(e.interactions)
+    check_numeric(e.numeric)
     if e.tol is not None:
         _number("tol", e.tol, 0, None)
     return Options(
@@ -83,6 +84,21 @@ def check_interactions(value: Any) -> AutoCrosses | None:
     return None
 
 
+def check_numeric(value: Any) -> str:
+    """What becomes of numeric columns."""
+    _one_of("numeric", value, ("linear", "modl", "quantile"))
+    return str(value)
+
+
+def refuse_intervals_in_pieces(value: Any) -> None:
+    """Intervals are chosen from all rows at once."""
+    if check_numeric(value) != "linear":
+        raise ValueError(
+            f"numeric={value!r} chooses intervals from all rows at hand; call fit on a sample of the rows first and "
+            "partial_fit on the others, or give numeric='linear'."
+        )
+
+
 def refuse_auto_in_pieces(value: Any) -> None:
     """Crosses are chosen from all rows at once: not from a stream, nor from the first call to partial_fit."""
     if check_interactions(value) is not None:
@@ -98,6 +114,7 @@ def check_stream_options(estimator: Any, extras: dict[str, Any]) -> None:
         if value is not None:
             raise ValueError(f"{name} cannot be given with a stream; call partial_fit on each piece with its own.")
     refuse_auto_in_pieces(estimator.interactions)
+    refuse_intervals_in_pieces(estimator.numeric)
     if estimator.early_stopping:
         raise ValueError("early_stopping needs all rows at hand; set it to False for a stream, and choose epochs.")
 
@@ -119,6 +136,7 @@ def check_formula(value: Any) -> str:
 def refuse_beside_formula(estimator: Any) -> None:
     """A formula says what is crossed and what is a symbol: options that say it too are refused, not ignored."""
     given = {"interactions": estimator.interactions != 1, "cols": estimator.cols is not None}
+    given["numeric"] = estimator.numeric != "linear"
     for name in (name for name, is_given in given.items() if is_given):
         raise ValueError(
             f"{name}={getattr(estimator, name)!r} has no meaning beside a formula; leave it out, or write it there: "

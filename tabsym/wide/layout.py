@@ -47,6 +47,33 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Bins:
+    """Right-closed intervals of a numeric column, the first for missing values where training had any.
+
+    Attributes
+    ----------
+    bounds : (I - 1,)
+        Upper bounds of all intervals of numbers but the last, ascending.
+    labels : (I,) or (I + 1,)
+        The intervals as text, "Missing" first where `missing`.
+    """
+
+    column: str
+    bounds: Floats
+    labels: tuple[str, ...]
+    missing: bool
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def codes(self, values: Floats) -> NDArray[np.int32]:
+        """The interval of each value; a missing one that training had not is UNSEEN."""
+        own = 1 if self.missing else 0
+        place = np.searchsorted(self.bounds, values, side="left") + own
+        return np.where(np.isnan(values), own - 1, place).astype(np.int32)
+
+
+@dataclass(frozen=True)
 class Crossing:
     """Observed combinations: of the source at `left` with the symbols at `right`."""
 
@@ -58,7 +85,7 @@ class Crossing:
         return len(self.cross)
 
 
-Source = Symbols | Flag | Crossing
+Source = Symbols | Flag | Bins | Crossing
 
 
 @dataclass(frozen=True)
@@ -320,6 +347,8 @@ class _Coder:
     def _transform(self, source: Source, columns: tuple[str, ...]) -> Codes:
         if isinstance(source, Symbols):
             return self._as_wide(source.alphabet.transform(self._raws[columns[0]]))
+        if isinstance(source, Bins):
+            return source.codes(self.table[source.column].values)
         if isinstance(source, Flag):
             return np.where(np.isnan(self.table[source.column].values), 0, UNSEEN).astype(np.int32)
         return source.cross.transform(self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:]))

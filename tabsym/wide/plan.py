@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tabsym.codes import Alphabet, Cross
 from tabsym.table import Column, Kind, Table
 from tabsym.wide.formula import Binary, BlockRef, Call, ColumnRef, Dot, Formula, FormulaError, Node, Number
-from tabsym.wide.layout import Block, Crossing, Factor, Flag, LaidTerm, Layout, Numeric, Source, Symbols
+from tabsym.wide.layout import Bins, Block, Crossing, Factor, Flag, LaidTerm, Layout, Numeric, Source, Symbols
 from tabsym.wide.polynomial import Term
 
 Floats = NDArray[np.float64]
@@ -29,8 +29,9 @@ def plan_additive(
     interactions: int | Sequence[tuple[str, ...]],
     standardize: bool,
     weights: Floats | None,
+    bins: Sequence[Bins] = (),
 ) -> Layout:
-    """An intercept, an entry per symbol, crosses of symbolic columns, a slope per numeric column.
+    """An intercept, an entry per symbol, crosses of symbolic columns, a slope or intervals per numeric column.
 
     Parameters
     ----------
@@ -41,14 +42,20 @@ def plan_additive(
         Whether numeric columns are centred and scaled.
     weights : (n,) or None
         Row weights of the training table.
+    bins : sequence of Bins
+        Numeric columns that are cut into intervals, which are symbols from then on; the others get a slope.
     """
     plan = _Plan()
     for column in symbolic:
         plan.add_block(column.name, (column.name,))
+    for one in bins:
+        plan.add_bins(one)
+    cut_names = [one.column for one in bins]
+    numeric = [column for column in numeric if column.name not in cut_names]
     for column in numeric:
         if np.isnan(column.values).any():
             plan.add_flag(column.name)
-    for members in _crosses([column.name for column in symbolic], interactions):
+    for members in _crosses([*(column.name for column in symbolic), *cut_names], interactions):
         plan.add_block(":".join(members), members)
     for column in numeric:
         factor = Numeric(column.name, (ColumnRef(column.name),), missing_ok=True)
@@ -138,6 +145,11 @@ class _Plan:
         source = self.source(tuple((column,) for column in columns))
         self.blocks.append(Block(name, source, columns))
         self.terms.append(LaidTerm(1.0, None, (Factor(len(self.blocks) - 1, columns),)))
+
+    def add_bins(self, bins: Bins) -> None:
+        self.sources.append(bins)
+        self._places[((bins.column,),)] = len(self.sources) - 1
+        self.add_block(bins.column, (bins.column,))
 
     def add_flag(self, column: str) -> None:
         self.sources.append(Flag(column))
