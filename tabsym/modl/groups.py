@@ -65,7 +65,7 @@ def group(
     counts = np.ascontiguousarray(counts, dtype=np.float64)
     search = _Search(
         counts, criterion, n_candidates, max_parts, float(min_part_count), deadline_of(time_limit),
-        time_limit is not None, np.random.RandomState(random_state), factorials_of(counts),
+        time_limit is not None, np.random.RandomState(random_state), factorials_of(np.ascontiguousarray(np.cumsum(counts, axis=0).T)),
     )  # fmt: skip
     best, granularity, lower = search.quick() if quick else search.run()
     order = np.argsort(-np.bincount(best.labels, counts.sum(axis=1)), kind="stable")
