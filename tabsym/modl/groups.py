@@ -14,7 +14,7 @@ from tabsym.modl.hull import TOLERANCE, Best, Bounds
 from tabsym.modl.intervals import quantile_boundaries
 from tabsym.modl.local import Ground, Grouping, follow, join_path, polish
 from tabsym.modl.partition import Partition
-from tabsym.modl.search import deadline_of, descend_cuts, exact_cuts, factorials_of, ln_constant, make_task
+from tabsym.modl.search import Passes, deadline_of, descend_cuts, exact_cuts, factorials_of, ln_constant, make_task
 from tabsym.modl.units import Units, by_main_axis, by_share, join_proportional, sum_by, units_by_granularity
 
 Floats = NDArray[np.float64]
@@ -27,6 +27,8 @@ _MOST_CLUSTERS = 300
 _MOST_ORDERS = 12
 _CELLS = 1024
 _START_GROUPS = 32
+_MOST_BESIDE = 10  # groups of the starts with a garbage group
+_POLISHED = 6
 _RESTARTS = 8
 _LARGE = 2000  # units from which a single start has to do
 
@@ -333,10 +335,10 @@ class _Search:
                 continue
             joined = join_proportional(units) if self.least <= 1 else units
             ground = self.ground(joined)
-            for start in self._garbage_starts(ground):
+            for start in [*self._garbage_starts(ground), *self._largest_as_garbage(ground)]:
                 found.append((start.cost, len(found), ground, start))
         found.sort(key=lambda one: one[:2])
-        for _, _, ground, start in found[:4]:
+        for _, _, ground, start in found[:_POLISHED]:
             better = polish(ground, start, self.rng)
             if better.cost < best.cost - TOLERANCE * abs(best.cost):
                 best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
@@ -358,6 +360,19 @@ class _Search:
             last = n
             starts.append(self._beside_garbage(ground, order[:n]))
         return sorted(starts, key=lambda one: one.cost)[:2]
+
+    def _largest_as_garbage(self, ground: Ground) -> list[Grouping]:
+        """Cuts along the main axis into few groups, the one with most modalities as the garbage."""
+        order = by_main_axis(ground.units.counts)
+        task = make_task(ground.units.counts[order], self.least, self.deadline, self.table)
+        ends = np.arange(1, len(order) + 1) if len(order) <= _CELLS else quantile_boundaries(task.sizes, 10)
+        most = min(_MOST_BESIDE, len(ends), self.max_parts or _MOST_BESIDE)
+        starts = []
+        for one in (Passes(task, ends).by_number(most) or [])[2:]:
+            labels = np.empty(len(order), dtype=np.int64)
+            labels[order] = np.searchsorted(one.ends, np.arange(len(order)), side="right")
+            starts.append(ground.price(labels))
+        return sorted((one for one in starts if one.garbage is not None), key=lambda one: one.cost)[:2]
 
     def _beside_garbage(self, ground: Ground, chosen: Places) -> Grouping:
         """The best cuts of the chosen units along the main axis, the others in one more group."""

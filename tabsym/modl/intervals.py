@@ -202,7 +202,13 @@ class _Search:
         if len(moved) != len(ends):
             return
         kernels.slide_cuts(
-            self.task.cumulative, self.task.table, self.task.shift, allowed, reach or len(allowed), self.task.least, moved
+            self.task.cumulative,
+            self.task.table,
+            self.task.shift,
+            allowed,
+            reach or len(allowed),
+            self.task.least,
+            moved,
         )
         moved = np.unique(moved)
         if (np.diff(self.task.sizes[np.concatenate([[0], moved])]) < self.task.least).any():
