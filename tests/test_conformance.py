@@ -20,6 +20,8 @@ EXPECTED = {
         WideClassifier(),
         WideRegressor(),
         WideClassifier(interactions=2, batch_size=8),
+        WideClassifier(interactions="auto"),
+        WideRegressor(interactions="auto"),
         OneHotEncoder(),
         NativeCategories(),
         WideEncoder(),

@@ -30,9 +30,11 @@ quantile : float, default 0.5
     What "quantile" estimates.
 power : float, default 1.5
     Of "tweedie", between 1 and 2.
-interactions : int, default 1
+interactions : int, "auto" or `tabsym.wide.AutoCrosses`, default 1
     Highest order of crosses of symbolic columns: 2 adds a number for every observed
-    pair of symbols of any two columns, 3 for every triple too.
+    pair of symbols of any two columns, 3 for every triple too. "auto" takes the pairs, and
+    triples of chosen pairs, that lower the loss of rows held out; ``AutoCrosses(max_order=2)``
+    carries its options. Chosen in `fit`, not in streams.
 optimizer : {"adagrad", "sgd", "rmsprop", "adam", "adamw", "ftrl"} or an object of `tabsym.wide`, default "adagrad"
     Objects carry the optimizer's own options: ``SGD(momentum=0.9)``, ``Adam(betas=(0.9, 0.99))``.
 learning_rate : float or "auto", default "auto"
@@ -87,6 +89,11 @@ params_ : dict of str -> pandas.DataFrame
     symbol, one column `value` (one per class for the multinomial loss), and `count`,
     the training rows. In units of the target (of the score, behind a log or logistic
     link); with products, in the scaled units of training (`summary` says which).
+interactions_ : pandas.DataFrame
+    With ``interactions="auto"`` only: the crosses chosen, in the order they were taken, with
+    `cross` (the block's name), `order`, `gain` (a row held out, in units of the training loss,
+    beyond what was taken before), its standard `error`, `round` and `entries`, the observed
+    combinations (in the sample, for tables larger than `AutoCrosses.max_rows`).
 model_ : tabsym.wide.model.WideModel
     The fitted state: arrays and alphabets.
 loss_curve_ : list of float

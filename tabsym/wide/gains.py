@@ -63,7 +63,7 @@ def _gain_of_step(pull, bend, own_pull, own_bend, penalty):
 
 @kernel
 def gain_of_cross(starts, order, cells, pulls, penalty, sums):
-    """What a shrunken Newton step per cell, made of the other fold, gains on the held-out rows: for two folds, one output.
+    """What a shrunken Newton step per cell, made of the other fold, gains on held-out rows: two folds, one output.
 
     The sum over rows, and its variance given the steps where gradients vary as
     much as the curvature says (as they do under a logistic model that holds).
