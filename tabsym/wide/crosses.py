@@ -42,7 +42,7 @@ SETTLE_PENALTY = 20.0
 """Of `Evidence.settle`: noise is taken from symbols with many rows, and those with few are not fitted closer."""
 
 ALIKE = 0.1, 16
-"""Crosses whose numbers of cells differ by a smaller share, or by fewer, are looked at for whether they are the same."""
+"""Crosses are looked at for being the same where their numbers of cells differ by a smaller share, or by fewer."""
 
 PAIRS_OF_TRIPLE = 2
 """A triple is weighed where so many of its three pairs were taken (with 1: no better on four tables, and slower)."""
