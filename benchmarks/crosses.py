@@ -114,8 +114,8 @@ def compare(name: str, repeats: int) -> None:
     table["selection, in fits of none"] = table["selection"] / base
     measures = [*errors(model, X_test, y[test])]
     shown = table.groupby("contender", sort=False).agg(
-        {measure: "mean" for measure in [*measures, "crosses", "entries"]}
-        | {column: "median" for column in ["fit", "fit, in fits of none", "selection, in fits of none"]}
+        dict.fromkeys([*measures, "crosses", "entries"], "mean")
+        | dict.fromkeys(["fit", "fit, in fits of none", "selection, in fits of none"], "median")
     )
     spread = table[table["contender"] == "auto"]["selection, in fits of none"].quantile([0.1, 0.9])
     print(f"\n{name}\n{shown.round(4).to_string()}")
