@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from heapq import heapify, heappop, heappush
 from itertools import combinations
 from numbers import Integral, Real
 
@@ -47,9 +46,6 @@ ALIKE = 0.1, 16
 PAIRS_OF_TRIPLE = 2
 """A triple is weighed where so many of its three pairs were taken (with 1: no better on four tables, and slower)."""
 
-NEARLY_BEST = 0.5
-"""A cross is taken once it is worth this share of what the next one was when last weighed (gains mostly shrink)."""
-
 
 @dataclass(frozen=True)
 class AutoCrosses:
@@ -67,7 +63,7 @@ class AutoCrosses:
         Least gain per row, in units of the loss (with the target scaled to spread 1 where the loss is squared).
     significance : float, default 2.5
         Least gain in its own standard errors, those of the held-out rows.
-    penalty : float, default 2.0
+    penalty : float, default 5.0
         Ridge penalty that shrinks the steps that crosses are weighed by (not what is trained later).
     max_crosses : int, default 40
         No more are taken.
@@ -80,7 +76,7 @@ class AutoCrosses:
     folds: int = 2
     threshold: float = 2e-5
     significance: float = 2.5
-    penalty: float = 2.0
+    penalty: float = 5.0
     max_crosses: int = 40
     max_rows: int = 200_000
 
@@ -331,21 +327,15 @@ class _Search:
 
     def take_best(self, candidates: list[_Candidate], round_: int) -> int:
         """Take candidates, best first, each weighed against all that was taken before; how many were."""
-        options, before = self.options, len(self.chosen)
-        heap = [(-c.gain, c.places, c) for c in candidates if self._is_evident(c)]
-        heapify(heap)
-        while heap and len(self.chosen) < options.max_crosses:
-            _, places, candidate = heappop(heap)
+        before = len(self.chosen)
+        for candidate in sorted(candidates, key=lambda c: (-c.gain, c.places)):
+            if len(self.chosen) == self.options.max_crosses or not self._is_evident(candidate):
+                continue
             if candidate.weighed < len(self.chosen):
                 candidate.gain, candidate.error = candidate.left.weigh([candidate.right])[0]
-                candidate.weighed = len(self.chosen)
-            if not self._is_evident(candidate):
-                self._closed.add(places)
-                continue
-            if heap and candidate.gain < -NEARLY_BEST * heap[0][0] and heap[0][2].weighed < len(self.chosen):
-                heappush(heap, (-candidate.gain, places, candidate))
-                continue
-            self._take(candidate, round_)
+            if self._is_evident(candidate):
+                self._take(candidate, round_)
+            self._closed.add(candidate.places)
         return len(self.chosen) - before
 
     def _is_evident(self, candidate: _Candidate) -> bool:
@@ -353,8 +343,7 @@ class _Search:
         return candidate.gain > options.threshold and candidate.gain > options.significance * candidate.error
 
     def _take(self, candidate: _Candidate, round_: int) -> None:
-        """Take a candidate if it says something new, and add its steps to the scores."""
-        self._closed.add(candidate.places)
+        """Take a candidate if it says something new: add its steps to the scores."""
         cells, strays = candidate.left.cross(candidate.right)
         if strays <= FEW_STRAYS * len(cells.codes) or any(self._is_same(cells, taken) for taken in self._taken):
             return
