@@ -37,9 +37,6 @@ Codes = NDArray[np.int32]
 FEW_STRAYS = 0.01
 """A column is a function of another where no larger share of the rows strays from it: their cross says nothing new."""
 
-SETTLE_PENALTY = 20.0
-"""Of `Evidence.settle`: noise is taken from symbols with many rows, and those with few are not fitted closer."""
-
 ALIKE = 0.1, 16
 """Crosses are looked at for being the same where their numbers of cells differ by a smaller share, or by fewer."""
 
@@ -61,7 +58,7 @@ class AutoCrosses:
         Models are trained without one of these, and crosses weighed on it.
     threshold : float, default 2e-5
         Least gain per row, in units of the loss (with the target scaled to spread 1 where the loss is squared).
-    significance : float, default 2.5
+    significance : float, default 3.0
         Least gain in its own standard errors, those of the held-out rows.
     penalty : float, default 5.0
         Ridge penalty that shrinks the steps that crosses are weighed by (not what is trained later).
@@ -75,7 +72,7 @@ class AutoCrosses:
     rounds: int = 2
     folds: int = 2
     threshold: float = 2e-5
-    significance: float = 2.5
+    significance: float = 3.0
     penalty: float = 5.0
     max_crosses: int = 40
     max_rows: int = 200_000
@@ -169,21 +166,12 @@ class Evidence:
         """
         starts, order = np.array([0, len(self.y)]), np.arange(len(self.y), dtype=np.int32)
         for column in columns:
-            self.add(starts, order, column, SETTLE_PENALTY)
+            self.add(starts, order, column)
 
-    def add(self, starts: NDArray[np.int64], order: NDArray[np.int32], other: CodeColumn, penalty: float) -> None:
+    def add(self, starts: NDArray[np.int64], order: NDArray[np.int32], other: CodeColumn) -> None:
         """Add the Newton steps of a cross to the scores: of the column that rows are sorted by with another."""
-        add_steps(
-            starts,
-            order,
-            self.cells(other),
-            self.fold,
-            self.pulls,
-            penalty,
-            self.n_folds,
-            self.sums(other),
-            self.scores,
-        )
+        cells, sums = self.cells(other), self.sums(other)
+        add_steps(starts, order, cells, self.fold, self.pulls, self.penalty, self.n_folds, sums, self.scores)
         self.find_pulls()
 
     def cells(self, column: CodeColumn) -> Codes:
@@ -232,7 +220,7 @@ class Sorted:
 
     def add(self, other: CodeColumn) -> None:
         """Add the Newton steps of the cross with another column to the scores."""
-        self.evidence.add(self.starts, self.order, other, self.evidence.penalty)
+        self.evidence.add(self.starts, self.order, other)
 
     def cross(self, other: CodeColumn) -> tuple[CodeColumn, int]:
         """The cross with another column as a column, and how many rows keep the other from being a function."""
