@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 
 import numpy as np
+import pandas as pd
 
 
 def factorize(values):
@@ -188,3 +189,32 @@ def train(codes, x, y, terms, theta, *, loss, rule, gradient, batch, weight=None
                     theta[e, k] = rule.step((e, k), theta[e, k], total[e, k] / size, penalised=e not in fixed)
                     mean[e, k] += (theta[e, k] - mean[e, k]) / moves[e]
     return mean if average else theta
+
+
+def gain_of_cross(left, right, fold, pulls, bends, penalty):
+    """Held-out gain of a cross and its variance over the dispersion, by groups.
+
+    `pulls` and `bends` (n, F, K): gradients and curvatures under the models that have not seen each fold.
+    """
+    gain, variance = 0.0, 0.0
+    for v in range(pulls.shape[1]):
+        for k in range(pulls.shape[2]):
+            rows = pd.DataFrame({"a": left, "b": right, "g": pulls[:, v, k], "h": bends[:, v, k]})
+            seen = rows[fold != v].groupby(["a", "b"])[["g", "h"]].sum()
+            steps = (-seen["g"] / (seen["h"] + penalty)).rename("d")
+            held = rows[fold == v].join(steps, on=["a", "b"]).fillna({"d": 0.0})
+            gain -= (held["g"] * held["d"] + 0.5 * held["h"] * held["d"] ** 2).sum()
+            variance += (held["h"] * held["d"] ** 2).sum()
+    return gain, variance
+
+
+def steps_of_cross(left, right, fold, pulls, bends, penalty):
+    """The Newton steps (n, F, K) of a cross for all rows: those of model v are made of the other folds."""
+    steps = np.zeros(pulls.shape)
+    for v in range(pulls.shape[1]):
+        for k in range(pulls.shape[2]):
+            rows = pd.DataFrame({"a": left, "b": right, "g": pulls[:, v, k], "h": bends[:, v, k]})
+            seen = rows[fold != v].groupby(["a", "b"])[["g", "h"]].sum()
+            cells = (-seen["g"] / (seen["h"] + penalty)).rename("d")
+            steps[:, v, k] = rows.join(cells, on=["a", "b"])["d"].fillna(0.0)
+    return steps

@@ -57,8 +57,9 @@ def test_imports_run_one_way():
 
 def test_kernels_import_nothing_but_numpy_and_the_compiler():
     compiled = ["tabsym.jit", "tabsym.wide.rules", "tabsym.wide.scores"]
-    found = [*PACKAGE.rglob("kernels.py"), PACKAGE / "wide" / "rules.py", PACKAGE / "wide" / "scores.py"]
-    assert len(found) == 5
+    others = ["rules", "scores", "gains", "curvature"]
+    found = [*PACKAGE.rglob("kernels.py"), *(PACKAGE / "wide" / f"{name}.py" for name in others)]
+    assert len(found) == 7
     for path in found:
         heads = {name.split(".")[0] for name in imports_of(path)} - {"__future__", "typing", "math"}
         assert heads == {"numpy", "tabsym"}, path
@@ -93,8 +94,10 @@ def test_public_names_load_without_boosters_or_compiling():
     code = (
         "import sys, tabsym; [getattr(tabsym, name) for name in tabsym.__all__]; "
         "heavy = {'torch', 'lightgbm', 'xgboost', 'catboost', 'matplotlib'} & set(sys.modules); "
-        "from tabsym.wide import kernels as wide; from tabsym.codes import kernels as codes; "
-        "compiled = [k for m in (wide, codes) for k in vars(m).values() if getattr(k, 'signatures', None)]; "
+        "from tabsym.wide import curvature, gains, kernels as wide; "
+        "from tabsym.codes import kernels as codes; "
+        "kernels = [k for m in (wide, gains, curvature, codes) for k in vars(m).values()]; "
+        "compiled = [k for k in kernels if getattr(k, 'signatures', None)]; "
         "print(sorted(heavy), compiled)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -105,15 +108,17 @@ def test_second_process_compiles_nothing(tmp_path):
     code = """
 import numpy as np, pandas as pd
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import kernels as wide
+from tabsym.wide import curvature, gains, kernels as wide
 from tabsym.codes import kernels as codes
 X = pd.DataFrame({"a": list("uvwx") * 10, "b": list("yz") * 20, "n": np.arange(40.0)})
 for batch in (1, 4):
     WideClassifier(interactions=2, batch_size=batch).fit(X, [0, 1] * 20).predict(X)
+    WideClassifier(interactions="auto", batch_size=batch).fit(X, [0, 1, 2, 0] * 10).predict(X)
+    WideClassifier(interactions="auto", batch_size=batch).fit(X, [0, 1, 1, 0] * 10).predict(X)
     WideRegressor(batch_size=batch).fit(X, np.arange(40.0), sample_weight=np.arange(40.0)).predict(X)
     product = WideRegressor("w[a] * v[b] * n + c[1]", optimizer="adam", gradient="mean", batch_size=batch)
     product.fit(X, np.arange(40.0)).predict(X)
-stats = [k.stats for m in (wide, codes) for k in vars(m).values() if hasattr(k, "stats")]
+stats = [k.stats for m in (wide, gains, curvature, codes) for k in vars(m).values() if hasattr(k, "stats")]
 print(sum(sum(s.cache_hits.values()) for s in stats), sum(sum(s.cache_misses.values()) for s in stats))
 """
     counts = []

@@ -71,7 +71,8 @@ def main() -> None:
         relative = np.array([record["relative"] for record in records])
         print(
             f"  lower cost in {(relative < -1e-9).sum()}, equal in {(abs(relative) <= 1e-9).sum()}, higher in "
-            f"{(relative > 1e-9).sum()}; largest gain {-relative.min():.1e}; certified {sum(r['optimal'] for r in records)}"
+            f"{(relative > 1e-9).sum()}; largest gain {-relative.min():.1e}; "
+            f"certified {sum(record['optimal'] for record in records)}"
         )
         for record in records:
             if record["relative"] > 1e-9 or not np.isfinite(record["relative"]):

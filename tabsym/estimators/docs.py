@@ -30,9 +30,11 @@ quantile : float, default 0.5
     What "quantile" estimates.
 power : float, default 1.5
     Of "tweedie", between 1 and 2.
-interactions : int, default 1
+interactions : int, "auto" or `tabsym.wide.AutoCrosses`, default 1
     Highest order of crosses of symbolic columns: 2 adds a number for every observed
-    pair of symbols of any two columns, 3 for every triple too.
+    pair of symbols of any two columns, 3 for every triple too. "auto" takes the pairs, and
+    triples of chosen pairs, that lower the loss of rows held out; ``AutoCrosses(max_order=2)``
+    carries its options. Chosen in `fit`, not in streams.
 numeric : {"linear", "modl", "quantile"}, default "linear"
     What becomes of numeric columns: a slope; or a number for each interval, cut by MODL where that tells the
     target apart best (a column that says nothing on its own keeps its slope), or at 32 quantiles. Intervals
@@ -91,6 +93,11 @@ params_ : dict of str -> pandas.DataFrame
     symbol, one column `value` (one per class for the multinomial loss), and `count`,
     the training rows. In units of the target (of the score, behind a log or logistic
     link); with products, in the scaled units of training (`summary` says which).
+interactions_ : pandas.DataFrame
+    With ``interactions="auto"`` only: the crosses chosen, in the order they were taken, with
+    `cross` (the block's name), `order`, `gain` (a row held out, in units of the training loss,
+    beyond what was taken before), its standard `error`, `round` and `entries`, the observed
+    combinations (in the sample, for tables larger than `AutoCrosses.max_rows`).
 model_ : tabsym.wide.model.WideModel
     The fitted state: arrays and alphabets.
 loss_curve_ : list of float

@@ -33,6 +33,16 @@ def describe_model(model: WideModel, tables: dict[str, pd.DataFrame], heading: s
     return "\n".join(lines)
 
 
+def describe_crosses(chosen: pd.DataFrame) -> str:
+    """The table of chosen crosses, in text."""
+    if chosen.empty:
+        return "crosses: none gained on rows held out"
+    lines = [f"{'cross, best first':44}{'entries':>9}{'gain a row':>12}{'error':>10}{'round':>7}"]
+    for row in chosen.itertuples():
+        lines.append(f"{_cut(str(row.cross), 43):44}{row.entries:9,}{row.gain:12.2g}{row.error:10.1g}{row.round:7}")
+    return "\n".join(lines)
+
+
 def score_text(layout: Layout) -> str:
     """The score as a formula."""
     terms = []

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.codes import RawCodes
 from tabsym.estimators.binning import cut_numbers
 from tabsym.estimators.crossing import find_crosses, table_of_crosses
-from tabsym.estimators.show import describe_model, plot_block
+from tabsym.estimators.show import describe_crosses, describe_model, plot_block
 from tabsym.estimators.training_data import Training, add_offset, count_rows_of_entries, in_units
 from tabsym.estimators.wide_options import (
     check_init,
@@ -185,7 +185,7 @@ class WideBase(BaseEstimator):
                 f"Column {text[0]!r} holds symbols but is not in cols; add it to cols, or drop it from the table."
             )
         if crosses is None:
-            crosses = self.interactions if isinstance(self.interactions, int) else 1
+            crosses = 1 if check_interactions(self.interactions) else int(self.interactions)
         return plan_additive(
             symbolic, numeric, interactions=crosses, standardize=standardize, weights=weight, bins=bins
         )
@@ -350,7 +350,8 @@ class WideBase(BaseEstimator):
         """The score, and for every block its entries, rows, spread, and highest and lowest symbols, as text."""
         check_is_fitted(self, "model_")
         heading = f"{type(self).__name__}: loss {self.model_.loss.name}, {self.n_rows_seen_:,} rows shown"
-        return describe_model(self.model_, self.params_, heading)
+        text = describe_model(self.model_, self.params_, heading)
+        return f"{text}\n\n{describe_crosses(self.interactions_)}" if hasattr(self, "interactions_") else text
 
     def plot_params(self, block: str, *, top: int = 30, ax: Any = None) -> Any:
         """Draw the parameters of a block, the `top` largest by size (needs matplotlib).

@@ -46,7 +46,7 @@ def pulls_of_rows(scores, y, weight, loss, parameter, n_outputs, slope, pulls):
                 pulls[i, 2 * first + 1] = share * max(p * (1.0 - p), LEAST)
             elif n_outputs == 1:
                 score = scores[i, first]
-                pull, value = slope_of_one(score, y[i], loss, parameter)
+                pull, _ = slope_of_one(score, y[i], loss, parameter)
                 pulls[i, 2 * first] = share * pull
                 pulls[i, 2 * first + 1] = share * _curvature(score, y[i], loss, parameter)
             else:

@@ -55,6 +55,31 @@ def keep_evident(starts, order, fold, kept_starts, kept_order):
 
 
 @part
+def _add_pulls(pulls, i, sums, cell):
+    """Add the pulls of row i to a cell; written out for the default, two folds and one output."""
+    if pulls.shape[1] == 4:
+        sums[cell, 0] += pulls[i, 0]
+        sums[cell, 1] += pulls[i, 1]
+        sums[cell, 2] += pulls[i, 2]
+        sums[cell, 3] += pulls[i, 3]
+    else:
+        for k in range(pulls.shape[1]):
+            sums[cell, k] += pulls[i, k]
+
+
+@part
+def _clear(sums, cell):
+    if sums.shape[1] == 4:
+        sums[cell, 0] = 0.0
+        sums[cell, 1] = 0.0
+        sums[cell, 2] = 0.0
+        sums[cell, 3] = 0.0
+    else:
+        for k in range(sums.shape[1]):
+            sums[cell, k] = 0.0
+
+
+@part
 def _gain_of_step(pull, bend, own_pull, own_bend, penalty):
     """What the step -pull / (bend + penalty) gains on other rows, and the variance of that over the dispersion."""
     step = -pull / (bend + penalty)
@@ -63,7 +88,7 @@ def _gain_of_step(pull, bend, own_pull, own_bend, penalty):
 
 @kernel
 def gain_of_cross(starts, order, cells, pulls, penalty, sums):
-    """What a shrunken Newton step per cell, made of the other fold, gains on the held-out rows: for two folds, one output.
+    """What a shrunken Newton step per cell, made of the other fold, gains on held-out rows: two folds, one output.
 
     The sum over rows, and its variance given the steps where gradients vary as
     much as the curvature says (as they do under a logistic model that holds).
@@ -76,10 +101,7 @@ def gain_of_cross(starts, order, cells, pulls, penalty, sums):
         for at in range(first, end):
             cell = cells[order[at]]
             if cell >= 0:
-                sums[cell, 0] += pulls[at, 0]
-                sums[cell, 1] += pulls[at, 1]
-                sums[cell, 2] += pulls[at, 2]
-                sums[cell, 3] += pulls[at, 3]
+                _add_pulls(pulls, at, sums, cell)
         everywhere = 2 * (end - first) > n_cells
         for at in range(n_cells // 2 if everywhere else end - first):
             cell = 2 * at if everywhere else cells[order[first + at]] & ~1
@@ -91,11 +113,8 @@ def gain_of_cross(starts, order, cells, pulls, penalty, sums):
                     g, v = _gain_of_step(sums[cell, 2], sums[cell, 3], sums[cell + 1, 2], sums[cell + 1, 3], penalty)
                     gain += g
                     variance += v
-                for place in range(cell, cell + 2):
-                    sums[place, 0] = 0.0
-                    sums[place, 1] = 0.0
-                    sums[place, 2] = 0.0
-                    sums[place, 3] = 0.0
+                _clear(sums, cell)
+                _clear(sums, cell + 1)
     return gain, variance
 
 
@@ -109,8 +128,7 @@ def gain_of_cross_in_general(starts, order, cells, pulls, penalty, n_folds, sums
         for at in range(first, end):
             cell = cells[order[at]]
             if cell >= 0:
-                for k in range(pulls.shape[1]):
-                    sums[cell, k] += pulls[at, k]
+                _add_pulls(pulls, at, sums, cell)
         for at in range(first, end):
             if cells[order[at]] < 0:
                 continue
@@ -128,28 +146,25 @@ def gain_of_cross_in_general(starts, order, cells, pulls, penalty, n_folds, sums
                             gain += more[0]
                             variance += more[1]
             for place in range(cell, cell + n_folds):
-                for k in range(pulls.shape[1]):
-                    sums[place, k] = 0.0
+                _clear(sums, place)
     return gain, variance
 
 
 @kernel
 def add_steps(starts, order, cells, fold, pulls, penalty, n_folds, sums, scores):
     """Add the steps of `gain_of_cross` to the scores (n, F K) of all rows; `pulls` in the order of the rows."""
-    width = pulls.shape[1]
     n_outputs = scores.shape[1] // n_folds
     for s in range(len(starts) - 1):
         first, end = starts[s], starts[s + 1]
         for at in range(first, end):
             i = order[at]
             if cells[i] >= 0:
-                for k in range(width):
-                    sums[cells[i], k] += pulls[i, k]
+                _add_pulls(pulls, i, sums, cells[i])
         for at in range(first, end):
             i = order[at]
             if cells[i] >= 0:
                 cell = cells[i] - fold[i]
-                if width == 4:  # two folds, one output
+                if n_folds == 2 and n_outputs == 1:
                     scores[i, 0] -= sums[cell + 1, 0] / (sums[cell + 1, 1] + penalty)
                     scores[i, 1] -= sums[cell, 2] / (sums[cell, 3] + penalty)
                 else:
@@ -163,8 +178,7 @@ def add_steps(starts, order, cells, fold, pulls, penalty, n_folds, sums, scores)
         for at in range(first, end):
             cell = cells[order[at]]
             if cell >= 0:
-                for k in range(width):
-                    sums[cell, k] = 0.0
+                _clear(sums, cell)
 
 
 @kernel

@@ -1,0 +1,136 @@
+"""Crosses chosen by evidence (interactions="auto") beside none and all pairs, at their defaults, in one run.
+
+5 folds, seed 0, stratified for classes. Each fold fits every contender in
+turn, after a small warm-up fit, so that ratios of times are of the same minute
+on the same machine; with `--repeats` the folds are run again for the times'
+spread. kick and usedcars are prepared as `tabsym compare` does (dates as days,
+month and weekday).
+
+Units: AUC and log-loss for classes, RMSE and MAE (in dollars) for usedcars.
+`fit` is from the DataFrame to the fitted model. `selection` is the part of it
+before the final training: coding the columns (which the final training then
+need not do again), a model for each fold, and the search; both also in fits
+without crosses, fold by fold, of which the median is shown. kick and usedcars
+need `TABSYM_DATA`.
+
+    python benchmarks/crosses.py [--tables amazon adult kick usedcars] [--repeats 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import log_loss, mean_absolute_error, roc_auc_score, root_mean_squared_error
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.compare.prepare import prepare
+from tabsym.datasets import load
+from tabsym.datasets.public import PUBLIC
+from tabsym.estimators.wide_base import WideBase
+from tabsym.wide import AutoCrosses
+
+# A choice by another criterion (a MODL level of the pair, say) is one more line here.
+CONTENDERS: dict[str, Any] = {
+    "none": 1,
+    "all pairs": 2,
+    "auto, pairs, 1 round": AutoCrosses(max_order=2, rounds=1),
+    "auto": "auto",
+}
+
+
+def read(name: str) -> tuple[pd.DataFrame, np.ndarray, bool]:
+    """Features, target, and whether that is a number."""
+    public = PUBLIC[name]
+    if name in ("kick", "usedcars"):
+        table = Path(os.environ["TABSYM_DATA"]) / f"{name}.parquet"
+        ready = prepare(table, public.target, drop=[column for column in public.drop if column != "PurchDate"])
+        return ready.X, ready.y, ready.task == "regression"
+    X, y = load(name)
+    return X.astype("str") if name == "amazon" else X, (np.asarray(y) == np.unique(y)[1]).astype(int), False
+
+
+@contextmanager
+def timed_selection() -> Iterator[list[float]]:
+    """The seconds that choosing crosses takes, one for each fit within."""
+    seconds: list[float] = []
+    choose = WideBase._choose_crosses
+
+    def timed(*args: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return choose(*args)
+        finally:
+            seconds.append(time.perf_counter() - start)
+
+    WideBase._choose_crosses = timed  # type: ignore[method-assign]
+    try:
+        yield seconds
+    finally:
+        WideBase._choose_crosses = choose  # type: ignore[method-assign]
+
+
+def errors(model: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
+    if isinstance(model, WideRegressor):
+        predicted = model.predict(X)
+        return {"rmse": root_mean_squared_error(y, predicted), "mae": mean_absolute_error(y, predicted)}
+    chance = model.predict_proba(X)[:, 1]
+    return {"auc": roc_auc_score(y, chance), "log-loss": log_loss(y, chance)}
+
+
+def compare(name: str, repeats: int) -> None:
+    X, y, is_number = read(name)
+    kind = WideRegressor if is_number else WideClassifier
+    folds = (KFold if is_number else StratifiedKFold)(5, shuffle=True, random_state=0)
+    rows = []
+    for (fold, (train, test)), repeat in product(enumerate(folds.split(X, y)), range(repeats)):
+        X_train, X_test, y_train = X.iloc[train], X.iloc[test], y[train]
+        for contender, interactions in CONTENDERS.items():
+            make = partial(kind, interactions=interactions, random_state=0)
+            make().fit(X_train.iloc[:2000], y_train[:2000])
+            with timed_selection() as seconds:
+                start = time.perf_counter()
+                model = make().fit(X_train, y_train)
+                fit = time.perf_counter() - start
+            row = {"contender": contender, "fold": fold, "repeat": repeat, "fit": fit, "selection": sum(seconds)}
+            row["crosses"] = sum(":" in block for block in model.params_)
+            row["entries"] = model.model_.layout.n_entries
+            rows.append(row | errors(model, X_test, y[test]))
+    table = pd.DataFrame(rows)
+    none = table[table["contender"] == "none"].set_index(["fold", "repeat"])["fit"]
+    base = table.set_index(["fold", "repeat"]).index.map(none)
+    table["fit, in fits of none"] = table["fit"] / base
+    table["selection, in fits of none"] = table["selection"] / base
+    measures = [*errors(model, X_test, y[test])]
+    shown = table.groupby("contender", sort=False).agg(
+        dict.fromkeys([*measures, "crosses", "entries"], "mean")
+        | dict.fromkeys(["fit", "fit, in fits of none", "selection, in fits of none"], "median")
+    )
+    spread = table[table["contender"] == "auto"]["selection, in fits of none"].quantile([0.1, 0.9])
+    print(f"\n{name}\n{shown.round(4).to_string()}")
+    print(f"auto's selection in fits of none, eight tenths of the fits: {spread.iloc[0]:.1f} to {spread.iloc[1]:.1f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", nargs="+", default=["amazon", "adult", "kick", "usedcars"])
+    parser.add_argument("--repeats", type=int, default=1)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in args.tables:
+        compare(name, args.repeats)
+
+
+if __name__ == "__main__":
+    main()

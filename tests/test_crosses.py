@@ -1,0 +1,298 @@
+"""interactions="auto": the kernels against oracles, what is found and what is not, and the estimators around it."""
+
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import LOSSES, AutoCrosses
+from tabsym.wide.crosses import CodeColumn, Evidence, Sorted, choose_crosses
+from tests import naive
+
+NONE = np.empty(0)
+
+
+def random_table(n, sizes, seed=0):
+    rng = np.random.RandomState(seed)
+    return pd.DataFrame({f"c{i}": rng.randint(0, size, n).astype(str) for i, size in enumerate(sizes)})
+
+
+def with_share(chance, seed=0):
+    return np.random.RandomState(seed + 1000).rand(len(chance)) < chance
+
+
+def chosen_by(model):
+    return model.interactions_["cross"].tolist()
+
+
+def columns_of(table):
+    return [CodeColumn(name, table[name].astype(np.int32).to_numpy(), table[name].nunique()) for name in table]
+
+
+def evidence_of(loss="logistic", n=400, n_folds=2, n_outputs=1, weights=False, seed=0, penalty=2.0):
+    rng = np.random.RandomState(seed)
+    scores = rng.normal(0, 1, (n, n_folds * n_outputs))
+    y = rng.randint(0, max(2, n_outputs), n).astype(float)
+    weight = rng.randint(1, 4, n).astype(float) if weights else NONE
+    return Evidence(scores, rng.randint(0, n_folds, n).astype(np.int8), y, weight, LOSSES[loss], penalty)
+
+
+def split_pulls(evidence):
+    pulls = evidence.pulls.astype(float).reshape(len(evidence.y), evidence.n_folds, -1, 2)
+    return pulls[..., 0], pulls[..., 1]
+
+
+# -- kernels --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("loss", "n_folds", "n_outputs"),
+    [("logistic", 2, 1), ("squared", 2, 1), ("logistic", 3, 1), ("multinomial", 2, 4), ("multinomial", 3, 3)],
+)
+@pytest.mark.parametrize("sizes", [(60, 5), (5, 60), (3, 2), (300, 200)])
+def test_gains_and_steps_equal_the_oracles(loss, n_folds, n_outputs, sizes):
+    evidence = evidence_of(loss, n_folds=n_folds, n_outputs=n_outputs, weights=True)
+    rng = np.random.RandomState(1)
+    left, right = (CodeColumn(str(i), rng.randint(0, s, 400).astype(np.int32), s) for i, s in enumerate(sizes))
+    pulls, bends = split_pulls(evidence)
+    data = (left.codes, right.codes, evidence.fold, pulls, bends, 2.0)
+    gain, variance = naive.gain_of_cross(*data)
+    cross = Sorted(left, evidence)
+    for _ in range(2):  # work arrays are left clean
+        mean, error = cross.weigh([right])[0]
+        assert mean * evidence.total == pytest.approx(gain, rel=1e-9, abs=1e-9)
+        assert error * evidence.total == pytest.approx(np.sqrt(variance * evidence.dispersion), rel=1e-9)
+    before = evidence.scores.copy()
+    cross.add(right)
+    np.testing.assert_allclose(evidence.scores - before, naive.steps_of_cross(*data).reshape(400, -1), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_gradients_and_curvatures_are_those_of_the_loss(name):
+    loss = LOSSES[name]
+    k = 3 if name == "multinomial" else 1
+    rng = np.random.RandomState(0)
+    y = rng.randint(0, 3, 50).astype(float) if k == 3 else rng.randint(0, 2, 50) + (0.5 if name == "gamma" else 0.0)
+    evidence = Evidence(rng.normal(size=(50, 2 * k)), (np.arange(50) % 2).astype(np.int8), y, NONE, loss, 1.0)
+    pulls, bends = split_pulls(evidence)
+    step = 1e-4
+    for v in range(2):
+        own = evidence.scores[:, v * k : (v + 1) * k]
+        for place in range(k):
+            up, down = (own + side * step * np.eye(k)[place] for side in (1, -1))
+            low, middle, high = (loss.values(scores, y) for scores in (down, own, up))
+            np.testing.assert_allclose(pulls[:, v, place], (high - low) / (2 * step), atol=1e-3)
+            second = (high - 2 * middle + low) / step**2
+            if name in ("squared", "logistic", "poisson", "gamma", "tweedie"):
+                np.testing.assert_allclose(bends[:, v, place], second, atol=1e-3, rtol=1e-3)
+            elif name in ("multinomial", "huber"):
+                assert (bends[:, v, place] > second - 1e-3).all()
+            else:
+                assert (bends[:, v, place] == 1).all()
+
+
+def test_integer_weights_are_repeated_rows():
+    weighted = evidence_of(weights=True)
+    times = weighted.weight.astype(int)
+    rng = np.random.RandomState(2)
+    codes = [rng.randint(0, size, 400).astype(np.int32) for size in (20, 6)]
+    repeated = Evidence(
+        np.repeat(weighted.scores, times, axis=0), np.repeat(weighted.fold, times), np.repeat(weighted.y, times), NONE,
+        weighted.loss, 2.0,
+    )  # fmt: skip
+    results = [
+        Sorted(CodeColumn("a", *left), evidence).weigh([CodeColumn("b", *right)])[0]
+        for evidence, left, right in (
+            (weighted, (codes[0], 20), (codes[1], 6)),
+            (repeated, (np.repeat(codes[0], times), 20), (np.repeat(codes[1], times), 6)),
+        )
+    ]
+    assert results[0][0] == pytest.approx(results[1][0], rel=1e-6)
+    assert results[0][1] == pytest.approx(results[1][1], rel=1e-6)
+
+
+def test_threads_change_nothing():
+    table = random_table(3000, [40, 30, 20, 10, 5])
+    y = with_share(np.where((table["c3"] < "5") ^ (table["c4"] < "2"), 0.7, 0.2)).astype(float)
+    fold = (np.arange(3000) % 2).astype(np.int8)
+    found = []
+    for n_jobs in (1, 4):
+        evidence = Evidence(np.zeros((3000, 2)), fold, y, NONE, LOSSES["logistic"], 2.0)
+        found.append(choose_crosses(columns_of(table), evidence, AutoCrosses(), n_jobs))
+    assert found[0] == found[1]
+    assert found[0][0].columns == ("c3", "c4")
+
+
+# -- what is found ----------------------------------------------------------
+
+
+def test_exclusive_or_is_found_and_learned():
+    X = random_table(3000, [2, 2, 3, 8, 40])
+    y = with_share(np.where(X["c0"] != X["c1"], 0.9, 0.1))
+    model = WideClassifier(interactions="auto", random_state=0).fit(X, y)
+    assert chosen_by(model) == ["c0:c1"]
+    assert model.score(X, y) > 0.87
+    assert WideClassifier(random_state=0).fit(X, y).score(X, y) < 0.6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_has_no_crosses(seed):
+    X = random_table(4000, [3, 5, 10, 30, 100, 400], seed)
+    rng = np.random.RandomState(seed)
+    main = sum(rng.normal(size=400)[X[name].astype(int)] for name in X)
+    for y in (rng.rand(4000) < 0.2, rng.rand(4000) < 1 / (1 + np.exp(-main))):
+        assert chosen_by(WideClassifier(interactions="auto", random_state=seed).fit(X, y)) == []
+    for y in (rng.normal(size=4000), main + rng.normal(size=4000)):
+        assert chosen_by(WideRegressor(interactions="auto", random_state=seed).fit(X, y)) == []
+
+
+def test_a_triple_that_extends_pairs_is_found():
+    X = random_table(6000, [4, 4, 4, 8, 30])
+    y = with_share(np.where((X["c0"] < "2") & (X["c1"] < "2") & (X["c2"] < "2"), 0.95, 0.1))
+    model = WideClassifier(interactions="auto", random_state=0).fit(X, y)
+    table = model.interactions_.set_index("cross")
+    assert table.loc["c0:c1:c2", ["order", "round", "entries"]].tolist() == [3, 2, 64]
+    assert {"c0:c1:c2", "c0:c1"} <= set(model.params_)
+    only_pairs = WideClassifier(interactions=AutoCrosses(max_order=2), random_state=0).fit(X, y)
+    assert set(only_pairs.interactions_["order"]) == {2}
+
+
+def test_of_a_name_and_its_id_one_is_crossed():
+    X = random_table(4000, [6, 6, 12])
+    X["id"] = "id " + X["c0"]
+    X.loc[::500, "id"] = "lost"  # nearly its double
+    y = with_share(np.where((X["c0"] < "3") ^ (X["c1"] < "3"), 0.8, 0.2))
+    crosses = chosen_by(WideClassifier(interactions="auto", random_state=0).fit(X, y))
+    assert crosses in (["c0:c1"], ["c1:id"])
+
+
+def test_a_column_is_not_crossed_with_a_function_of_it():
+    X = random_table(3000, [50, 3])
+    X["group"] = (X["c0"].astype(int) // 10).astype(str)
+    y = np.random.RandomState(0).normal(size=50)[X["c0"].astype(int)]
+    options = AutoCrosses(threshold=0, significance=0)
+    assert "c0:group" not in chosen_by(WideRegressor(interactions=options, random_state=0).fit(X, y))
+
+
+def test_regression_and_classes():
+    X = random_table(3000, [4, 4, 20])
+    effect = (X["c0"].astype(int) + X["c1"].astype(int)) % 4
+    y = 1000.0 * effect + np.random.RandomState(0).normal(size=3000)
+    model = WideRegressor(interactions="auto", random_state=0).fit(X, y)
+    assert chosen_by(model) == ["c0:c1"]
+    assert model.score(X, y) > 0.99
+    model = WideClassifier(interactions="auto", random_state=0).fit(X, np.array(list("wxyz"))[effect])
+    assert chosen_by(model) == ["c0:c1"]
+    assert model.score(X, np.array(list("wxyz"))[effect]) > 0.99
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_every_loss_finds_a_strong_cross(name):
+    X = random_table(2000, [3, 3, 10])
+    up = (X["c0"].astype(int) + X["c1"].astype(int)) % 3 == 0
+    if LOSSES[name].for_classes:
+        model, y = WideClassifier(loss=name, interactions="auto", random_state=0), with_share(np.where(up, 0.9, 0.1))
+    else:
+        y = np.random.RandomState(0).gamma(2.0, np.where(up, 3.0, 1.0))
+        model = WideRegressor(loss=name, interactions="auto", random_state=0)
+    assert chosen_by(model.fit(X, y))[0] == "c0:c1"
+
+
+# -- the estimators around it -------------------------------------------------
+
+
+def small():
+    X = random_table(1200, [3, 3, 8])
+    X["n"] = np.random.RandomState(5).normal(size=1200)
+    return X, with_share(np.where(X["c0"] == X["c1"], 0.9, 0.1))
+
+
+def test_what_is_shown():
+    X, y = small()
+    model = WideClassifier(interactions="auto", random_state=0).fit(X, y)
+    assert model.interactions_.columns.tolist() == ["cross", "order", "gain", "error", "round", "entries"]
+    row = model.interactions_.iloc[0]
+    assert (row["cross"], row["order"], row["round"], row["entries"]) == ("c0:c1", 2, 1, 9)
+    assert row["gain"] > 5 * row["error"] > 0
+    assert len(model.params_["c0:c1"]) == 9
+    assert re.search(r"cross, best first.*\nc0:c1 +9 ", model.summary())
+    model.set_params(interactions=1).fit(X, y)
+    assert not hasattr(model, "interactions_")
+    noise = WideClassifier(interactions="auto", random_state=0).fit(X, with_share(np.full(1200, 0.5)))
+    assert noise.interactions_.empty
+    assert "none gained" in noise.summary()
+
+
+def test_reproducible_for_any_table_and_threads():
+    X, y = small()
+    reference = WideClassifier(interactions="auto", random_state=7).fit(X, y)
+    for frame, n_jobs in ((X, 2), (pl.from_pandas(X), 1), (X.astype({"c0": "category"}), 1)):
+        model = WideClassifier(interactions="auto", random_state=7, n_jobs=n_jobs).fit(frame, y)
+        assert chosen_by(model) == chosen_by(reference)
+        if n_jobs == 2:
+            pd.testing.assert_frame_equal(model.interactions_, reference.interactions_)
+            np.testing.assert_array_equal(model.predict_proba(frame), reference.predict_proba(X))
+
+
+def test_pickle_clone_and_grid_search():
+    X, y = small()
+    options = AutoCrosses(max_order=2, folds=3)
+    model = WideClassifier(interactions=options, random_state=0)
+    assert clone(model).interactions == options
+    fitted = pickle.loads(pickle.dumps(model.fit(X, y)))  # noqa: S301
+    pd.testing.assert_frame_equal(fitted.interactions_, model.interactions_)
+    np.testing.assert_array_equal(fitted.predict_proba(X), model.predict_proba(X))
+    search = GridSearchCV(clone(model), {"interactions": [1, "auto", options]}, cv=2).fit(X, y)
+    assert search.best_params_["interactions"] != 1
+
+
+def test_weights_and_offsets_are_taken_along():
+    X, y = small()
+    weight = np.where(np.arange(1200) < 600, 0.0, 2.0)
+    weighted = WideClassifier(interactions="auto", random_state=0).fit(X, y, sample_weight=weight)
+    part = WideClassifier(interactions="auto", random_state=0).fit(X[600:], y[600:])
+    pd.testing.assert_frame_equal(weighted.interactions_, part.interactions_)
+    known = np.where(X["c0"] == X["c1"], 2.2, -2.2)
+    assert chosen_by(WideClassifier(interactions="auto", random_state=0).fit(X, y, offset=known)) == []
+
+
+def test_large_tables_are_sampled():
+    X, y = small()
+    model = WideClassifier(interactions=AutoCrosses(max_rows=500), random_state=0).fit(X, y)
+    assert chosen_by(model) == ["c0:c1"]
+
+
+def test_few_columns_or_rows_have_no_crosses():
+    X, y = small()
+    assert chosen_by(WideClassifier(interactions="auto").fit(X[["c0", "n"]], y)) == []
+    assert chosen_by(WideClassifier(interactions="auto").fit(X[:3], [0, 1, 0])) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("max_order", 4), ("max_order", 1), ("rounds", 0), ("folds", 1), ("folds", 2.0), ("threshold", -1.0),
+     ("significance", "high"), ("penalty", 0.0), ("max_crosses", True), ("max_rows", 10), ("threshold", np.inf)],
+)  # fmt: skip
+def test_wrong_options_are_named(option, value):
+    with pytest.raises(ValueError, match=rf"AutoCrosses\({option}="):
+        AutoCrosses(**{option: value})
+
+
+def test_wrong_uses_are_named():
+    X, y = small()
+    with pytest.raises(ValueError, match="interactions='all' is not known"):
+        WideClassifier(interactions="all").fit(X, y)
+    with pytest.raises(ValueError, match="interactions='auto' has no meaning beside a formula"):
+        WideClassifier("w[c0]", interactions="auto").fit(X, y)
+    with pytest.raises(ValueError, match="interactions='auto' chooses crosses from all rows"):
+        WideClassifier(interactions="auto").partial_fit(X, y)
+    with pytest.raises(ValueError, match="interactions='auto' chooses crosses from all rows"):
+        WideClassifier(interactions="auto").fit(iter([X.assign(y=y)]), "y")
+    model = WideClassifier(interactions="auto", random_state=0).fit(X, y)
+    assert chosen_by(model.partial_fit(X, y)) == ["c0:c1"]  # what the message says: the others in pieces
