@@ -39,6 +39,8 @@ from tabsym.table import (
 
 Floats = NDArray[np.float64]
 
+MOST_TARGETS = 65_536
+"""Continuous targets with more distinct values are taken in so many cells of neighbours, each at its mean."""
 _OF_TARGET = ("probability", "logodds", "mean")
 
 
@@ -440,8 +442,9 @@ class MODLEncoder(ColumnEncoder):
     def _code_target(self, y: Any, n_rows: int, classes: bool, first: bool) -> tuple[NDArray[Any], NDArray[Any]]:
         """Codes (n,) into the distinct targets."""
         if not classes:
-            targets, codes = np.unique(check_regression_target(y, n_rows, who=type(self).__name__), return_inverse=True)
-            return codes.ravel(), targets
+            values = check_regression_target(y, n_rows, who=type(self).__name__)
+            targets, codes = np.unique(values, return_inverse=True)
+            return (codes.ravel(), targets) if len(targets) <= MOST_TARGETS else _in_cells(values, codes.ravel())
         known = None
         if not first and len(np.unique(np.asarray(y))) < 2:  # a later piece may hold one class only
             known = np.union1d(self.classes_, np.unique(np.asarray(y)))
@@ -648,6 +651,15 @@ class MODLEncoder(ColumnEncoder):
         out = np.empty(len(labels), dtype=object)
         out[:] = [fitted.groups[place[one]][0] if one in place else None for one in labels]
         return out
+
+
+def _in_cells(values: Floats, ranks: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+    """Codes (n,) into cells of neighbouring values of nearly equal size, and their means."""
+    sizes = np.bincount(ranks)
+    cell = (np.cumsum(sizes) - sizes) * MOST_TARGETS // len(values)
+    cell = np.cumsum(np.append(0, np.diff(cell) > 0))
+    codes = cell[ranks]
+    return codes, np.bincount(codes, values) / np.bincount(codes)
 
 
 def _constant(state: MODLColumn) -> list[str]:

@@ -9,6 +9,7 @@ grid stops falling: no bound is known for it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,30 +98,28 @@ class Grid:
 
 def cut_jointly(rows: Rows, options: Options) -> Grid:
     """The grid of least cost that the alternation finds; one cell where the column says nothing of the target."""
-    sizes = np.bincount(rows.target, rows.weight, minlength=rows.n_targets).astype(np.float64)
-    n_rows = float(sizes.sum())
+    n_rows = float(len(rows.source) if rows.weight is None else rows.weight.sum())
     null = _null_cost(options.criterion, n_rows, rows, options.symbolic)
-    coarse_rows, source_labels = _coarser(rows) if not options.symbolic else (rows, np.arange(rows.n_sources))
-    coarse = _coarser_options(options, source_labels)
-    targets = quantile_boundaries(np.concatenate([[0.0], np.cumsum(sizes)]), TARGET_GRID)
-    best: tuple[float, Partition | None, Places] = (null, None, np.zeros(rows.n_targets, dtype=np.int64))
-    for ends in _starts(sizes, targets):
-        labels = _labels(ends, rows.n_targets)
-        best = min(best, _alternate(coarse_rows, coarse, labels, targets, n_rows), key=lambda one: one[0])
+    half, source_labels = (rows, np.arange(rows.n_sources)) if options.symbolic else _coarser_source(rows)
+    coarse, target_labels = _coarser_target(half)
+    chosen = _coarser_options(options, source_labels)
+    best: tuple[float, Partition | None, Places] = (null, None, np.zeros(coarse.n_targets, dtype=np.int64))
+    for ends in _starts(coarse):
+        best = min(best, _alternate(coarse, chosen, _labels(ends, coarse.n_targets), n_rows), key=lambda one: one[0])
+    best = (best[0], best[1], best[2][target_labels])
     if best[1] is not None:
-        best = min(best, _finish(coarse_rows, coarse, best[2], n_rows), key=lambda one: one[0])
+        best = min(best, _finish(half, chosen, best[2], n_rows), key=lambda one: one[0])
     return _as_grid(rows, options, best, null, source_labels)
 
 
-def _starts(sizes: Floats, targets: Places) -> list[Places]:
+def _starts(rows: Rows) -> list[Places]:
     """Target intervals of equal size, some to many; where the target has few values, each its own."""
-    found = [_equal_parts(sizes, targets, start) for start in STARTS if start <= len(targets)]
-    return [*found, targets] if len(targets) <= max(STARTS) else found
+    sizes = np.bincount(rows.target, rows.weight, minlength=rows.n_targets)
+    found = [_equal_parts(sizes, start) for start in STARTS if start <= rows.n_targets]
+    return [*found, np.arange(1, rows.n_targets + 1)] if rows.n_targets <= max(STARTS) else found
 
 
-def _alternate(
-    rows: Rows, options: Options, labels: Places, targets: Places, n_rows: float
-) -> tuple[float, Partition | None, Places]:
+def _alternate(rows: Rows, options: Options, labels: Places, n_rows: float) -> tuple[float, Partition | None, Places]:
     """Source given target, target given source, until the cost stops falling."""
     best: tuple[float, Partition | None, Places] = (np.inf, None, labels)
     for _ in range(_MOST_ROUNDS):
@@ -129,7 +128,7 @@ def _alternate(
         if cost >= best[0] - 1e-9:
             break
         best = (cost, source, labels)
-        labels = _cut_target(rows, options, source, targets, n_rows)
+        labels = _cut_target(rows, options, source, n_rows)
         if labels.max() == 0:
             break
     return best
@@ -154,15 +153,15 @@ def _finish(rows: Rows, options: Options, labels: Places, n_rows: float) -> tupl
     return min(best, (_joint_cost(options.criterion, moved, n_rows), moved, labels), key=lambda one: one[0])
 
 
-def _cut_target(rows: Rows, options: Options, source: Partition, targets: Places, n_rows: float) -> Places:
+def _cut_target(rows: Rows, options: Options, source: Partition, n_rows: float) -> Places:
     counts = np.ascontiguousarray(rows.table(source.labels, None).T)
     task = replace(make_task(counts, 1.0, np.inf), of_target=True)
-    most = min(len(targets), _MOST_TARGET_PARTS)
+    most = min(rows.n_targets, _MOST_TARGET_PARTS)
     prior = target_prior(options.criterion, most, source.counts.sum(axis=1), n_rows)
     if not np.isfinite(prior[0]):
         prior[0] = prior[1]  # a single interval is no grid; the passes need a number
     best = Best(np.inf, np.array([rows.n_targets]), 0)
-    descend_cuts(task, targets, prior, best, 0)
+    descend_cuts(task, np.arange(1, rows.n_targets + 1), prior, best, 0)
     return _labels(best.ends, rows.n_targets)
 
 
@@ -182,14 +181,32 @@ def _null_cost(criterion: str, n_rows: float, rows: Rows, symbolic: bool) -> flo
     return prior + float(gammaln(n_rows + 1)) + (float(np.log(n_rows)) if criterion == "page" else 0.0)
 
 
-def _coarser(rows: Rows) -> tuple[Rows, Places]:
-    """Sources on a grid of quantiles where there are many."""
+def _coarser_source(rows: Rows) -> tuple[Rows, Places]:
+    """Sources on a grid of quantiles where there are many, rows of equal source and target added up."""
     if rows.n_sources <= 2**SOURCE_GRID:
         return rows, np.arange(rows.n_sources)
-    sizes = np.bincount(rows.source, rows.weight, minlength=rows.n_sources)
-    ends = quantile_boundaries(np.concatenate([[0.0], np.cumsum(sizes)]), SOURCE_GRID)
-    labels = _labels(ends, rows.n_sources)
-    return replace(rows, source=labels[rows.source], n_sources=len(ends)), labels
+    labels = _cells(rows.source, rows.weight, rows.n_sources, SOURCE_GRID)
+    return replace(rows, source=labels[rows.source], n_sources=int(labels[-1]) + 1), labels
+
+
+def _coarser_target(rows: Rows) -> tuple[Rows, Places]:
+    """Targets on a grid of quantiles, rows of one cell added up."""
+    if rows.n_targets <= 2**TARGET_GRID:
+        return rows, np.arange(rows.n_targets)
+    labels = _cells(rows.target, rows.weight, rows.n_targets, TARGET_GRID)
+    n = int(labels[-1]) + 1
+    flat = rows.source.astype(np.int64) * n + labels[rows.target]
+    if rows.n_sources * n > len(flat):
+        return replace(rows, target=labels[rows.target], n_targets=n), labels
+    total = np.bincount(flat, rows.weight, minlength=rows.n_sources * n)
+    cells = np.flatnonzero(total)
+    return Rows(cells // n, cells % n, rows.n_sources, n, total[cells].astype(np.float64)), labels
+
+
+def _cells(codes: NDArray[np.integer], weight: Floats | None, n: int, grid: int) -> Places:
+    """The cell of each code on the grid of 2**grid quantiles."""
+    sizes = np.bincount(codes, weight, minlength=n)
+    return _labels(quantile_boundaries(np.concatenate([[0.0], np.cumsum(sizes)]), grid), n)
 
 
 def _coarser_options(options: Options, labels: Places) -> Options:
@@ -198,11 +215,11 @@ def _coarser_options(options: Options, labels: Places) -> Options:
     return replace(options, value=np.bincount(labels, options.value).astype(np.float64))
 
 
-def _equal_parts(sizes: Floats, boundaries: Places, n: int) -> Places:
-    """The boundaries nearest to n - 1 equally spaced quantiles, and the last."""
-    before = np.cumsum(sizes)[boundaries - 1]
+def _equal_parts(sizes: NDArray[Any], n: int) -> Places:
+    """The boundaries at or above n - 1 equally spaced quantiles, and the last."""
+    before = np.cumsum(sizes)
     wanted = before[-1] * np.arange(1, n) / n
-    return np.unique(np.append(boundaries[np.searchsorted(before, wanted)], boundaries[-1]))
+    return np.unique(np.append(np.searchsorted(before, wanted) + 1, len(sizes)))
 
 
 def _labels(ends: Places, n: int) -> Places:
