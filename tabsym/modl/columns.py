@@ -46,6 +46,8 @@ class Target:
         Rows of each class or target interval in each part.
     means, deviations : (I,)
         Of a regression's target in each part; for two classes, of the second one's indicator.
+    bounds : (T - 1,) or None
+        Upper bounds of a regression's target intervals but the last.
     """
 
     names: list[Any]
@@ -53,6 +55,7 @@ class Target:
     counts: Floats
     means: Floats | None
     deviations: Floats | None
+    bounds: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,7 @@ def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]
     ends = np.flatnonzero(np.diff(grid.target_labels)) + 1
     cuts = _midpoints(values[ends - 1], values[ends])
     names = Intervals(grid.source, None, cuts, False, cuts).labels  # type: ignore[arg-type]
-    return grid.source, Target(names, False, grid.source.counts, means, np.sqrt(np.maximum(spread, 0.0)))
+    return grid.source, Target(names, False, grid.source.counts, means, np.sqrt(np.maximum(spread, 0.0)), cuts)
 
 
 def _intervals(table: Contingency, partition: Partition, target: Target) -> Intervals:
@@ -194,11 +197,10 @@ def _intervals(table: Contingency, partition: Partition, target: Target) -> Inte
     ends = np.flatnonzero(np.diff(partition.labels)) + 1
     bounds = _midpoints(table.values[ends - 1], table.lows[ends])
     sizes = table.sizes
-    before = np.cumsum(sizes) - sizes / 2
     starts = np.concatenate([[0], ends]).astype(np.int64)
     total = np.bincount(partition.labels, sizes)
     middle = np.cumsum(total) - total / 2
-    place = np.clip(np.searchsorted(before, middle), starts, np.append(ends, len(sizes)) - 1)
+    place = np.clip(np.searchsorted(np.cumsum(sizes), middle), starts, np.append(ends, len(sizes)) - 1)
     middles = np.where(np.isfinite(table.values[place]), table.values[place], np.nan)
     return Intervals(partition, target, bounds, bool(np.isneginf(table.values[0])), middles, table.error)
 
