@@ -427,6 +427,16 @@ def test_a_row_of_weight_1_is_two_of_a_half():
     np.testing.assert_allclose(heavy.parts("x")["rows"].sum(), 0.37 * N)
 
 
+def test_weights_of_any_size():
+    for weight in (1e10, 1e6 + 0.5):  # as many quantiles as rows would not fit into memory
+        encoder = MODLEncoder().fit(SMALL, SMALL_Y, sample_weight=np.full(40, weight))
+        assert encoder.partitions_["x"].bounds.tolist() == [1.5]
+        assert encoder.certificates_["x"].is_optimal
+    light = MODLEncoder(output="mean", cv=None).fit(SMALL, SMALL_Y, sample_weight=np.full(40, 1 / 40))  # one row in all
+    assert light.levels_ == {"g": 0.0, "x": 0.0}
+    np.testing.assert_allclose(light.transform(SMALL[:1]), 15 / 40)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_order_of_rows_does_not_matter(target):
     y = TARGETS[target]

@@ -247,13 +247,20 @@ def quantile_boundaries(sizes: Floats, granularity: int, among: Places | None = 
     cells = 2**granularity
     if cells >= total or len(boundaries) == 1:
         return boundaries
-    targets = total * np.arange(1, cells) / cells
+    which = np.arange(1, cells) if cells <= 8 * len(places) else _next_to(places, cells, total)
+    targets = total * which / cells
     above = np.minimum(np.searchsorted(places, targets), len(places) - 1)
     below = np.maximum(above - 1, 0)
     up, down = places[above] - targets, targets - places[below]
     nearer = np.where((down < up) | ((down == up) & (targets <= total / 2)), below, above)
     nearer = np.where(above == 0, 0, nearer)
     return np.asarray(boundaries[np.unique(np.append(nearer, len(boundaries) - 1))])
+
+
+def _next_to(places: Floats, cells: int, total: float) -> Floats:
+    """Of very many quantiles those next to a boundary: no boundary is nearest to others only."""
+    below = np.floor(places * (cells / total))
+    return np.unique(np.clip(below[:, None] + np.arange(-1, 3)[None, :], 1, cells - 1))
 
 
 def _nearest(ends: Places, boundaries: Places) -> Places:
