@@ -7,8 +7,10 @@ import pandas as pd
 from tables import is_numeric
 
 
-def partition_cost(column: pd.Series, parts: np.ndarray, y: np.ndarray, n_classes: int, criterion: str) -> float:
-    """The cost of one column's partition with n_candidates=1; NaN where it is none of the criterion's models.
+def partition_cost(
+    column: pd.Series, parts: np.ndarray, y: np.ndarray, n_classes: int, criterion: str, n_candidates: int = 1
+) -> float:
+    """The cost of one column's partition; NaN where it is none of the criterion's models.
 
     Parameters
     ----------
@@ -29,11 +31,11 @@ def partition_cost(column: pd.Series, parts: np.ndarray, y: np.ndarray, n_classe
         return float("nan")  # two rows of one value in different parts
     labels = np.unique(part, return_inverse=True)[1]
     if not is_numeric(column):
-        return float(grouping_cost(counts, labels, criterion=criterion, n_candidates=1))
+        return float(grouping_cost(counts, labels, criterion=criterion, n_candidates=n_candidates))
     ends = np.append(np.flatnonzero(np.diff(labels)) + 1, order)
     if len(ends) != labels.max() + 1:
         return float("nan")  # a part with a hole, such as missing values among middle ones
-    return float(interval_cost(counts, ends, criterion=criterion, n_candidates=1))
+    return float(interval_cost(counts, ends, criterion=criterion, n_candidates=n_candidates))
 
 
 def _values(column: pd.Series) -> tuple[np.ndarray, int]:

@@ -7,10 +7,12 @@ import io
 from pathlib import Path
 from typing import Any
 
+from tabsym.compare.levels import MOST_ROWS
 from tabsym.compare.live import cells, headings
 from tabsym.compare.results import Results, rank
 
 _FEW_FOLDS = 5
+_MOST_COLUMNS, _MOST_TEXT = 60, 90  # of the Levels
 _WORTH_SAYING = 1.5  # ratios of times below this may be noise
 _TEMPLATE = Path(__file__).with_name("report.html.jinja")
 
@@ -28,6 +30,9 @@ def write_report(results: Results, folder: Path) -> Path:
         summary=summary(ranking, results.settings),
         failures=[(e["label"], e["error"]) for e in results.contenders.values() if e["error"]],
         plots=_plots(results, ranking) if ranking else [],
+        levels=_level_rows(results.settings.get("levels", [])),
+        most_level=max([one["level"] for one in results.settings.get("levels", [])] + [1e-12]),
+        level_rows=MOST_ROWS,
     )
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
@@ -55,6 +60,15 @@ def summary(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     if ratio >= _WORTH_SAYING:
         text += f" Of these, {fastest['label']} fits fastest, {ratio:.1f} times as fast as the best."
     return text
+
+
+def _level_rows(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first columns, their parts as a short text."""
+    rows = []
+    for one in levels[:_MOST_COLUMNS]:
+        text = "  ".join(one["labels"]) if one["parts"] > 1 else ""
+        rows.append(one | {"text": text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"})
+    return rows
 
 
 def _plots(results: Results, ranking: list[dict[str, Any]]) -> list[tuple[str, str]]:

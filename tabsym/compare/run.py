@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from tabsym.compare.contenders import Contender, all_contenders
+from tabsym.compare.levels import column_levels
 from tabsym.compare.live import Live
 from tabsym.compare.prepare import Prepared, prepare
 from tabsym.compare.processes import Runner
@@ -148,6 +149,7 @@ def compare(
                 live.note(remedy)
                 chosen.remove(contender)
         Runner(prepared, splits, results, folder, live, time_limit, seed, jobs).run(chosen)
+        results.settings["levels"] = column_levels(prepared, seed)
     results.save(folder)
     from tabsym.compare.report import write_report
 

@@ -33,6 +33,10 @@ power : float, default 1.5
 interactions : int, default 1
     Highest order of crosses of symbolic columns: 2 adds a number for every observed
     pair of symbols of any two columns, 3 for every triple too.
+numeric : {"linear", "modl", "quantile"}, default "linear"
+    What becomes of numeric columns: a slope; or a number for each interval, cut by MODL where that tells the
+    target apart best (a column that says nothing on its own keeps its slope), or at 32 quantiles. Intervals
+    are symbols, so they take part in `interactions`.
 optimizer : {"adagrad", "sgd", "rmsprop", "adam", "adamw", "ftrl"} or an object of `tabsym.wide`, default "adagrad"
     Objects carry the optimizer's own options: ``SGD(momentum=0.9)``, ``Adam(betas=(0.9, 0.99))``.
 learning_rate : float or "auto", default "auto"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -14,26 +14,36 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from tabsym.codes import RawCodes
+from tabsym.estimators.binning import cut_numbers
+from tabsym.estimators.crossing import find_crosses, table_of_crosses
 from tabsym.estimators.show import describe_model, plot_block
 from tabsym.estimators.training_data import Training, add_offset, count_rows_of_entries, in_units
 from tabsym.estimators.wide_options import (
     check_init,
+    check_interactions,
     check_loss_parameter,
+    check_numeric,
     check_offset,
     check_options,
+    refuse_auto_in_pieces,
     refuse_beside_formula,
+    refuse_intervals_in_pieces,
 )
 from tabsym.table import Kind, Table, match_features, read_table, remember_features, symbolic_columns
+from tabsym.wide.crosses import AutoCrosses, Chosen
 from tabsym.wide.formula import parse
-from tabsym.wide.layout import Layout
+from tabsym.wide.layout import Bins, Layout
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel, grow_model, starting_state
 from tabsym.wide.plan import plan_additive, plan_formula, used_columns
 from tabsym.wide.polynomial import expand
+from tabsym.wide.program import Rows
 from tabsym.wide.rules import HUBER
 from tabsym.wide.training import Options, Outcome, storage_order, train
 
 Floats = NDArray[np.float64]
+Crosses = int | Sequence[tuple[str, ...]]
 
 
 class WideBase(BaseEstimator):
@@ -49,6 +59,7 @@ class WideBase(BaseEstimator):
         quantile=0.5,
         power=1.5,
         interactions=1,
+        numeric="linear",
         optimizer="adagrad",
         learning_rate="auto",
         schedule="constant",
@@ -78,6 +89,7 @@ class WideBase(BaseEstimator):
         self.quantile = quantile
         self.power = power
         self.interactions = interactions
+        self.numeric = numeric
         self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.schedule = schedule
@@ -113,8 +125,14 @@ class WideBase(BaseEstimator):
         """Train from scratch on a checked table; fitted attributes are set last, all together."""
         training = training.weighted_rows()
         rng = check_random_state(self.random_state)
-        model, options = self._blank(training, loss, n_outputs, rng)
-        model, outcome = self._advance(model, training, options, rng)
+        auto = check_interactions(self.interactions)
+        raws: dict[str, RawCodes] = {}  # columns are coded once
+        bins = self._cut_numbers(training, loss)
+        chosen = None if auto is None else self._choose_crosses(auto, training, loss, n_outputs, rng, raws, bins)
+        crosses = None if chosen is None else [cross.columns for cross in chosen]
+        model, options = self._blank(training, loss, n_outputs, rng, crosses, bins)
+        model, outcome = self._advance(model, training, options, rng, raws)
+        self._keep_crosses(chosen)
         remember_features(self, training.table)
         self._rng = rng
         n_seen = len(training.y) * len(outcome.loss_curve)
@@ -130,6 +148,8 @@ class WideBase(BaseEstimator):
         training = training.weighted_rows()
         rng = check_random_state(self.random_state) if first else deepcopy(self._rng)
         if first:
+            refuse_auto_in_pieces(self.interactions)
+            refuse_intervals_in_pieces(self.numeric)
             model, options = self._blank(training, loss, n_outputs, rng)
         else:
             model = self.model_
@@ -143,7 +163,9 @@ class WideBase(BaseEstimator):
         curve = ([] if first else self.loss_curve_) + outcome.loss_curve
         self._keep(model, curve, [], seen)
 
-    def _plan(self, table: Table, weight: Floats | None) -> Layout:
+    def _plan(
+        self, table: Table, weight: Floats | None, crosses: Crosses | None = None, bins: Sequence[Bins] = ()
+    ) -> Layout:
         standardize = bool(self.standardize)
         if self.formula is not None:
             refuse_beside_formula(self)
@@ -162,14 +184,56 @@ class WideBase(BaseEstimator):
             raise ValueError(
                 f"Column {text[0]!r} holds symbols but is not in cols; add it to cols, or drop it from the table."
             )
-        interactions = self.interactions if isinstance(self.interactions, int) else 1
-        return plan_additive(symbolic, numeric, interactions=interactions, standardize=standardize, weights=weight)
+        if crosses is None:
+            crosses = self.interactions if isinstance(self.interactions, int) else 1
+        return plan_additive(
+            symbolic, numeric, interactions=crosses, standardize=standardize, weights=weight, bins=bins
+        )
+
+    def _cut_numbers(self, training: Training, loss: Loss) -> list[Bins]:
+        """The numeric columns as intervals, where `numeric` asks for them."""
+        if check_numeric(self.numeric) == "linear" or self.formula is not None:
+            return []
+        chosen = {column.name for column in symbolic_columns(training.table, self.cols, booleans=True)}
+        columns = [c for c in training.table.columns if c.name not in chosen and c.kind is not Kind.SYMBOLIC]
+        return cut_numbers(
+            columns, self.numeric, training.y, training.weight, classes=loss.for_classes, n_jobs=self.n_jobs
+        )
+
+    def _choose_crosses(
+        self,
+        auto: AutoCrosses,
+        training: Training,
+        loss: Loss,
+        n_outputs: int,
+        rng: np.random.RandomState,
+        raws: dict[str, RawCodes],
+        bins: Sequence[Bins],
+    ) -> list[Chosen]:
+        """The crosses of ``interactions="auto"``; `raws` keeps the coded columns."""
+        model, _ = self._blank(training, loss, n_outputs, rng, bins=bins)
+        layout, codes = model.layout.grow(training.table, self.n_jobs, raws)
+        model = grow_model(model, layout, rng, 0)
+        rows = self._lay_out(model, codes, training, None)
+        return find_crosses(model, codes, rows, auto, rng, self.n_jobs)
+
+    def _keep_crosses(self, chosen: list[Chosen] | None) -> None:
+        if chosen is not None:
+            self.interactions_ = table_of_crosses(chosen)
+        elif hasattr(self, "interactions_"):
+            del self.interactions_
 
     def _blank(
-        self, training: Training, loss: Loss, n_outputs: int, rng: np.random.RandomState
+        self,
+        training: Training,
+        loss: Loss,
+        n_outputs: int,
+        rng: np.random.RandomState,
+        crosses: Crosses | None = None,
+        bins: Sequence[Bins] = (),
     ) -> tuple[WideModel, Options]:
         """A model before training: no symbols yet, and the loss's best constant as intercept."""
-        layout = self._plan(training.table, training.weight)
+        layout = self._plan(training.table, training.weight, crosses, bins)
         options = check_options(self, layout, len(training.y))
         mean, scale = self._target_units(training.y, training.weight, loss, layout.constant_block is not None)
         if loss.code == HUBER:  # delta is in units of the target
@@ -190,31 +254,38 @@ class WideBase(BaseEstimator):
         return self.init is not None and (not isinstance(self.init, Mapping) or block in self.init)
 
     def _advance(
-        self, model: WideModel, training: Training, options: Options, rng: np.random.RandomState
+        self,
+        model: WideModel,
+        training: Training,
+        options: Options,
+        rng: np.random.RandomState,
+        raws: dict[str, RawCodes] | None = None,
     ) -> tuple[WideModel, Outcome]:
-        """Grow the model to a table's symbols and train it on the table."""
+        """Grow the model to a table's symbols and train it on the table; `raws`: its columns, coded already."""
         if options.columns != model.columns:
             raise ValueError(
                 "The optimizer, schedule, gradient or average changed since the model was started, and its state does "
                 "not fit them; set them back, or fit from scratch."
             )
-        y = training.y
-        layout, codes = model.layout.grow(training.table, self.n_jobs)
+        layout, codes = model.layout.grow(training.table, self.n_jobs, raws)
         model = grow_model(model, layout, rng, model.n_steps if options.is_dense else 0)
-        order = storage_order(len(y), len(layout.reads), options.shuffle, rng)
-        rows = layout.stack(codes, training.table, order, model.target_scale, self.n_jobs)
-        del codes
-        target = in_units(y, model.target_mean, model.target_scale)
+        order = storage_order(len(training.y), len(layout.reads), options.shuffle, rng)
+        rows = self._lay_out(model, codes, training, order)
+        del order, codes  # what training does not need is not kept while it runs
+        outcome = train(rows, model.state, model.task, options, rng, model.n_steps)
+        model = replace(model, state=outcome.state, n_steps=outcome.n_steps)
+        return replace(model, counts=model.counts + count_rows_of_entries(rows.codes, layout)), outcome
+
+    def _lay_out(self, model: WideModel, codes: Any, training: Training, order: Any) -> Rows:
+        """A coded table as the kernels read it, rows in `order`."""
+        rows = model.layout.stack(codes, training.table, order, model.target_scale, self.n_jobs)
+        target = in_units(training.y, model.target_mean, model.target_scale)
         weight = np.empty(0) if training.weight is None else training.weight / training.weight.mean()
         offset = add_offset(rows.offset, training.offset, order, model.target_scale)
         if order is not None:
             target = target[order]
             weight = weight[order] if len(weight) else weight
-        del order, y  # what training does not need is not kept while it runs
-        rows = rows._replace(y=target, weight=weight, offset=offset)
-        outcome = train(rows, model.state, model.task, options, rng, model.n_steps)
-        model = replace(model, state=outcome.state, n_steps=outcome.n_steps)
-        return replace(model, counts=model.counts + count_rows_of_entries(rows.codes, layout)), outcome
+        return rows._replace(y=target, weight=weight, offset=offset)
 
     def _target_units(self, y: Floats, weight: Floats | None, loss: Loss, centre: bool) -> tuple[float, float]:
         """Mean and scale of the target in training; without a scalar to take the mean up, only a scale."""

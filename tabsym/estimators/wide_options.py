@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.wide.crosses import AutoCrosses
 from tabsym.wide.layout import Layout
 from tabsym.wide.optimizers import FTRL, OPTIMIZERS, Optimizer
 from tabsym.wide.schedules import SCHEDULES
@@ -44,7 +45,8 @@ def check_options(estimator: Any, layout: Layout, n_rows: int) -> Options:
         raise ValueError("schedule='optimal' takes its rate from the penalty; give l2 above 0, or another schedule.")
     _number("validation_fraction", e.validation_fraction, 0, 1, strict=True)
     _whole("n_iter_no_change", e.n_iter_no_change)
-    _whole("interactions", e.interactions)
+    check_interactions(e.interactions)
+    check_numeric(e.numeric)
     if e.tol is not None:
         _number("tol", e.tol, 0, None)
     return Options(
@@ -67,11 +69,52 @@ def check_options(estimator: Any, layout: Layout, n_rows: int) -> Options:
     )
 
 
+def check_interactions(value: Any) -> AutoCrosses | None:
+    """How crosses are chosen; None where they are given by their order."""
+    if isinstance(value, AutoCrosses):
+        return value
+    if isinstance(value, str) and value == "auto":
+        return AutoCrosses()
+    if isinstance(value, str) or not isinstance(value, Integral):
+        raise ValueError(
+            f"interactions={value!r} is not known; use a whole number of at least 1, 'auto', or "
+            "tabsym.wide.AutoCrosses(...)."
+        )
+    _whole("interactions", value)
+    return None
+
+
+def check_numeric(value: Any) -> str:
+    """What becomes of numeric columns."""
+    _one_of("numeric", value, ("linear", "modl", "quantile"))
+    return str(value)
+
+
+def refuse_intervals_in_pieces(value: Any) -> None:
+    """Intervals are chosen from all rows at once."""
+    if check_numeric(value) != "linear":
+        raise ValueError(
+            f"numeric={value!r} chooses intervals from all rows at hand; call fit on a sample of the rows first and "
+            "partial_fit on the others, or give numeric='linear'."
+        )
+
+
+def refuse_auto_in_pieces(value: Any) -> None:
+    """Crosses are chosen from all rows at once: not from a stream, nor from the first call to partial_fit."""
+    if check_interactions(value) is not None:
+        raise ValueError(
+            f"interactions={value!r} chooses crosses from all rows at hand; call fit on a sample of the rows first and "
+            "partial_fit on the others, or give interactions=2."
+        )
+
+
 def check_stream_options(estimator: Any, extras: dict[str, Any]) -> None:
     """A stream has no weights, offsets or held-out rows: refuse them."""
     for name, value in extras.items():
         if value is not None:
             raise ValueError(f"{name} cannot be given with a stream; call partial_fit on each piece with its own.")
+    refuse_auto_in_pieces(estimator.interactions)
+    refuse_intervals_in_pieces(estimator.numeric)
     if estimator.early_stopping:
         raise ValueError("early_stopping needs all rows at hand; set it to False for a stream, and choose epochs.")
 
@@ -93,6 +136,7 @@ def check_formula(value: Any) -> str:
 def refuse_beside_formula(estimator: Any) -> None:
     """A formula says what is crossed and what is a symbol: options that say it too are refused, not ignored."""
     given = {"interactions": estimator.interactions != 1, "cols": estimator.cols is not None}
+    given["numeric"] = estimator.numeric != "linear"
     for name in (name for name, is_given in given.items() if is_given):
         raise ValueError(
             f"{name}={getattr(estimator, name)!r} has no meaning beside a formula; leave it out, or write it there: "
@@ -147,9 +191,14 @@ def _optimizer(value: Any) -> Optimizer:
 def _rate(value: Any, layout: Layout) -> float:
     if isinstance(value, str):
         _one_of("learning_rate", value, ("auto",), "a number above 0")
-        return min(MOST_RATE if layout.is_additive else MOST_PRODUCT_RATE, AUTO_RATE / max(1, layout.n_terms))
+        return auto_rate(layout)
     _number("learning_rate", value, 0, None, strict=True)
     return float(value)
+
+
+def auto_rate(layout: Layout) -> float:
+    """The rate of ``learning_rate="auto"``."""
+    return min(MOST_RATE if layout.is_additive else MOST_PRODUCT_RATE, AUTO_RATE / max(1, layout.n_terms))
 
 
 def _batch_size(value: Any) -> int | None:

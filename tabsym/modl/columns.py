@@ -88,16 +88,11 @@ class Intervals:
     @property
     def labels(self) -> list[str]:
         """The intervals as text, such as ``]21.5; 23.5]``."""
-        ends = [_number(bound, self.bounds) for bound in self.bounds]
-        out = []
-        for i in range(len(ends) + 1):
-            if i < len(ends) and np.isneginf(self.bounds[i]):
-                out.append("Missing")
-                continue
-            low = f"]{ends[i - 1]}" if i and np.isfinite(self.bounds[i - 1]) else "]-inf"
-            text = f"{low}; {ends[i]}]" if i < len(ends) else f"{low}; +inf["
-            out.append(f"Missing or {text}" if i == 0 and self.missing else text)
-        return out
+        own = len(self.bounds) > 0 and bool(np.isneginf(self.bounds[0]))
+        texts = interval_labels(self.bounds[1:] if own else self.bounds)
+        if own:
+            return ["Missing", *texts]
+        return [f"Missing or {texts[0]}", *texts[1:]] if self.missing else texts
 
 
 @dataclass(frozen=True)
@@ -129,6 +124,13 @@ class Groups:
         texts = [_group_text(members) for members in self.groups]
         repeated = {text for text, times in Counter(texts).items() if times > 1}
         return [f"{text} #{i + 1}" if text in repeated else text for i, text in enumerate(texts)]
+
+
+def interval_labels(bounds: Floats) -> list[str]:
+    """Right-closed intervals between finite bounds as text, such as ``]21.5; 23.5]``."""
+    ends = _numbers(bounds)
+    lows, highs = ["]-inf", *(f"]{end}" for end in ends)], [*(f"{end}]" for end in ends), "+inf["]
+    return [f"{low}; {high}" for low, high in zip(lows, highs, strict=True)]
 
 
 def fit_column(table: Contingency, settings: Settings, *, classes: bool) -> Intervals | Groups:
@@ -222,13 +224,13 @@ def _midpoints(below: Floats, above: Floats) -> Floats:
     return np.asarray(np.where(middle >= above, below, middle))
 
 
-def _number(value: float, among: Floats) -> str:
-    """As few digits as tell the number from its neighbours."""
+def _numbers(values: Floats) -> list[str]:
+    """As few digits as tell all of them apart."""
     for digits in (6, 9, 12):
-        texts = [f"{other:.{digits}g}" for other in among]
+        texts = [f"{value:.{digits}g}" for value in values]
         if len(set(texts)) == len(texts):
-            return f"{value:.{digits}g}"
-    return repr(float(value))
+            return texts
+    return [repr(float(value)) for value in values]
 
 
 def _group_text(members: list[Any]) -> str:

@@ -144,7 +144,9 @@ def _finish(rows: Rows, options: Options, labels: Places, n_rows: float) -> tupl
     counts = rows.table(source.labels, None).T
     task = replace(make_task(np.ascontiguousarray(counts), 1.0, np.inf), of_target=True)
     ends = np.append(np.flatnonzero(np.diff(labels)) + 1, rows.n_targets)
-    kernels.slide_cuts(task.cumulative, task.table, task.shift, np.arange(rows.n_targets + 1), 1.0, ends)
+    kernels.slide_cuts(
+        task.cumulative, task.table, task.shift, np.arange(rows.n_targets + 1), rows.n_targets, 1.0, ends
+    )
     labels = _labels(ends, rows.n_targets)
     moved = replace(source, counts=rows.table(source.labels, labels))
     prior = source.cost - parts_cost(source.counts)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl import kernels
 from tabsym.modl.criterion import GARBAGE_ABOVE, group_prior, null_prior, parts_cost
+from tabsym.modl.garbage import garbage_bound, look_for_garbage
 from tabsym.modl.hull import TOLERANCE, Best, Bounds
 from tabsym.modl.intervals import quantile_boundaries
-from tabsym.modl.local import Ground, Grouping, follow, join_path, polish
+from tabsym.modl.local import CELLS, Ground, Grouping, cut_along, follow, join_path, polish
 from tabsym.modl.partition import Partition
 from tabsym.modl.search import deadline_of, descend_cuts, exact_cuts, factorials_of, ln_constant, make_task
 from tabsym.modl.units import Units, by_main_axis, by_share, join_proportional, sum_by, units_by_granularity
@@ -25,7 +26,6 @@ MOST_SUBSETS = 12
 MOST_GROUPS = 512
 _MOST_CLUSTERS = 300
 _MOST_ORDERS = 12
-_CELLS = 1024
 _START_GROUPS = 32
 _RESTARTS = 8
 _LARGE = 2000  # units from which a single start has to do
@@ -59,14 +59,21 @@ def group(
     -------
     Partition
         Groups in the order of their size in rows, the greatest first. The bound is tight up to 12
-        modalities, garbage included, and for two classes, where beyond 12 modalities it covers all
-        groupings without a garbage group; elsewhere it is -inf.
+        modalities, garbage included, and for two classes but for Khiops' garbage groups, whose bound can be
+        a little loose; elsewhere it is -inf.
     """
     counts = np.ascontiguousarray(counts, dtype=np.float64)
     search = _Search(
-        counts, criterion, n_candidates, max_parts, float(min_part_count), deadline_of(time_limit),
-        time_limit is not None, np.random.RandomState(random_state), factorials_of(counts),
-    )  # fmt: skip
+        counts,
+        criterion,
+        n_candidates,
+        max_parts,
+        float(min_part_count),
+        deadline_of(time_limit),
+        time_limit is not None,
+        np.random.RandomState(random_state),
+        factorials_of(np.ascontiguousarray(np.cumsum(counts, axis=0).T)),
+    )
     best, granularity, lower = search.quick() if quick else search.run()
     order = np.argsort(-np.bincount(best.labels, counts.sum(axis=1)), kind="stable")
     place = np.argsort(order)
@@ -96,6 +103,7 @@ class _Search:
     insist: bool
     rng: np.random.RandomState
     table: Floats
+    bounds: Bounds = field(default_factory=Bounds)  # on cuts along the class shares, of two classes
 
     @property
     def null(self) -> float:
@@ -115,7 +123,11 @@ class _Search:
         else:
             best, granularity, lower = *self.many_classes(families, start), -np.inf
         if self.has_garbage:
-            best, granularity = self.look_for_garbage(families, best, granularity)
+            grounds = [self.ground(self.joined(units)) for units in families if units.n_modalities > GARBAGE_ABOVE]
+            best, granularity = look_for_garbage(grounds, best, granularity, self.rng)
+            if np.isfinite(lower) and time.monotonic() < self.deadline:
+                single = [self.ground(units) for units in families if units.n_modalities > GARBAGE_ABOVE]
+                lower = min(lower, garbage_bound(single, self.bounds))
         return best, granularity, lower
 
     def quick(self) -> tuple[Grouping, int, float]:
@@ -123,10 +135,10 @@ class _Search:
         best, granularity = Grouping(self.null, np.zeros(len(self.counts), dtype=np.int64)), 0
         families = self.families()
         for units in families[:: -max(1, len(families) // 3)]:
-            ground = self.ground(join_proportional(units))
+            ground = self.ground(self.joined(units))
             if len(ground.prior) < 2:
                 continue
-            starts = [self._along(ground, by_main_axis(ground.units.counts)), self._cells(ground)]
+            starts = [cut_along(ground, by_main_axis(ground.units.counts)), self._cells(ground)]
             found = polish(ground, min(starts, key=lambda one: one.cost), self.rng)
             if found.cost < best.cost and found.garbage is None:
                 best = Grouping(found.cost, found.labels[ground.units.labels])
@@ -159,7 +171,20 @@ class _Search:
 
     def ground(self, units: Units) -> Ground:
         with_garbage = self.criterion == "khiops" and units.n_modalities > GARBAGE_ABOVE
-        return Ground(units, self.prior(units), self.table, self.least, self.n_candidates, with_garbage)
+        return Ground(
+            units,
+            self.prior(units),
+            self.table,
+            self.least,
+            self.n_candidates,
+            with_garbage,
+            self.deadline,
+            self.max_parts,
+        )
+
+    def joined(self, units: Units) -> Units:
+        """Proportional modalities as one, which no optimum parts, unless groups have a least size."""
+        return join_proportional(units) if self.least <= 1 else units
 
     # -- every partition, up to 12 modalities ---------------------------------------------------
 
@@ -207,14 +232,14 @@ class _Search:
         best = Best(start.cost, np.empty(0, dtype=np.int64), -1)
         tasks = []
         for units in families:
-            joined = join_proportional(units) if self.least <= 1 else units
+            joined = self.joined(units)
             order = by_share(joined.counts, 1)
             task = make_task(joined.counts[order], self.least, self.deadline, self.table)
             tasks.append((joined, order, task, np.arange(1, len(joined) + 1)))
         for place, (joined, _, task, ends) in enumerate(tasks):
-            coarse = quantile_boundaries(task.sizes, 11) if len(ends) > 4 * _CELLS else ends
+            coarse = quantile_boundaries(task.sizes, 11) if len(ends) > 4 * CELLS else ends
             descend_cuts(task, coarse, self.prior(joined), best, place)
-        lower, bounds = np.inf, Bounds()
+        lower, bounds = np.inf, self.bounds
         for place in range(len(tasks) - 1, -1, -1):  # bounds of the finest hold for the coarser
             joined, _, task, ends = tasks[place]
             prior = self.prior(joined)
@@ -235,9 +260,9 @@ class _Search:
         """Local search from many starts, at the granularities whose quick starts are best."""
         quick: list[tuple[float, int, Ground, Grouping]] = []
         for units in families:
-            joined = join_proportional(units) if self.least <= 1 else units
+            joined = self.joined(units)
             ground = self.ground(joined)
-            found = self._along(ground, by_main_axis(joined.counts))
+            found = cut_along(ground, by_main_axis(joined.counts))
             found = min(found, polish(ground, self._cells(ground), self.rng), key=lambda one: one.cost)
             if len(joined) <= _LARGE:
                 joins = polish(ground, self._by_joins(ground, [found]), self.rng)
@@ -251,18 +276,6 @@ class _Search:
                 best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
                 granularity = ground.units.granularity
         return best, granularity
-
-    def _along(self, ground: Ground, order: Places) -> Grouping:
-        """The best cuts of the units in this order."""
-        task = make_task(ground.units.counts[order], self.least, self.deadline, self.table)
-        ends = np.arange(1, len(order) + 1)
-        if len(ends) > _CELLS:
-            ends = quantile_boundaries(task.sizes, 10)
-        best = Best(np.inf, np.array([len(order)]), 0)
-        descend_cuts(task, ends, ground.prior, best, 0)
-        labels = np.empty(len(order), dtype=np.int64)
-        labels[order] = np.searchsorted(best.ends, np.arange(len(order)), side="right")
-        return ground.price(labels)
 
     def _cells(self, ground: Ground) -> Grouping:
         """Cells of equal size along the main axis: more than there will be groups, for moves and joins to sort out.
@@ -282,7 +295,7 @@ class _Search:
         classes = np.argsort(-counts.sum(axis=0))[:_MOST_ORDERS]
         large = len(ground.units) > _LARGE
         for j in classes[: 3 if large else None]:
-            starts.append(self._along(ground, by_share(counts, j)))
+            starts.append(cut_along(ground, by_share(counts, j)))
         starts.append(self._by_joins(ground, starts))
         found = [
             polish(ground, one, self.rng) for one in sorted(starts, key=lambda one: one.cost)[: 2 if large else None]
@@ -322,70 +335,6 @@ class _Search:
         some = self.rng.permutation(len(labels))[: max(2, len(labels) // 10)]
         labels[some] = self.rng.randint(0, min(labels.max() + 2, len(ground.prior)), size=len(some))
         return ground.price(labels)
-
-    # -- Khiops' garbage group --------------------------------------------------------------------
-
-    def look_for_garbage(self, families: list[Units], best: Grouping, granularity: int) -> tuple[Grouping, int]:
-        """Groupings with a garbage group of uninformative modalities; the rest grouped, then all polished."""
-        found: list[tuple[float, int, Ground, Grouping]] = []
-        for units in families:
-            if units.n_modalities <= GARBAGE_ABOVE:
-                continue
-            joined = join_proportional(units) if self.least <= 1 else units
-            ground = self.ground(joined)
-            for start in self._garbage_starts(ground):
-                found.append((start.cost, len(found), ground, start))
-        found.sort(key=lambda one: one[:2])
-        for _, _, ground, start in found[:4]:
-            better = polish(ground, start, self.rng)
-            if better.cost < best.cost - TOLERANCE * abs(best.cost):
-                best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
-                granularity = ground.units.granularity
-        return best, granularity
-
-    def _garbage_starts(self, ground: Ground) -> list[Grouping]:
-        """The modalities with the most to tell apart from the rest, 2, 3, 4, 6, 8, ... of them; the rest garbage."""
-        units = ground.units
-        order = np.argsort(-_telling(units), kind="stable")
-        informative = np.cumsum(units.weights[order])
-        starts: list[Grouping] = []
-        wanted, last = 2.0, 0
-        while wanted < units.n_modalities:
-            n = int(np.searchsorted(informative, wanted)) + 1
-            wanted *= 1.5
-            if n < 2 or n >= len(units) or n == last:
-                continue
-            last = n
-            starts.append(self._beside_garbage(ground, order[:n]))
-        return sorted(starts, key=lambda one: one.cost)[:2]
-
-    def _beside_garbage(self, ground: Ground, chosen: Places) -> Grouping:
-        """The best cuts of the chosen units along the main axis, the others in one more group."""
-        units = ground.units
-        size = int(units.weights.sum() - units.weights[chosen].sum())
-        order = chosen[by_main_axis(units.counts[chosen])]
-        most = min(len(order), 64 if self.max_parts is None else self.max_parts - 1)
-        prior = ground.all_with_garbage(most + 1, size)[1:]
-        if most < 2 or not np.isfinite(prior[1]):
-            return Grouping(np.inf, np.zeros(len(units), dtype=np.int64))
-        prior[0] = prior[1]
-        task = make_task(units.counts[order], self.least, self.deadline, self.table)
-        ends = np.arange(1, len(order) + 1) if len(order) <= _CELLS else quantile_boundaries(task.sizes, 10)
-        best = Best(np.inf, np.array([len(order)]), 0)
-        descend_cuts(task, ends, prior[: len(ends)], best, 0)
-        labels = np.full(len(units), len(best.ends), dtype=np.int64)
-        labels[order] = np.searchsorted(best.ends, np.arange(len(order)), side="right")
-        return ground.price(labels)
-
-
-def _telling(units: Units) -> Floats:
-    """What each modality's own class shares save over the shares of all, in nats per modality."""
-    sizes = units.counts.sum(axis=1)
-    base = units.counts.sum(axis=0) / sizes.sum()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(units.counts > 0, np.log(units.counts / sizes[:, None] / base), 0.0)
-    gain = (units.counts * ratio).sum(axis=1) - 0.5 * (units.counts.shape[1] - 1) * np.log(sizes)
-    return np.asarray(gain / units.weights)
 
 
 def _chosen(choice: Places, k: int, subset: int, n: int) -> Places:

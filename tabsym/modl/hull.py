@@ -64,7 +64,7 @@ def descend(
     solve: Callable[[float], Found], prior: Floats, best: Best, bounds: Bounds, tag: int, deadline: float
 ) -> None:
     """Price parts by the prior's slope where the best partition lies, until nothing changes: three passes or so."""
-    place = min(8, len(prior) - 1)
+    place = min(max(8, len(best.ends) - 1), len(prior) - 1)
     tried: set[float] = set()
     while place >= 1 and time.monotonic() < deadline:
         price = _slope(prior, place)

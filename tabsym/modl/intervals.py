@@ -19,9 +19,10 @@ Places = NDArray[np.int64]
 
 MOST_EXACT = 4096
 """Up to this many blocks the optimum is certified; beyond, only if `time_limit` gives the time."""
-QUICK_GRID = 9
 COARSE = 11
 """Larger columns are first cut on the grid of 2**COARSE quantiles, then each cut finds its exact place."""
+QUICK_GRID = 9
+_NEAR = 64  # places of a finer grid that a cut found on the coarser one may move by
 
 
 def discretize(
@@ -144,7 +145,7 @@ class _Search:
                 descend_cuts(self.task, grids[granularity], prior, self.best, granularity)
         large = [g for g in grids if g not in small]
         for granularity in large:
-            self.slide_at(grids[granularity], granularity)
+            self.slide_at(grids[granularity], granularity, _NEAR)
         if large and self.best.tag in large:
             self.approach(grids[self.best.tag], self.best.tag)
         order = sorted(grids if insist else small, reverse=True)
@@ -171,10 +172,9 @@ class _Search:
         """Without boundaries between pure blocks of a class: no optimum cuts there, unless parts have a least size."""
         if self.task.least > 1:
             return boundaries
-        counts = self.task.part_counts(boundaries)
-        pure = (counts > 0).sum(axis=1) == 1
-        same = pure[1:] & pure[:-1] & (counts.argmax(axis=1)[1:] == counts.argmax(axis=1)[:-1])
-        return boundaries[np.append(~same, True)]
+        pure = np.empty(len(boundaries), dtype=np.int64)
+        kernels.pure_classes(self.task.cumulative, boundaries, pure)
+        return boundaries[np.append((pure[1:] != pure[:-1]) | (pure[1:] < 0), True)]
 
     def exact(self, boundaries: Places, granularity: int, bounds: Bounds) -> float:
         """The lower bound over these boundaries; the best model is kept up to date."""
@@ -192,8 +192,8 @@ class _Search:
             self.slide_at(boundaries, granularity)
             coarse = self._around(self.best.ends, boundaries)
 
-    def slide_at(self, boundaries: Places, granularity: int) -> None:
-        """Move the best model's cuts to their best places among these boundaries."""
+    def slide_at(self, boundaries: Places, granularity: int, reach: int | None = None) -> None:
+        """Move the best model's cuts to their best places among these boundaries, at most `reach` places a sweep."""
         ends = self.best.ends
         if len(ends) < 2:
             return
@@ -201,7 +201,15 @@ class _Search:
         moved = _nearest(ends, boundaries)
         if len(moved) != len(ends):
             return
-        kernels.slide_cuts(self.task.cumulative, self.task.table, self.task.shift, allowed, self.task.least, moved)
+        kernels.slide_cuts(
+            self.task.cumulative,
+            self.task.table,
+            self.task.shift,
+            allowed,
+            reach or len(allowed),
+            self.task.least,
+            moved,
+        )
         moved = np.unique(moved)
         if (np.diff(self.task.sizes[np.concatenate([[0], moved])]) < self.task.least).any():
             return
@@ -254,7 +262,8 @@ def quantile_boundaries(sizes: Floats, granularity: int, among: Places | None = 
     up, down = places[above] - targets, targets - places[below]
     nearer = np.where((down < up) | ((down == up) & (targets <= total / 2)), below, above)
     nearer = np.where(above == 0, 0, nearer)
-    return np.asarray(boundaries[np.unique(np.append(nearer, len(boundaries) - 1))])
+    nearer = np.append(nearer, len(boundaries) - 1)  # ascending
+    return np.asarray(boundaries[nearer[np.append(nearer[1:] != nearer[:-1], True)]])
 
 
 def _next_to(places: Floats, cells: int, total: float) -> Floats:

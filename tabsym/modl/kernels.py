@@ -15,6 +15,10 @@ import numpy as np
 
 from tabsym.jit import allocating_kernel, kernel, part
 
+PRUNE_EVERY = 8
+"""Boundaries between looks at which starts can be given up."""
+MOST_SWEEPS = 20
+
 
 @part
 def _ln_factorial(count, table):
@@ -34,18 +38,20 @@ def _interval_cost(first, last, cumulative, table, shift):
 
 
 @kernel
-def best_cuts(cumulative, table, shift, price, least, start, stop, best, before, n_parts):
+def best_cuts(cumulative, table, shift, price, least, start, stop, best, before, alive, n_alive):
     """Least of cost of parts + price * parts, over partitions into intervals of at least `least` rows.
 
-    Fills best (B + 1,), before (B + 1,) and n_parts (B + 1,) for the ends start .. stop - 1, given those before
-    (so that a caller can look at the clock in between); best[0] = 0.
+    Fills best (B + 1,) and before (B + 1,) for the ends start .. stop - 1, given those before (so that a caller can look
+    at the clock in between); best[0] = 0. alive (B + 1,) holds the n_alive boundaries where a last interval can start
+    in an optimum; the new number of them is returned. A start is given up when, even without the cost of coding its
+    shares, its interval up to here is no better than cutting here: ln multinomials are superadditive,
+    so that holds for every longer interval too. (Not with a least size: a cut here may be too near.)
     """
     n_classes = cumulative.shape[0]
     for last in range(start, stop):
         low, arg = np.inf, 0
-        for first in range(last):
-            if best[first] == np.inf:
-                continue
+        for a in range(n_alive):
+            first = alive[a]
             total, cost = 0.0, best[first]
             for j in range(n_classes):
                 count = cumulative[j, last] - cumulative[j, first]
@@ -58,23 +64,80 @@ def best_cuts(cumulative, table, shift, price, least, start, stop, best, before,
                 low, arg = cost, first
         best[last] = low + price
         before[last] = arg
-        n_parts[last] = n_parts[arg] + 1
+        kept = 0
+        for a in range(n_alive):
+            first = alive[a]
+            keep = least > 1.0 or last % PRUNE_EVERY != 0
+            if not keep:
+                total, cost = 0.0, best[first]
+                for j in range(n_classes):
+                    count = cumulative[j, last] - cumulative[j, first]
+                    total += count
+                    cost -= _ln_factorial(count, table)
+                keep = cost + _ln_factorial(total, table) < best[last]
+            if keep:
+                alive[kept] = first
+                kept += 1
+        n_alive = kept
+        if best[last] < np.inf:
+            alive[n_alive] = last
+            n_alive += 1
+    return n_alive
 
 
 @kernel
-def best_cuts_two(zeros, ones, table, price, start, stop, best, before, n_parts):
+def best_cuts_two(zeros, ones, table, price, start, stop, best, before, alive, n_alive):
     """`best_cuts` for two classes of whole counts (int32 sums, zeros and ones): what is asked for most."""
     for last in range(start, stop):
         low, arg = np.inf, 0
         zero, one = zeros[last], ones[last]
-        for first in range(last):
-            a, b = zero - zeros[first], one - ones[first]
-            cost = best[first] + table[a + b + 1] - table[a] - table[b]
+        for a in range(n_alive):
+            first = alive[a]
+            n_zero, n_one = zero - zeros[first], one - ones[first]
+            cost = best[first] + table[n_zero + n_one + 1] - table[n_zero] - table[n_one]
             if cost < low:
                 low, arg = cost, first
         best[last] = low + price
         before[last] = arg
-        n_parts[last] = n_parts[arg] + 1
+        if last % PRUNE_EVERY == 0:
+            kept = 0
+            for a in range(n_alive):
+                first = alive[a]
+                n_zero, n_one = zero - zeros[first], one - ones[first]
+                if best[first] + table[n_zero + n_one] - table[n_zero] - table[n_one] < best[last]:
+                    alive[kept] = first
+                    kept += 1
+            n_alive = kept
+        alive[n_alive] = last
+        n_alive += 1
+    return n_alive
+
+
+@kernel
+def all_whole(cumulative):
+    """Whether all counts are whole numbers."""
+    for j in range(cumulative.shape[0]):
+        for b in range(cumulative.shape[1]):
+            if cumulative[j, b] != math.floor(cumulative[j, b]):
+                return False
+    return True
+
+
+@kernel
+def pure_classes(cumulative, boundaries, out):
+    """The class of each block between these boundaries that holds one class only, else -1, into out."""
+    first = 0
+    for b in range(len(boundaries)):
+        last = boundaries[b]
+        found = -1
+        for j in range(cumulative.shape[0]):
+            if cumulative[j, last] > cumulative[j, first]:
+                if found >= 0:
+                    found = -1
+                    break
+                found = j
+        out[b] = found
+        first = last
 
 
 @kernel
@@ -100,15 +163,15 @@ def best_cuts_by_number(cumulative, table, shift, least, best, before):
 
 
 @kernel
-def slide_cuts(cumulative, table, shift, allowed, least, ends):
-    """Move each cut to its best place between its neighbours, until none moves; the number of sweeps.
+def slide_cuts(cumulative, table, shift, allowed, reach, least, ends):
+    """Move each cut to its best place between its neighbours, at most `reach` places a sweep, until none moves.
 
     `allowed` (A,): block boundaries where cuts may lie, ascending, 0 and B included; ends (I,) int64 is changed in place.
     """
     n_classes = cumulative.shape[0]
     sweeps = 0
     moved = True
-    while moved and sweeps < 20:
+    while moved and sweeps < MOST_SWEEPS:
         moved = False
         sweeps += 1
         for i in range(len(ends) - 1):
@@ -119,7 +182,9 @@ def slide_cuts(cumulative, table, shift, allowed, least, ends):
             )
             low -= 1e-9
             place = ends[i]
-            for a in range(np.searchsorted(allowed, left) + 1, np.searchsorted(allowed, right)):
+            here = np.searchsorted(allowed, ends[i])
+            start = max(np.searchsorted(allowed, left) + 1, here - reach)
+            for a in range(start, min(np.searchsorted(allowed, right), here + reach + 1)):
                 cut = allowed[a]
                 if least > 1.0:
                     before, after = 0.0, 0.0
@@ -136,7 +201,6 @@ def slide_cuts(cumulative, table, shift, allowed, least, ends):
             if place != ends[i]:
                 ends[i] = place
                 moved = True
-    return sweeps
 
 
 @part

@@ -10,12 +10,15 @@ from scipy.special import gammaln
 
 from tabsym.modl import kernels
 from tabsym.modl.criterion import garbage_prior, garbage_priors, parts_cost
-from tabsym.modl.search import ln_constant
+from tabsym.modl.hull import Best
+from tabsym.modl.intervals import quantile_boundaries
+from tabsym.modl.search import Task, descend_cuts, ln_constant, make_task
 from tabsym.modl.units import Units, sum_by
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
+CELLS = 1024
 _MOST_SWEEPS = 40
 
 
@@ -38,6 +41,8 @@ class Ground:
     least: float
     n_candidates: int
     has_garbage: bool
+    deadline: float = np.inf
+    max_parts: int | None = None
 
     @property
     def ln_classes(self) -> float:
@@ -101,6 +106,29 @@ class Ground:
 def _costs(groups: Floats) -> Floats:
     """What each group costs, but for what is the same for all."""
     return np.asarray(gammaln(groups.sum(axis=1) + groups.shape[1]) - gammaln(groups + 1).sum(axis=1))
+
+
+def cut_along(ground: Ground, order: Places) -> Grouping:
+    """The best cuts of the units in this order."""
+    task, ends = line_up(ground, order)
+    best = Best(np.inf, np.array([len(order)]), 0)
+    descend_cuts(task, ends, ground.prior, best, 0)
+    return ground.price(labels_along(order, best.ends))
+
+
+def line_up(ground: Ground, order: Places) -> tuple[Task, Places]:
+    """The units in this order as a task, and where it may be cut: anywhere, or at 1,024 quantiles."""
+    task = make_task(ground.units.counts[order], ground.least, ground.deadline, ground.table)
+    if len(order) <= CELLS:
+        return task, np.arange(1, len(order) + 1)
+    return task, quantile_boundaries(task.sizes, CELLS.bit_length() - 1)
+
+
+def labels_along(order: Places, ends: Places) -> Places:
+    """The part of each unit, where the units in this order are cut at these ends."""
+    labels = np.empty(len(order), dtype=np.int64)
+    labels[order] = np.searchsorted(ends, np.arange(len(order)), side="right")
+    return labels
 
 
 def polish(ground: Ground, start: Grouping, rng: np.random.RandomState) -> Grouping:

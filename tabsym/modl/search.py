@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -57,7 +58,7 @@ class Task:
         """What the kernels leave out of the cost of a part."""
         return 0.0 if self.of_target else ln_constant(self.n_classes)
 
-    @property
+    @cached_property
     def sizes(self) -> Floats:
         """Rows before each boundary (B + 1,)."""
         return np.asarray(self.cumulative.sum(axis=0))
@@ -81,13 +82,12 @@ def make_task(counts: Floats, least: float, deadline: float, table: Floats | Non
     """The task of blocks' class counts (B, J); the `table` of ln k! may be one made before."""
     cumulative = np.zeros((counts.shape[1], len(counts) + 1))
     np.cumsum(counts.T, axis=1, out=cumulative[:, 1:])
-    return Task(cumulative, factorials_of(counts) if table is None else table, least, deadline)
+    return Task(cumulative, factorials_of(cumulative) if table is None else table, least, deadline)
 
 
-def factorials_of(counts: Floats) -> Floats:
-    """ln k! for these counts: a table where they are whole, empty where they are not."""
-    whole = bool((counts == np.floor(counts)).all())
-    return ln_factorials(float(counts.sum()), counts.shape[1], whole=whole)
+def factorials_of(cumulative: Floats) -> Floats:
+    """ln k! for counts with these sums (J, B + 1): a table where they are whole, empty where they are not."""
+    return ln_factorials(float(cumulative[:, -1].sum()), len(cumulative), whole=kernels.all_whole(cumulative))
 
 
 def ln_constant(n_classes: int) -> float:
@@ -158,7 +158,7 @@ class Passes:
         self.task = task.at(boundaries)
         self.ln_classes = task.ln_constant
         n = self.task.n_blocks
-        self.best, self.before, self.n_parts = np.empty(n + 1), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+        self.best, self.before, self.alive = np.empty(n + 1), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
         two = task.n_classes == 2 and not task.of_target and len(task.table) > 0 and task.least <= 1
         self.two = self.task.cumulative.astype(np.int32) if two else None
 
@@ -167,25 +167,18 @@ class Passes:
         task, n = self.task, self.task.n_blocks
         own = price - self.ln_classes
         self.best[0], self.best[1:] = 0.0, np.inf
+        self.alive[0], n_alive = 0, 1
         for start in range(1, n + 1, _CHUNK):
             stop = min(n + 1, start + _CHUNK)
             if self.two is not None:
-                kernels.best_cuts_two(
-                    self.two[0], self.two[1], task.table, own, start, stop, self.best, self.before, self.n_parts
+                n_alive = kernels.best_cuts_two(
+                    self.two[0], self.two[1], task.table, own, start, stop, self.best, self.before, self.alive, n_alive
                 )
             else:
-                kernels.best_cuts(
-                    task.cumulative,
-                    task.table,
-                    task.shift,
-                    own,
-                    task.least,
-                    start,
-                    stop,
-                    self.best,
-                    self.before,
-                    self.n_parts,
-                )
+                n_alive = kernels.best_cuts(
+                    task.cumulative, task.table, task.shift, own, task.least, start, stop, self.best, self.before,
+                    self.alive, n_alive,
+                )  # fmt: skip
             if time.monotonic() > task.deadline:
                 raise OutOfTime
         ends = _trace(self.before, n)

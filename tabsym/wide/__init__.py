@@ -7,7 +7,8 @@ read) -> `training` over `kernels` -> `model` (parameters, margins). `losses`,
 integer code; `rules` holds the update of one parameter.
 """
 
+from tabsym.wide.crosses import AutoCrosses
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.optimizers import FTRL, SGD, Adagrad, Adam, AdamW, RMSprop
 
-__all__ = ["FTRL", "LOSSES", "SGD", "Adagrad", "Adam", "AdamW", "Loss", "RMSprop"]
+__all__ = ["FTRL", "LOSSES", "SGD", "Adagrad", "Adam", "AdamW", "AutoCrosses", "Loss", "RMSprop"]

@@ -47,6 +47,33 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Bins:
+    """Right-closed intervals of a numeric column, the first for missing values where training had any.
+
+    Attributes
+    ----------
+    bounds : (I - 1,)
+        Upper bounds of all intervals of numbers but the last, ascending.
+    labels : (I,) or (I + 1,)
+        The intervals as text, "Missing" first where `missing`.
+    """
+
+    column: str
+    bounds: Floats
+    labels: tuple[str, ...]
+    missing: bool
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def codes(self, values: Floats) -> NDArray[np.int32]:
+        """The interval of each value; a missing one that training had not is UNSEEN."""
+        own = 1 if self.missing else 0
+        place = np.searchsorted(self.bounds, values, side="left") + own
+        return np.where(np.isnan(values), own - 1, place).astype(np.int32)
+
+
+@dataclass(frozen=True)
 class Crossing:
     """Observed combinations: of the source at `left` with the symbols at `right`."""
 
@@ -58,7 +85,7 @@ class Crossing:
         return len(self.cross)
 
 
-Source = Symbols | Flag | Crossing
+Source = Symbols | Flag | Bins | Crossing
 
 
 @dataclass(frozen=True)
@@ -207,9 +234,14 @@ class Layout:
         coder = _Coder(self, table, n_jobs)
         return {(b, columns): coder.read(self.blocks[b].source, columns) for b, columns in self.reads}
 
-    def grow(self, table: Table, n_jobs: int | None = None) -> tuple[Layout, dict[tuple[int, tuple[str, ...]], Codes]]:
-        """The layout with a table's new symbols and combinations appended, and the coded table."""
-        coder = _Coder(self, table, n_jobs)
+    def grow(
+        self, table: Table, n_jobs: int | None = None, raws: dict[str, RawCodes] | None = None
+    ) -> tuple[Layout, dict[tuple[int, tuple[str, ...]], Codes]]:
+        """The layout with a table's new symbols and combinations appended, and the coded table.
+
+        `raws`: columns of the table coded before, to which those coded now are added.
+        """
+        coder = _Coder(self, table, n_jobs, raws)
         coder.grow()
         grown = replace(self, sources=tuple(coder.sources))
         return grown, {(b, columns): coder.read(self.blocks[b].source, columns) for b, columns in self.reads}
@@ -258,14 +290,16 @@ class Layout:
 class _Coder:
     """Codes a table by the sources of a layout, each (source, columns) once."""
 
-    def __init__(self, layout: Layout, table: Table, n_jobs: int | None) -> None:
+    def __init__(
+        self, layout: Layout, table: Table, n_jobs: int | None, raws: dict[str, RawCodes] | None = None
+    ) -> None:
         self.layout = layout
         self.table = table
         self.sources = list(layout.sources)
         names = list(dict.fromkeys(n for s in layout.sources if isinstance(s, Symbols) for n in s.columns))
-        self._raws: dict[str, RawCodes] = dict(
-            zip(names, encode_columns([table[name] for name in names], n_jobs), strict=True)
-        )
+        self._raws: dict[str, RawCodes] = {} if raws is None else raws
+        names = [name for name in names if name not in self._raws]
+        self._raws.update(zip(names, encode_columns([table[name] for name in names], n_jobs), strict=True))
         self._codes: dict[tuple[int, tuple[str, ...]], Codes] = {}
         self._wide = any(isinstance(source, Crossing) for source in layout.sources)  # crosses read int32
 
@@ -313,6 +347,8 @@ class _Coder:
     def _transform(self, source: Source, columns: tuple[str, ...]) -> Codes:
         if isinstance(source, Symbols):
             return self._as_wide(source.alphabet.transform(self._raws[columns[0]]))
+        if isinstance(source, Bins):
+            return source.codes(self.table[source.column].values)
         if isinstance(source, Flag):
             return np.where(np.isnan(self.table[source.column].values), 0, UNSEEN).astype(np.int32)
         return source.cross.transform(self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:]))

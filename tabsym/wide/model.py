@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tabsym.codes import UNSEEN
 from tabsym.table import Table
 from tabsym.wide.kernels import predict_margins
-from tabsym.wide.layout import Block, Crossing, Flag, Layout, Symbols
+from tabsym.wide.layout import Bins, Block, Crossing, Flag, Layout, Symbols
 from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import StateColumns
 from tabsym.wide.plan import VECTOR_SPREAD
@@ -172,6 +172,8 @@ class WideModel:
         source = self.layout.sources[place]
         if isinstance(source, Symbols):
             return [source.alphabet.symbols]
+        if isinstance(source, Bins):
+            return [np.array(source.labels, dtype=object)]
         assert isinstance(source, Crossing)
         left, right = source.cross.pairs()
         return [level[left] for level in self._levels(source.left)] + [self._levels(source.right)[0][right]]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tabsym.codes import Alphabet, Cross
 from tabsym.table import Column, Kind, Table
 from tabsym.wide.formula import Binary, BlockRef, Call, ColumnRef, Dot, Formula, FormulaError, Node, Number
-from tabsym.wide.layout import Block, Crossing, Factor, Flag, LaidTerm, Layout, Numeric, Source, Symbols
+from tabsym.wide.layout import Bins, Block, Crossing, Factor, Flag, LaidTerm, Layout, Numeric, Source, Symbols
 from tabsym.wide.polynomial import Term
 
 Floats = NDArray[np.float64]
@@ -26,36 +26,49 @@ def plan_additive(
     symbolic: Sequence[Column],
     numeric: Sequence[Column],
     *,
-    interactions: int,
+    interactions: int | Sequence[tuple[str, ...]],
     standardize: bool,
     weights: Floats | None,
+    bins: Sequence[Bins] = (),
 ) -> Layout:
-    """An intercept, an entry per symbol, crosses up to `interactions`, a slope per numeric column.
+    """An intercept, an entry per symbol, crosses of symbolic columns, a slope or intervals per numeric column.
 
     Parameters
     ----------
     symbolic, numeric : columns of the training table
-    interactions : int
-        The highest order of crosses: 1 for none, 2 for all pairs, 3 for all triples too.
+    interactions : int or sequence of tuples of column names
+        The highest order of crosses: 1 for none, 2 for all pairs, 3 for all triples too; or the crosses themselves.
     standardize : bool
         Whether numeric columns are centred and scaled.
     weights : (n,) or None
         Row weights of the training table.
+    bins : sequence of Bins
+        Numeric columns that are cut into intervals, which are symbols from then on; the others get a slope.
     """
     plan = _Plan()
     for column in symbolic:
         plan.add_block(column.name, (column.name,))
+    for one in bins:
+        plan.add_bins(one)
+    cut_names = [one.column for one in bins]
+    numeric = [column for column in numeric if column.name not in cut_names]
     for column in numeric:
         if np.isnan(column.values).any():
             plan.add_flag(column.name)
-    for order in range(2, min(interactions, len(symbolic)) + 1):
-        for members in combinations([column.name for column in symbolic], order):
-            plan.add_block(":".join(members), members)
+    for members in _crosses([*(column.name for column in symbolic), *cut_names], interactions):
+        plan.add_block(":".join(members), members)
     for column in numeric:
         factor = Numeric(column.name, (ColumnRef(column.name),), missing_ok=True)
         plan.add_slope(column.name, _scaled(factor, column.values, weights) if standardize else factor)
     plan.add_scalar(INTERCEPT)
     return plan.layout()
+
+
+def _crosses(names: list[str], interactions: int | Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+    if not isinstance(interactions, int):
+        return interactions
+    orders = range(2, min(interactions, len(names)) + 1)
+    return [members for order in orders for members in combinations(names, order)]
 
 
 def plan_formula(
@@ -132,6 +145,11 @@ class _Plan:
         source = self.source(tuple((column,) for column in columns))
         self.blocks.append(Block(name, source, columns))
         self.terms.append(LaidTerm(1.0, None, (Factor(len(self.blocks) - 1, columns),)))
+
+    def add_bins(self, bins: Bins) -> None:
+        self.sources.append(bins)
+        self._places[((bins.column,),)] = len(self.sources) - 1
+        self.add_block(bins.column, (bins.column,))
 
     def add_flag(self, column: str) -> None:
         self.sources.append(Flag(column))

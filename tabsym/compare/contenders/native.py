@@ -16,10 +16,10 @@ from tabsym.integrations import available, load_adapter
 _ORDER = {"lightgbm": 30, "xgboost": 31, "catboost": 60}
 
 
-class _HistClassifier(HistGradientBoostingClassifier):
+class HistClassifier(HistGradientBoostingClassifier):
     """Its early stopping holds out rows of every class, and fails where a class has one row: then it is off."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> _HistClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HistClassifier:
         if np.bincount(y).min() < 2:
             self.set_params(early_stopping=False)
         super().fit(X, y, sample_weight)
@@ -27,7 +27,7 @@ class _HistClassifier(HistGradientBoostingClassifier):
 
 
 def _hist(task: str, random_state: int, n_jobs: int) -> Any:
-    kind = HistGradientBoostingRegressor if task == "regression" else _HistClassifier
+    kind = HistGradientBoostingRegressor if task == "regression" else HistClassifier
     return make_pipeline(
         NativeCategories(max_levels=254), kind(random_state=random_state, categorical_features="from_dtype")
     )

@@ -1,0 +1,64 @@
+"""Numeric columns of the wide models as intervals: by MODL, or of equal frequency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes.threads import in_threads
+from tabsym.modl import Intervals, Settings, fit_column
+from tabsym.modl.columns import interval_labels
+from tabsym.stats import count_numbers
+from tabsym.table import Column
+from tabsym.wide.layout import Bins
+
+Floats = NDArray[np.float64]
+
+QUANTILES = 32
+"""Intervals of numeric="quantile", at most."""
+
+
+def cut_numbers(
+    columns: Sequence[Column], how: str, y: Floats, weight: Floats | None, *, classes: bool, n_jobs: int | None
+) -> list[Bins]:
+    """Intervals of numeric columns; one that MODL finds to say nothing on its own is left out, and keeps its slope.
+
+    Parameters
+    ----------
+    columns : numeric columns of the training table
+    how : {"modl", "quantile"}
+    y : (n,)
+        Codes of classes, or numbers.
+    weight : (n,) or None
+    classes : bool
+    n_jobs : int or None
+    """
+    if how == "quantile":
+        return [_quantiles(column) for column in columns]
+    targets, codes = np.unique(y, return_inverse=True)
+
+    def cut(column: Column) -> Bins | None:
+        table = count_numbers(column.values, codes.ravel(), targets, weight)
+        fitted = fit_column(table, Settings(), classes=classes)
+        assert isinstance(fitted, Intervals)
+        return _bins(column, fitted.bounds) if fitted.partition.n_parts > 1 else None
+
+    return [bins for bins in in_threads(cut, columns, n_jobs) if bins is not None]
+
+
+def _quantiles(column: Column) -> Bins:
+    values = column.values[~np.isnan(column.values)]
+    if not len(values):
+        return _bins(column, np.empty(0))
+    cuts = np.quantile(values, np.arange(1, QUANTILES) / QUANTILES, method="inverted_cdf")
+    return _bins(column, np.unique(cuts[cuts < values.max()]))
+
+
+def _bins(column: Column, bounds: Floats) -> Bins:
+    """Missing values, where there are any, have an interval of their own."""
+    finite = bounds[np.isfinite(bounds)]
+    missing = bool(np.isnan(column.values).any())
+    labels = ("Missing",) if missing else ()
+    return Bins(column.name, finite, (*labels, *interval_labels(finite)), missing)

@@ -1,0 +1,113 @@
+"""numeric="modl" and "quantile": numeric columns of wide models as intervals."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+
+from tabsym import MODLEncoder, WideClassifier, WideRegressor
+
+
+def wave(n=3000, seed=0):
+    """A target that rises and falls with a number, and depends on a symbol."""
+    rng = np.random.RandomState(seed)
+    X = pd.DataFrame({"x": rng.uniform(0, 10, n).round(2), "c": rng.choice(list("uvw"), n), "n": rng.rand(n)})
+    score = 2 * np.sin(X["x"]) + X["c"].map({"u": -1, "v": 0, "w": 1})
+    return X, (rng.rand(n) < 1 / (1 + np.exp(-score))).astype(int).to_numpy(copy=True), score.to_numpy()
+
+
+def test_modl_intervals_are_those_of_the_encoder():
+    X, y, _ = wave()
+    model = WideClassifier(numeric="modl", random_state=0).fit(X, y)
+    encoder = MODLEncoder(cols=["x"], n_candidates=1).fit(X, y)
+    by_hand = WideClassifier(random_state=0).fit(encoder.transform(X), y)
+    assert model.params_["x"].index.tolist() == encoder.partitions_["x"].labels
+    assert len(model.params_["x"]) > 4
+    # the same entries in another order, so the same sums in another order
+    assert np.allclose(model.predict_proba(X), by_hand.predict_proba(encoder.transform(X)), atol=1e-9)
+
+
+def test_a_column_that_says_nothing_keeps_its_slope():
+    X, y, _ = wave()
+    params = WideClassifier(numeric="modl", random_state=0).fit(X, y).params_
+    assert params["n"].index.tolist() == ["n"]
+
+
+@pytest.mark.parametrize("numeric", ["modl", "quantile"])
+def test_intervals_beat_slopes_where_the_target_is_no_line(numeric):
+    X, y, score = wave()
+    new, truth, _ = wave(seed=1)
+    linear = WideClassifier(random_state=0).fit(X, y).score(new, truth)
+    assert WideClassifier(numeric=numeric, random_state=0).fit(X, y).score(new, truth) > linear + 0.06
+    linear = WideRegressor(random_state=0).fit(X, score).score(X, score)
+    assert WideRegressor(numeric=numeric, random_state=0).fit(X, score).score(X, score) > linear + 0.3
+
+
+def test_quantiles_are_values_and_right_closed():
+    X = pd.DataFrame({"x": np.repeat(np.arange(64.0), 5)})
+    y = np.tile([0, 1], 160)
+    model = WideClassifier(numeric="quantile", random_state=0).fit(X, y)
+    frame = model.params_["x"]
+    assert len(frame) == 32
+    assert frame["count"].tolist() == [10] * 32
+    assert frame.index[0] == "]-inf; 1]"
+    assert frame.index[-1] == "]61; +inf["
+    low, high = model.decision_function(pd.DataFrame({"x": [1.0, 1.0001]}))
+    assert np.isclose(low - high, frame["value"].iloc[0] - frame["value"].iloc[1])
+
+
+def test_missing_numbers_are_an_interval_of_their_own():
+    X, y, _ = wave()
+    X.loc[:200, "x"] = np.nan
+    y[:201] = 1
+    model = WideClassifier(numeric="modl", random_state=0).fit(X, y)
+    assert model.params_["x"].index[0] == "Missing"
+    assert model.params_["x"]["count"].iloc[0] == 201
+    assert model.params_["x"]["value"].iloc[0] == model.params_["x"]["value"].max()
+
+
+def test_a_missing_number_that_fit_has_not_seen_adds_nothing():
+    X, y, _ = wave()
+    model = WideClassifier(numeric="modl", random_state=0).fit(X, y)
+    row = X.head(1).assign(x=np.nan)
+    expected = model.params_["c"].loc[row["c"].iloc[0], "value"] + model.params_["(intercept)"]["value"].iloc[0]
+    expected += model.params_["n"]["value"].iloc[0] * row["n"].iloc[0]
+    assert np.isclose(model.decision_function(row)[0], expected)
+
+
+def test_intervals_take_part_in_crosses():
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame({"x": rng.rand(4000), "c": rng.choice(["u", "v"], 4000)})
+    y = ((X["x"] > 0.5) == (X["c"] == "u")).astype(int)
+    one = WideClassifier(numeric="quantile", random_state=0).fit(X, y)
+    two = WideClassifier(numeric="quantile", interactions=2, random_state=0).fit(X, y)
+    assert one.score(X, y) < 0.6
+    assert two.score(X, y) > 0.97
+    assert two.params_["c:x"].index.names == ["c", "x"]
+
+
+def test_every_frame_weights_and_clones():
+    X, y, _ = wave(800)
+    model = WideClassifier(numeric="modl", random_state=0)
+    first = model.fit(X, y).predict_proba(X)
+    assert np.array_equal(clone(model).fit(pl.from_pandas(X), y).predict_proba(pl.from_pandas(X)), first)
+    weight = np.ones(len(y))
+    weight[:300] = 0
+    part = clone(model).fit(X, y, sample_weight=weight).params_["x"]
+    rest = clone(model).fit(X[300:], y[300:]).params_["x"]
+    assert part.index.tolist() == rest.index.tolist()
+
+
+def test_what_is_refused():
+    X, y, _ = wave(200)
+    with pytest.raises(ValueError, match="numeric='modl' chooses intervals from all rows at hand"):
+        WideClassifier(numeric="modl").partial_fit(X, y)
+    with pytest.raises(ValueError, match="numeric='bins' is not known"):
+        WideClassifier(numeric="bins").fit(X, y)
+    with pytest.raises(ValueError, match="numeric='modl' has no meaning beside a formula"):
+        WideRegressor("y ~ w[c] + b[1]", numeric="modl").fit(X.assign(y=1.0))
+    fitted = WideClassifier(numeric="modl", random_state=0).fit(X, y)
+    before = fitted.params_["x"]["value"].to_numpy().copy()
+    fitted.partial_fit(X, y)  # the intervals are there: rows only move the numbers
+    assert not np.array_equal(fitted.params_["x"]["value"].to_numpy(), before)
