@@ -582,6 +582,13 @@ def test_neighbouring_and_extreme_values_are_told_apart(values):
     np.testing.assert_array_equal(back, np.asarray(values, dtype=float))
 
 
+def test_labels_of_whole_numbers_are_exact():
+    assert cut([20240101, 20240102]).partitions_["x"].labels == ["]-inf; 20240101.5]", "]20240101.5; +inf["]
+    assert cut([1e6, 3e6]).partitions_["x"].labels == ["]-inf; 2000000]", "]2000000; +inf["]
+    assert cut([0.1, 0.21]).partitions_["x"].labels == ["]-inf; 0.155]", "]0.155; +inf["]
+    assert cut([1e20, 3e20]).partitions_["x"].labels == ["]-inf; 2e+20]", "]2e+20; +inf["]
+
+
 def test_infinite_values_are_errors():
     for value in (np.inf, -np.inf):
         with pytest.raises(ValueError, match="Column 'x' contains infinity; replace"):

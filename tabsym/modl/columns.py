@@ -17,6 +17,7 @@ from tabsym.modl.partition import Partition
 from tabsym.stats import Contingency
 
 Floats = NDArray[np.float64]
+_MOST_WHOLE = 1e13  # whole numbers in a label are written in full up to here
 _MOST_SHOWN = 60  # characters of a group's label
 
 
@@ -225,9 +226,10 @@ def _midpoints(below: Floats, above: Floats) -> Floats:
 
 
 def _numbers(values: Floats) -> list[str]:
-    """As few digits as tell all of them apart."""
+    """As few digits as tell all of them apart; halves of whole numbers, as lie between whole ones, in full."""
+    exact = (values * 2 == np.floor(values * 2)) & (np.abs(values) < _MOST_WHOLE)
     for digits in (6, 9, 12):
-        texts = [f"{value:.{digits}g}" for value in values]
+        texts = [f"{value:.{15 if full else digits}g}" for value, full in zip(values, exact, strict=True)]
         if len(set(texts)) == len(texts):
             return texts
     return [repr(float(value)) for value in values]
