@@ -163,6 +163,7 @@ GARBAGE_ABOVE = 7
 """Khiops considers a garbage group where there are more modalities than this."""
 
 
+@lru_cache(maxsize=65_536)  # searches of few symbols ask the same again and again
 def garbage_prior(
     n_groups: int, garbage: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int
 ) -> float:
