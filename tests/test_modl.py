@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tabsym.modl import discretize, group, grouping_cost, groups, interval_cost, intervals
@@ -303,6 +303,7 @@ def test_classes_and_modalities_can_be_renamed(counts, criterion, random):
 
 @settings(max_examples=25, deadline=None)
 @given(tables(10, 3), st.sampled_from(["page", "khiops"]))
+@example(np.array([[0.0, 3.0], [7.0, 6.0]]), "khiops")  # 16 rows and a hair are not 17
 def test_fractional_counts_agree_with_whole_ones(counts, criterion):
     """The road through ln Gamma, on counts a hair away from whole ones."""
     assume(counts.sum() >= 2)
@@ -438,3 +439,62 @@ def test_noise_is_no_grid():
     found = cut_jointly(rows, Options(False, "khiops", 1, None, 1, False, None))
     assert found.source.n_parts == 1
     assert found.source.level == 0.0
+
+
+# -- degenerate tables --------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(1, 300), min_size=2, max_size=30), st.sampled_from([1.0, 0.5, 1 / 3]))
+@settings(max_examples=60, deadline=None)
+def test_quantiles_next_to_boundaries_are_all_that_matter(sizes, weight):
+    """The 2**10 quantiles of few blocks, by those next to boundaries, and one by one."""
+    sizes = [*sizes, 3100]
+    before = np.concatenate([[0.0], np.cumsum(np.array(sizes) * weight)])
+    total, places = before[-1], before[1:]
+    chosen = set()
+    for target in total * np.arange(1, 2**10) / 2**10:
+        above = int(np.searchsorted(places, target))
+        if above == 0:
+            chosen.add(0)
+            continue
+        up, down = places[above] - target, target - places[above - 1]
+        chosen.add(above - 1 if down < up or (down == up and target <= total / 2) else above)
+    assert intervals.quantile_boundaries(before, 10).tolist() == [i + 1 for i in sorted(chosen | {len(places) - 1})]
+
+
+@pytest.mark.parametrize("criterion", ["khiops", "page"])
+@pytest.mark.parametrize(
+    "counts",
+    [[[1, 0]], [[3]], [[3], [2]], np.ones((30, 1)), np.ones((6, 2)), np.ones((14, 3)), [[0.4, 0], [0, 0.4]]],
+)
+def test_tables_of_one_row_one_class_or_equal_counts_are_one_part(counts, criterion):
+    for search in (discretize, group):
+        for options in ({}, {"max_parts": 2}, {"min_part_count": 3}):
+            found = search(np.array(counts, dtype=float), criterion=criterion, **options)
+            assert found.n_parts == 1
+            assert found.level == 0
+            assert found.cost == found.null_cost
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_limits_hold_beyond_every_partition(classes):
+    """More modalities than are looked at by subsets: local search, garbage groups too."""
+    rng = np.random.RandomState(classes)
+    for _ in range(8):
+        counts = rng.poisson(rng.choice([1, 8], (25, 1)) * rng.dirichlet(np.ones(classes), 25) * classes)
+        counts = counts[counts.sum(axis=1) > 0].astype(float)
+        for criterion in ("khiops", "page"):
+            for most, least in ((2, 1), (3, 20), (None, 40), (4, 1000)):
+                found = group(counts, criterion=criterion, max_parts=most, min_part_count=least)
+                assert found.n_parts <= (most or 25)
+                assert found.n_parts == 1 or found.counts.sum(axis=1).min() >= least
+                assert found.cost <= found.null_cost
+                np.testing.assert_allclose(grouping_cost(counts, found.labels, criterion=criterion), found.cost)
+
+
+def test_classes_of_no_rows_change_the_cost_and_not_the_search():
+    counts = np.c_[np.repeat([[9, 0], [0, 9], [9, 0]], 9, axis=0), np.zeros(27)]
+    for search in (discretize, group):
+        found = search(counts)
+        assert found.n_parts == (3 if search is discretize else 2)
+        assert found.counts[:, 2].sum() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,15 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_column, encode_columns
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import MISSING, ColumnEncoder, numeric_matrix
-from tabsym.encoders.folds import split_rows
-from tabsym.encoders.modl_options import check_modl_options, is_classification
+from tabsym.encoders.folds import check_each_row_once, split_rows
+from tabsym.encoders.modl_options import check_modl_options, check_piece, check_target_piece, is_classification
 from tabsym.encoders.modl_show import describe_columns, parts_table, plot_parts
 from tabsym.modl import Groups, Intervals, Settings, fit_column
 from tabsym.stats import Contingency, count_numbers, count_symbols, merge_tables
@@ -30,6 +30,7 @@ from tabsym.table import (
     assemble_frame,
     check_classes,
     check_regression_target,
+    check_target,
     check_weights,
     match_features,
     read_table,
@@ -248,7 +249,8 @@ class MODLEncoder(ColumnEncoder):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MODLEncoder:
         """Add a piece of a table to the counts, and partition again.
 
-        The counts add up, so the parts are those of `fit` on all pieces together; a numeric column with
+        The counts add up, so the parts are those of `fit` on all pieces together. `fit` keeps no counts: after it,
+        the first piece begins anew. A numeric column with
         more than 1,048,576 distinct values is counted in so many cells of neighbouring values, and
         ``partitions_[column].error`` says by how many rows a bound can then be misplaced.
 
@@ -266,7 +268,7 @@ class MODLEncoder(ColumnEncoder):
         first = not hasattr(self, "tables_")
         table, tables, classes = self._count(X, y, sample_weight, first=first)
         if not first:
-            tables = {name: merge_tables(self.tables_[name], one) for name, one in tables.items()}
+            tables = self._added(tables)
         self._learn(table, tables, classes, remember=first)
         self.tables_: dict[str, Contingency] = tables
         return self
@@ -283,6 +285,8 @@ class MODLEncoder(ColumnEncoder):
         -------
         self
         """
+        if not isinstance(other, MODLEncoder):
+            raise TypeError(f"merge takes another MODLEncoder, not {other!r}; fit one by partial_fit.")
         for one in (self, other):
             if not hasattr(one, "tables_"):
                 raise ValueError("merge needs the counts, which fit does not keep; fit both encoders by partial_fit.")
@@ -291,7 +295,9 @@ class MODLEncoder(ColumnEncoder):
                 "merge needs encoders of the same columns and kind of target; these have "
                 f"{sorted(self.tables_)} and {sorted(other.tables_)}."
             )
-        tables = {name: merge_tables(one, other.tables_[name]) for name, one in self.tables_.items()}
+        if self._classes:
+            check_target_piece(self.classes_, other.classes_)
+        tables = self._added(other.tables_)
         self._learn(None, tables, self._classes)
         self.tables_ = tables
         return self
@@ -342,10 +348,14 @@ class MODLEncoder(ColumnEncoder):
         """
         check_is_fitted(self, "columns_")
         encoded = read_table(X, who=type(self).__name__, allow_empty=True)
-        if len(encoded.names) != len(self.get_feature_names_out()) or self.invariant_cols_:
+        if self.invariant_cols_:
             raise ValueError(
-                f"X has {len(encoded.names)} columns, but fit saw {self.n_features_in_}; pass what transform returned, "
-                "with drop_invariant=False."
+                f"drop_invariant=True has dropped {', '.join(map(repr, self.invariant_cols_))}, which cannot come "
+                "back; use drop_invariant=False."
+            )
+        if len(encoded.names) != len(self.get_feature_names_out()):
+            raise ValueError(
+                f"X has {len(encoded.names)} columns, but fit saw {self.n_features_in_}; pass what transform returned."
             )
         parts: dict[str, Any] = {
             column.name: {column.name: self._values_of(self.columns_[name], column)}
@@ -426,15 +436,44 @@ class MODLEncoder(ColumnEncoder):
         weight = check_weights(sample_weight, len(table))
         classes = self._classes if not first else is_classification(self, y, len(table))
         codes, targets = self._code_target(y, len(table), classes, first)
-        keep = None if weight is None or (weight > 0).all() else weight > 0
-        columns = self._columns_of(table) if first else [table[name] for name in self.columns_]
-        rows = None if keep is None else np.flatnonzero(keep)
+        if first:
+            columns = self._columns_of(table)
+        else:
+            columns = [
+                _as_numbers(table[name]) if state.alphabet is None else table[name]
+                for name, state in self.columns_.items()
+            ]
+        rows = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        if rows is not None:
+            codes, targets = _present(codes, targets, rows)
+            if classes and first and len(targets) < 2:
+                raise ValueError(
+                    f"{type(self).__name__} needs at least 2 classes, but rows of weight above 0 have 1 class only "
+                    f"({targets.tolist()[0]!r}); choose other weights or more rows."
+                )
+        return table, self._tables(columns, codes, targets, weight, rows), classes
+
+    def _tables(
+        self,
+        columns: list[Column],
+        codes: NDArray[Any],
+        targets: NDArray[Any],
+        weight: Floats | None,
+        rows: NDArray[np.int64] | None,
+    ) -> dict[str, Contingency]:
+        """The counts of columns over some rows, all if None."""
 
         def count(column: Column) -> Contingency:
             return self._count_column(column, codes, targets, weight, rows)
 
-        found = in_threads(count, columns, self.n_jobs if len(table) >= 100_000 else 1)
-        return table, {column.name: one for column, one in zip(columns, found, strict=True)}, classes
+        found = in_threads(count, columns, self.n_jobs if len(codes) >= 100_000 else 1)
+        return {column.name: one for column, one in zip(columns, found, strict=True)}
+
+    def _added(self, tables: dict[str, Contingency]) -> dict[str, Contingency]:
+        """The counts so far and those of a further piece."""
+        for name, one in tables.items():
+            check_piece(name, self.tables_[name], one)
+        return {name: merge_tables(self.tables_[name], one) for name, one in tables.items()}
 
     def _as_fitted(self, table: Table) -> Table:
         return match_features(self, table)
@@ -446,8 +485,11 @@ class MODLEncoder(ColumnEncoder):
             targets, codes = np.unique(values, return_inverse=True)
             return (codes.ravel(), targets) if len(targets) <= MOST_TARGETS else _in_cells(values, codes.ravel())
         known = None
-        if not first and len(np.unique(np.asarray(y))) < 2:  # a later piece may hold one class only
-            known = np.union1d(self.classes_, np.unique(np.asarray(y)))
+        if not first:  # a later piece may hold one class only, or new ones
+            found = pd.unique(check_target(y, n_rows, type(self).__name__))
+            before = getattr(self, "classes_", found[:0])
+            check_target_piece(before, found)
+            known = np.union1d(before, found)
         target = check_classes(y, n_rows, classes=known, who=type(self).__name__)
         return target.codes, target.classes
 
@@ -483,20 +525,13 @@ class MODLEncoder(ColumnEncoder):
         self, table: Table | None, tables: dict[str, Contingency], classes: bool, *, remember: bool = True
     ) -> None:
         """Partition every column of the counts; nothing of self changes before all is done."""
-        settings = Settings(
-            self.criterion,
-            len(tables) if self.n_candidates is None else self.n_candidates,
-            self.max_parts,
-            self.min_part_count,
-            self.monotonic,
-            self.time_limit,
-            int(self.random_state) if isinstance(self.random_state, (int, np.integer)) else 0,
-        )
-
-        def learn(item: tuple[str, Contingency]) -> MODLColumn:
-            return self._state(item[0], item[1], fit_column(item[1], settings, classes=classes))
-
-        states = in_threads(learn, list(tables.items()), self.n_jobs)
+        if self.monotonic and classes and any(len(one.targets) > 2 for one in tables.values()):
+            raise ValueError("monotonic=True needs two classes or a continuous target; set it to False.")
+        states = [self._state(name, one) for name, one in self._partition(tables, classes).items()]
+        if self.verbose:
+            for line in describe_columns({state.name: state.fitted for state in states}).splitlines():
+                if line[:1].strip():
+                    print(line, file=sys.stderr)
         if table is not None and remember:
             remember_features(self, table)
             self._names_in = table.names
@@ -508,12 +543,26 @@ class MODLEncoder(ColumnEncoder):
         if self.drop_invariant:
             self.invariant_cols_ = [name for state in states for name in _constant(state)]
 
-    def _state(self, name: str, table: Contingency, fitted: Intervals | Groups) -> MODLColumn:
+    def _partition(self, tables: dict[str, Contingency], classes: bool) -> dict[str, Intervals | Groups]:
+        settings = Settings(
+            self.criterion,
+            len(tables) if self.n_candidates is None else self.n_candidates,
+            self.max_parts,
+            self.min_part_count,
+            bool(self.monotonic),
+            self.time_limit,
+            int(self.random_state) if isinstance(self.random_state, (int, np.integer)) else 0,
+        )
+
+        def learn(table: Contingency) -> Intervals | Groups:
+            return fit_column(table, settings, classes=classes)
+
+        return dict(zip(tables, in_threads(learn, list(tables.values()), self.n_jobs), strict=True))
+
+    def _state(self, name: str, fitted: Intervals | Groups) -> MODLColumn:
         names, values = self._outputs(name, fitted)
         state = MODLColumn(name, fitted, names, values)
-        if isinstance(fitted, Groups):
-            state = replace(state, alphabet=Alphabet(name, fitted.symbols), part_of=fitted.labels_of)
-        return state
+        return _with_alphabet(state)
 
     def _outputs(self, name: str, fitted: Intervals | Groups) -> tuple[list[str], Floats | None]:
         """Names of the output columns, and what each part is in them (I, outputs)."""
@@ -529,26 +578,30 @@ class MODLEncoder(ColumnEncoder):
                     "use output='probability'."
                 )
             return [name], target.means[:, None]
-        counts = target.counts
-        if self.output == "probability":
-            shares = (counts + 1) / (counts.sum(axis=1, keepdims=True) + counts.shape[1])
-            return [f"{name}_{label}" for label in target.names], shares
-        if not target.is_classes:
+        if self.output == "logodds" and not target.is_classes:
             raise ValueError(
                 "output='logodds' needs classes, and the target is continuous; use 'mean' or 'probability'."
             )
+        alone = self.output == "logodds" and len(target.names) == 2
+        names = [name] if alone else [f"{name}_{label}" for label in target.names]
+        return names, self._estimates(target.counts)
+
+    def _estimates(self, counts: Floats) -> Floats:
+        """The smoothed shares or log odds (I, outputs) of parts with these counts (I, T)."""
+        n, classes = counts.shape
+        if self.output == "probability":
+            return np.asarray((counts + 1) / (counts.sum(axis=1, keepdims=True) + classes))
         others = counts.sum(axis=1, keepdims=True) - counts
         odds = np.log((counts + 1) / (counts.sum(axis=0) + n)) - np.log((others + 1) / (others.sum(axis=0) + n))
-        if len(target.names) == 2:
-            return [name], odds[:, 1:]
-        return [f"{name}_{label}" for label in target.names], odds
+        return np.asarray(odds[:, 1:] if classes == 2 else odds)
 
-    def _codes(self, table: Table) -> dict[str, NDArray[Any]]:
+    def _codes(self, table: Table, states: dict[str, MODLColumn] | None = None) -> dict[str, NDArray[Any]]:
         """The part of each row; UNSEEN and MISSING where they are to be NaN."""
-        symbolic = [table[name] for name, state in self.columns_.items() if state.alphabet is not None]
+        states = self.columns_ if states is None else states
+        symbolic = [table[name] for name, state in states.items() if state.alphabet is not None]
         raws = dict(zip([column.name for column in symbolic], encode_columns(symbolic), strict=True))
         out: dict[str, NDArray[Any]] = {}
-        for name, state in self.columns_.items():
+        for name, state in states.items():
             out[name] = (
                 self._numeric_parts(table[name], state) if name not in raws else self._group_of(state, raws[name])
             )
@@ -556,7 +609,7 @@ class MODLEncoder(ColumnEncoder):
 
     def _numeric_parts(self, column: Column, state: MODLColumn) -> NDArray[np.int64]:
         assert isinstance(state.fitted, Intervals)
-        values = column.values
+        values = _as_numbers(column).values
         parts = state.fitted.parts(values)
         missing = np.isnan(values)
         if self.handle_missing == "error" and missing.any():
@@ -588,12 +641,8 @@ class MODLEncoder(ColumnEncoder):
     def _encode_column(self, state: MODLColumn, codes: NDArray[Any]) -> list[Any]:
         if state.values is None:
             return [self._as_categories(codes, state)]
-        values = state.values[np.maximum(codes, 0)]
-        if (codes < 0).any():
-            values[codes < 0] = np.nan
-        elif self.output == "onehot":
-            values = values.astype(np.int8)
-        return list(values.T)
+        values = _looked_up(state.values, codes)
+        return list((values.astype(np.int8) if self.output == "onehot" and (codes >= 0).all() else values).T)
 
     def _as_categories(self, codes: NDArray[Any], state: MODLColumn) -> Any:
         """Labels in frames; in arrays, which have no categories, the numbers of the parts."""
@@ -610,7 +659,10 @@ class MODLEncoder(ColumnEncoder):
             state, kept = self.columns_[name], set(self._kept_names(self.columns_[name]))
             present = np.flatnonzero(codes >= 0)
             if len(present) < len(codes):
-                raise ValueError("sparse_output has no NaN; use handle_missing and handle_unknown='value'.")
+                raise ValueError(
+                    f"Column {name!r} holds a value that would be NaN (row {int(np.argmax(codes < 0))}), which "
+                    "sparse_output has not; use handle_missing='value' and handle_unknown='value'."
+                )
             ones = sparse.csr_array(
                 (np.ones(len(codes)), (np.arange(len(codes)), codes)), shape=(len(codes), len(state.names))
             )
@@ -621,22 +673,36 @@ class MODLEncoder(ColumnEncoder):
         """The encoded columns (n_rows,) by name, each row by parts that were learned without it."""
         classes = self._classes
         codes, targets = self._code_target(y, len(table), classes, True)
+        rows = np.zeros((len(table), 1))
         splits = split_rows(
-            self.cv, np.zeros((len(table), 1)), codes if classes else targets[codes], classes=classes,
-            random_state=self.random_state,
-        )  # fmt: skip
-        frame = nw.from_native(table.native, eager_only=True)
+            self.cv, rows, codes if classes else targets[codes], classes=classes, random_state=self.random_state
+        )
+        columns = [table[name] for name in self.columns_]
         encoded = {name: np.zeros(len(table)) for state in self.columns_.values() for name in state.names}
-        for train, test in splits:
-            fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True)
-            fold.set_params(target_type="classes" if classes else "continuous", verbose=0)
-            fold.fit(frame[train].to_native(), targets[codes[train]], None if weight is None else weight[train])
-            part = fold._parts(read_table(frame[test].to_native()))
-            for name, state in self.columns_.items():
-                for new, column in part[name].items():
-                    if new in encoded and new in state.names:
-                        encoded[new][test] = column
+        for train, test in check_each_row_once(splits, len(table)):
+            known = train if weight is None else train[weight[train] > 0]
+            tables = self._tables(columns, *_present(codes, targets, known), weight, known)
+            states = {name: _plain_state(name, one) for name, one in self._partition(tables, classes).items()}
+            for name, parts in self._codes(_rows_of(table, list(states), test), states).items():
+                values = _looked_up(self._fold_values(name, states[name].fitted, tables[name]), parts)
+                for new, column in zip(self.columns_[name].names, values.T, strict=True):
+                    encoded[new][test] = column
         return encoded
+
+    def _fold_values(self, name: str, fitted: Intervals | Groups, table: Contingency) -> Floats:
+        """What a fold's parts (I,) are encoded as, in the output columns of all rows (I, outputs)."""
+        if self.output == "mean":
+            means = fitted.target.means
+            if means is None or len(table.targets) == 1:  # a fold of one class
+                means = np.full(fitted.partition.n_parts, float(table.targets[0] == self.classes_[-1]))
+            return means[:, None]
+        target = self.columns_[name].fitted.target
+        if target.bounds is None:
+            place = np.searchsorted(self.classes_, table.targets)
+        else:
+            place = np.searchsorted(target.bounds, table.targets, side="left")
+        shape = fitted.partition.n_parts, len(target.names)
+        return self._estimates(table.summed(fitted.partition.labels, place, shape))
 
     def _values_of(self, state: MODLColumn, column: Column) -> NDArray[Any]:
         named = column.kind is Kind.SYMBOLIC
@@ -648,8 +714,11 @@ class MODLEncoder(ColumnEncoder):
         fitted = state.fitted
         if isinstance(fitted, Intervals):
             return np.array([fitted.middles[place[one]] if one in place else np.nan for one in labels])
+        found = [fitted.groups[place[one]][0] if one in place else None for one in labels]
+        if {type(one) for one in found} in ({bool}, {int}, {float}):
+            return np.array(found)
         out = np.empty(len(labels), dtype=object)
-        out[:] = [fitted.groups[place[one]][0] if one in place else None for one in labels]
+        out[:] = found
         return out
 
 
@@ -668,3 +737,41 @@ def _constant(state: MODLColumn) -> list[str]:
         return state.names if state.fitted.partition.n_parts == 1 else []
     same = (state.values == state.values[:1]).all(axis=0)
     return [name for name, constant in zip(state.names, same, strict=True) if constant]
+
+
+def _plain_state(name: str, fitted: Intervals | Groups) -> MODLColumn:
+    """A state that knows parts, without outputs."""
+    return _with_alphabet(MODLColumn(name, fitted, [name], None))
+
+
+def _with_alphabet(state: MODLColumn) -> MODLColumn:
+    fitted = state.fitted
+    if isinstance(fitted, Intervals):
+        return state
+    return replace(state, alphabet=Alphabet(state.name, fitted.symbols), part_of=fitted.labels_of)
+
+
+def _looked_up(values: Floats, parts: NDArray[Any]) -> Floats:
+    """The values (n, outputs) of parts (n,), NaN for those below 0."""
+    out = values[np.maximum(parts, 0)]
+    out[parts < 0] = np.nan
+    return out
+
+
+def _present(codes: NDArray[Any], targets: NDArray[Any], rows: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The targets of these rows, and codes (n,) into them (of the other rows: any)."""
+    used = np.bincount(codes[rows], minlength=len(targets)) > 0
+    return (np.cumsum(used) - 1)[codes], targets[used]
+
+
+def _as_numbers(column: Column) -> Column:
+    """A column that held numbers in fit: where all its values are missing now, its type may not say so."""
+    if column.kind is Kind.SYMBOLIC and column.series.is_null().all():
+        return replace(column, kind=Kind.NUMERIC)
+    return column
+
+
+def _rows_of(table: Table, names: list[str], rows: NDArray[np.int64]) -> Table:
+    """Some rows of some columns, whose kinds stay."""
+    columns = tuple(replace(table[name], series=table[name].series[rows]) for name in names)
+    return Table(columns=columns, n_rows=len(rows), native=None, named=table.named)

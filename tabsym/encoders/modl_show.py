@@ -11,6 +11,8 @@ from tabsym.modl import Groups, Intervals
 
 _MOST_PARTS = 12  # lines of a column in the text
 _MOST_CLASSES = 6
+_MOST_COLOURS = 12  # classes of a plot with a colour and a line of their own
+_LINES_BETWEEN = 60  # parts of a plot up to which white lines keep them apart
 
 
 def parts_table(fitted: Intervals | Groups) -> pd.DataFrame:
@@ -30,10 +32,10 @@ def describe_columns(columns: dict[str, Intervals | Groups]) -> str:
     lines: list[str] = []
     for name, fitted in columns.items():
         one = fitted.partition
-        kind = "intervals" if isinstance(fitted, Intervals) else "groups"
+        kind = "interval" if isinstance(fitted, Intervals) else "group"
         proof = "optimal" if one.is_optimal else "no bound" if np.isinf(one.gap) else f"gap {one.gap:.1e}"
         lines.append(
-            f"{name}: Level {one.level:.5f}, {one.n_parts} {kind}, cost {one.cost:.3f} "
+            f"{name}: Level {one.level:.5f}, {one.n_parts} {kind}{'s' * (one.n_parts > 1)}, cost {one.cost:.3f} "
             f"(null {one.null_cost:.3f}, {one.criterion}, {proof})"
         )
         if one.n_parts == 1:
@@ -53,7 +55,9 @@ def plot_parts(fitted: Intervals | Groups, name: str, *, ax: Any = None) -> Any:
     lefts = np.cumsum(widths) - widths
     if ax is None:
         _, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    style: dict[str, Any] = {"align": "edge", "edgecolor": "white", "linewidth": 1.0}
+    style: dict[str, Any] = {"align": "edge"}
+    if len(rows) <= _LINES_BETWEEN:
+        style |= {"edgecolor": "white", "linewidth": 1.0}
     if target.means is not None:
         _plot_means(ax, target, lefts, widths, style)
     else:
@@ -73,30 +77,35 @@ def _plot_means(ax: Any, target: Any, lefts: Any, widths: Any, style: dict[str, 
         ax.errorbar(middle, target.means, target.deviations, fmt="none", ecolor="#12355b", elinewidth=0.8, capsize=2)
     ax.axhline(float(widths @ target.means), color="#b5482a", linewidth=1.2, linestyle="--", label="all rows")
     ax.set_ylabel(_plain(f"P({target.names[1]})" if target.is_classes else "mean target (bars: sd)"))
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
 
 def _plot_shares(ax: Any, target: Any, lefts: Any, widths: Any, style: dict[str, Any]) -> None:
     from matplotlib import colormaps
 
     shares = target.counts / target.counts.sum(axis=1, keepdims=True)
-    colours = [colormaps["tab20"](k) for k in range(20)]
-    bottom = np.zeros(len(widths))
-    largest = set(np.argsort(-target.counts.sum(axis=0))[:12].tolist())
+    largest = sorted(np.argsort(-target.counts.sum(axis=0), kind="stable")[:_MOST_COLOURS].tolist())
+    colours = dict(zip(largest, (colormaps["tab20"](k) for k in range(_MOST_COLOURS)), strict=False))
+    bottom, others = np.zeros(len(widths)), False
     for j, name in enumerate(target.names):
-        label = _plain(str(name)) if j in largest else None
-        ax.bar(lefts, shares[:, j], widths, bottom=bottom, color=colours[j % len(colours)], label=label, **style)
+        label = _plain(str(name)) if j in colours else "_" if others else f"{len(target.names) - len(largest)} others"
+        others = others or j not in colours
+        ax.bar(lefts, shares[:, j], widths, bottom=bottom, color=colours.get(j, "#c9c9c9"), label=label, **style)
         bottom += shares[:, j]
-    for height in np.cumsum(widths @ shares)[:-1]:
+    few = len(target.names) <= _MOST_COLOURS
+    for height in np.cumsum(widths @ shares)[:-1] if few else ():
         ax.axhline(float(height), color="#1c1c1c", linewidth=0.5, linestyle="--")
-    ax.set_ylabel("P(class | part); dashed: all rows")
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    ax.set_ylabel("P(class | part)" + ("; dashed: all rows" if few else ""))
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0), reverse=True)  # as they lie
 
 
 def _label_parts(ax: Any, labels: list[str], lefts: Any, widths: Any) -> None:
-    """Labels under the parts that are wide enough for one."""
-    shown = [i for i, width in enumerate(widths) if width >= 0.02]
-    ticks = [float(lefts[i] + widths[i] / 2) for i in shown]
+    """Labels under the parts, where there is room for one."""
+    middles, shown = lefts + widths / 2, [0]
+    for i in range(1, len(labels)):
+        if middles[i] - middles[shown[-1]] >= 0.03:
+            shown.append(i)
+    ticks = [float(middles[i]) for i in shown]
     texts = [labels[i] if len(labels[i]) <= 28 else labels[i][:27] + "…" for i in shown]
     ax.set_xticks(ticks, [_plain(text) for text in texts], rotation=35, ha="right", fontsize=8)
 
@@ -117,4 +126,4 @@ def _part_lines(fitted: Intervals | Groups) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    return text.replace("$", r"\$")  # matplotlib would read a formula
+    return " ".join(text.split()).replace("$", r"\$")  # matplotlib would read a formula

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes
 from tabsym.encoders.base import MISSING, ColumnEncoder
-from tabsym.encoders.folds import split_rows
+from tabsym.encoders.folds import check_each_row_once, split_rows
 from tabsym.estimators import WideClassifier, WideRegressor
 from tabsym.table import Kind, Table, assemble_frame, check_classes, check_regression_target, check_weights, read_table
 
@@ -139,8 +139,8 @@ class WideEncoder(ColumnEncoder):
         splits = split_rows(self.cv, rows, values, classes=classes, random_state=self.random_state)
         frame = nw.from_native(table.native, eager_only=True)
         encoded = {name: np.zeros(len(table)) for state in self.columns_.values() for name in state.names}
-        for train, test in splits:
-            fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True)
+        for train, test in check_each_row_once(splits, len(table)):
+            fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True, cols=list(self.columns_))
             fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])
             part = fold._parts(read_table(frame[test].to_native()))
             for name, column in ((name, column) for columns in part.values() for name, column in columns.items()):

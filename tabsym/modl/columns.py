@@ -17,6 +17,7 @@ from tabsym.modl.partition import Partition
 from tabsym.stats import Contingency
 
 Floats = NDArray[np.float64]
+_MOST_WHOLE = 1e13  # whole numbers in a label are written in full up to here
 _MOST_SHOWN = 60  # characters of a group's label
 
 
@@ -46,6 +47,8 @@ class Target:
         Rows of each class or target interval in each part.
     means, deviations : (I,)
         Of a regression's target in each part; for two classes, of the second one's indicator.
+    bounds : (T - 1,) or None
+        Upper bounds of a regression's target intervals but the last.
     """
 
     names: list[Any]
@@ -53,6 +56,7 @@ class Target:
     counts: Floats
     means: Floats | None
     deviations: Floats | None
+    bounds: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -188,7 +192,7 @@ def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]
     ends = np.flatnonzero(np.diff(grid.target_labels)) + 1
     cuts = _midpoints(values[ends - 1], values[ends])
     names = Intervals(grid.source, None, cuts, False, cuts).labels  # type: ignore[arg-type]
-    return grid.source, Target(names, False, grid.source.counts, means, np.sqrt(np.maximum(spread, 0.0)))
+    return grid.source, Target(names, False, grid.source.counts, means, np.sqrt(np.maximum(spread, 0.0)), cuts)
 
 
 def _intervals(table: Contingency, partition: Partition, target: Target) -> Intervals:
@@ -196,11 +200,10 @@ def _intervals(table: Contingency, partition: Partition, target: Target) -> Inte
     ends = np.flatnonzero(np.diff(partition.labels)) + 1
     bounds = _midpoints(table.values[ends - 1], table.lows[ends])
     sizes = table.sizes
-    before = np.cumsum(sizes) - sizes / 2
     starts = np.concatenate([[0], ends]).astype(np.int64)
     total = np.bincount(partition.labels, sizes)
     middle = np.cumsum(total) - total / 2
-    place = np.clip(np.searchsorted(before, middle), starts, np.append(ends, len(sizes)) - 1)
+    place = np.clip(np.searchsorted(np.cumsum(sizes), middle), starts, np.append(ends, len(sizes)) - 1)
     middles = np.where(np.isfinite(table.values[place]), table.values[place], np.nan)
     return Intervals(partition, target, bounds, bool(np.isneginf(table.values[0])), middles, table.error)
 
@@ -223,9 +226,10 @@ def _midpoints(below: Floats, above: Floats) -> Floats:
 
 
 def _numbers(values: Floats) -> list[str]:
-    """As few digits as tell all of them apart."""
+    """As few digits as tell all of them apart; halves of whole numbers, as lie between whole ones, in full."""
+    exact = (values * 2 == np.floor(values * 2)) & (np.abs(values) < _MOST_WHOLE)
     for digits in (6, 9, 12):
-        texts = [f"{value:.{digits}g}" for value in values]
+        texts = [f"{value:.{15 if full else digits}g}" for value, full in zip(values, exact, strict=True)]
         if len(set(texts)) == len(texts):
             return texts
     return [repr(float(value)) for value in values]

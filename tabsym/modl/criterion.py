@@ -113,7 +113,7 @@ def _ln_shares(most: int) -> Floats:
 
 def most_granularity(n_rows: float) -> int:
     """Khiops' largest granularity: ceil(log2 N)."""
-    return max(1, math.ceil(math.log2(max(n_rows, 2.0)) - 1e-12))
+    return max(1, math.ceil(math.log2(max(n_rows, 2.0)) - 1e-11))  # weights may add up to 16 and a hair
 
 
 def null_prior(criterion: str, *, n_rows: float, n_modalities: int | None = None) -> float:
@@ -163,6 +163,7 @@ GARBAGE_ABOVE = 7
 """Khiops considers a garbage group where there are more modalities than this."""
 
 
+@lru_cache(maxsize=65_536)  # searches of few symbols ask the same again and again
 def garbage_prior(
     n_groups: int, garbage: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int
 ) -> float:

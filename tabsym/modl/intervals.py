@@ -255,7 +255,8 @@ def quantile_boundaries(sizes: Floats, granularity: int, among: Places | None = 
     cells = 2**granularity
     if cells >= total or len(boundaries) == 1:
         return boundaries
-    targets = total * np.arange(1, cells) / cells
+    which = np.arange(1, cells) if cells <= 8 * len(places) else _next_to(places, cells, total)
+    targets = total * which / cells
     above = np.minimum(np.searchsorted(places, targets), len(places) - 1)
     below = np.maximum(above - 1, 0)
     up, down = places[above] - targets, targets - places[below]
@@ -263,6 +264,12 @@ def quantile_boundaries(sizes: Floats, granularity: int, among: Places | None = 
     nearer = np.where(above == 0, 0, nearer)
     nearer = np.append(nearer, len(boundaries) - 1)  # ascending
     return np.asarray(boundaries[nearer[np.append(nearer[1:] != nearer[:-1], True)]])
+
+
+def _next_to(places: Floats, cells: int, total: float) -> Floats:
+    """Of very many quantiles those next to a boundary: no boundary is nearest to others only."""
+    below = np.floor(places * (cells / total))
+    return np.unique(np.clip(below[:, None] + np.arange(-1, 3)[None, :], 1, cells - 1))
 
 
 def _nearest(ends: Places, boundaries: Places) -> Places:

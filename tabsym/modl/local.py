@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from tabsym.modl import kernels
 from tabsym.modl.criterion import garbage_prior, garbage_priors, parts_cost
@@ -70,18 +71,41 @@ class Ground:
         )
 
     def price(self, labels: Places) -> Grouping:
-        """The cost of a grouping, with the best choice of garbage or none."""
+        """The cost of a grouping, with the best choice of garbage or none; groups that are too small are joined."""
         labels = np.unique(labels, return_inverse=True)[1].ravel()
+        if self.least > 1:
+            labels = self._enlarged(labels)
         n = int(labels.max()) + 1
         parts = parts_cost(sum_by(labels, self.units.counts, n))
         cost, garbage = float(self.prior[n - 1]) if n <= len(self.prior) else np.inf, None
-        if self.has_garbage and n >= 3:
+        if self.has_garbage and 3 <= n <= len(self.prior):
             sizes = np.bincount(labels, self.units.weights, minlength=n)
             largest = int(np.argmax(sizes))  # the prior falls with the size of the garbage
             other = self.with_garbage(n, int(sizes[largest]))
             if other < cost:
                 cost, garbage = other, largest
         return Grouping(parts + cost, labels, garbage)
+
+    def _enlarged(self, labels: Places) -> Places:
+        """Each group of fewer than `least` rows in the one where that costs least."""
+        groups = sum_by(labels, self.units.counts, int(labels.max()) + 1)
+        sizes, absent = groups.sum(axis=1), np.zeros(len(groups), dtype=bool)
+        while absent.sum() < len(groups) - 1 and (sizes[~absent] < self.least).any():
+            small = int(np.argmin(np.where(absent, np.inf, sizes)))
+            rise = _costs(groups + groups[small]) - _costs(groups)
+            rise[absent] = np.inf
+            rise[small] = np.inf
+            into = int(np.argmin(rise))
+            groups[into] += groups[small]
+            sizes[into] += sizes[small]
+            absent[small] = True
+            labels = np.where(labels == small, into, labels)
+        return np.unique(labels, return_inverse=True)[1].ravel()
+
+
+def _costs(groups: Floats) -> Floats:
+    """What each group costs, but for what is the same for all."""
+    return np.asarray(gammaln(groups.sum(axis=1) + groups.shape[1]) - gammaln(groups + 1).sum(axis=1))
 
 
 def cut_along(ground: Ground, order: Places) -> Grouping:

@@ -25,7 +25,7 @@ class Contingency:
     ----------
     values : (B,)
         Numeric columns: float64, ascending, missing as -inf (infinite values are errors elsewhere).
-        Symbolic columns: objects, missing as None.
+        Symbolic columns: objects, missing as None; in the order of their text, whatever that of the rows is.
     lows : (B,) or None
         Numeric columns: the least value that a row of the table stands for, `values` being the greatest.
         Equal but in a sketch.
@@ -60,8 +60,14 @@ class Contingency:
     def dense(self) -> Floats:
         return self.counts.toarray() if sparse.issparse(self.counts) else np.asarray(self.counts)
 
-    def sketched(self, most: int = SKETCH_ABOVE) -> Contingency:
+    def summed(self, rows: NDArray[np.int64], columns: NDArray[np.integer[Any]], shape: tuple[int, int]) -> Floats:
+        """Counts by new numbers of the values (B,) and of the targets (T,)."""
+        counts = _regrouped(self.counts, rows, columns, *shape)
+        return counts.toarray() if sparse.issparse(counts) else np.asarray(counts)
+
+    def sketched(self, most: int | None = None) -> Contingency:
         """At most about so many cells of neighbouring values, of nearly equal size; missing keeps its own."""
+        most = SKETCH_ABOVE if most is None else most
         if self.lows is None or len(self.values) <= most:
             return self
         sizes = self.sizes
@@ -70,7 +76,8 @@ class Contingency:
             cell[1:] += 1
         first = np.append(True, cell[1:] != cell[:-1])
         label, last = np.cumsum(first) - 1, np.append(first[1:], True)
-        largest = float(np.bincount(label, sizes).max())
+        several = self.lows[first] != self.values[last]  # a cell of one value misplaces nothing
+        largest = float((np.bincount(label, sizes) * several).max())
         return replace(
             self,
             values=self.values[last],
@@ -110,24 +117,27 @@ def count_symbols(
     found = np.asarray(counts.sum(axis=1)).ravel() > 0
     named = np.empty(n, dtype=object)
     named[:-1], named[-1] = symbols, None
-    return Contingency(named[found], None, targets, counts[found])
+    order = np.flatnonzero(found)
+    order = order[_by_text(named[order])]
+    return Contingency(named[order], None, targets, counts[order])
 
 
 def merge_tables(a: Contingency, b: Contingency) -> Contingency:
     """The table of both tables' rows."""
     targets = np.union1d(a.targets, b.targets)
     if a.lows is None or b.lows is None:
-        place = {value: i for i, value in enumerate(a.values.tolist())}
-        for value in b.values.tolist():
-            place.setdefault(value, len(place))
-        values = np.empty(len(place), dtype=object)
-        values[:] = list(place)
+        found = list(dict.fromkeys([*a.values.tolist(), *b.values.tolist()]))
+        values = np.empty(len(found), dtype=object)
+        values[:] = found
+        values = values[_by_text(values)]
+        place = {value: i for i, value in enumerate(values.tolist())}
         rows = [np.array([place[v] for v in one.values.tolist()], dtype=np.int64) for one in (a, b)]
         lows = None
     else:
         highs, all_lows = np.concatenate([a.values, b.values]), np.concatenate([a.lows, b.lows])
         order = np.lexsort((all_lows, highs))
-        same = (np.diff(highs[order]) == 0) & (np.diff(all_lows[order]) == 0)
+        high, low = highs[order], all_lows[order]  # -inf, missing, equals itself
+        same = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
         first = np.append(True, ~same)
         label = np.empty(len(order), dtype=np.int64)
         label[order] = np.cumsum(first) - 1
@@ -138,6 +148,12 @@ def merge_tables(a: Contingency, b: Contingency) -> Contingency:
         for one, row in zip((a, b), rows, strict=True)
     )
     return Contingency(values, lows, targets, counts, a.error + b.error).sketched()
+
+
+def _by_text(symbols: NDArray[Any]) -> NDArray[np.int64]:
+    """Where the symbols lie in the order of their text, missing last."""
+    texts = [(symbol is None, str(symbol)) for symbol in symbols.tolist()]
+    return np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)
 
 
 def _cells(
