@@ -116,7 +116,7 @@ def test_columns_stay_in_place_and_untouched():
     pd.testing.assert_frame_equal(out.drop(columns="g"), frame.drop(columns="g"))
     out = MODLEncoder(cols=["x"], output="onehot").fit_transform(frame, Y)
     assert list(out)[:4] == ["n", "g", "when", "flag"]
-    assert all(name.startswith("x_]") for name in list(out)[4:])
+    assert all(name.startswith("x_") for name in list(out)[4:])
     pd.testing.assert_frame_equal(out[["n", "g", "when", "flag"]], frame[["n", "g", "when", "flag"]])
     few = pd.DataFrame({"k": np.repeat([1, 2, 3, 4], 50)})
     grouped = MODLEncoder(numeric="passthrough", cols=["k"]).fit(few, np.tile(np.repeat([0, 1], 50), 2))
@@ -143,7 +143,7 @@ def test_outputs_worked_by_hand(column):
     assert out[column].tolist() == [parts[0]] * 20 + [parts[1]] * 20
     assert sorted(out[column].cat.categories) == parts
     out = encoded(column, output="onehot")
-    assert sorted(out) == [f"{column}_{part}" for part in parts]
+    assert list(out) == [f"{column}_1", f"{column}_2"]
     assert out[sorted(out)].to_numpy().tolist() == [[1, 0]] * 20 + [[0, 1]] * 20
     assert set(out.dtypes) == {np.dtype(np.int8)}
     out = encoded(column, output="probability")
@@ -170,7 +170,7 @@ def test_outputs_of_three_classes_and_of_amounts():
     table = encoder.parts("g").set_index("part").loc[["{a}", "{b}"]]
     np.testing.assert_allclose(table["sd"], [np.linspace(0, 1, 20).std(), np.linspace(5, 7, 20).std()])
     out = MODLEncoder(output="probability", cv=None).fit_transform(SMALL[["g"]], amounts)
-    assert list(out) == ["g_]-inf; 3]", "g_]3; +inf["]
+    assert list(out) == ["g_1", "g_2"]
     np.testing.assert_allclose(out.iloc[[0, 20]], [[21 / 22, 1 / 22], [1 / 22, 21 / 22]])
 
 

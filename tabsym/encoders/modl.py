@@ -90,8 +90,9 @@ class MODLEncoder(ColumnEncoder):
     output : {"group", "onehot", "probability", "logodds", "mean"}, default "group"
         "group": categories with readable labels, ``]21.5; 23.5]`` and ``{a, b}``, ordered for intervals; for
         arrays, and with ``return_df=False``, the number of the part.
-        "onehot": a 0/1 column for each part. "probability": a column for each class (or each interval of a
-        regression's target), its Laplace-smoothed share in the part. "logodds": ln P(part | class) minus
+        "onehot": a 0/1 column for each part, numbered from 1 in the order of ``partitions_[column].labels``.
+        "probability": a column for each class (for each interval of a regression's target, numbered), its
+        Laplace-smoothed share in the part. "logodds": ln P(part | class) minus
         ln P(part | other classes), a column for each class, one (of the second class) for two classes.
         "mean": the mean target of the part, for regressions and two classes.
     numeric : {"discretize", "passthrough"}, default "discretize"
@@ -570,7 +571,7 @@ class MODLEncoder(ColumnEncoder):
         if self.output == "group":
             return [name], None
         if self.output == "onehot":
-            return [f"{name}_{label}" for label in fitted.labels], np.eye(n)
+            return [f"{name}_{part}" for part in range(1, n + 1)], np.eye(n)  # boosters refuse brackets in names
         if self.output == "mean":
             if target.means is None:
                 raise ValueError(
@@ -583,7 +584,8 @@ class MODLEncoder(ColumnEncoder):
                 "output='logodds' needs classes, and the target is continuous; use 'mean' or 'probability'."
             )
         alone = self.output == "logodds" and len(target.names) == 2
-        names = [name] if alone else [f"{name}_{label}" for label in target.names]
+        words = target.names if target.is_classes else range(1, len(target.names) + 1)
+        names = [name] if alone else [f"{name}_{word}" for word in words]
         return names, self._estimates(target.counts)
 
     def _estimates(self, counts: Floats) -> Floats:

@@ -75,7 +75,8 @@ def group(
         factorials_of(np.ascontiguousarray(np.cumsum(counts, axis=0).T)),
     )
     best, granularity, lower = search.quick() if quick else search.run()
-    order = np.argsort(-np.bincount(best.labels, counts.sum(axis=1)), kind="stable")
+    first = np.unique(best.labels, return_index=True)[1]  # groups of one size: by their first modality
+    order = np.lexsort((first, -np.bincount(best.labels, counts.sum(axis=1))))
     place = np.argsort(order)
     labels = place[best.labels]
     return Partition(
