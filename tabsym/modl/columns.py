@@ -178,7 +178,8 @@ def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]
     row, column, data = cells.row, cells.col, cells.data
     values = np.asarray(table.targets, dtype=np.float64)
     sums = np.bincount(row, data * values[column], minlength=len(table.values))
-    squares = np.bincount(row, data * values[column] ** 2, minlength=len(table.values))
+    with np.errstate(over="ignore"):  # squares of very large targets
+        squares = np.bincount(row, data * values[column] ** 2, minlength=len(table.values))
     options = Options(
         not table.is_numeric, settings.criterion, settings.n_candidates, settings.max_parts, settings.min_part_count,
         settings.monotonic and table.is_numeric,
@@ -188,7 +189,8 @@ def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]
     labels, n = grid.source.labels, grid.source.n_parts
     sizes = np.bincount(labels, table.sizes, minlength=n)
     means = np.bincount(labels, sums, minlength=n) / sizes
-    spread = np.bincount(labels, squares, minlength=n) / sizes - means**2
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.bincount(labels, squares, minlength=n) / sizes - means**2
     ends = np.flatnonzero(np.diff(grid.target_labels)) + 1
     cuts = _midpoints(values[ends - 1], values[ends])
     names = Intervals(grid.source, None, cuts, False, cuts).labels  # type: ignore[arg-type]

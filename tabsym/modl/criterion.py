@@ -42,7 +42,7 @@ def log2_star(k: NDArray[np.float64] | float) -> Floats:
 @lru_cache(maxsize=1)
 def _code_sums() -> Floats:
     """Sums of 2**-log2*(j) over j <= m, at place m - 1."""
-    return np.cumsum(np.exp2(-log2_star(np.arange(1.0, _ADDED + 1))))
+    return np.cumsum(np.exp2(-_stars()))
 
 
 def ln_code_sum(m: float) -> float:
@@ -70,6 +70,17 @@ def _iterated_log(x: float, times: int) -> float:
 def ln_universal(k: NDArray[np.float64] | float, m: float) -> Floats:
     """R(k; m): the length in nats of Rissanen's code of k, of the whole numbers from 1 to m."""
     return LN2 * log2_star(k) + ln_code_sum(m)
+
+
+@lru_cache(maxsize=1)
+def _stars() -> Floats:
+    return log2_star(np.arange(1.0, _ADDED + 1))
+
+
+def ln_universal_to(most: int, m: float) -> Floats:
+    """R(k; m) for k = 1 .. most."""
+    stars = _stars()[:most] if most <= _ADDED else log2_star(np.arange(1.0, most + 1))
+    return LN2 * stars + ln_code_sum(m)
 
 
 # -- partitions of a set ---------------------------------------------------------------------
@@ -137,7 +148,7 @@ def interval_prior(criterion: str, most: int, *, n_rows: float, n_candidates: in
     if most < 2 or cells < 2:
         return prior
     cuts = parts[1:] - 1
-    prior[1:] = _khiops_selection(n_candidates, granularity, n_rows) + ln_universal(cuts, cells - 1)
+    prior[1:] = _khiops_selection(n_candidates, granularity, n_rows) + ln_universal_to(most - 1, cells - 1)
     prior[1:] += cuts * math.log(cells - 1) - gammaln(cuts + 1)
     prior[1:][cuts > cells - 1] = np.inf
     return prior
@@ -153,9 +164,8 @@ def group_prior(
     prior[0] = LN2
     if most < 2:
         return prior
-    parts = np.arange(2, most + 1, dtype=np.float64)
     prior[1:] = _khiops_selection(n_candidates, granularity, n_rows) + (LN2 if n_modalities > GARBAGE_ABOVE else 0.0)
-    prior[1:] += ln_universal(parts - 1, n_modalities - 1) + ln_partitions(n_modalities, most)[1:]
+    prior[1:] += ln_universal_to(most - 1, n_modalities - 1) + ln_partitions(n_modalities, most)[1:]
     return prior
 
 
@@ -189,7 +199,7 @@ def garbage_priors(
         return prior
     groups = np.arange(2, last)  # beside the garbage
     prior[2:last] = _khiops_selection(n_candidates, granularity, n_rows) + LN2
-    prior[2:last] += ln_universal(groups.astype(np.float64) - 1, rest - 1) + ln_partitions(rest, last - 1)[1:]
+    prior[2:last] += ln_universal_to(len(groups), rest - 1) + ln_partitions(rest, last - 1)[1:]
     prior[2:last] += float(ln_universal(rest - 1, n_modalities - 2)[0]) + rest * math.log(n_modalities)
     prior[2:last] -= math.lgamma(rest + 1)
     return prior
@@ -237,5 +247,5 @@ def target_prior(criterion: str, most: int, source_sizes: NDArray[np.float64], n
         return np.asarray(shares + math.log(n_rows))
     shares[0] = np.inf
     if most > 1:
-        shares[1:] += ln_universal(number[1:] - 1, n_rows - 1)
+        shares[1:] += ln_universal_to(most - 1, n_rows - 1)
     return np.asarray(shares)

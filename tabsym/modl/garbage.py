@@ -23,6 +23,7 @@ Places = NDArray[np.int64]
 _MOST_BESIDE = 10  # groups of the starts whose largest group is the garbage
 _MOST_INFORMATIVE_GROUPS = 64
 _POLISHED = 6
+_START_CELLS = 256  # places where these starts may cut
 _MOST_BOUNDED = 64  # modalities for which the bound looks at the informative modalities one by one
 _SHARE_CELLS = 300
 
@@ -65,7 +66,7 @@ def _uninformative_as_garbage(ground: Ground) -> list[Grouping]:
 def _largest_as_garbage(ground: Ground) -> list[Grouping]:
     """Cuts along the main axis into few groups, the one with most modalities as the garbage."""
     order = by_main_axis(ground.units.counts)
-    task, ends = line_up(ground, order)
+    task, ends = line_up(ground, order, _START_CELLS)
     most = min(_MOST_BESIDE, len(ends), ground.max_parts or _MOST_BESIDE)
     found = (Passes(task, ends).by_number(most) or [])[2:]
     starts = [ground.price(labels_along(order, one.ends)) for one in found]

@@ -116,12 +116,12 @@ def cut_along(ground: Ground, order: Places) -> Grouping:
     return ground.price(labels_along(order, best.ends))
 
 
-def line_up(ground: Ground, order: Places) -> tuple[Task, Places]:
-    """The units in this order as a task, and where it may be cut: anywhere, or at 1,024 quantiles."""
+def line_up(ground: Ground, order: Places, cells: int = CELLS) -> tuple[Task, Places]:
+    """The units in this order as a task, and where it may be cut: anywhere, or at so many quantiles (a power of 2)."""
     task = make_task(ground.units.counts[order], ground.least, ground.deadline, ground.table)
-    if len(order) <= CELLS:
+    if len(order) <= cells:
         return task, np.arange(1, len(order) + 1)
-    return task, quantile_boundaries(task.sizes, CELLS.bit_length() - 1)
+    return task, quantile_boundaries(task.sizes, cells.bit_length() - 1)
 
 
 def labels_along(order: Places, ends: Places) -> Places:
