@@ -77,6 +77,12 @@ def _stars() -> Floats:
     return log2_star(np.arange(1.0, _ADDED + 1))
 
 
+def ln_universal_of(k: int, m: float) -> float:
+    """R(k; m) for one k."""
+    star = float(_stars()[k - 1]) if k <= _ADDED else float(log2_star(float(k))[0])
+    return LN2 * star + ln_code_sum(m)
+
+
 def ln_universal_to(most: int, m: float) -> Floats:
     """R(k; m) for k = 1 .. most."""
     stars = _stars()[:most] if most <= _ADDED else log2_star(np.arange(1.0, most + 1))
@@ -181,10 +187,10 @@ def garbage_prior(
     rest, groups = n_modalities - garbage, n_groups - 1
     if n_modalities <= GARBAGE_ABOVE or garbage < 1 or groups < 2 or rest < groups:
         return math.inf
-    ln_choice = float(ln_universal(rest - 1, n_modalities - 2)[0]) + rest * math.log(n_modalities)
+    ln_choice = ln_universal_of(rest - 1, n_modalities - 2) + rest * math.log(n_modalities)
     ln_choice -= math.lgamma(rest + 1)
     prior = _khiops_selection(n_candidates, granularity, n_rows) + LN2
-    prior += float(ln_universal(groups - 1, rest - 1)[0]) + ln_partitions_of(rest, groups)
+    prior += ln_universal_of(groups - 1, rest - 1) + ln_partitions_of(rest, groups)
     return prior + ln_choice
 
 
@@ -200,14 +206,14 @@ def garbage_priors(
     groups = np.arange(2, last)  # beside the garbage
     prior[2:last] = _khiops_selection(n_candidates, granularity, n_rows) + LN2
     prior[2:last] += ln_universal_to(len(groups), rest - 1) + ln_partitions(rest, last - 1)[1:]
-    prior[2:last] += float(ln_universal(rest - 1, n_modalities - 2)[0]) + rest * math.log(n_modalities)
+    prior[2:last] += ln_universal_of(rest - 1, n_modalities - 2) + rest * math.log(n_modalities)
     prior[2:last] -= math.lgamma(rest + 1)
     return prior
 
 
 def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> float:
     """Khiops' cost of using a column at all, and of its granularity."""
-    return LN2 + math.log(n_candidates) + float(ln_universal(granularity, most_granularity(n_rows))[0])
+    return LN2 + math.log(n_candidates) + ln_universal_of(granularity, most_granularity(n_rows))
 
 
 # -- parts -------------------------------------------------------------------------------------

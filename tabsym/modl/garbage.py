@@ -124,20 +124,20 @@ def _bound_at(ground: Ground, bounds: Bounds) -> float:
     n, most = len(units), min(_MOST_INFORMATIVE_GROUPS, len(units))
     groups = np.arange(1.0, most + 1)
     parts = bounds.below(groups)
-    separate = np.full((n + 1, most), -np.inf)
-    informative = np.arange(2, min(n, _MOST_INFORMATIVE_GROUPS))  # the prior rises with v: further ones cost more
-    exact = Passes(*line_up(ground, by_share(units.counts, 1))).by_number(most) if n <= _MOST_BOUNDED else None
+    if n > _MOST_BOUNDED:  # the prior rises with v: each group beside the garbage has one informative modality
+        priors = np.array([ground.with_garbage(k, n - k + 1) for k in range(1, most + 1)])
+        covers_more = priors[-1] - priors[-2] >= max(bounds.prices)  # further groups cost more than they can save
+        return float((parts + priors).min()) if covers_more else -np.inf
+    exact = Passes(*line_up(ground, by_share(units.counts, 1))).by_number(most)
     if exact:
         parts = np.array([one.parts_cost for one in exact])
-        alone, least = _parts_by_informative(units.counts)
-        in_garbage = np.cumsum(np.sort(units.counts.sum(axis=1)))[n - np.arange(1, n + 1) - 1]
-        surplus = np.maximum(0.0, 0.5 * np.log((np.append(n, in_garbage) + 1) / 2))  # C(n, k) >= its usual bound
-        separate = alone[:, None] + (groups[None, :] - 1) * least + surplus[:, None]
-        informative = np.arange(2, n)
+    alone, least = _parts_by_informative(units.counts)
+    in_garbage = np.cumsum(np.sort(units.counts.sum(axis=1)))[n - np.arange(1, n + 1) - 1]
+    surplus = np.maximum(0.0, 0.5 * np.log((np.append(n, in_garbage) + 1) / 2))  # C(n, k) >= its usual bound
     lower = np.inf
-    for v in informative.tolist():
-        prior = ground.all_with_garbage(most, n - v)
-        lower = min(lower, float((np.maximum(parts, separate[v]) + prior).min()))
+    for v in range(2, n):
+        separate = alone[v] + (groups - 1) * least + surplus[v]
+        lower = min(lower, float((np.maximum(parts, separate) + ground.all_with_garbage(most, n - v)).min()))
     return lower
 
 
