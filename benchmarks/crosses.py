@@ -25,7 +25,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +34,20 @@ import pandas as pd
 from sklearn.metrics import log_loss, mean_absolute_error, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from tabsym import WideClassifier, WideRegressor
+from tabsym import MODLEncoder, WideClassifier, WideRegressor
 from tabsym.compare.prepare import prepare
 from tabsym.datasets import load
 from tabsym.datasets.public import PUBLIC
 from tabsym.estimators.wide_base import WideBase
 from tabsym.wide import AutoCrosses
+from tabsym.wide.crosses import Chosen
 
-# A choice by another criterion (a MODL level of the pair, say) is one more line here.
+BY_LEVEL = "MODL level of the pair"
+MOST_BY_LEVEL = 40  # as AutoCrosses.max_crosses
 CONTENDERS: dict[str, Any] = {
     "none": 1,
     "all pairs": 2,
+    BY_LEVEL: "auto",  # with the choice replaced, see `chosen_by_level`
     "auto, pairs, 1 round": AutoCrosses(max_order=2, rounds=1),
     "auto": "auto",
 }
@@ -59,6 +62,34 @@ def read(name: str) -> tuple[pd.DataFrame, np.ndarray, bool]:
         return ready.X, ready.y, ready.task == "regression"
     X, y = load(name)
     return X.astype("str") if name == "amazon" else X, (np.asarray(y) == np.unique(y)[1]).astype(int), False
+
+
+def pairs_by_level(X: pd.DataFrame, y: np.ndarray) -> list[Chosen]:
+    """Pairs whose Level, grouped as one column, exceeds the sum of the two columns' Levels; by the excess."""
+    names = [name for name in X if not pd.api.types.is_numeric_dtype(X[name]) and X[name].nunique() > 1]
+    text = X[names].astype(str)
+    crossed = {(a, b): text[a] + "|" + text[b] for a, b in combinations(names, 2)}
+    kind = "continuous" if y.dtype.kind == "f" else "classes"
+    encoder = MODLEncoder(n_candidates=1, target_type=kind)
+    levels = encoder.fit(text, y).levels_
+    excess = {}
+    for (a, b), column in crossed.items():
+        level = encoder.fit(column.to_frame("pair"), y).levels_["pair"]
+        excess[a, b] = level - levels[a] - levels[b]
+    best = sorted((pair for pair in excess if excess[pair] > 0), key=lambda pair: -excess[pair])[:MOST_BY_LEVEL]
+    return [Chosen(pair, excess[pair], 0.0, 1, crossed[pair].nunique()) for pair in best]
+
+
+@contextmanager
+def chosen_by_level(X: pd.DataFrame, y: np.ndarray, active: bool) -> Iterator[None]:
+    """Fits within take the pairs of `pairs_by_level`."""
+    choose = WideBase._choose_crosses
+    if active:
+        WideBase._choose_crosses = lambda *args: pairs_by_level(X, y)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        WideBase._choose_crosses = choose  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -99,7 +130,7 @@ def compare(name: str, repeats: int) -> None:
         for contender, interactions in CONTENDERS.items():
             make = partial(kind, interactions=interactions, random_state=0)
             make().fit(X_train.iloc[:2000], y_train[:2000])
-            with timed_selection() as seconds:
+            with chosen_by_level(X_train, y_train, contender == BY_LEVEL), timed_selection() as seconds:
                 start = time.perf_counter()
                 model = make().fit(X_train, y_train)
                 fit = time.perf_counter() - start

@@ -126,7 +126,7 @@ def _bound_at(ground: Ground, bounds: Bounds) -> float:
     parts = bounds.below(groups)
     if n > _MOST_BOUNDED:  # the prior rises with v: each group beside the garbage has one informative modality
         priors = np.array([ground.with_garbage(k, n - k + 1) for k in range(1, most + 1)])
-        covers_more = priors[-1] - priors[-2] >= max(bounds.prices)  # further groups cost more than they can save
+        covers_more = priors[-1] - priors[-2] >= parts[-2] - parts[-1]  # further groups cost more than they save
         return float((parts + priors).min()) if covers_more else -np.inf
     exact = Passes(*line_up(ground, by_share(units.counts, 1))).by_number(most)
     if exact:

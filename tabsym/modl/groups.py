@@ -104,7 +104,7 @@ class _Search:
     insist: bool
     rng: np.random.RandomState
     table: Floats
-    bounds: Bounds = field(default_factory=Bounds)  # on cuts along the class shares, of two classes
+    bounds: Bounds = field(default_factory=Bounds)  # of two classes, on any groups of the finest modalities
 
     @property
     def null(self) -> float:
@@ -240,11 +240,13 @@ class _Search:
         for place, (joined, _, task, ends) in enumerate(tasks):
             coarse = quantile_boundaries(task.sizes, 11) if len(ends) > 4 * CELLS else ends
             descend_cuts(task, coarse, self.prior(joined), best, place)
-        lower, bounds = np.inf, self.bounds
+        lower, bounds = np.inf, Bounds()
         for place in range(len(tasks) - 1, -1, -1):  # bounds of the finest hold for the coarser
             joined, _, task, ends = tasks[place]
             prior = self.prior(joined)
             lower = min(lower, exact_cuts(task, ends, prior, best, bounds, place))
+            if place == len(tasks) - 1:  # what coarser modalities add to the bounds does not hold for these
+                self.bounds = Bounds(list(bounds.prices), list(bounds.values))
             if len(prior) < len(joined) and self.max_parts is None:  # the prior rises beyond its last number
                 beyond = np.arange(len(prior) + 1.0, len(joined) + 1)
                 lower = min(lower, float(bounds.below(beyond).min() + prior[-1]))
