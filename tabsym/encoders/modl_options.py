@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.multiclass import type_of_target
 
 from tabsym.modl import CRITERIA
 from tabsym.table import check_target
@@ -90,8 +88,6 @@ def _looks_like_classes(values: Any) -> bool:
         values = values.astype(np.float64)
     if values.dtype.kind in "OUSb":
         return True
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # "many classes": answered below
-        if type_of_target(values) not in ("binary", "multiclass"):
-            return False
-    return len(np.unique(values)) <= MOST_CLASSES
+    if values.dtype.kind == "f" and (values != np.floor(values)).any():
+        return False
+    return len(pd.unique(values)) <= MOST_CLASSES
