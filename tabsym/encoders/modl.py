@@ -57,11 +57,14 @@ class Certificate:
         (cost - lower_bound) / cost.
     is_optimal : bool
         The gap is 0 but for rounding.
+    is_best_without_garbage : bool
+        No partition without one of Khiops' garbage groups costs less.
     """
 
     lower_bound: float
     gap: float
     is_optimal: bool
+    is_best_without_garbage: bool
 
 
 @dataclass(frozen=True)
@@ -392,7 +395,10 @@ class MODLEncoder(ColumnEncoder):
     def certificates_(self) -> dict[str, Certificate]:
         """What is known of the optimum of each column."""
         found = {name: one.partition for name, one in self.partitions_.items()}
-        return {name: Certificate(one.lower_bound, one.gap, one.is_optimal) for name, one in found.items()}
+        return {
+            name: Certificate(one.lower_bound, one.gap, one.is_optimal, one.is_best_without_garbage)
+            for name, one in found.items()
+        }
 
     def parts(self, column: str) -> pd.DataFrame:
         """A column's parts as a table: rows, share, and the target's distribution, mean and standard deviation."""

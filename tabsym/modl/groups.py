@@ -88,6 +88,7 @@ def group(
         lower_bound=min(lower, best.cost),
         granularity=granularity,
         garbage=None if best.garbage is None else int(place[best.garbage]),
+        bound_without_garbage=max(lower, search.bound_without_garbage),
     )
 
 
@@ -105,6 +106,8 @@ class _Search:
     rng: np.random.RandomState
     table: Floats
     bounds: Bounds = field(default_factory=Bounds)  # of two classes, on any groups of the finest modalities
+
+    bound_without_garbage: float = -np.inf
 
     @property
     def null(self) -> float:
@@ -126,9 +129,10 @@ class _Search:
         if self.has_garbage:
             grounds = [self.ground(self.joined(units)) for units in families if units.n_modalities > GARBAGE_ABOVE]
             best, granularity = look_for_garbage(grounds, best, granularity, self.rng)
-            if np.isfinite(lower) and time.monotonic() < self.deadline:
+            self.bound_without_garbage = lower
+            if np.isfinite(lower):
                 single = [self.ground(units) for units in families if units.n_modalities > GARBAGE_ABOVE]
-                lower = min(lower, garbage_bound(single, self.bounds))
+                lower = min(lower, garbage_bound(single, self.bounds) if time.monotonic() < self.deadline else -np.inf)
         return best, granularity, lower
 
     def quick(self) -> tuple[Grouping, int, float]:

@@ -27,6 +27,8 @@ class Partition:
         Khiops' granularity, 0 under "page".
     garbage : int or None
         The part that is Khiops' garbage group.
+    bound_without_garbage : float
+        No model without a garbage group costs less; -inf where nothing is known.
     """
 
     criterion: str
@@ -37,6 +39,7 @@ class Partition:
     lower_bound: float
     granularity: int = 0
     garbage: int | None = None
+    bound_without_garbage: float = -np.inf
 
     @property
     def n_parts(self) -> int:
@@ -57,3 +60,8 @@ class Partition:
     @property
     def is_optimal(self) -> bool:
         return self.gap < 1e-9
+
+    @property
+    def is_best_without_garbage(self) -> bool:
+        """Whether no model without a garbage group costs less; this one may have such a group."""
+        return self.is_optimal or self.cost <= self.bound_without_garbage + 1e-9 * abs(self.cost)
