@@ -54,7 +54,8 @@ gradient : {"gse", "mean"}, default "gse"
 batch_size : int or "full", default 1
     Rows per update.
 epochs : int or "auto", default "auto"
-    Passes over the rows; "auto" shows 125,000 rows in all, in 2 to 50 passes.
+    Passes over the rows; "auto" shows 125,000 rows in all, in 2 to 50 passes (at most 5
+    where ``interactions="auto"`` chose crosses).
 l1 : float, default 0.0
     Lasso penalty: after an update a number shrinks by rate * l1, at most to 0.
 l2 : float, default 0.0

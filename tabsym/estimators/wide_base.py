@@ -20,6 +20,7 @@ from tabsym.estimators.crossing import find_crosses, table_of_crosses
 from tabsym.estimators.show import describe_crosses, describe_model, plot_block
 from tabsym.estimators.training_data import Training, add_offset, count_rows_of_entries, in_units
 from tabsym.estimators.wide_options import (
+    MOST_EPOCHS_CHOSEN,
     check_init,
     check_interactions,
     check_loss_parameter,
@@ -131,6 +132,8 @@ class WideBase(BaseEstimator):
         chosen = None if auto is None else self._choose_crosses(auto, training, loss, n_outputs, rng, raws, bins)
         crosses = None if chosen is None else [cross.columns for cross in chosen]
         model, options = self._blank(training, loss, n_outputs, rng, crosses, bins)
+        if chosen and self.epochs == "auto":
+            options = replace(options, epochs=min(options.epochs, MOST_EPOCHS_CHOSEN))
         model, outcome = self._advance(model, training, options, rng, raws)
         self._keep_crosses(chosen)
         remember_features(self, training.table)

@@ -29,6 +29,14 @@ AUTO_VISITS = 125_000
 MOST_EPOCHS, LEAST_EPOCHS = 50, 2
 """epochs="auto": as many as show AUTO_VISITS rows, within these bounds."""
 
+MOST_EPOCHS_CHOSEN = 5
+"""epochs="auto" where interactions="auto" chose crosses: more passes fit their cells of few rows.
+
+Crosses are chosen by shrunken steps, training does not shrink. The generated retail table, 1,300, 3,300 and
+6,700 training rows, RMSE without crosses 21.4, 26.7, 22.7: with chosen crosses and as many epochs
+23.4, 26.6, 22.8, with 5 epochs 20.5, 24.6, 21.5.
+"""
+
 
 def check_options(estimator: Any, layout: Layout, n_rows: int) -> Options:
     """The training options of an estimator; a `ValueError` names the argument that is wrong."""
