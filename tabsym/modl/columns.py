@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ class Intervals:
         """The interval of each value (n,), NaN for missing."""
         return np.searchsorted(self.bounds, np.where(np.isnan(values), -np.inf, values), side="left")
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         """The intervals as text, such as ``]21.5; 23.5]``."""
         own = len(self.bounds) > 0 and bool(np.isneginf(self.bounds[0]))
@@ -119,7 +120,7 @@ class Groups:
     labels_of: NDArray[np.int64]
     default: int
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         """The groups as text, such as ``{a, b}``, long ones cut."""
         texts = [_group_text(members) for members in self.groups]

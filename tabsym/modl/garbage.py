@@ -47,7 +47,7 @@ def look_for_garbage(
 
 
 def _uninformative_as_garbage(ground: Ground) -> list[Grouping]:
-    """The modalities with the most to tell apart from the rest, 2, 3, 4, 6, 9, ... of them; the rest garbage."""
+    """The modalities with the most to tell apart from the rest, 2, 4, 8, 16, ... of them; the rest garbage."""
     units = ground.units
     order = np.argsort(-_telling(units), kind="stable")
     informative = np.cumsum(units.weights[order])
@@ -55,7 +55,7 @@ def _uninformative_as_garbage(ground: Ground) -> list[Grouping]:
     wanted, last = 2.0, 0
     while wanted < units.n_modalities:
         n = int(np.searchsorted(informative, wanted)) + 1
-        wanted *= 1.5
+        wanted *= 2.0
         if n < 2 or n >= len(units) or n == last:
             continue
         last = n
