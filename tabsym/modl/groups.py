@@ -108,6 +108,7 @@ class _Search:
     bounds: Bounds = field(default_factory=Bounds)  # of two classes, on any groups of the finest modalities
 
     bound_without_garbage: float = -np.inf
+    priors: dict[tuple[int, int, int], Floats] = field(default_factory=dict)
 
     @property
     def null(self) -> float:
@@ -162,17 +163,21 @@ class _Search:
         return units_by_granularity(self.counts)
 
     def prior(self, units: Units, most: int | None = None) -> Floats:
+        """The priors of 1 .. most groups of these units; kept, as searches ask again."""
         most = min(len(units), MOST_GROUPS if most is None else most)
         if self.max_parts is not None:
             most = min(most, self.max_parts)
-        return group_prior(
-            self.criterion,
-            most,
-            n_rows=float(self.counts.sum()),
-            n_modalities=units.n_modalities,
-            n_candidates=self.n_candidates,
-            granularity=units.granularity,
-        )
+        key = units.granularity, units.n_modalities, most
+        if key not in self.priors:
+            self.priors[key] = group_prior(
+                self.criterion,
+                most,
+                n_rows=float(self.counts.sum()),
+                n_modalities=units.n_modalities,
+                n_candidates=self.n_candidates,
+                granularity=units.granularity,
+            )
+        return self.priors[key]
 
     def ground(self, units: Units) -> Ground:
         with_garbage = self.criterion == "khiops" and units.n_modalities > GARBAGE_ABOVE
