@@ -1,6 +1,6 @@
 """The wide models: with intervals and chosen crosses, plainly additive, and with all pairs.
 
-What the first one does with numbers was chosen on eleven tables (benchmarks/README.md): intervals by MODL
+What the first one does with numbers was chosen on ten tables (benchmarks/README.md): intervals by MODL
 for classes, quantiles for amounts, both never detectably worse than slopes.
 """
 
