@@ -511,3 +511,12 @@ def test_classes_of_no_rows_change_the_cost_and_not_the_search():
         found = search(counts)
         assert found.n_parts == (3 if search is discretize else 2)
         assert found.counts[:, 2].sum() == 0
+
+
+def test_no_bound_is_claimed_for_groups_of_a_least_size():
+    """With a least size the best groups need not lie together by class share: then nothing is proved."""
+    rng = np.random.RandomState(0)
+    counts = rng.randint(1, 30, (20, 2)).astype(float)
+    for criterion in ("page", "khiops"):
+        assert group(counts, criterion=criterion, min_part_count=100).lower_bound == -np.inf
+        assert group(counts, criterion=criterion).is_best_without_garbage

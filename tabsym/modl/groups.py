@@ -59,8 +59,8 @@ def group(
     -------
     Partition
         Groups in the order of their size in rows, the greatest first. The bound is tight up to 12
-        modalities, garbage included, and for two classes but for Khiops' garbage groups, whose bound can be
-        a little loose; elsewhere it is -inf.
+        modalities, garbage included, and for two classes without a least size, but for Khiops' garbage groups,
+        whose bound is loose beyond a few dozen modalities; elsewhere it is -inf.
     """
     counts = np.ascontiguousarray(counts, dtype=np.float64)
     search = _Search(
@@ -125,6 +125,8 @@ class _Search:
             return self.every_partition(families, start)
         if self.counts.shape[1] == 2:
             best, granularity, lower = self.two_classes(families, start)
+            if self.least > 1:  # cuts along the class shares are then not all that has to be looked at
+                lower = -np.inf
         else:
             best, granularity, lower = *self.many_classes(families, start), -np.inf
         if self.has_garbage:
@@ -180,6 +182,7 @@ class _Search:
         return self.priors[key]
 
     def ground(self, units: Units) -> Ground:
+        """What the local search over these units stands on."""
         with_garbage = self.criterion == "khiops" and units.n_modalities > GARBAGE_ABOVE
         return Ground(
             units,
