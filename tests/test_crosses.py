@@ -12,7 +12,8 @@ from sklearn.model_selection import GridSearchCV
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.wide import LOSSES, AutoCrosses
-from tabsym.wide.crosses import CodeColumn, Evidence, Sorted, choose_crosses
+from tabsym.wide.crosses import choose_crosses
+from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
 from tests import naive
 
 NONE = np.empty(0)
@@ -37,15 +38,16 @@ def columns_of(table):
 
 def evidence_of(loss="logistic", n=400, n_folds=2, n_outputs=1, weights=False, seed=0, penalty=2.0):
     rng = np.random.RandomState(seed)
-    scores = rng.normal(0, 1, (n, n_folds * n_outputs))
+    scores = rng.normal(0, 1, (n_outputs, n, n_folds))
     y = rng.randint(0, max(2, n_outputs), n).astype(float)
     weight = rng.randint(1, 4, n).astype(float) if weights else NONE
     return Evidence(scores, rng.randint(0, n_folds, n).astype(np.int8), y, weight, LOSSES[loss], penalty)
 
 
 def split_pulls(evidence):
-    pulls = evidence.pulls.astype(float).reshape(len(evidence.y), evidence.n_folds, -1, 2)
-    return pulls[..., 0], pulls[..., 1]
+    """Gradients and curvatures (n, F, K), as the oracles take them."""
+    pulls = evidence.pulls.astype(float).transpose(1, 2, 0)
+    return pulls[:, ::2], pulls[:, 1::2]
 
 
 # -- kernels --------------------------------------------------------------
@@ -63,14 +65,15 @@ def test_gains_and_steps_equal_the_oracles(loss, n_folds, n_outputs, sizes):
     pulls, bends = split_pulls(evidence)
     data = (left.codes, right.codes, evidence.fold, pulls, bends, 2.0)
     gain, variance = naive.gain_of_cross(*data)
-    cross = Sorted(left, evidence)
+    cross = Sorted(left, evidence.fold)
     for _ in range(2):  # work arrays are left clean
-        mean, error = cross.weigh([right])[0]
+        mean, error = evidence.weigh(cross, right)
         assert mean * evidence.total == pytest.approx(gain, rel=1e-9, abs=1e-9)
         assert error * evidence.total == pytest.approx(np.sqrt(variance * evidence.dispersion), rel=1e-9)
     before = evidence.scores.copy()
-    cross.add(right)
-    np.testing.assert_allclose(evidence.scores - before, naive.steps_of_cross(*data).reshape(400, -1), atol=1e-9)
+    evidence.add(cross.cross(right))
+    steps = (evidence.scores - before).transpose(1, 2, 0)
+    np.testing.assert_allclose(steps, naive.steps_of_cross(*data), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", list(LOSSES))
@@ -79,11 +82,11 @@ def test_gradients_and_curvatures_are_those_of_the_loss(name):
     k = 3 if name == "multinomial" else 1
     rng = np.random.RandomState(0)
     y = rng.randint(0, 3, 50).astype(float) if k == 3 else rng.randint(0, 2, 50) + (0.5 if name == "gamma" else 0.0)
-    evidence = Evidence(rng.normal(size=(50, 2 * k)), (np.arange(50) % 2).astype(np.int8), y, NONE, loss, 1.0)
+    evidence = Evidence(rng.normal(size=(k, 50, 2)), (np.arange(50) % 2).astype(np.int8), y, NONE, loss, 1.0)
     pulls, bends = split_pulls(evidence)
     step = 1e-4
     for v in range(2):
-        own = evidence.scores[:, v * k : (v + 1) * k]
+        own = evidence.scores[:, :, v].T
         for place in range(k):
             up, down = (own + side * step * np.eye(k)[place] for side in (1, -1))
             low, middle, high = (loss.values(scores, y) for scores in (down, own, up))
@@ -103,11 +106,11 @@ def test_integer_weights_are_repeated_rows():
     rng = np.random.RandomState(2)
     codes = [rng.randint(0, size, 400).astype(np.int32) for size in (20, 6)]
     repeated = Evidence(
-        np.repeat(weighted.scores, times, axis=0), np.repeat(weighted.fold, times), np.repeat(weighted.y, times), NONE,
+        np.repeat(weighted.scores, times, axis=1), np.repeat(weighted.fold, times), np.repeat(weighted.y, times), NONE,
         weighted.loss, 2.0,
     )  # fmt: skip
     results = [
-        Sorted(CodeColumn("a", *left), evidence).weigh([CodeColumn("b", *right)])[0]
+        evidence.weigh(Sorted(CodeColumn("a", *left), evidence.fold), CodeColumn("b", *right))
         for evidence, left, right in (
             (weighted, (codes[0], 20), (codes[1], 6)),
             (repeated, (np.repeat(codes[0], times), 20), (np.repeat(codes[1], times), 6)),
@@ -123,7 +126,7 @@ def test_threads_change_nothing():
     fold = (np.arange(3000) % 2).astype(np.int8)
     found = []
     for n_jobs in (1, 4):
-        evidence = Evidence(np.zeros((3000, 2)), fold, y, NONE, LOSSES["logistic"], 2.0)
+        evidence = Evidence(np.zeros((1, 3000, 2)), fold, y, NONE, LOSSES["logistic"], 2.0)
         found.append(choose_crosses(columns_of(table), evidence, AutoCrosses(), n_jobs))
     assert found[0] == found[1]
     assert found[0][0].columns == ("c3", "c4")
@@ -157,7 +160,7 @@ def test_a_triple_that_extends_pairs_is_found():
     y = with_share(np.where((X["c0"] < "2") & (X["c1"] < "2") & (X["c2"] < "2"), 0.95, 0.1))
     model = WideClassifier(interactions="auto", random_state=0).fit(X, y)
     table = model.interactions_.set_index("cross")
-    assert table.loc["c0:c1:c2", ["order", "round", "entries"]].tolist() == [3, 2, 64]
+    assert table.loc["c0:c1:c2", ["order", "round", "entries"]].tolist() == [3, 1, 64]
     assert {"c0:c1:c2", "c0:c1"} <= set(model.params_)
     only_pairs = WideClassifier(interactions=AutoCrosses(max_order=2), random_state=0).fit(X, y)
     assert set(only_pairs.interactions_["order"]) == {2}

@@ -1,10 +1,10 @@
-"""Kernels of second order: gradients and curvatures of rows."""
+"""Kernels of second order: gradients and curvatures of rows, and the Newton steps they make."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import kernel, part
+from tabsym.jit import kernel, part, unsigned
 from tabsym.wide.rules import GAMMA, HUBER, LOGISTIC, POISSON, TWEEDIE, slope_of_one
 from tabsym.wide.scores import slopes_of_many
 
@@ -19,6 +19,9 @@ def _curvature(score, target, loss, parameter):
     if loss == HUBER:  # of the parabola that touches the loss here and lies above it elsewhere
         size = abs(score - target)
         value = 1.0 if size <= parameter else parameter / size
+    elif loss == LOGISTIC:
+        p = 1.0 / (1.0 + np.exp(-score))
+        value = p * (1.0 - p)
     elif loss == POISSON:
         value = np.exp(score)
     elif loss == GAMMA:
@@ -30,31 +33,85 @@ def _curvature(score, target, loss, parameter):
 
 
 @kernel
-def pulls_of_rows(scores, y, weight, loss, parameter, n_outputs, slope, pulls):
-    """Gradients and curvatures, times the row's weight, of scores (n, C) into pulls (n, 2 C): 2 c and 2 c + 1.
+def pulls_of_rows(scores, y, weight, loss, parameter, slope, pulls):
+    """Gradients and curvatures, times the row's weight, of scores (K, n, F) into pulls (K, n, 2 F): 2 v and 2 v + 1.
 
-    The C scores are those of C / K models side by side. Softmax outputs move
-    together, which twice the diagonal of their curvature bounds. `slope` (K,) is
-    what the kernel works in.
+    The scores are those of F models. Softmax outputs move together, which twice the diagonal
+    of their curvature bounds. `slope` (K,) is what the kernel works in.
     """
     for i in range(len(y)):
         share = weight[i] if len(weight) else 1.0
-        for first in range(0, scores.shape[1], n_outputs):
-            if loss == LOGISTIC:  # without the value of the loss
-                p = 1.0 / (1.0 + np.exp(-scores[i, first]))
-                pulls[i, 2 * first] = share * (p - (1.0 if y[i] > 0 else 0.0))
-                pulls[i, 2 * first + 1] = share * max(p * (1.0 - p), LEAST)
-            elif n_outputs == 1:
-                score = scores[i, first]
+        for v in range(scores.shape[2]):
+            if len(scores) == 1:
+                score = scores[0, i, v]
                 pull, _ = slope_of_one(score, y[i], loss, parameter)
-                pulls[i, 2 * first] = share * pull
-                pulls[i, 2 * first + 1] = share * _curvature(score, y[i], loss, parameter)
+                pulls[0, i, 2 * v] = share * pull
+                pulls[0, i, 2 * v + 1] = share * _curvature(score, y[i], loss, parameter)
             else:
                 own = int(y[i])
-                for k in range(n_outputs):
-                    slope[k] = scores[i, first + k]
+                for k in range(len(scores)):
+                    slope[k] = scores[k, i, v]
                 slopes_of_many(slope, own)
-                for k in range(n_outputs):
+                for k in range(len(scores)):
                     p = slope[k] + 1.0 if k == own else slope[k]
-                    pulls[i, 2 * (first + k)] = share * slope[k]
-                    pulls[i, 2 * (first + k) + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
+                    pulls[k, i, 2 * v] = share * slope[k]
+                    pulls[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
+
+
+@part
+def _logistic_pulls(odds, y, weight, n_folds, pulls):
+    one = np.float32(1.0)
+    for i in range(len(y)):
+        target = one if y[i] > 0 else np.float32(0.0)
+        share = np.float32(weight[i]) if len(weight) else one
+        for v in range(n_folds):
+            p = one / (one + odds[i, v])
+            pulls[i, 2 * v] = share * (p - target)
+            pulls[i, 2 * v + 1] = share * max(p * (one - p), np.float32(LEAST))
+
+
+@kernel
+def logistic_pulls(odds, y, weight, pulls):
+    """`pulls_of_rows` of the logistic loss, from exp(-score) in single precision, (n, F)."""
+    if odds.shape[1] == 2:  # so that loops over folds are unrolled
+        _logistic_pulls(odds, y, weight, 2, pulls)
+    else:
+        _logistic_pulls(odds, y, weight, odds.shape[1], pulls)
+
+
+@part
+def _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, scores):
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            s = unsigned(codes[i])
+            factor = x[i] if len(x) else 1.0
+            for k in range(1, n_folds):  # the other folds
+                place = unsigned(2 * ((fold[i] + k) % n_folds))
+                sums[s, place] += factor * pulls[i, place]
+                sums[s, place + unsigned(1)] += factor * factor * pulls[i, place + unsigned(1)]
+    for s in range(len(sums)):
+        for v in range(n_folds):
+            sums[s, 2 * v] = -sums[s, 2 * v] / (sums[s, 2 * v + 1] + penalty)
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            s = unsigned(codes[i])
+            factor = x[i] if len(x) else 1.0
+            for v in range(n_folds):
+                scores[i, v] += factor * sums[s, 2 * v]
+    for s in range(len(sums)):
+        for k in range(2 * n_folds):
+            sums[s, k] = 0.0
+
+
+@kernel
+def newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, scores):
+    """Add to the scores (n, F) of each fold's model a Newton step per symbol, made of the rows of the other folds.
+
+    The step is the same for all rows of a symbol, or times x (n,) of the row where `x` is not empty;
+    rows whose code is below 0 are left alone. `pulls` (n, 2 F); `sums` (symbols, 2 F) is zeros
+    between calls.
+    """
+    if n_folds == 2:  # so that loops over folds are unrolled
+        _newton_steps(codes, x, fold, 2, pulls, penalty, sums, scores)
+    else:
+        _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, scores)

@@ -2,22 +2,21 @@
 
 Rows are sorted by the code of one column, once for all the pairs it is in.
 The rows of a symbol then lie together, and the symbols of the other column
-among them are summed in a small table of which only what was touched is read
-and cleared: no pair is hashed or numbered.
+among them are numbered as they come, in a table small enough to stay near the
+processor: no pair is hashed.
 
-Shapes, for n rows, F folds and K outputs: `order` (m,) the rows that have a
-symbol, those of symbol s at ``starts[s] : starts[s + 1]``; `cells` (n,) the
-code of the other column times F plus the row's fold, below 0 where there is no
-symbol; `pulls` (2 F K wide): gradient and curvature, times the row's weight, at
-2 (v K + k) those of output k under the model that has not seen fold v. The work
-array `sums` (symbols * F, 2 F K) is zeros between calls.
+Shapes, for n rows and F folds: `order` (m,) the rows that have a symbol, those
+of symbol s at ``starts[s] : starts[s + 1]``; `other` (n,) the codes of the
+other column, -1 for none; `pulls` (n, 2 F): gradient and curvature, times the
+row's weight, at 2 v and 2 v + 1 those under the model that has not seen fold v.
+`seen` (symbols of the other column,) is zeros between calls.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import kernel, part
+from tabsym.jit import kernel, part, unsigned
 
 
 @kernel
@@ -55,160 +54,111 @@ def keep_evident(starts, order, fold, kept_starts, kept_order):
 
 
 @part
-def _add_pulls(pulls, i, sums, cell):
-    """Add the pulls of row i to a cell; written out for the default, two folds and one output."""
-    if pulls.shape[1] == 4:
-        sums[cell, 0] += pulls[i, 0]
-        sums[cell, 1] += pulls[i, 1]
-        sums[cell, 2] += pulls[i, 2]
-        sums[cell, 3] += pulls[i, 3]
-    else:
-        for k in range(pulls.shape[1]):
-            sums[cell, k] += pulls[i, k]
-
-
-@part
-def _clear(sums, cell):
-    if sums.shape[1] == 4:
-        sums[cell, 0] = 0.0
-        sums[cell, 1] = 0.0
-        sums[cell, 2] = 0.0
-        sums[cell, 3] = 0.0
-    else:
-        for k in range(sums.shape[1]):
-            sums[cell, k] = 0.0
-
-
-@part
 def _gain_of_step(pull, bend, own_pull, own_bend, penalty):
     """What the step -pull / (bend + penalty) gains on other rows, and the variance of that over the dispersion."""
     step = -pull / (bend + penalty)
     return -step * (own_pull + 0.5 * step * own_bend), step * step * own_bend
 
 
+@part
+def _gain_of_cell(sums, cell, n_folds, penalty):
+    """Of the steps that the other folds teach each fold, which are 0 where they have no rows (no branch is quicker)."""
+    gain, variance = 0.0, 0.0
+    for v in range(n_folds):
+        pull, bend = 0.0, 0.0
+        for u in range(n_folds):
+            if u != v:
+                pull += sums[cell, 2 * (u * n_folds + v)]
+                bend += sums[cell, 2 * (u * n_folds + v) + 1]
+        place = 2 * (v * n_folds + v)
+        own, more = _gain_of_step(pull, bend, sums[cell, place], sums[cell, place + 1], penalty)
+        gain += own
+        variance += more
+    return gain, variance
+
+
+@part
+def _gain_of_cross(starts, order, other, fold, n_folds, pulls, penalty, seen, sums):
+    gain, variance, n_cells = 0.0, 0.0, 0
+    for s in range(len(starts) - 1):
+        before = n_cells
+        for at in range(starts[s], starts[s + 1]):
+            i = unsigned(order[at])
+            if other[i] >= 0:
+                symbol = unsigned(other[i])
+                is_new = seen[symbol] <= before  # numbered for an earlier symbol, or never
+                n_cells += is_new
+                number = n_cells if is_new else seen[symbol]  # no branch, which would be a toss-up
+                seen[symbol] = number
+                cell = unsigned(number - before - 1)
+                place = unsigned(2 * n_folds) * unsigned(fold[i])
+                for k in range(2 * n_folds):
+                    sums[cell, place + unsigned(k)] += pulls[i, k]
+        for cell in range(n_cells - before):
+            own, more = _gain_of_cell(sums, cell, n_folds, penalty)
+            gain += own
+            variance += more
+            for k in range(2 * n_folds * n_folds):
+                sums[cell, k] = 0.0
+    for symbol in range(len(seen)):
+        seen[symbol] = 0
+    return gain, variance
+
+
 @kernel
-def gain_of_cross(starts, order, cells, pulls, penalty, sums):
-    """What a shrunken Newton step per cell, made of the other fold, gains on held-out rows: two folds, one output.
+def gain_of_cross(starts, order, other, fold, n_folds, pulls, penalty, seen, sums):
+    """What a shrunken Newton step per cell, made of the other folds, gains on the rows of each fold.
 
     The sum over rows, and its variance given the steps where gradients vary as
     much as the curvature says (as they do under a logistic model that holds).
-    `pulls` are in the order of `order`.
+    `sums` (the most cells of a symbol, 2 F^2): the pulls of rows of fold u under
+    the model that has not seen fold v at 2 (u F + v); zeros between calls.
     """
-    gain, variance = 0.0, 0.0
-    n_cells = len(sums)
-    for s in range(len(starts) - 1):
-        first, end = starts[s], starts[s + 1]
-        for at in range(first, end):
-            cell = cells[order[at]]
-            if cell >= 0:
-                _add_pulls(pulls, at, sums, cell)
-        everywhere = 2 * (end - first) > n_cells
-        for at in range(n_cells // 2 if everywhere else end - first):
-            cell = 2 * at if everywhere else cells[order[first + at]] & ~1
-            if cell >= 0:
-                if sums[cell, 1] > 0.0 and sums[cell + 1, 1] > 0.0:  # rows in both folds
-                    g, v = _gain_of_step(sums[cell + 1, 0], sums[cell + 1, 1], sums[cell, 0], sums[cell, 1], penalty)
-                    gain += g
-                    variance += v
-                    g, v = _gain_of_step(sums[cell, 2], sums[cell, 3], sums[cell + 1, 2], sums[cell + 1, 3], penalty)
-                    gain += g
-                    variance += v
-                _clear(sums, cell)
-                _clear(sums, cell + 1)
-    return gain, variance
+    if n_folds == 2:  # so that loops over folds are unrolled
+        return _gain_of_cross(starts, order, other, fold, 2, pulls, penalty, seen, sums)
+    return _gain_of_cross(starts, order, other, fold, n_folds, pulls, penalty, seen, sums)
 
 
 @kernel
-def gain_of_cross_in_general(starts, order, cells, pulls, penalty, n_folds, sums):
-    """`gain_of_cross` for any number of folds and outputs."""
-    gain, variance = 0.0, 0.0
-    n_outputs = pulls.shape[1] // (2 * n_folds)
-    for s in range(len(starts) - 1):
-        first, end = starts[s], starts[s + 1]
-        for at in range(first, end):
-            cell = cells[order[at]]
-            if cell >= 0:
-                _add_pulls(pulls, at, sums, cell)
-        for at in range(first, end):
-            if cells[order[at]] < 0:
-                continue
-            cell = cells[order[at]] // n_folds * n_folds
-            for v in range(n_folds):
-                if sums[cell + v, 1] > 0.0:
-                    for k in range(2 * v * n_outputs, 2 * (v + 1) * n_outputs, 2):
-                        pull, bend = 0.0, 0.0
-                        for u in range(n_folds):
-                            if u != v:
-                                pull += sums[cell + u, k]
-                                bend += sums[cell + u, k + 1]
-                        if bend > 0.0:
-                            more = _gain_of_step(pull, bend, sums[cell + v, k], sums[cell + v, k + 1], penalty)
-                            gain += more[0]
-                            variance += more[1]
-            for place in range(cell, cell + n_folds):
-                _clear(sums, place)
-    return gain, variance
+def is_function(starts, order, other, few, seen):
+    """Whether the other column is a function of the one that rows are sorted by, but for so few rows.
 
-
-@kernel
-def add_steps(starts, order, cells, fold, pulls, penalty, n_folds, sums, scores):
-    """Add the steps of `gain_of_cross` to the scores (n, F K) of all rows; `pulls` in the order of the rows."""
-    n_outputs = scores.shape[1] // n_folds
+    Those are the rows outside the most frequent pair of their symbol.
+    """
+    strays = 0
     for s in range(len(starts) - 1):
-        first, end = starts[s], starts[s + 1]
-        for at in range(first, end):
-            i = order[at]
-            if cells[i] >= 0:
-                _add_pulls(pulls, i, sums, cells[i])
-        for at in range(first, end):
-            i = order[at]
-            if cells[i] >= 0:
-                cell = cells[i] - fold[i]
-                if n_folds == 2 and n_outputs == 1:
-                    scores[i, 0] -= sums[cell + 1, 0] / (sums[cell + 1, 1] + penalty)
-                    scores[i, 1] -= sums[cell, 2] / (sums[cell, 3] + penalty)
-                else:
-                    for k in range(scores.shape[1]):
-                        pull, bend = 0.0, penalty
-                        for u in range(n_folds):
-                            if u != k // n_outputs:
-                                pull += sums[cell + u, 2 * k]
-                                bend += sums[cell + u, 2 * k + 1]
-                        scores[i, k] -= pull / bend
-        for at in range(first, end):
-            cell = cells[order[at]]
-            if cell >= 0:
-                _clear(sums, cell)
+        largest, n_rows = 0, 0
+        for at in range(starts[s], starts[s + 1]):
+            symbol = other[order[at]]
+            if symbol >= 0:
+                seen[symbol] += 1
+                n_rows += 1
+                largest = max(largest, seen[symbol])
+        for at in range(starts[s], starts[s + 1]):
+            symbol = other[order[at]]
+            if symbol >= 0:
+                seen[symbol] = 0
+        strays += n_rows - largest
+        if strays > few:
+            return False
+    return True
 
 
 @kernel
 def number_cells(starts, order, other, seen, codes):
-    """Number the cells of a cross into codes (n,), which are -1 before.
-
-    Returns how many there are, and the rows outside the largest cell of their
-    symbol: where there are few, the other column is a function of this one.
-    `seen` (symbols of the other column, 2) is zeros between calls.
-    """
-    n_cells, strays = 0, 0
+    """Number the cells of a cross into codes (n,), which are -1 before; how many there are."""
+    n_cells = 0
     for s in range(len(starts) - 1):
-        first, end = starts[s], starts[s + 1]
-        largest, n_rows = 0, 0
-        for at in range(first, end):
-            i = order[at]
-            symbol = other[i]
-            if symbol < 0:
-                continue
-            if seen[symbol, 0] == 0:
-                n_cells += 1
-                seen[symbol, 0] = n_cells
-            seen[symbol, 1] += 1
-            n_rows += 1
-            largest = max(largest, seen[symbol, 1])
-            codes[i] = np.int32(seen[symbol, 0] - 1)
-        strays += n_rows - largest
-        for at in range(first, end):
-            symbol = other[order[at]]
-            if symbol >= 0:
-                seen[symbol, 0] = 0
-                seen[symbol, 1] = 0
-    return n_cells, strays
+        before = n_cells
+        for at in range(starts[s], starts[s + 1]):
+            i = unsigned(order[at])
+            if other[i] >= 0:
+                symbol = unsigned(other[i])
+                is_new = seen[symbol] <= before
+                n_cells += is_new
+                number = n_cells if is_new else seen[symbol]
+                seen[symbol] = number
+                codes[i] = np.int32(number - 1)
+    for symbol in range(len(seen)):
+        seen[symbol] = 0
+    return n_cells
