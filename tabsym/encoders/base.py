@@ -133,7 +133,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     # -- pieces ---------------------------------------------------------------------
 
     def _encode_table(self, table: Table) -> Any:
-        parts = self._parts(table)
+        return self._assembled(table, self._parts(table))
+
+    def _assembled(self, table: Table, parts: dict[str, dict[str, NDArray[Any]]]) -> Any:
+        """The table with the encoded columns in place of what they encode, in the container asked for."""
         frame = assemble_frame(table, parts)
         if self.return_df:
             return self._in_asked_container(frame)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tabsym.codes.threads import in_threads
-from tabsym.encoders.base import ColumnEncoder, numeric_matrix
-from tabsym.encoders.folds import check_each_row_once, split_rows
+from tabsym.encoders.base import numeric_matrix
 from tabsym.encoders.modl.column import MODLColumn, encoded_column, estimates, plain_column
 from tabsym.encoders.modl.counts import count_columns
 from tabsym.encoders.modl.options import check_modl_options, settings_of
@@ -30,6 +29,7 @@ from tabsym.encoders.modl.target import (
     code_target,
     is_classification,
 )
+from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.modl import Groups, Intervals, fit_column
 from tabsym.stats import Contingency
 from tabsym.table import (
@@ -46,13 +46,8 @@ from tabsym.table import (
 Floats = NDArray[np.float64]
 
 
-class MODLBase(PartitionReport, ColumnEncoder):
+class MODLBase(PartitionReport, OutOfFoldEncoder):
     """Base of `MODLEncoder`, which has the options and what users call; not public."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
     def _count(
         self, X: Any, y: Any, sample_weight: Any, *, first: bool = True
@@ -161,21 +156,16 @@ class MODLBase(PartitionReport, ColumnEncoder):
             blocks[name] = sparse_onehot(state, codes, set(self._kept_names(state)))
         return sparse.hstack([blocks[name] for name in table.names], format="csr")
 
+    def _shows_target(self) -> bool:
+        return self.output in ("probability", "logodds", "mean")
+
     def _out_of_fold(self, table: Table, y: Any, weight: Floats | None) -> dict[str, Floats]:
         """The encoded columns (n_rows,) by name, each row by parts that were learned without it."""
         classes = self._classes
         target = code_target(y, len(table), classes=classes, who=type(self).__name__)
-        rows = np.zeros((len(table), 1))
-        splits = split_rows(
-            self.cv,
-            rows,
-            target.codes if classes else target.values[target.codes],
-            classes=classes,
-            random_state=self.random_state,
-        )
         columns = [table[name] for name in self.columns_]
-        encoded = {name: np.zeros(len(table)) for state in self.columns_.values() for name in state.names}
-        for train, test in check_each_row_once(splits, len(table)):
+        encoded = self._unfilled(len(table))
+        for train, test in self._folds(target.codes if classes else target.values[target.codes], classes=classes):
             known = train if weight is None else train[weight[train] > 0]
             tables = self._tables(columns, target.present_in(known), weight, known)
             states = {name: plain_column(name, one) for name, one in self._partition(tables, classes).items()}

@@ -13,9 +13,7 @@ from tabsym.encoders.modl.counts import add_counts
 from tabsym.encoders.modl.parts import values_of_parts
 from tabsym.encoders.modl.target import check_target_piece
 from tabsym.stats import Contingency
-from tabsym.table import assemble_frame, check_weights, read_table
-
-_OF_TARGET = ("probability", "logodds", "mean")
+from tabsym.table import assemble_frame, read_table
 
 
 class MODLEncoder(MODLBase):
@@ -236,30 +234,6 @@ class MODLEncoder(MODLBase):
         self._learn(None, tables, self._classes)
         self.tables_ = tables
         return self
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and encode; the outputs that estimate the target by parts of the other folds (see `cv`).
-
-        Parameters
-        ----------
-        X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        dataframe, ndarray or csr_array of shape (n_rows, n_columns_out)
-        """
-        self.fit(X, y, sample_weight)
-        if self.output not in _OF_TARGET or self.cv is None or not self.columns_:
-            return self.transform(X)
-        table = read_table(X, who=type(self).__name__)
-        encoded = self._out_of_fold(table, y, check_weights(sample_weight, len(table)))
-        parts: dict[str, Any] = {
-            name: {new: encoded[new] for new in self._kept_names(state)} for name, state in self.columns_.items()
-        }
-        frame = assemble_frame(table, parts)
-        return self._in_asked_container(frame) if self.return_df else nw.from_native(frame, eager_only=True).to_numpy()
 
     # -- using --------------------------------------------------------------------------------
 
