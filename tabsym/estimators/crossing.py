@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from tabsym.estimators.wide_options import auto_rate
 from tabsym.wide.crosses import AutoCrosses, Chosen, CodeColumn, Evidence, choose_crosses
 from tabsym.wide.kernels import predict_margins
-from tabsym.wide.layout import Bins, Symbols
 from tabsym.wide.model import WideModel
 from tabsym.wide.optimizers import Adagrad
 from tabsym.wide.program import Rows
+from tabsym.wide.sources import Bins, Symbols
 from tabsym.wide.training import Options, train
 
 Floats = NDArray[np.float64]

@@ -34,13 +34,14 @@ from tabsym.estimators.wide_options import (
 from tabsym.table import Kind, Table, match_features, read_table, remember_features, symbolic_columns
 from tabsym.wide.crosses import AutoCrosses, Chosen
 from tabsym.wide.formula import parse
-from tabsym.wide.layout import Bins, Layout
+from tabsym.wide.layout import Layout
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel, grow_model, starting_state
 from tabsym.wide.plan import plan_additive, plan_formula, used_columns
 from tabsym.wide.polynomial import expand
 from tabsym.wide.program import Rows
 from tabsym.wide.rules import HUBER
+from tabsym.wide.sources import Bins
 from tabsym.wide.training import Options, Outcome, storage_order, train
 
 Floats = NDArray[np.float64]
