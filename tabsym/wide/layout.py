@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from tabsym.codes import RawCodes, gather
 from tabsym.table import Table
 from tabsym.wide.coding import Coder, Codes
-from tabsym.wide.formula import Node
 from tabsym.wide.polynomial import columns_read, evaluate
 from tabsym.wide.program import Compiled, Product, Rows, Slot, compile_program
 from tabsym.wide.sources import Source
+from tabsym.wide.syntax import Node
 
 Floats = NDArray[np.float64]
 
