@@ -7,9 +7,9 @@ spread. kick and usedcars are prepared as `tabsym compare` does (dates as days,
 month and weekday).
 
 Units: AUC and log-loss for classes, RMSE and MAE (in dollars) for usedcars.
-`fit` is from the DataFrame to the fitted model. `selection` is the part of it
-before the final training: coding the columns (which the final training then
-need not do again), a model for each fold, and the search; both also in fits
+`fit` is from the DataFrame to the fitted model. `selection` is what choosing
+adds to it: the models of the folds and the search, without coding the columns,
+which is done once for the choice and the final training. Both also in fits
 without crosses, fold by fold, of which the median is shown. kick and usedcars
 need `TABSYM_DATA`.
 
@@ -41,14 +41,15 @@ from tabsym.datasets.public import PUBLIC
 from tabsym.estimators.wide_base import WideBase
 from tabsym.wide import AutoCrosses
 from tabsym.wide.crosses import Chosen
+from tabsym.wide.layout import Layout
 
 BY_LEVEL = "MODL level of the pair"
-MOST_BY_LEVEL = 40  # as AutoCrosses.max_crosses
+MOST_BY_LEVEL = 40
 CONTENDERS: dict[str, Any] = {
     "none": 1,
     "all pairs": 2,
     BY_LEVEL: "auto",  # with the choice replaced, see `chosen_by_level`
-    "auto, pairs, 1 round": AutoCrosses(max_order=2, rounds=1),
+    "auto, pairs": AutoCrosses(max_order=2),
     "auto": "auto",
 }
 
@@ -94,18 +95,30 @@ def chosen_by_level(X: pd.DataFrame, y: np.ndarray, active: bool) -> Iterator[No
 
 @contextmanager
 def timed_selection() -> Iterator[list[float]]:
-    """The seconds that choosing crosses takes, one for each fit within."""
+    """The seconds that choosing crosses takes without coding, one for each fit within."""
     seconds: list[float] = []
-    choose = WideBase._choose_crosses
+    choose, grow = WideBase._choose_crosses, Layout.grow
 
-    def timed(*args: Any) -> Any:
+    def timed_choice(*args: Any) -> Any:
         start = time.perf_counter()
+        coding.clear()
+        Layout.grow = timed_coding  # type: ignore[method-assign]
         try:
             return choose(*args)
         finally:
-            seconds.append(time.perf_counter() - start)
+            Layout.grow = grow  # type: ignore[method-assign]
+            seconds.append(time.perf_counter() - start - sum(coding))
 
-    WideBase._choose_crosses = timed  # type: ignore[method-assign]
+    coding: list[float] = []
+
+    def timed_coding(*args: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return grow(*args)
+        finally:
+            coding.append(time.perf_counter() - start)
+
+    WideBase._choose_crosses = timed_choice  # type: ignore[method-assign]
     try:
         yield seconds
     finally:

@@ -26,7 +26,7 @@ import numpy as np
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
-unsigned = np.uintp
+unsigned: Any = np.uintp
 """For indices read from arrays: numba tests signed ones for being negative, a third of the time of a tight loop."""
 
 

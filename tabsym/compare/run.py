@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +11,13 @@ import numpy as np
 import pandas as pd
 
 from tabsym.compare.contenders import Contender, all_contenders
+from tabsym.compare.facts import facts_of
 from tabsym.compare.levels import column_levels
 from tabsym.compare.live import Live
 from tabsym.compare.prepare import Prepared, prepare
 from tabsym.compare.processes import Runner
-from tabsym.compare.protocol import choose_metric, make_splits
+from tabsym.compare.protocol import Metric, Split, choose_metric, make_splits
 from tabsym.compare.results import Results, load_results, rank
-
-_LIBRARIES = ["tabsym", "numpy", "scipy", "scikit-learn", "pandas", "numba", "lightgbm", "xgboost", "catboost"]
 
 
 @dataclass(frozen=True)
@@ -124,31 +120,15 @@ def compare(
     chosen = _choose(contenders, prepared.task)
     chosen_metric = choose_metric(prepared.task, metric)
     splits = make_splits(prepared.X, prepared.y, prepared.task, folds=folds, repeats=repeats, seed=seed, unseen=unseen)
-    settings = {
-        "table": name,
-        "target": target,
-        "metric": chosen_metric.name,
-        "larger_is_better": chosen_metric.larger_is_better,
-        "folds": folds,
-        "repeats": repeats,
-        "n_splits": len(splits),
-        "test_share": float(np.mean([len(test) / (len(train) + len(test)) for train, test in splits])),
-        "unseen": unseen,
-        "seed": seed,
-        "jobs": jobs,
-        "time_limit": time_limit,
-    }
-    settings |= _facts(prepared)
+    settings = _settings(
+        prepared, splits, chosen_metric, table=name, target=target, folds=folds, repeats=repeats, unseen=unseen,
+        seed=seed, jobs=jobs, time_limit=time_limit,
+    )  # fmt: skip
     folder = _folder(out, name, resume)
     results = _start(folder, settings, resume)
     with Live(settings, quiet=quiet) as live:
-        for contender in list(chosen):
-            remedy = contender.missing()
-            if remedy:
-                results.fail(contender.name, contender.label, remedy)
-                live.note(remedy)
-                chosen.remove(contender)
-        Runner(prepared, splits, results, folder, live, time_limit, seed, jobs).run(chosen)
+        able = _able(chosen, results, live)
+        Runner(prepared, splits, results, folder, live, time_limit, seed, jobs).run(able)
         results.settings["levels"] = column_levels(prepared, seed)
     results.save(folder)
     from tabsym.compare.report import write_report
@@ -188,6 +168,51 @@ def _choose(names: list[str] | None, task: str) -> list[Contender]:
     return [c for c in known.values() if task in c.tasks and (names is None or c.name in names)]
 
 
+def _settings(
+    prepared: Prepared,
+    splits: Sequence[Split],
+    metric: Metric,
+    *,
+    table: str,
+    target: str,
+    folds: int,
+    repeats: int,
+    unseen: str | None,
+    seed: int,
+    jobs: int,
+    time_limit: float | None,
+) -> dict[str, Any]:
+    """What was asked for and what it rests on, as it is written down."""
+    options = {
+        "table": table,
+        "target": target,
+        "metric": metric.name,
+        "larger_is_better": metric.larger_is_better,
+        "folds": folds,
+        "repeats": repeats,
+        "n_splits": len(splits),
+        "test_share": float(np.mean([len(test) / (len(train) + len(test)) for train, test in splits])),
+        "unseen": unseen,
+        "seed": seed,
+        "jobs": jobs,
+        "time_limit": time_limit,
+    }
+    return options | facts_of(prepared)
+
+
+def _able(chosen: list[Contender], results: Results, live: Live) -> list[Contender]:
+    """The contenders whose libraries are installed; the others fail, with what to install."""
+    able = []
+    for contender in chosen:
+        remedy = contender.missing()
+        if remedy:
+            results.fail(contender.name, contender.label, remedy)
+            live.note(remedy)
+        else:
+            able.append(contender)
+    return able
+
+
 def _folder(out: str | Path | None, name: str, resume: bool) -> Path:
     if out is not None:
         folder = Path(out)
@@ -218,43 +243,3 @@ def _start(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
     for entry in old.contenders.values():
         entry["error"] = None  # tried again
     return Results(settings, old.contenders)
-
-
-def _facts(prepared: Prepared) -> dict[str, Any]:
-    """What the results rest on besides the options: data, versions, machine."""
-    return {
-        "data": _fingerprint(prepared),
-        "task": prepared.task,
-        "rows": len(prepared.y),
-        "columns": {column: _describe(prepared.X[column]) for column in prepared.X},
-        "classes": prepared.classes,
-        "notes": prepared.notes,
-        "versions": _versions(),
-        "machine": _machine(),
-    }
-
-
-def _machine() -> str:
-    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-
-
-def _fingerprint(prepared: Prepared) -> str:
-    digest = hashlib.sha256(pd.util.hash_pandas_object(prepared.X, index=False).to_numpy().tobytes())
-    digest.update(np.ascontiguousarray(prepared.y).tobytes())
-    return digest.hexdigest()[:16]
-
-
-def _describe(column: pd.Series) -> str:
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
-        return "boolean" if pd.api.types.is_bool_dtype(column) else "number"
-    return f"{column.nunique(dropna=False):,} symbols"
-
-
-def _versions() -> dict[str, str]:
-    out = {}
-    for library in _LIBRARIES:
-        try:
-            out[library] = version(library)
-        except PackageNotFoundError:
-            continue
-    return out

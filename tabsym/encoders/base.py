@@ -87,7 +87,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         raws = encode_columns(columns)
         states = {}
         for column, raw in zip(columns, raws, strict=True):
-            self._refuse_missing(column.name, raw)
+            if self.handle_missing == "error":
+                refuse_missing(column.name, raw.codes < 0)
             states[column.name] = self._learn_column(column.name, raw if weight is None else _of_rows(raw, weight > 0))
         remember_features(self, table)
         self.columns_ = states
@@ -132,7 +133,10 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     # -- pieces ---------------------------------------------------------------------
 
     def _encode_table(self, table: Table) -> Any:
-        parts = self._parts(table)
+        return self._assembled(table, self._parts(table))
+
+    def _assembled(self, table: Table, parts: dict[str, dict[str, NDArray[Any]]]) -> Any:
+        """The table with the encoded columns in place of what they encode, in the container asked for."""
         frame = assemble_frame(table, parts)
         if self.return_df:
             return self._in_asked_container(frame)
@@ -158,7 +162,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         columns = [table[name] for name in self.columns_]
         out = {}
         for column, raw in zip(columns, encode_columns(columns), strict=True):
-            self._refuse_missing(column.name, raw)
+            if self.handle_missing == "error":
+                refuse_missing(column.name, raw.codes < 0)
             alphabet = self.columns_[column.name].alphabet
             codes = alphabet.transform(raw)
             unseen = (codes == UNSEEN) & (raw.codes >= 0)
@@ -186,14 +191,6 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
                     found.append(name)
         return found
 
-    def _refuse_missing(self, name: str, raw: RawCodes) -> None:
-        if self.handle_missing == "error" and (raw.codes < 0).any():
-            row = int(np.argmax(raw.codes < 0))
-            raise ValueError(
-                f"Column {name!r} holds a missing value (row {row}); fill it in, or set handle_missing to "
-                "something other than 'error'."
-            )
-
     def _check_words(self) -> None:
         for option, allowed in (("handle_missing", self._missing_words), ("handle_unknown", self._unknown_words)):
             value = getattr(self, option)
@@ -216,6 +213,15 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
 MISSING = -2
 """In the codes that `_encode_column` gets: a missing value that is not in the alphabet."""
+
+
+def refuse_missing(name: str, missing: NDArray[np.bool_]) -> None:
+    """A `ValueError` that names the first missing value of a column, if there is one."""
+    if missing.any():
+        raise ValueError(
+            f"Column {name!r} holds a missing value (row {int(np.argmax(missing))}); fill it in, or set "
+            "handle_missing to something other than 'error'."
+        )
 
 
 def numeric_matrix(table: Table, names: list[str], who: str) -> dict[str, sparse.csr_array]:

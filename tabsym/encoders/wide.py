@@ -13,10 +13,10 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import type_of_target
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes
-from tabsym.encoders.base import MISSING, ColumnEncoder
-from tabsym.encoders.folds import check_each_row_once, split_rows
+from tabsym.encoders.base import MISSING
+from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.estimators import WideClassifier, WideRegressor
-from tabsym.table import Kind, Table, assemble_frame, check_classes, check_regression_target, check_weights, read_table
+from tabsym.table import Kind, Table, check_classes, check_regression_target, read_table
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class WideColumn:
     values: Floats
 
 
-class WideEncoder(ColumnEncoder):
+class WideEncoder(OutOfFoldEncoder):
     """Replace each symbol by the number that a wide model learned for it (one per class, for several).
 
     The model is additive, over the encoded columns and the numeric ones
@@ -101,45 +101,14 @@ class WideEncoder(ColumnEncoder):
         self.handle_unknown = handle_unknown
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and encode each row by a model of the other folds (see `cv`).
-
-        Parameters
-        ----------
-        X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        dataframe or ndarray of shape (n_rows, n_columns_out)
-        """
-        self.fit(X, y, sample_weight)
-        if self.cv is None or not self.columns_:
-            return self.transform(X)
-        table = read_table(X, who=type(self).__name__)
-        encoded = self._out_of_fold(table, y, check_weights(sample_weight, len(table)))
-        parts: dict[str, dict[str, NDArray[Any]]] = {
-            name: {new: encoded[new] for new in self._kept_names(state)} for name, state in self.columns_.items()
-        }
-        frame = assemble_frame(table, parts)
-        return self._in_asked_container(frame) if self.return_df else nw.from_native(frame, eager_only=True).to_numpy()
-
     def _out_of_fold(self, table: Table, y: Any, weight: Floats | None) -> dict[str, Floats]:
         """The encoded columns (n_rows,) by name, each row by a model that has not seen it."""
         classes = is_classifier(self.model_)
         values = check_classes(y, len(table)).codes if classes else check_regression_target(y, len(table))
         labels = self.model_.classes_[values] if classes else values
-        rows = np.zeros((len(table), 1))
-        splits = split_rows(self.cv, rows, values, classes=classes, random_state=self.random_state)
         frame = nw.from_native(table.native, eager_only=True)
-        encoded = {name: np.zeros(len(table)) for state in self.columns_.values() for name in state.names}
-        for train, test in check_each_row_once(splits, len(table)):
+        encoded = self._unfilled(len(table))
+        for train, test in self._folds(values, classes=classes):
             fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True, cols=list(self.columns_))
             fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])
             part = fold._parts(read_table(frame[test].to_native()))

@@ -12,7 +12,7 @@ from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
 from tabsym.stats import count_numbers
 from tabsym.table import Column
-from tabsym.wide.layout import Bins
+from tabsym.wide.sources import Bins
 
 Floats = NDArray[np.float64]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.wide.crosses import AutoCrosses, Chosen, choose_crosses
-from tabsym.wide.evidence import CodeColumn, Evidence
-from tabsym.wide.kernels import predict_margins
-from tabsym.wide.layout import Bins, Symbols
+from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
+from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel
 from tabsym.wide.program import Rows
+from tabsym.wide.sources import Bins, Symbols
 
 Floats = NDArray[np.float64]
 
@@ -29,26 +30,40 @@ def find_crosses(
 ) -> list[Chosen]:
     """Crosses of the symbolic columns of an additive model, chosen on its training rows.
 
-    `codes` and `rows` are the table as the layout codes it, in the same order.
+    `codes` and `rows` are the table as the layout codes it, in the same order; of `rows` the codes are not read.
     """
-    n_rows = len(rows.y)
-    crossable = {block for block, _ in codes if isinstance(_source(model, block), (Bins, Symbols))}
+    n_rows, blocks, sizes = len(rows.y), model.layout.blocks, model.layout.sizes
+    columns = {block: CodeColumn(blocks[block].name, column, sizes[block]) for (block, _), column in codes.items()}
+    crossable = [block for block in columns if isinstance(_source(model, block), (Bins, Symbols))]
     if len(crossable) < 2 or n_rows < 2 * options.folds:
         return []
-    kept: Any = slice(None)
-    if n_rows > options.max_rows:
-        kept = np.sort(rng.permutation(n_rows)[: options.max_rows])
-        rows = _part_of(rows, kept)
-    blocks, sizes = model.layout.blocks, model.layout.sizes
-    columns = {
-        block: CodeColumn(blocks[block].name, np.ascontiguousarray(column[kept], dtype=np.int32), sizes[block])
-        for (block, _), column in codes.items()
-    }
-    fold = _folds(rows.y if model.loss.for_classes else None, len(rows.y), options.folds, rng)
-    scores = np.repeat(_scores(model, rows).T[:, :, None], options.folds, axis=2)
-    evidence = Evidence(scores, fold, rows.y, rows.weight, model.loss, options.penalty)
-    evidence.settle(list(columns.values()), list(np.ascontiguousarray(rows.x.T)))
-    return choose_crosses([columns[block] for block in columns if block in crossable], evidence, options, n_jobs)
+    order = rng.permutation(n_rows)[: options.max_rows]
+    largest = max((columns[block] for block in crossable), key=lambda column: column.size)
+    order = order[_by_symbol(largest.codes[order], largest.size)]
+    columns = {block: replace(column, codes=column.codes[order]) for block, column in columns.items()}
+    x, y, weight, offset = (part[order] if len(part) else part for part in (rows.x, rows.y, rows.weight, rows.offset))
+    loss = _loss_of_evidence(model.loss)
+    fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)
+    scores = _constant_scores(loss, y, weight, offset, model.n_outputs)
+    evidence = Evidence(np.repeat(scores[:, :, None], options.folds, 2), fold, y, weight, loss, options.penalty)
+    evidence.settle(list(columns.values()), list(np.ascontiguousarray(x.T)))
+    return choose_crosses([columns[block] for block in crossable], evidence, options, n_jobs)
+
+
+def _constant_scores(loss: Loss, y: Floats, weight: Floats, offset: Floats, n_outputs: int) -> Floats:
+    """Scores (K, n) before anything is learned."""
+    constant = loss.best_constant(y, weight if len(weight) else None, n_outputs)
+    return np.asarray(constant[:, None] + (offset if len(offset) else np.zeros(len(y))))
+
+
+def _by_symbol(codes: NDArray[np.int32], size: int) -> NDArray[np.signedinteger[Any]]:
+    """The rows (n,) in the order of a column's symbols: what is summed together is then near in memory."""
+    return np.concatenate([np.flatnonzero(codes < 0), Sorted(CodeColumn("", codes, size)).rows[1]])
+
+
+def _loss_of_evidence(loss: Loss) -> Loss:
+    """The loss that crosses are weighed by: of the hinge, which has no curvature to make steps of, the logistic."""
+    return LOSSES["logistic"] if loss.name == "hinge" else loss
 
 
 def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
@@ -71,27 +86,14 @@ def _source(model: WideModel, block: int) -> Any:
 
 
 def _folds(classes: Floats | None, n_rows: int, n_folds: int, rng: np.random.RandomState) -> NDArray[np.int8]:
-    """A fold for each row (n,), at random, every class spread evenly."""
-    order = rng.permutation(n_rows)
+    """A fold for each row (n,), at random, with every class, and in it every run of rows, spread evenly.
+
+    Runs are the rows of a symbol of the largest alphabet: of two rows one teaches and one tests.
+    """
+    order = np.arange(n_rows)
     if classes is not None:
-        order = order[np.argsort(classes.astype(np.int16)[order], kind="stable")]  # by radix, where 16 bits do
+        order = np.argsort(classes.astype(np.int16), kind="stable")  # by radix, where 16 bits do
+    starts = rng.randint(n_folds, size=n_rows // n_folds + 1)
     fold = np.empty(n_rows, dtype=np.int8)
-    fold[order] = np.arange(n_rows) % n_folds
+    fold[order] = (np.repeat(starts, n_folds)[:n_rows] + np.arange(n_rows)) % n_folds
     return fold
-
-
-def _scores(model: WideModel, rows: Rows) -> Floats:
-    """Scores (n, K) of the rows under the model as it is."""
-    scores = np.empty((len(rows.y), model.n_outputs))
-    predict_margins(rows, model.task.program, model.task.neutral, np.ascontiguousarray(model.state[:, :1]), scores)
-    return scores
-
-
-def _part_of(rows: Rows, kept: NDArray[np.signedinteger[Any]]) -> Rows:
-    """Some of the rows; weights keep mean 1 but for chance."""
-    return Rows(
-        rows.codes[kept],
-        rows.x[kept],
-        rows.y[kept],
-        *(column[kept] if len(column) else column for column in (rows.weight, rows.offset)),
-    )

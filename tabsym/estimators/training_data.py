@@ -14,6 +14,8 @@ from tabsym.table import Table, check_weights, read_table
 from tabsym.wide.formula import parse
 from tabsym.wide.kernels import sum_weights
 from tabsym.wide.layout import Layout
+from tabsym.wide.model import WideModel
+from tabsym.wide.program import Rows
 
 Floats = NDArray[np.float64]
 
@@ -64,6 +66,13 @@ def count_rows_of_entries(codes: NDArray[np.int32], layout: Layout) -> NDArray[n
     return count_codes(codes, layout.n_entries)
 
 
+def find_units(y: Floats, weight: Floats | None, *, centre: bool) -> tuple[float, float]:
+    """Mean and scale of the target in training; without a scalar to take the mean up, only a scale."""
+    mean = float(np.average(y, weights=weight)) if centre else 0.0
+    spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+    return mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
+
+
 def in_units(y: Floats, mean: float, scale: float) -> Floats:
     """The target in the units of training; classes, which have none, are not copied."""
     return y if (mean, scale) == (0.0, 1.0) else (y - mean) / scale
@@ -75,3 +84,15 @@ def add_offset(fixed: Floats, offset: Floats | None, order: Any, scale: float) -
         return fixed
     offset = (offset if order is None else offset[order]) / scale
     return offset if not len(fixed) else fixed + offset
+
+
+def lay_out(model: WideModel, codes: Any, training: Training, order: Any, n_jobs: int | None) -> Rows:
+    """A coded table as the kernels read it, rows in `order`."""
+    rows = model.layout.stack(codes, training.table, order, model.target_scale, n_jobs)
+    target = in_units(training.y, model.target_mean, model.target_scale)
+    weight = np.empty(0) if training.weight is None else training.weight / training.weight.mean()
+    offset = add_offset(rows.offset, training.offset, order, model.target_scale)
+    if order is not None:
+        target = target[order]
+        weight = weight[order] if len(weight) else weight
+    return rows._replace(y=target, weight=weight, offset=offset)

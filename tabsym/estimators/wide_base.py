@@ -15,36 +15,30 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import RawCodes
-from tabsym.estimators.binning import cut_numbers
 from tabsym.estimators.crossing import find_crosses, table_of_crosses
+from tabsym.estimators.planning import Crosses, plan_bins, plan_layout
 from tabsym.estimators.show import describe_crosses, describe_model, plot_block
-from tabsym.estimators.training_data import Training, add_offset, count_rows_of_entries, in_units
+from tabsym.estimators.training_data import Training, count_rows_of_entries, find_units, in_units, lay_out
 from tabsym.estimators.wide_options import (
     MOST_EPOCHS_CHOSEN,
-    check_init,
     check_interactions,
     check_loss_parameter,
-    check_numeric,
     check_offset,
     check_options,
     refuse_auto_in_pieces,
-    refuse_beside_formula,
     refuse_intervals_in_pieces,
 )
-from tabsym.table import Kind, Table, match_features, read_table, remember_features, symbolic_columns
+from tabsym.table import Table, match_features, read_table, remember_features
 from tabsym.wide.crosses import AutoCrosses, Chosen
 from tabsym.wide.formula import parse
-from tabsym.wide.layout import Bins, Layout
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel, grow_model, starting_state
-from tabsym.wide.plan import plan_additive, plan_formula, used_columns
-from tabsym.wide.polynomial import expand
-from tabsym.wide.program import Rows
+from tabsym.wide.plan import used_columns
 from tabsym.wide.rules import HUBER
+from tabsym.wide.sources import Bins
 from tabsym.wide.training import Options, Outcome, storage_order, train
 
 Floats = NDArray[np.float64]
-Crosses = int | Sequence[tuple[str, ...]]
 
 
 class WideBase(BaseEstimator):
@@ -128,7 +122,7 @@ class WideBase(BaseEstimator):
         rng = check_random_state(self.random_state)
         auto = check_interactions(self.interactions)
         raws: dict[str, RawCodes] = {}  # columns are coded once
-        bins = self._cut_numbers(training, loss)
+        bins = plan_bins(self, training, loss)
         chosen = None if auto is None else self._choose_crosses(auto, training, loss, n_outputs, rng, raws, bins)
         crosses = None if chosen is None else [cross.columns for cross in chosen]
         model, options = self._blank(training, loss, n_outputs, rng, crosses, bins)
@@ -166,43 +160,6 @@ class WideBase(BaseEstimator):
         curve = ([] if first else self.loss_curve_) + outcome.loss_curve
         self._keep(model, curve, [], seen)
 
-    def _plan(
-        self, table: Table, weight: Floats | None, crosses: Crosses | None = None, bins: Sequence[Bins] = ()
-    ) -> Layout:
-        standardize = bool(self.standardize)
-        if self.formula is not None:
-            refuse_beside_formula(self)
-            formula = parse(self.formula)
-            terms = expand(formula)
-            return plan_formula(
-                formula, terms, table, standardize=standardize, weights=weight, init=check_init(self.init)
-            )
-        if self.init is not None:
-            raise ValueError("init sets where the blocks of a formula start; without a formula leave it out.")
-        symbolic = symbolic_columns(table, self.cols, booleans=True)
-        chosen = {column.name for column in symbolic}
-        numeric = [column for column in table.columns if column.name not in chosen]
-        text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
-        if text:
-            raise ValueError(
-                f"Column {text[0]!r} holds symbols but is not in cols; add it to cols, or drop it from the table."
-            )
-        if crosses is None:
-            crosses = 1 if check_interactions(self.interactions) else int(self.interactions)
-        return plan_additive(
-            symbolic, numeric, interactions=crosses, standardize=standardize, weights=weight, bins=bins
-        )
-
-    def _cut_numbers(self, training: Training, loss: Loss) -> list[Bins]:
-        """The numeric columns as intervals, where `numeric` asks for them."""
-        if check_numeric(self.numeric) == "linear" or self.formula is not None:
-            return []
-        chosen = {column.name for column in symbolic_columns(training.table, self.cols, booleans=True)}
-        columns = [c for c in training.table.columns if c.name not in chosen and c.kind is not Kind.SYMBOLIC]
-        return cut_numbers(
-            columns, self.numeric, training.y, training.weight, classes=loss.for_classes, n_jobs=self.n_jobs
-        )
-
     def _choose_crosses(
         self,
         auto: AutoCrosses,
@@ -217,7 +174,7 @@ class WideBase(BaseEstimator):
         model, _ = self._blank(training, loss, n_outputs, rng, bins=bins)
         layout, codes = model.layout.grow(training.table, self.n_jobs, raws)
         model = grow_model(model, layout, rng, 0)
-        rows = self._lay_out(model, codes, training, None)
+        rows = lay_out(model, codes, training, None, self.n_jobs)
         return find_crosses(model, codes, rows, auto, rng, self.n_jobs)
 
     def _keep_crosses(self, chosen: list[Chosen] | None) -> None:
@@ -236,9 +193,11 @@ class WideBase(BaseEstimator):
         bins: Sequence[Bins] = (),
     ) -> tuple[WideModel, Options]:
         """A model before training: no symbols yet, and the loss's best constant as intercept."""
-        layout = self._plan(training.table, training.weight, crosses, bins)
+        layout = plan_layout(self, training, crosses, bins)
         options = check_options(self, layout, len(training.y))
-        mean, scale = self._target_units(training.y, training.weight, loss, layout.constant_block is not None)
+        mean, scale = 0.0, 1.0
+        if self.standardize and loss.scales:
+            mean, scale = find_units(training.y, training.weight, centre=layout.constant_block is not None)
         if loss.code == HUBER:  # delta is in units of the target
             loss = replace(loss, parameter=loss.parameter / scale)
         target = in_units(training.y, mean, scale)
@@ -273,30 +232,11 @@ class WideBase(BaseEstimator):
         layout, codes = model.layout.grow(training.table, self.n_jobs, raws)
         model = grow_model(model, layout, rng, model.n_steps if options.is_dense else 0)
         order = storage_order(len(training.y), len(layout.reads), options.shuffle, rng)
-        rows = self._lay_out(model, codes, training, order)
+        rows = lay_out(model, codes, training, order, self.n_jobs)
         del order, codes  # what training does not need is not kept while it runs
         outcome = train(rows, model.state, model.task, options, rng, model.n_steps)
         model = replace(model, state=outcome.state, n_steps=outcome.n_steps)
         return replace(model, counts=model.counts + count_rows_of_entries(rows.codes, layout)), outcome
-
-    def _lay_out(self, model: WideModel, codes: Any, training: Training, order: Any) -> Rows:
-        """A coded table as the kernels read it, rows in `order`."""
-        rows = model.layout.stack(codes, training.table, order, model.target_scale, self.n_jobs)
-        target = in_units(training.y, model.target_mean, model.target_scale)
-        weight = np.empty(0) if training.weight is None else training.weight / training.weight.mean()
-        offset = add_offset(rows.offset, training.offset, order, model.target_scale)
-        if order is not None:
-            target = target[order]
-            weight = weight[order] if len(weight) else weight
-        return rows._replace(y=target, weight=weight, offset=offset)
-
-    def _target_units(self, y: Floats, weight: Floats | None, loss: Loss, centre: bool) -> tuple[float, float]:
-        """Mean and scale of the target in training; without a scalar to take the mean up, only a scale."""
-        if not (self.standardize and loss.scales):
-            return 0.0, 1.0
-        mean = float(np.average(y, weights=weight)) if centre else 0.0
-        spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
-        return mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
 
     def _choose(self, name: str) -> Loss:
         """The loss by name, with its number from the constructor."""

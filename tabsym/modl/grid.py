@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from tabsym.modl import kernels
+from tabsym.modl import kernels_ordered as kernels
 from tabsym.modl.criterion import ln_universal, null_prior, parts_cost, target_prior
 from tabsym.modl.groups import group
 from tabsym.modl.hull import Best

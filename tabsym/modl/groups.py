@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl import kernels
+from tabsym.modl import kernels_grouped as kernels
 from tabsym.modl.criterion import GARBAGE_ABOVE, group_prior, null_prior, parts_cost
 from tabsym.modl.garbage import garbage_bound, look_for_garbage
 from tabsym.modl.hull import TOLERANCE, Best, Bounds

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl import kernels
+from tabsym.modl import kernels_ordered as kernels
 from tabsym.modl.criterion import interval_prior, most_granularity, null_prior, parts_cost
 from tabsym.modl.hull import Best, Bounds
 from tabsym.modl.monotone import MONOTONE_GRID, MonotonePasses

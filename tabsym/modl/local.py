@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from tabsym.modl import kernels
+from tabsym.modl import kernels_grouped as kernels
 from tabsym.modl.criterion import garbage_prior, garbage_priors, parts_cost
 from tabsym.modl.hull import Best
 from tabsym.modl.intervals import quantile_boundaries

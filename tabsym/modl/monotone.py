@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl import kernels
+from tabsym.modl import kernels_ordered as kernels
 from tabsym.modl.hull import Found
 from tabsym.modl.search import Task
 

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl import kernels
+from tabsym.modl import kernels_ordered as kernels
 from tabsym.modl.criterion import ln_factorials, parts_cost, target_parts_cost
 from tabsym.modl.hull import Best, Bounds, Found, certify, descend, take
 

@@ -1,10 +1,11 @@
 """Wide models: one number per symbol, summed behind a link, trained by stochastic gradient.
 
-The data's way: `formula` -> `polynomial` (a sum of products) -> `plan` (blocks
-and terms) -> `layout` (table -> codes and numbers) -> `program` (what kernels
-read) -> `training` over `kernels` -> `model` (parameters, margins). `losses`,
-`optimizers` and `schedules` are small tables of facts that the kernels know by
-integer code; `rules` holds the update of one parameter.
+The data's way: `formula` (text -> the tree of `syntax`) -> `polynomial` (a sum of
+products) -> `plan` (blocks and terms) -> `layout` (table -> codes and numbers, by
+`coding` from its `sources`) -> `program` (what kernels read) -> `training` over
+`kernels` -> `model` (parameters, margins). `losses`, `optimizers` and `schedules`
+are small tables of facts that the kernels know by integer code; `rules` holds the
+update of one parameter.
 """
 
 from tabsym.wide.crosses import AutoCrosses

@@ -34,9 +34,6 @@ from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
 FEW_STRAYS = 0.01
 """A column is a function of another where no larger share of the rows strays from it: their cross says nothing new."""
 
-PAIRS_OF_TRIPLE = 2
-"""A triple is weighed where so many of its three pairs were taken (with 1: no better on four tables, and slower)."""
-
 
 @dataclass(frozen=True)
 class AutoCrosses:
@@ -45,7 +42,7 @@ class AutoCrosses:
     Parameters
     ----------
     max_order : int, default 3
-        2 for pairs, 3 for triples that extend chosen pairs too.
+        2 for pairs, 3 for triples too, where all three of their pairs were taken.
     rounds : int, default 1
         How often to go through the pairs, then the triples; what was not taken is weighed again.
     folds : int, default 2
@@ -160,7 +157,7 @@ class _Search:
         self.evidence, self.options, self.n_jobs = evidence, options, n_jobs
         self.chosen: list[Chosen] = []
         self._rank = {column.name: rank for rank, column in enumerate(columns)}
-        self._sorted = [Sorted(column, evidence.fold) for column in self.columns]
+        self._sorted = [Sorted(column) for column in self.columns]
         self._taken: dict[tuple[int, ...], _Taken] = {}
 
     def pairs(self) -> list[_Candidate]:
@@ -173,15 +170,15 @@ class _Search:
         return sorted(found, key=lambda one: (-one.left.column.size * one.right.size, one.places))
 
     def triples(self) -> list[_Candidate]:
-        """Triples of which `PAIRS_OF_TRIPLE` pairs were taken, those whose pairs gained most first."""
+        """Triples of which all three pairs were taken, those whose pairs gained most first."""
         gains = {places: taken.gain for places, taken in self._taken.items() if len(places) == 2}
-        found: dict[tuple[int, ...], tuple[float, _Candidate]] = {}
-        for pair, third in product(gains, range(len(self.columns))):
-            places = tuple(sorted((*pair, third)))
-            held = [gains[two] for two in combinations(places, 2) if two in gains]
-            if third not in pair and len(held) >= PAIRS_OF_TRIPLE and places not in {*found, *self._taken}:
-                found[places] = sum(held), _Candidate(self._taken[pair].cells, self.columns[third], places)
-        return [one for _, one in sorted(found.values(), key=lambda both: (-both[0], both[1].places))]
+        found: list[tuple[float, _Candidate]] = []
+        for (first, second), third in product(gains, range(len(self.columns))):
+            places, pairs = (first, second, third), [(first, second), (first, third), (second, third)]
+            if second < third and places not in self._taken and all(pair in gains for pair in pairs):
+                cells = self._taken[first, second].cells
+                found.append((sum(gains[pair] for pair in pairs), _Candidate(cells, self.columns[third], places)))
+        return [one for _, one in sorted(found, key=lambda both: (-both[0], both[1].places))]
 
     def take(self, candidates: list[_Candidate], round_: int) -> None:
         """Weigh candidates in turn against all that was taken before, and take those that gain.
@@ -209,7 +206,7 @@ class _Search:
         left, right = candidate.left, candidate.right
         if left.determines(right, FEW_STRAYS * len(right.codes)):
             return False
-        cells = Sorted(left.cross(right), self.evidence.fold)
+        cells = Sorted(left.cross(right))
         if any(self._is_same(cells, taken.cells) for taken in self._taken.values()):
             return False
         names = sorted((self.columns[place].name for place in candidate.places), key=self._rank.__getitem__)

@@ -59,28 +59,34 @@ def pulls_of_rows(scores, y, weight, loss, parameter, slope, pulls):
 
 
 @part
-def _logistic_pulls(odds, y, weight, n_folds, pulls):
+def _logistic_pulls(codes, growth, y, weight, n_folds, odds, pulls):
     one = np.float32(1.0)
     for i in range(len(y)):
-        target = one if y[i] > 0 else np.float32(0.0)
-        share = np.float32(weight[i]) if len(weight) else one
-        for v in range(n_folds):
-            p = one / (one + odds[i, v])
-            pulls[i, 2 * v] = share * (p - target)
-            pulls[i, 2 * v + 1] = share * max(p * (one - p), np.float32(LEAST))
+        if codes[i] >= 0:
+            s = unsigned(codes[i])
+            target = one if y[i] > 0 else np.float32(0.0)
+            share = np.float32(weight[i]) if len(weight) else one
+            for v in range(n_folds):
+                odds[i, v] *= growth[s, v]
+                p = one / (one + odds[i, v])
+                pulls[i, 2 * v] = share * (p - target)
+                pulls[i, 2 * v + 1] = share * max(p * (one - p), np.float32(LEAST))
 
 
 @kernel
-def logistic_pulls(odds, y, weight, pulls):
-    """`pulls_of_rows` of the logistic loss, from exp(-score) in single precision, (n, F)."""
+def logistic_pulls(codes, growth, y, weight, odds, pulls):
+    """Multiply exp(-score), odds (n, F), by the growth (symbols, F), exp(-step), and find the pulls (n, 2 F) there.
+
+    The same as adding the steps to the scores and then `pulls_of_rows` of the logistic loss, without an exp per row.
+    """
     if odds.shape[1] == 2:  # so that loops over folds are unrolled
-        _logistic_pulls(odds, y, weight, 2, pulls)
+        _logistic_pulls(codes, growth, y, weight, 2, odds, pulls)
     else:
-        _logistic_pulls(odds, y, weight, odds.shape[1], pulls)
+        _logistic_pulls(codes, growth, y, weight, odds.shape[1], odds, pulls)
 
 
 @part
-def _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, scores):
+def _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps):
     for i in range(len(codes)):
         if codes[i] >= 0:
             s = unsigned(codes[i])
@@ -89,29 +95,31 @@ def _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, scores):
                 place = unsigned(2 * ((fold[i] + k) % n_folds))
                 sums[s, place] += factor * pulls[i, place]
                 sums[s, place + unsigned(1)] += factor * factor * pulls[i, place + unsigned(1)]
-    for s in range(len(sums)):
+    for s in range(len(steps)):
         for v in range(n_folds):
-            sums[s, 2 * v] = -sums[s, 2 * v] / (sums[s, 2 * v + 1] + penalty)
-    for i in range(len(codes)):
-        if codes[i] >= 0:
-            s = unsigned(codes[i])
-            factor = x[i] if len(x) else 1.0
-            for v in range(n_folds):
-                scores[i, v] += factor * sums[s, 2 * v]
-    for s in range(len(sums)):
-        for k in range(2 * n_folds):
-            sums[s, k] = 0.0
+            steps[s, v] = -sums[s, 2 * v] / (sums[s, 2 * v + 1] + penalty)
+            sums[s, 2 * v] = 0.0
+            sums[s, 2 * v + 1] = 0.0
 
 
 @kernel
-def newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, scores):
-    """Add to the scores (n, F) of each fold's model a Newton step per symbol, made of the rows of the other folds.
+def newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps):
+    """A Newton step for each symbol and fold's model, made of the rows of the other folds, into steps (symbols, F).
 
-    The step is the same for all rows of a symbol, or times x (n,) of the row where `x` is not empty;
-    rows whose code is below 0 are left alone. `pulls` (n, 2 F); `sums` (symbols, 2 F) is zeros
-    between calls.
+    The step is the same for all rows of a symbol, or times x (n,) of the row where `x` is not empty.
+    `pulls` (n, 2 F); `sums` (symbols, 2 F) is zeros between calls.
     """
     if n_folds == 2:  # so that loops over folds are unrolled
-        _newton_steps(codes, x, fold, 2, pulls, penalty, sums, scores)
+        _newton_steps(codes, x, fold, 2, pulls, penalty, sums, steps)
     else:
-        _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, scores)
+        _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps)
+
+
+@kernel
+def add_steps(codes, x, steps, scores):
+    """Add the steps (symbols, F) of rows to the scores (n, F); rows whose code is below 0 are left alone."""
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            factor = x[i] if len(x) else 1.0
+            for v in range(scores.shape[1]):
+                scores[i, v] += factor * steps[codes[i], v]

@@ -36,23 +36,6 @@ def sort_rows(codes, starts, order):
     return total
 
 
-@kernel
-def keep_evident(starts, order, fold, kept_starts, kept_order):
-    """Only the rows of symbols that rows of more than one fold have: others can neither teach nor gain. How many."""
-    n_kept, n_groups = 0, 0
-    for s in range(len(starts) - 1):
-        is_mixed = False
-        for at in range(starts[s] + 1, starts[s + 1]):
-            is_mixed |= fold[order[at]] != fold[order[starts[s]]]
-        if is_mixed:
-            for at in range(starts[s], starts[s + 1]):
-                kept_order[n_kept] = order[at]
-                n_kept += 1
-            n_groups += 1
-            kept_starts[n_groups] = n_kept
-    return n_groups, n_kept
-
-
 @part
 def _gain_of_step(pull, bend, own_pull, own_bend, penalty):
     """What the step -pull / (bend + penalty) gains on other rows, and the variance of that over the dispersion."""

@@ -7,7 +7,7 @@ their block, and nothing is renumbered within a block.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,77 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN, Alphabet, Cross, RawCodes, encode_columns, gather
+from tabsym.codes import RawCodes, gather
 from tabsym.table import Table
-from tabsym.wide.formula import Node
+from tabsym.wide.coding import Coder, Codes
 from tabsym.wide.polynomial import columns_read, evaluate
 from tabsym.wide.program import Compiled, Product, Rows, Slot, compile_program
+from tabsym.wide.sources import Source
+from tabsym.wide.syntax import Node
 
-Codes = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Symbols:
-    """The alphabet of a column, or of several whose symbols are the same things (home and away)."""
-
-    columns: tuple[str, ...]
-    alphabet: Alphabet
-
-    def __len__(self) -> int:
-        return len(self.alphabet)
-
-
-@dataclass(frozen=True)
-class Flag:
-    """One entry, there where a numeric column is missing."""
-
-    column: str
-
-    def __len__(self) -> int:
-        return 1
-
-
-@dataclass(frozen=True)
-class Bins:
-    """Right-closed intervals of a numeric column, the first for missing values where training had any.
-
-    Attributes
-    ----------
-    bounds : (I - 1,)
-        Upper bounds of all intervals of numbers but the last, ascending.
-    labels : (I,) or (I + 1,)
-        The intervals as text, "Missing" first where `missing`.
-    """
-
-    column: str
-    bounds: Floats
-    labels: tuple[str, ...]
-    missing: bool
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def codes(self, values: Floats) -> NDArray[np.int32]:
-        """The interval of each value; a missing one that training had not is UNSEEN."""
-        own = 1 if self.missing else 0
-        place = np.searchsorted(self.bounds, values, side="left") + own
-        return np.where(np.isnan(values), own - 1, place).astype(np.int32)
-
-
-@dataclass(frozen=True)
-class Crossing:
-    """Observed combinations: of the source at `left` with the symbols at `right`."""
-
-    left: int
-    right: int
-    cross: Cross
-
-    def __len__(self) -> int:
-        return len(self.cross)
-
-
-Source = Symbols | Flag | Bins | Crossing
 
 
 @dataclass(frozen=True)
@@ -231,7 +169,7 @@ class Layout:
 
     def code(self, table: Table, n_jobs: int | None = None) -> dict[tuple[int, tuple[str, ...]], Codes]:
         """Code columns by (block, columns); UNSEEN for symbols without an entry."""
-        coder = _Coder(self, table, n_jobs)
+        coder = Coder(self.sources, table, n_jobs)
         return {(b, columns): coder.read(self.blocks[b].source, columns) for b, columns in self.reads}
 
     def grow(
@@ -241,8 +179,8 @@ class Layout:
 
         `raws`: columns of the table coded before, to which those coded now are added.
         """
-        coder = _Coder(self, table, n_jobs, raws)
-        coder.grow()
+        coder = Coder(self.sources, table, n_jobs, raws)
+        coder.grow((self.blocks[b].source, columns) for b, columns in self.reads)
         grown = replace(self, sources=tuple(coder.sources))
         return grown, {(b, columns): coder.read(self.blocks[b].source, columns) for b, columns in self.reads}
 
@@ -285,73 +223,3 @@ class Layout:
                 value = value * self.numerics[term.numeric].raw(table)
             total = value if not len(total) else total + value
         return total
-
-
-class _Coder:
-    """Codes a table by the sources of a layout, each (source, columns) once."""
-
-    def __init__(
-        self, layout: Layout, table: Table, n_jobs: int | None, raws: dict[str, RawCodes] | None = None
-    ) -> None:
-        self.layout = layout
-        self.table = table
-        self.sources = list(layout.sources)
-        names = list(dict.fromkeys(n for s in layout.sources if isinstance(s, Symbols) for n in s.columns))
-        self._raws: dict[str, RawCodes] = {} if raws is None else raws
-        names = [name for name in names if name not in self._raws]
-        self._raws.update(zip(names, encode_columns([table[name] for name in names], n_jobs), strict=True))
-        self._codes: dict[tuple[int, tuple[str, ...]], Codes] = {}
-        self._wide = any(isinstance(source, Crossing) for source in layout.sources)  # crosses read int32
-
-    def grow(self) -> None:
-        """Let every source take up what the table has."""
-        reads: dict[int, list[tuple[str, ...]]] = {}
-        for block, columns in self.layout.reads:
-            self._note_reads(self.layout.blocks[block].source, columns, reads)
-        for place, source in enumerate(self.sources):
-            if isinstance(source, Symbols):
-                self._grow_symbols(place, source)
-            elif isinstance(source, Crossing):
-                self._grow_crossing(place, source, reads.get(place, []))
-
-    def _note_reads(self, place: int | None, columns: tuple[str, ...], reads: dict[int, list[tuple[str, ...]]]) -> None:
-        source = None if place is None else self.layout.sources[place]
-        if place is None or not isinstance(source, Crossing):
-            return
-        if columns not in reads.setdefault(place, []):
-            reads[place].append(columns)
-        self._note_reads(source.left, columns[:-1], reads)
-
-    def _grow_symbols(self, place: int, source: Symbols) -> None:
-        alphabet = source.alphabet
-        for name in source.columns:
-            alphabet, codes = alphabet.grow(self._raws[name])
-            self._codes[place, (name,)] = self._as_wide(codes)
-        self.sources[place] = replace(source, alphabet=alphabet)
-
-    def _grow_crossing(self, place: int, source: Crossing, reads: Sequence[tuple[str, ...]]) -> None:
-        cross = source.cross
-        for columns in reads:
-            left, right = self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:])
-            cross, codes = cross.grow(left, right)
-            self._codes[place, columns] = codes
-        self.sources[place] = replace(source, cross=cross)
-
-    def read(self, place: int | None, columns: tuple[str, ...]) -> Codes:
-        """The codes (n,) of a source, read through these columns."""
-        assert place is not None, "a scalar has no codes"
-        if (place, columns) not in self._codes:
-            self._codes[place, columns] = self._transform(self.sources[place], columns)
-        return self._codes[place, columns]
-
-    def _transform(self, source: Source, columns: tuple[str, ...]) -> Codes:
-        if isinstance(source, Symbols):
-            return self._as_wide(source.alphabet.transform(self._raws[columns[0]]))
-        if isinstance(source, Bins):
-            return source.codes(self.table[source.column].values)
-        if isinstance(source, Flag):
-            return np.where(np.isnan(self.table[source.column].values), 0, UNSEEN).astype(np.int32)
-        return source.cross.transform(self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:]))
-
-    def _as_wide(self, codes: Codes) -> Codes:
-        return codes.astype(np.int32, copy=False) if self._wide else codes

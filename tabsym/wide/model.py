@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from tabsym.codes import UNSEEN
 from tabsym.table import Table
 from tabsym.wide.kernels import predict_margins
-from tabsym.wide.layout import Bins, Block, Crossing, Flag, Layout, Symbols
+from tabsym.wide.layout import Block, Layout
 from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import StateColumns
 from tabsym.wide.plan import VECTOR_SPREAD
+from tabsym.wide.sources import Bins, Crossing, Flag, Symbols
 from tabsym.wide.training import Task
 
 Floats = NDArray[np.float64]

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from tabsym.codes import Alphabet, Cross
 from tabsym.table import Column, Kind, Table
-from tabsym.wide.formula import Binary, BlockRef, Call, ColumnRef, Dot, Formula, FormulaError, Node, Number
-from tabsym.wide.layout import Bins, Block, Crossing, Factor, Flag, LaidTerm, Layout, Numeric, Source, Symbols
+from tabsym.wide.layout import Block, Factor, LaidTerm, Layout, Numeric
 from tabsym.wide.polynomial import Term
+from tabsym.wide.sources import Bins, Crossing, Flag, Source, Symbols
+from tabsym.wide.syntax import Binary, BlockRef, Call, ColumnRef, Dot, Formula, FormulaError, Node, Number
 
 Floats = NDArray[np.float64]
 

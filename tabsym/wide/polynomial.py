@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.formula import (
+from tabsym.wide.syntax import (
     FUNCTIONS,
     Binary,
     BlockRef,

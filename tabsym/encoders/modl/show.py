@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,13 @@ def describe_columns(columns: dict[str, Intervals | Groups]) -> str:
             continue
         lines += [f"    {line}" for line in _part_lines(fitted)] + [""]
     return "\n".join(lines).rstrip()
+
+
+def print_heads(columns: dict[str, Intervals | Groups]) -> None:
+    """The line of each column, without its parts, to standard error."""
+    for line in describe_columns(columns).splitlines():
+        if line[:1].strip():
+            print(line, file=sys.stderr)
 
 
 def plot_parts(fitted: Intervals | Groups, name: str, *, ax: Any = None) -> Any:

@@ -1,0 +1,56 @@
+"""What the results of a comparison rest on besides its options: data, versions, machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tabsym.compare.prepare import Prepared
+
+_LIBRARIES = ["tabsym", "numpy", "scipy", "scikit-learn", "pandas", "numba", "lightgbm", "xgboost", "catboost"]
+
+
+def facts_of(prepared: Prepared) -> dict[str, Any]:
+    """What the settings of the results say besides the options."""
+    return {
+        "data": _fingerprint(prepared),
+        "task": prepared.task,
+        "rows": len(prepared.y),
+        "columns": {column: _describe(prepared.X[column]) for column in prepared.X},
+        "classes": prepared.classes,
+        "notes": prepared.notes,
+        "versions": _versions(),
+        "machine": _machine(),
+    }
+
+
+def _machine() -> str:
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def _fingerprint(prepared: Prepared) -> str:
+    digest = hashlib.sha256(pd.util.hash_pandas_object(prepared.X, index=False).to_numpy().tobytes())
+    digest.update(np.ascontiguousarray(prepared.y).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _describe(column: pd.Series) -> str:
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
+        return "boolean" if pd.api.types.is_bool_dtype(column) else "number"
+    return f"{column.nunique(dropna=False):,} symbols"
+
+
+def _versions() -> dict[str, str]:
+    out = {}
+    for library in _LIBRARIES:
+        try:
+            out[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return out

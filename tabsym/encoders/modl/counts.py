@@ -1,0 +1,76 @@
+"""Contingency tables of columns and target, all that a partition is learned from; those of two pieces add up."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes import encode_column
+from tabsym.codes.threads import in_threads
+from tabsym.encoders.base import refuse_missing
+from tabsym.encoders.modl.target import CodedTarget
+from tabsym.stats import Contingency, count_numbers, count_symbols, merge_tables
+from tabsym.table import Column, Kind
+
+Floats = NDArray[np.float64]
+
+_FEW_ROWS = 100_000  # below, threads cost more than they save
+
+
+def count_columns(
+    columns: list[Column],
+    target: CodedTarget,
+    weight: Floats | None,
+    rows: NDArray[np.int64] | None,
+    *,
+    discretize: bool,
+    allow_missing: bool,
+    n_jobs: int | None,
+) -> dict[str, Contingency]:
+    """The counts of columns over some rows, all if None; numeric columns by value if `discretize`, else as symbols."""
+    codes = target.codes if rows is None else target.codes[rows]
+    if rows is not None and weight is not None:
+        weight = weight[rows]
+
+    def count(column: Column) -> Contingency:
+        if discretize and column.kind is Kind.NUMERIC:
+            values = column.values
+            if not allow_missing:
+                refuse_missing(column.name, np.isnan(values))
+            return count_numbers(values if rows is None else values[rows], codes, target.values, weight)
+        raw = encode_column(column)
+        if not allow_missing:
+            refuse_missing(column.name, raw.codes < 0)
+        return count_symbols(raw.codes if rows is None else raw.codes[rows], raw.symbols, codes, target.values, weight)
+
+    found = in_threads(count, columns, n_jobs if len(target.codes) >= _FEW_ROWS else 1)
+    return {column.name: one for column, one in zip(columns, found, strict=True)}
+
+
+def add_counts(before: dict[str, Contingency], now: dict[str, Contingency]) -> dict[str, Contingency]:
+    """The counts so far and those of a further piece."""
+    for name, one in now.items():
+        _check_piece(name, before[name], one)
+    return {name: merge_tables(before[name], one) for name, one in now.items()}
+
+
+def _check_piece(column: str, before: Contingency, now: Contingency) -> None:
+    """A `TypeError` where a column's counts cannot be added: numbers to symbols, or text to other symbols."""
+    kinds = ["numbers" if one.is_numeric else _kind_of_symbols(one.values) for one in (before, now)]
+    if before.is_numeric != now.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
+        kinds = [kind or "missing values only" for kind in kinds]
+        raise TypeError(
+            f"Column {column!r} held {kinds[0]} before and holds {kinds[1]} now; convert it to one type in every piece."
+        )
+
+
+def _kind_of_symbols(symbols: Any) -> str | None:
+    """What the symbols are; None where there is but the missing one."""
+    first = next((symbol for symbol in symbols if symbol is not None), None)
+    if first is None:
+        return None
+    number = isinstance(first, Real) and not isinstance(first, (bool, np.bool_))
+    return f"symbols of type {'number' if number else type(first).__name__}"

@@ -1,0 +1,275 @@
+"""MODL as a transformer: columns cut into intervals or grouped, by what tells the target apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from tabsym.encoders.modl.base import MODLBase
+from tabsym.encoders.modl.counts import add_counts
+from tabsym.encoders.modl.parts import values_of_parts
+from tabsym.encoders.modl.target import check_target_piece
+from tabsym.stats import Contingency
+from tabsym.table import assemble_frame, read_table
+
+
+class MODLEncoder(MODLBase):
+    """Replace each column by its Bayes-optimal intervals (numbers) or groups (symbols).
+
+    The partition is the one of least cost in nats, a trade between how simple it is and how well it
+    tells the target's classes apart; a column that says nothing about the target becomes one part.
+
+    Parameters
+    ----------
+    output : {"group", "onehot", "probability", "logodds", "mean"}, default "group"
+        "group": categories with readable labels, ``]21.5; 23.5]`` and ``{a, b}``, ordered for intervals; for
+        arrays, and with ``return_df=False``, the number of the part.
+        "onehot": a 0/1 column for each part, numbered from 1 in the order of ``partitions_[column].labels``.
+        "probability": a column for each class (for each interval of a regression's target, numbered), its
+        Laplace-smoothed share in the part. "logodds": ln P(part | class) minus
+        ln P(part | other classes), a column for each class, one (of the second class) for two classes.
+        "mean": the mean target of the part, for regressions and two classes.
+    numeric : {"discretize", "passthrough"}, default "discretize"
+        Whether, without `cols`, numeric columns are encoded, booleans as symbols. Under "passthrough" only text, object
+        and category columns are, and numeric columns named in `cols` are taken as symbols.
+    criterion : {"khiops", "page"}, default "khiops"
+        The criterion of Khiops 11, or the one printed in its documentation (Boulle 2006); see Notes.
+    n_candidates : int, default None
+        Columns among which each is a candidate, which enters the cost under "khiops"; None: those encoded
+        together; 1: a Level that does not depend on the other columns.
+    max_parts : int, default None
+        At most so many parts in a column.
+    min_part_count : int, default 1
+        At least so many rows (or so much weight) in a part.
+    monotonic : bool, default False
+        Cut numeric columns so that the second class's share, or the mean target, only rises or only falls.
+    unseen : {"default_group", "missing", "error"}, default "default_group"
+        Where a symbol that fit has not seen goes: to the group of the rarest symbol (as in Khiops), or to
+        that of the missing ones (to the default group where fit saw none missing).
+    time_limit : float, default None
+        Seconds for each column; then the best partition by then is kept. None: optimal up to 4,096 distinct
+        values, close to it beyond. With a limit the search for a proof goes on beyond, too.
+    target_type : {"auto", "classes", "continuous"}, default "auto"
+        What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
+    cv : int, splitter or None, default 5
+        For the outputs that estimate the target ("probability", "logodds", "mean"): `fit_transform` encodes each
+        row by parts learned on the other folds; None: as ``fit(X, y).transform(X)``, which leaks.
+    sparse_output : bool, default False
+        For "onehot": a CSR matrix.
+    cols : list of str (or positions, for arrays), default None
+        Columns to encode; all others pass through untouched, in place.
+    drop_invariant : bool, default False
+        Drop output columns that are constant: columns of one part say nothing about the target.
+    return_df : bool, default True
+        Return a frame of the kind given (pandas for arrays); False: an array.
+    handle_missing : {"value", "return_nan", "error"}, default "value"
+        "value": missing is a symbol of its own, or lies below all numbers.
+    handle_unknown : {"value", "return_nan", "error"}, default "value"
+        For symbols that fit has not seen. "value": as `unseen` says.
+    verbose : int, default 0
+        1 writes a line per column to standard error.
+    random_state : int, default 0
+        Of the local search over groups of more than two classes, and of the folds.
+    n_jobs : int or None, default None
+        Threads; the result is the same for any number.
+
+    Attributes
+    ----------
+    levels_ : dict of str -> float
+        1 - cost / null cost of each column, greatest first: a ranking. 0: the column alone says nothing.
+    costs_, null_costs_ : dict of str -> float
+        In nats, of the partition and of one part.
+    certificates_ : dict of str -> Certificate
+        Lower bounds. Beyond 12 symbols they are known for two classes only, and do not cover
+        Khiops' garbage groups; there is none for regressions.
+    partitions_ : dict of str -> Intervals or Groups
+        With `bounds` or `groups`, and `labels`, `target.counts`, `partition`.
+    classes_ : ndarray
+        For classes.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Notes
+    -----
+    Intervals are right-closed; bounds lie halfway between neighbouring values. Infinite numbers are errors. Integer
+    weights are the same as repeated rows; fractional ones go through the gamma function. The criteria are
+    those of Boulle, "MODL: a Bayes optimal discretization method for continuous attributes" (2006), and of Khiops 11.
+    `inverse_transform` of "group" gives the middle row's value of an interval, the most frequent symbol of a group.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import MODLEncoder
+    >>> X = pd.DataFrame({"age": range(200), "colour": ["red", "blue", "green", "grey"] * 50})
+    >>> y = [int(age > 120) for age in X["age"]]
+    >>> encoder = MODLEncoder().fit(X, y)
+    >>> encoder.partitions_["age"].labels
+    [']-inf; 120.5]', ']120.5; +inf[']
+    >>> encoder.levels_["colour"]  # says nothing about y
+    0.0
+    """
+
+    def __init__(
+        self,
+        *,
+        output="group",
+        numeric="discretize",
+        criterion="khiops",
+        n_candidates=None,
+        max_parts=None,
+        min_part_count=1,
+        monotonic=False,
+        unseen="default_group",
+        time_limit=None,
+        target_type="auto",
+        cv=5,
+        sparse_output=False,
+        cols=None,
+        drop_invariant=False,
+        return_df=True,
+        handle_missing="value",
+        handle_unknown="value",
+        verbose=0,
+        random_state=0,
+        n_jobs=None,
+    ):
+        self.output = output
+        self.numeric = numeric
+        self.criterion = criterion
+        self.n_candidates = n_candidates
+        self.max_parts = max_parts
+        self.min_part_count = min_part_count
+        self.monotonic = monotonic
+        self.unseen = unseen
+        self.time_limit = time_limit
+        self.target_type = target_type
+        self.cv = cv
+        self.sparse_output = sparse_output
+        self.cols = cols
+        self.drop_invariant = drop_invariant
+        self.return_df = return_df
+        self.handle_missing = handle_missing
+        self.handle_unknown = handle_unknown
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # -- fitting ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MODLEncoder:
+        """Partition the columns.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+            Classes or numbers.
+        sample_weight : array-like of shape (n_rows,), optional
+            Rows of weight 0 count as absent.
+
+        Returns
+        -------
+        self
+        """
+        table, tables, classes = self._count(X, y, sample_weight)
+        self._learn(table, tables, classes)
+        self.__dict__.pop("tables_", None)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MODLEncoder:
+        """Add a piece of a table to the counts, and partition again.
+
+        The counts add up, so the parts are those of `fit` on all pieces together. `fit` keeps no counts: after it,
+        the first piece begins anew. A numeric column with
+        more than 1,048,576 distinct values is counted in so many cells of neighbouring values, and
+        ``partitions_[column].error`` says by how many rows a bound can then be misplaced.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+            Classes need not all occur in the first piece; two must by the end of it.
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "tables_")
+        table, tables, classes = self._count(X, y, sample_weight, first=first)
+        if not first:
+            tables = add_counts(self.tables_, tables)
+        self._learn(table, tables, classes, remember=first)
+        self.tables_: dict[str, Contingency] = tables
+        return self
+
+    def merge(self, other: MODLEncoder) -> MODLEncoder:
+        """Add the counts of another encoder, and partition again: as if both had seen all rows.
+
+        Parameters
+        ----------
+        other : MODLEncoder
+            Both must have been fitted by `partial_fit`, which keeps the counts, on the same columns.
+
+        Returns
+        -------
+        self
+        """
+        if not isinstance(other, MODLEncoder):
+            raise TypeError(f"merge takes another MODLEncoder, not {other!r}; fit one by partial_fit.")
+        for one in (self, other):
+            if not hasattr(one, "tables_"):
+                raise ValueError("merge needs the counts, which fit does not keep; fit both encoders by partial_fit.")
+        if set(self.tables_) != set(other.tables_) or self._classes != other._classes:
+            raise ValueError(
+                "merge needs encoders of the same columns and kind of target; these have "
+                f"{sorted(self.tables_)} and {sorted(other.tables_)}."
+            )
+        if self._classes:
+            check_target_piece(self.classes_, other.classes_)
+        tables = add_counts(self.tables_, other.tables_)
+        self._learn(None, tables, self._classes)
+        self.tables_ = tables
+        return self
+
+    # -- using --------------------------------------------------------------------------------
+
+    @available_if(lambda self: self.output == "group")
+    def inverse_transform(self, X: Any) -> Any:
+        """A value for each part: the middle row's of an interval, the most frequent symbol of a group.
+
+        Parameters
+        ----------
+        X : dataframe of shape (n_rows, n_columns)
+            As made by `transform` with output "group".
+
+        Returns
+        -------
+        dataframe (array with ``return_df=False``)
+
+        Raises
+        ------
+        ValueError
+            Other columns, or a label that no part has. (Other outputs have no `inverse_transform`.)
+        """
+        check_is_fitted(self, "columns_")
+        encoded = read_table(X, who=type(self).__name__, allow_empty=True)
+        if self.invariant_cols_:
+            raise ValueError(
+                f"drop_invariant=True has dropped {', '.join(map(repr, self.invariant_cols_))}, which cannot come "
+                "back; use drop_invariant=False."
+            )
+        if len(encoded.names) != len(self.get_feature_names_out()):
+            raise ValueError(
+                f"X has {len(encoded.names)} columns, but fit saw {self.n_features_in_}; pass what transform returned."
+            )
+        parts: dict[str, Any] = {
+            column.name: {column.name: values_of_parts(self.columns_[name], column)}
+            for name, column in zip(self._names_in, encoded.columns, strict=True)
+            if name in self.columns_
+        }
+        frame = assemble_frame(encoded, parts)
+        return frame if self.return_df else nw.from_native(frame, eager_only=True).to_numpy()

@@ -1,0 +1,53 @@
+"""The options of MODLEncoder: checked, and as the search takes them."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from tabsym.modl import CRITERIA, Settings
+
+
+def check_modl_options(encoder: Any) -> None:
+    """A `ValueError` that names the argument and what it can be."""
+    for option, allowed in (
+        ("output", ("group", "onehot", "probability", "logodds", "mean")),
+        ("numeric", ("discretize", "passthrough")),
+        ("criterion", CRITERIA),
+        ("unseen", ("default_group", "missing", "error")),
+        ("target_type", ("auto", "classes", "continuous")),
+    ):
+        value = getattr(encoder, option)
+        if not (isinstance(value, str) and value in allowed):
+            raise ValueError(f"{option}={value!r} is not known; use one of {', '.join(map(repr, allowed))}.")
+    for option in ("n_candidates", "max_parts"):
+        value = getattr(encoder, option)
+        if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
+            raise ValueError(f"{option}={value!r} is not possible; use a whole number of at least 1, or None.")
+    for option, none in (("min_part_count", False), ("time_limit", True)):
+        value = getattr(encoder, option)
+        if none and value is None:
+            continue
+        if not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:
+            raise ValueError(f"{option}={value!r} is not possible; use a number above 0{', or None' if none else ''}.")
+    for option in ("monotonic", "sparse_output"):
+        value = getattr(encoder, option)
+        if not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"{option}={value!r} is not possible; use True or False.")
+    if encoder.sparse_output and encoder.output != "onehot":
+        raise ValueError(f"sparse_output goes with output='onehot', not with {encoder.output!r}; set it to False.")
+
+
+def settings_of(encoder: Any, n_columns: int) -> Settings:
+    """What the search for each of so many columns is asked for."""
+    return Settings(
+        encoder.criterion,
+        n_columns if encoder.n_candidates is None else encoder.n_candidates,
+        encoder.max_parts,
+        encoder.min_part_count,
+        bool(encoder.monotonic),
+        encoder.time_limit,
+        int(encoder.random_state) if isinstance(encoder.random_state, (int, np.integer)) else 0,
+    )

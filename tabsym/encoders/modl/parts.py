@@ -1,0 +1,116 @@
+"""Rows by their parts: the part of each value, what it is encoded as, and the way back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tabsym.codes import UNSEEN, RawCodes, encode_columns
+from tabsym.encoders.base import MISSING, refuse_missing
+from tabsym.encoders.modl.column import MODLColumn
+from tabsym.modl import Groups, Intervals
+from tabsym.table import Column, Kind, Table
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Handling:
+    """What becomes of symbols that fit has not seen, and of missing values: the encoder's options of these names."""
+
+    handle_missing: str
+    handle_unknown: str
+    unseen: str
+
+
+def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handling) -> dict[str, NDArray[Any]]:
+    """The part of each row (n,), by column; UNSEEN and MISSING where they are to be NaN."""
+    symbolic = [table[name] for name, state in states.items() if state.alphabet is not None]
+    raws = dict(zip([column.name for column in symbolic], encode_columns(symbolic), strict=True))
+    return {
+        name: _group_of(state, raws[name], handling)
+        if name in raws
+        else _interval_of(state, table[name], handling.handle_missing)
+        for name, state in states.items()
+    }
+
+
+def _interval_of(state: MODLColumn, column: Column, handle_missing: str) -> NDArray[np.int64]:
+    assert isinstance(state.fitted, Intervals)
+    values = as_numbers(column).values
+    parts = state.fitted.parts(values)
+    missing = np.isnan(values)
+    if handle_missing == "error":
+        refuse_missing(column.name, missing)
+    return np.where(missing, MISSING, parts) if handle_missing == "return_nan" else parts
+
+
+def _group_of(state: MODLColumn, raw: RawCodes, handling: Handling) -> NDArray[np.int64]:
+    assert isinstance(state.fitted, Groups) and state.alphabet is not None and state.part_of is not None
+    missing = raw.codes < 0
+    if handling.handle_missing == "error":
+        refuse_missing(state.name, missing)
+    codes = state.alphabet.transform(raw)
+    unseen = (codes == UNSEEN) & ~missing
+    if unseen.any() and "error" in (handling.handle_unknown, handling.unseen):
+        row = int(np.argmax(unseen))
+        raise ValueError(
+            f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which was not seen in fit; "
+            "fit on rows that have it, or set handle_unknown and unseen to something other than 'error'."
+        )
+    default = state.fitted.default
+    if handling.unseen == "missing" and state.alphabet.has_missing:
+        default = int(state.part_of[state.alphabet.missing_code])
+    parts = np.append(state.part_of, default)[codes]  # UNSEEN, -1, reads the last
+    if handling.handle_unknown == "return_nan":
+        parts = np.where(unseen, UNSEEN, parts)
+    return np.where(missing, MISSING, parts) if handling.handle_missing == "return_nan" else parts
+
+
+def as_numbers(column: Column) -> Column:
+    """A column that held numbers in fit: where all its values are missing now, its type may not say so."""
+    if column.kind is Kind.SYMBOLIC and column.series.is_null().all():
+        return replace(column, kind=Kind.NUMERIC)
+    return column
+
+
+def look_up(values: Floats, parts: NDArray[Any]) -> Floats:
+    """The values (n, outputs) of parts (n,), NaN for those below 0."""
+    out = values[np.maximum(parts, 0)]
+    out[parts < 0] = np.nan
+    return out
+
+
+def sparse_onehot(state: MODLColumn, parts: NDArray[Any], kept: set[str]) -> sparse.csr_array:
+    """The 0/1 columns of these names (n, outputs) as a sparse matrix, which holds no NaN."""
+    if (parts < 0).any():
+        raise ValueError(
+            f"Column {state.name!r} holds a value that would be NaN (row {int(np.argmax(parts < 0))}), which "
+            "sparse_output has not; use handle_missing='value' and handle_unknown='value'."
+        )
+    ones = sparse.csr_array((np.ones(len(parts)), (np.arange(len(parts)), parts)), shape=(len(parts), len(state.names)))
+    return ones[:, [place for place, name in enumerate(state.names) if name in kept]]
+
+
+def values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
+    """A value for each label or number of a part (n,): an interval's middle row's, a group's most frequent symbol."""
+    fitted = state.fitted
+    named = column.kind is Kind.SYMBOLIC
+    place: dict[Any, int] = {label if named else part: part for part, label in enumerate(fitted.labels)}
+    labels = column.series.to_list()
+    for row, label in enumerate(labels):
+        if not pd.isna(label) and label not in place:
+            raise ValueError(f"Column {column.name!r} holds {label!r} (row {row}), which is no part of it.")
+    if isinstance(fitted, Intervals):
+        return np.array([fitted.middles[place[one]] if one in place else np.nan for one in labels])
+    found = [fitted.groups[place[one]][0] if one in place else None for one in labels]
+    if {type(one) for one in found} in ({bool}, {int}, {float}):
+        return np.array(found)
+    out = np.empty(len(labels), dtype=object)
+    out[:] = found
+    return out
