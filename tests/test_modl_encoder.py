@@ -876,3 +876,13 @@ def test_columns_that_are_not_those_of_fit():
 
 def test_labels_of_other_frames_hold_missing():
     assert Labels(np.array([0, -1, 1, -2]), ["p", "q"]).texts() == ["p", None, "q", None]
+
+
+def test_means_of_folds_whose_target_is_constant():
+    X = pd.DataFrame({"a": list("xyzw") * 10})
+    y = np.where(np.arange(40) == 3, 7.0, 3.0)
+    encoder = MODLEncoder(output="mean", target_type="continuous")
+    for target in (y, np.full(40, 3.0)):
+        encoded = encoder.fit_transform(X, target)["a"]
+        assert encoded.between(3.0, 4.0).all()
+        assert encoded.iloc[3] == 3.0  # by parts learned without it

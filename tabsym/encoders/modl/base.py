@@ -178,10 +178,9 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
     def _fold_values(self, name: str, fitted: Intervals | Groups, table: Contingency) -> Floats:
         """What a fold's parts (I,) are encoded as, in the output columns of all rows (I, outputs)."""
         if self.output == "mean":
-            means = fitted.target.means
-            if means is None or len(table.targets) == 1:  # a fold of one class
-                means = np.full(fitted.partition.n_parts, float(table.targets[0] == self.classes_[-1]))
-            return means[:, None]
+            if self._classes and len(table.targets) == 1:  # a fold of one class
+                return np.full((fitted.partition.n_parts, 1), float(table.targets[0] == self.classes_[-1]))
+            return np.asarray(fitted.target.means)[:, None]
         target = self.columns_[name].fitted.target
         if target.bounds is None:
             place = np.searchsorted(self.classes_, table.targets)
