@@ -6,8 +6,6 @@ those in the garbage, so it is the cheaper one where few of many modalities say 
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
@@ -151,17 +149,15 @@ def _parts_by_informative(counts: Floats) -> tuple[Floats, float]:
     sizes = counts.sum(axis=1)
     own = _minus_ln_likelihood(counts, counts[:, 1] / sizes)
     edges = np.concatenate([[0.0], 1 / (1 + np.exp(-np.linspace(-12, 12, _SHARE_CELLS))), [1.0]])
-    best = np.full(len(counts) + 1, np.inf)
-    for low, high in pairwise(edges):
-        cost = _minus_ln_likelihood(counts, np.clip(counts[:, 1] / sizes, low, high))
-        saved = np.sort(np.maximum(cost - own, 0.0))[::-1]
-        best = np.minimum(best, cost.sum() - np.concatenate([[0.0], np.cumsum(saved)]))
+    cost = _minus_ln_likelihood(counts, np.clip(counts[:, 1] / sizes, edges[:-1, None], edges[1:, None]))
+    saved = np.sort(np.maximum(cost - own, 0.0), axis=1)[:, ::-1]
+    best = cost.sum(axis=1)[:, None] - np.cumsum(np.insert(saved, 0, 0.0, axis=1), axis=1)
     surplus = gammaln(sizes + 2) - gammaln(counts + 1).sum(axis=1) - own
-    return best, float(surplus.min())
+    return best.min(axis=0), float(surplus.min())
 
 
 def _minus_ln_likelihood(counts: Floats, share: Floats) -> Floats:
-    """Of two classes (U, 2), where the second one has these shares (U,)."""
+    """Of two classes (U, 2), where the second one has these shares (..., U)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         first = np.where(counts[:, 0] > 0, counts[:, 0] * np.log(1 - share), 0.0)
         second = np.where(counts[:, 1] > 0, counts[:, 1] * np.log(share), 0.0)
