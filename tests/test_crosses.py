@@ -87,7 +87,7 @@ def test_gradients_and_curvatures_are_those_of_the_loss(name):
     pulls, bends = split_pulls(evidence)
     step = 1e-4
     for v in range(2):
-        own = evidence.models.scores[:, :, v].T
+        own = evidence.models.current_scores()[:, :, v].T
         for place in range(k):
             up, down = (own + side * step * np.eye(k)[place] for side in (1, -1))
             low, middle, high = (loss.values(scores, y) for scores in (down, own, up))
@@ -130,6 +130,15 @@ def test_threads_change_nothing():
         found.append(choose_crosses(columns_of(table), evidence, AutoCrosses(), n_jobs))
     assert found[0] == found[1]
     assert found[0][0].columns == ("c3", "c4")
+
+
+def test_outliers_in_numbers_leave_finite_pulls():
+    rng = np.random.RandomState(0)
+    y, fold = rng.randint(0, 2, 400).astype(float), (np.arange(400) % 2).astype(np.int8)
+    evidence = Evidence(np.zeros((1, 400, 2)), fold, y, NONE, LOSSES["logistic"], 2.0)
+    x = np.where(np.arange(400) == 7, 1e6, rng.normal(size=400) + y)
+    evidence.settle([], [x, -3 * x, x])
+    assert np.isfinite(evidence.models.pulls).all()
 
 
 # -- what is found ----------------------------------------------------------

@@ -40,27 +40,27 @@ class _Models:
     """The models that have not seen a fold: scores (K, n, F) of the rows, and the pulls (K, n, 2 F) there."""
 
     def __init__(self, scores: Floats, y: Floats, weight: Floats, loss: Loss) -> None:
-        self.scores, self._y, self._weight, self._loss = scores, y, weight, loss
+        self._scores, self._y, self._weight, self._loss = scores, y, weight, loss
         self.pulls = np.empty((*scores.shape[:2], 2 * scores.shape[2]), dtype=np.float32)
         self._find_pulls()
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         """Add steps (K, symbols, F) to the scores."""
-        for own, scores in zip(steps, self.scores):
+        for own, scores in zip(steps, self._scores):
             add_steps(codes, x, own, scores)
         self._find_pulls()
 
     def current_scores(self) -> Floats:
         """The scores with the steps added since."""
-        return self.scores.copy()
+        return self._scores.copy()
 
     def _find_pulls(self) -> None:
-        slope, loss = np.empty(len(self.scores)), self._loss
-        pulls_of_rows(self.scores, self._y, self._weight, loss.code, loss.parameter, slope, self.pulls)
+        slope, loss = np.empty(len(self._scores)), self._loss
+        pulls_of_rows(self._scores, self._y, self._weight, loss.code, loss.parameter, slope, self.pulls)
 
 
 class _LogisticModels(_Models):
-    """Of the logistic loss: exp(-score) of the rows is kept, as a step then takes an exp per symbol, none per row."""
+    """Of the logistic loss: exp(-score) of the rows moves, as a step then takes an exp per symbol, none per row."""
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         if len(x):  # a step for each row
@@ -68,8 +68,8 @@ class _LogisticModels(_Models):
         self._grow(codes, steps[0])
 
     def _find_pulls(self) -> None:
-        self._odds = np.ones(self.scores.shape[1:], dtype=np.float32)
-        self._grow(np.arange(self.scores.shape[1], dtype=np.int32), self.scores[0])
+        self._odds = np.ones(self._scores.shape[1:], dtype=np.float32)
+        self._grow(np.arange(self._scores.shape[1], dtype=np.int32), self._scores[0])
 
     def _grow(self, codes: Codes, steps: Floats) -> None:
         with np.errstate(over="ignore"):
