@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 
-from tabsym import CrossFit, MODLEncoder
+from tabsym import CrossFit, MODLEncoder, WideClassifier
 from tabsym.modl import interval_cost
 from tabsym.stats import contingency
 from tabsym.table.output import Labels
@@ -886,3 +886,18 @@ def test_means_of_folds_whose_target_is_constant():
         encoded = encoder.fit_transform(X, target)["a"]
         assert encoded.between(3.0, 4.0).all()
         assert encoded.iloc[3] == 3.0  # by parts learned without it
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_intervals_of_dates_are_labelled_by_dates(make):
+    days = pd.date_range("2020-01-01", periods=400, freq="D")
+    X = make({"day": list(days.to_pydatetime()), "hour": list((days + pd.Timedelta("5h30min")).to_pydatetime())})
+    y = np.where(np.arange(400) < 150, 0, 1)
+    encoder = MODLEncoder().fit(X, y)
+    assert encoder.partitions_["day"].labels == ["]-inf; 2020-05-29]", "]2020-05-29; +inf["]  # the 150th day
+    assert encoder.partitions_["hour"].labels == ["]-inf; 2020-05-29 17:30]", "]2020-05-29 17:30; +inf["]
+    half = make({"day": list(days.to_pydatetime()[:200])})
+    merged = MODLEncoder().partial_fit(half, y[:200]).partial_fit(half, y[:200])
+    assert merged.partitions_["day"].labels == ["]-inf; 2020-05-29]", "]2020-05-29; +inf["]
+    wide = WideClassifier(numeric="modl").fit(X, y)
+    assert wide.params_["day"].index.tolist() == ["]-inf; 2020-05-29]", "]2020-05-29; +inf["]

@@ -74,6 +74,8 @@ class Intervals:
         A value in the midst of each interval (of its training rows), NaN for missing alone.
     error : float
         Rows by which a bound can be misplaced, where the table was a sketch.
+    moments : bool
+        Whether the values are days since 1970, shown as dates.
     """
 
     partition: Partition
@@ -82,6 +84,7 @@ class Intervals:
     missing: bool
     middles: Floats
     error: float = 0.0
+    moments: bool = False
 
     def parts(self, values: Floats) -> NDArray[np.int64]:
         """The interval of each value (n,), NaN for missing."""
@@ -89,9 +92,9 @@ class Intervals:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The intervals as text, such as ``]21.5; 23.5]``."""
+        """The intervals as text, such as ``]21.5; 23.5]`` or ``]2020-01-31; 2020-04-30]``."""
         own = len(self.bounds) > 0 and bool(np.isneginf(self.bounds[0]))
-        texts = interval_labels(self.bounds[1:] if own else self.bounds)
+        texts = interval_labels(self.bounds[1:] if own else self.bounds, self.moments)
         if own:
             return ["Missing", *texts]
         return [f"Missing or {texts[0]}", *texts[1:]] if self.missing else texts
@@ -128,9 +131,9 @@ class Groups:
         return [f"{text} #{i + 1}" if text in repeated else text for i, text in enumerate(texts)]
 
 
-def interval_labels(bounds: Floats) -> list[str]:
-    """Right-closed intervals between finite bounds as text, such as ``]21.5; 23.5]``."""
-    ends = _numbers(bounds)
+def interval_labels(bounds: Floats, moments: bool = False) -> list[str]:
+    """Right-closed intervals between finite bounds as text, such as ``]21.5; 23.5]``; `moments` as dates."""
+    ends = _dates(bounds) if moments else _numbers(bounds)
     lows, highs = ["]-inf", *(f"]{end}" for end in ends)], [*(f"{end}]" for end in ends), "+inf["]
     return [f"{low}; {high}" for low, high in zip(lows, highs, strict=True)]
 
@@ -208,7 +211,7 @@ def _intervals(table: Contingency, partition: Partition, target: Target) -> Inte
     middle = np.cumsum(total) - total / 2
     place = np.clip(np.searchsorted(np.cumsum(sizes), middle), starts, np.append(ends, len(sizes)) - 1)
     middles = np.where(np.isfinite(table.values[place]), table.values[place], np.nan)
-    return Intervals(partition, target, bounds, bool(np.isneginf(table.values[0])), middles, table.error)
+    return Intervals(partition, target, bounds, bool(np.isneginf(table.values[0])), middles, table.error, table.moments)
 
 
 def _groups(table: Contingency, partition: Partition, target: Target) -> Groups:
@@ -226,6 +229,16 @@ def _midpoints(below: Floats, above: Floats) -> Floats:
     """Halfway between neighbouring values, never reaching the upper one."""
     middle = np.where(np.isneginf(below), -np.inf, below / 2 + above / 2)
     return np.asarray(np.where(middle >= above, below, middle))
+
+
+def _dates(days: Floats) -> list[str]:
+    """Days since 1970 as dates, or as dates and times; halves, as lie between whole days, as the day they end."""
+    if (days * 2 == np.floor(days * 2)).all():
+        return [str(day) for day in np.floor(days).astype("datetime64[D]")]
+    seconds = np.floor(days * 86_400).astype("datetime64[s]")
+    whole = (seconds == seconds.astype("datetime64[m]")).all()
+    texts = [str(moment).replace("T", " ") for moment in seconds.astype("datetime64[m]" if whole else "datetime64[s]")]
+    return texts if len(set(texts)) == len(texts) else _numbers(days)
 
 
 def _numbers(values: Floats) -> list[str]:

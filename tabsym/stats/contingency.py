@@ -35,6 +35,8 @@ class Contingency:
         Dense for classes, CSR for the targets of a regression.
     error : float
         Rows by which a sketch can misplace a cut.
+    moments : bool
+        Whether the values are days since 1970.
     """
 
     values: NDArray[Any]
@@ -42,6 +44,7 @@ class Contingency:
     targets: NDArray[Any]
     counts: Counts
     error: float = 0.0
+    moments: bool = False
 
     @property
     def is_numeric(self) -> bool:
@@ -88,9 +91,16 @@ class Contingency:
 
 
 def count_numbers(
-    values: Floats, target: NDArray[np.integer[Any]], targets: NDArray[Any], weight: Floats | None
+    values: Floats,
+    target: NDArray[np.integer[Any]],
+    targets: NDArray[Any],
+    weight: Floats | None,
+    moments: bool = False,
 ) -> Contingency:
-    """The table of a numeric column: values (n,), NaN for missing; target (n,) codes into targets."""
+    """The table of a numeric column: values (n,), NaN for missing; target (n,) codes into targets.
+
+    `moments`: whether the values are days since 1970, to be shown as dates.
+    """
     if np.isnan(values).any():
         values = np.where(np.isnan(values), -np.inf, values)
     order = np.argsort(values)
@@ -101,7 +111,7 @@ def count_numbers(
     block = np.cumsum(first) - 1
     distinct = ascending[first]
     counts = _cells(block, target[order], None if weight is None else weight[order], len(distinct), len(targets))
-    return Contingency(distinct, distinct, targets, counts).sketched()
+    return Contingency(distinct, distinct, targets, counts, moments=moments).sketched()
 
 
 def count_symbols(
@@ -147,7 +157,7 @@ def merge_tables(a: Contingency, b: Contingency) -> Contingency:
         _regrouped(one.counts, row, np.searchsorted(targets, one.targets), len(values), len(targets))
         for one, row in zip((a, b), rows, strict=True)
     )
-    return Contingency(values, lows, targets, counts, a.error + b.error).sketched()
+    return Contingency(values, lows, targets, counts, a.error + b.error, a.moments and b.moments).sketched()
 
 
 def _by_text(symbols: NDArray[Any]) -> NDArray[np.int64]:

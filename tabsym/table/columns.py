@@ -38,6 +38,11 @@ class Column:
     def __len__(self) -> int:
         return len(self.series)
 
+    @property
+    def is_moment(self) -> bool:
+        """Whether the values are dates or times of day on dates: `values` are days since 1970 then."""
+        return self.series.dtype in (nw.Date, nw.Datetime)
+
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """Values as float64, missing as NaN; dates and durations in days.

@@ -40,7 +40,8 @@ def count_columns(
             values = column.values
             if not allow_missing:
                 refuse_missing(column.name, np.isnan(values))
-            return count_numbers(values if rows is None else values[rows], codes, target.values, weight)
+            values = values if rows is None else values[rows]
+            return count_numbers(values, codes, target.values, weight, column.is_moment)
         raw = encode_column(column)
         if not allow_missing:
             refuse_missing(column.name, raw.codes < 0)
