@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tabsym.wide.crosses import AutoCrosses, Chosen, choose_crosses
 from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
+from tabsym.wide.layout import Layout
 from tabsym.wide.losses import LOSSES, Loss
-from tabsym.wide.model import WideModel
 from tabsym.wide.program import Rows
 from tabsym.wide.sources import Bins, Symbols
 
@@ -21,7 +21,9 @@ Floats = NDArray[np.float64]
 
 
 def find_crosses(
-    model: WideModel,
+    loss: Loss,
+    n_outputs: int,
+    layout: Layout,
     codes: Mapping[tuple[int, tuple[str, ...]], NDArray[Any]],
     rows: Rows,
     options: AutoCrosses,
@@ -32,9 +34,9 @@ def find_crosses(
 
     `codes` and `rows` are the table as the layout codes it, in the same order; of `rows` the codes are not read.
     """
-    n_rows, blocks, sizes = len(rows.y), model.layout.blocks, model.layout.sizes
+    n_rows, blocks, sizes = len(rows.y), layout.blocks, layout.sizes
     columns = {block: CodeColumn(blocks[block].name, column, sizes[block]) for (block, _), column in codes.items()}
-    crossable = [block for block in columns if isinstance(_source(model, block), (Bins, Symbols))]
+    crossable = [block for block in columns if isinstance(_source(layout, block), (Bins, Symbols))]
     if len(crossable) < 2 or n_rows < 2 * options.folds:
         return []
     order = rng.permutation(n_rows)[: options.max_rows]
@@ -42,9 +44,9 @@ def find_crosses(
     order = order[_by_symbol(largest.codes[order], largest.size)]
     columns = {block: replace(column, codes=column.codes[order]) for block, column in columns.items()}
     x, y, weight, offset = (part[order] if len(part) else part for part in (rows.x, rows.y, rows.weight, rows.offset))
-    loss = _loss_of_evidence(model.loss)
+    loss = _loss_of_evidence(loss)
     fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)
-    scores = _constant_scores(loss, y, weight, offset, model.n_outputs)
+    scores = _constant_scores(loss, y, weight, offset, n_outputs)
     evidence = Evidence(np.repeat(scores[:, :, None], options.folds, 2), fold, y, weight, loss, options.penalty)
     evidence.settle(list(columns.values()), list(np.ascontiguousarray(x.T)))
     return choose_crosses([columns[block] for block in crossable], evidence, options, n_jobs)
@@ -80,9 +82,9 @@ def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
     )
 
 
-def _source(model: WideModel, block: int) -> Any:
-    place = model.layout.blocks[block].source
-    return None if place is None else model.layout.sources[place]
+def _source(layout: Layout, block: int) -> Any:
+    place = layout.blocks[block].source
+    return None if place is None else layout.sources[place]
 
 
 def _folds(classes: Floats | None, n_rows: int, n_folds: int, rng: np.random.RandomState) -> NDArray[np.int8]:

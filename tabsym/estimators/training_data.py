@@ -86,7 +86,7 @@ def add_offset(fixed: Floats, offset: Floats | None, order: Any, scale: float) -
     return offset if not len(fixed) else fixed + offset
 
 
-def lay_out(model: WideModel, codes: Any, training: Training, order: Any, n_jobs: int | None) -> Rows:
+def lay_out(model: WideModel, codes: Any | None, training: Training, order: Any, n_jobs: int | None) -> Rows:
     """A coded table as the kernels read it, rows in `order`."""
     rows = model.layout.stack(codes, training.table, order, model.target_scale, n_jobs)
     target = in_units(training.y, model.target_mean, model.target_scale)

@@ -173,9 +173,8 @@ class WideBase(BaseEstimator):
         """The crosses of ``interactions="auto"``; `raws` keeps the coded columns."""
         model, _ = self._blank(training, loss, n_outputs, rng, bins=bins)
         layout, codes = model.layout.grow(training.table, self.n_jobs, raws)
-        model = grow_model(model, layout, rng, 0)
-        rows = lay_out(model, codes, training, None, self.n_jobs)
-        return find_crosses(model, codes, rows, auto, rng, self.n_jobs)
+        rows = lay_out(model, None, training, None, self.n_jobs)
+        return find_crosses(model.loss, n_outputs, layout, codes, rows, auto, rng, self.n_jobs)
 
     def _keep_crosses(self, chosen: list[Chosen] | None) -> None:
         if chosen is not None:

@@ -186,17 +186,17 @@ class Layout:
 
     def stack(
         self,
-        codes: Mapping[tuple[int, tuple[str, ...]], Codes],
+        codes: Mapping[tuple[int, tuple[str, ...]], Codes] | None,
         table: Table,
         order: NDArray[np.signedinteger[Any]] | None,
         target_scale: float,
         n_jobs: int | None = None,
     ) -> Rows:
-        """What the kernels read, rows in `order`; y and weight are left empty."""
+        """What the kernels read, rows in `order`; y and weight are left empty, and codes where they are None."""
         compiled = self.compiled
-        reads = [self.reads[place] for place in compiled.reads]
+        reads = [] if codes is None else [self.reads[place] for place in compiled.reads]
         matrix = gather(
-            [codes[read] for read in reads],
+            [] if codes is None else [codes[read] for read in reads],
             starts=[self.offsets[block] for block, _ in reads],
             strides=[self.blocks[block].rank for block, _ in reads],
             n_rows=len(table),
