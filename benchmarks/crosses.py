@@ -14,6 +14,8 @@ without crosses, fold by fold, of which the median is shown. kick and usedcars
 need `TABSYM_DATA`.
 
     python benchmarks/crosses.py [--tables amazon adult kick usedcars] [--repeats 1]
+
+With `--none`: how many crosses are found in generated tables that have none.
 """
 
 from __future__ import annotations
@@ -166,12 +168,48 @@ def compare(name: str, repeats: int) -> None:
     print(f"auto's selection in fits of none, eight tenths of the fits: {spread.iloc[0]:.1f} to {spread.iloc[1]:.1f}")
 
 
+def without_crosses(seeds: range) -> None:
+    """Crosses found where the target is noise or a sum of main effects, and what they do to the loss of fresh rows."""
+    shapes = {300: [2, 3, 8, 40], 2000: [3, 5, 10, 30, 100], 4000: [3, 5, 10, 30, 100, 400], 20_000: [5, 50, 500, 2000]}
+    rows = []
+    for (n_rows, sizes), seed, has_main in product(shapes.items(), seeds, (False, True)):
+        rng = np.random.RandomState(seed)
+        X = pd.DataFrame({f"c{i}": rng.randint(0, size, 2 * n_rows).astype(str) for i, size in enumerate(sizes)})
+        main = sum(rng.normal(size=size)[X[name].astype(int)] for name, size in zip(X, sizes)) * has_main
+        chance = 1 / (1 + np.exp(-np.asarray(main) + (not has_main)))
+        targets = {
+            "two classes": rng.rand(2 * n_rows) < chance,
+            "four classes": (rng.rand(2 * n_rows) < chance) + 2 * (rng.rand(2 * n_rows) < 0.4),
+            "numbers": main + rng.normal(size=2 * n_rows),
+        }
+        for kind, y in targets.items():
+            make = WideRegressor if kind == "numbers" else WideClassifier
+            auto, none = (make(interactions=how, random_state=seed).fit(X[:n_rows], y[:n_rows]) for how in ("auto", 1))
+            losses = [_loss(model, X[n_rows:], y[n_rows:]) for model in (auto, none)]
+            kept = {"rows": n_rows, "target": kind, "main effects": has_main, "tables": 1}
+            rows.append(kept | {"crosses": len(auto.interactions_), "loss, auto to none": losses[0] / losses[1]})
+    table = pd.DataFrame(rows)
+    how = {"tables": "sum", "crosses": "sum", "loss, auto to none": "mean"}
+    print(table.groupby(["rows", "target", "main effects"]).agg(how).round(4).to_string())
+    print(f"{table['crosses'].sum()} crosses in {len(table)} fits")
+
+
+def _loss(model: Any, X: pd.DataFrame, y: np.ndarray) -> float:
+    if isinstance(model, WideRegressor):
+        return root_mean_squared_error(y, model.predict(X))
+    return log_loss(y, model.predict_proba(X))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", default=["amazon", "adult", "kick", "usedcars"])
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--none", action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    if args.none:
+        without_crosses(range(100, 107))
+        return
     for name in args.tables:
         compare(name, args.repeats)
 
