@@ -13,7 +13,8 @@ from tabsym.modl.criterion import GARBAGE_ABOVE, group_prior, null_prior, parts_
 from tabsym.modl.garbage import garbage_bound, look_for_garbage
 from tabsym.modl.hull import TOLERANCE, Best, Bounds
 from tabsym.modl.intervals import quantile_boundaries
-from tabsym.modl.local import CELLS, Ground, Grouping, cut_along, follow, join_path, polish
+from tabsym.modl.local import CELLS, Ground, Grouping, cut_along, polish
+from tabsym.modl.multistart import equal_cells, quick_start, thorough
 from tabsym.modl.partition import Partition
 from tabsym.modl.search import deadline_of, descend_cuts, exact_cuts, factorials_of, ln_constant, make_task
 from tabsym.modl.units import Units, by_main_axis, by_share, join_proportional, sum_by, units_by_granularity
@@ -24,11 +25,6 @@ Places = NDArray[np.int64]
 MOST_SUBSETS = 12
 """Up to this many modalities every partition is looked at, by dynamic programming over subsets."""
 MOST_GROUPS = 512
-_MOST_CLUSTERS = 300
-_MOST_ORDERS = 12
-_START_GROUPS = 32
-_RESTARTS = 8
-_LARGE = 2000  # units from which a single start has to do
 
 
 def group(
@@ -146,7 +142,7 @@ class _Search:
             ground = self.ground(self.joined(units))
             if len(ground.prior) < 2:
                 continue
-            starts = [cut_along(ground, by_main_axis(ground.units.counts)), self._cells(ground)]
+            starts = [cut_along(ground, by_main_axis(ground.units.counts)), equal_cells(ground)]
             found = polish(ground, min(starts, key=lambda one: one.cost), self.rng)
             if found.cost < best.cost and found.garbage is None:
                 best = Grouping(found.cost, found.labels[ground.units.labels])
@@ -275,81 +271,17 @@ class _Search:
         """Local search from many starts, at the granularities whose quick starts are best."""
         quick: list[tuple[float, int, Ground, Grouping]] = []
         for units in families:
-            joined = self.joined(units)
-            ground = self.ground(joined)
-            found = cut_along(ground, by_main_axis(joined.counts))
-            found = min(found, polish(ground, self._cells(ground), self.rng), key=lambda one: one.cost)
-            if len(joined) <= _LARGE:
-                joins = polish(ground, self._by_joins(ground, [found]), self.rng)
-                found = min(polish(ground, found, self.rng), joins, key=lambda one: one.cost)
+            ground = self.ground(self.joined(units))
+            found = quick_start(ground, self.rng)
             quick.append((found.cost, len(quick), ground, found))
         quick.sort(key=lambda one: one[:2])
         best, granularity = start, 0
         for _, _, ground, found in quick[:3]:
-            better = self._thorough(ground, found)
+            better = thorough(ground, found, self.rng, insist=self.insist)
             if better.cost < best.cost - TOLERANCE * abs(best.cost):
                 best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
                 granularity = ground.units.granularity
         return best, granularity
-
-    def _cells(self, ground: Ground) -> Grouping:
-        """Cells of equal size along the main axis: more than there will be groups, for moves and joins to sort out.
-
-        Where the prior of a second group alone outweighs what any two groups save, cuts find nothing.
-        """
-        order = by_main_axis(ground.units.counts)
-        sizes = np.cumsum(ground.units.counts[order].sum(axis=1))
-        labels = np.empty(len(order), dtype=np.int64)
-        labels[order] = np.minimum(_START_GROUPS * sizes / (sizes[-1] + 1.0), len(ground.prior) - 1)
-        return ground.price(labels)
-
-    def _thorough(self, ground: Ground, first: Grouping) -> Grouping:
-        """Starts along each class's share and by greedy joins, each polished; then perturbed restarts of the best."""
-        counts = ground.units.counts
-        starts = [first]
-        classes = np.argsort(-counts.sum(axis=0))[:_MOST_ORDERS]
-        large = len(ground.units) > _LARGE
-        for j in classes[: 3 if large else None]:
-            starts.append(cut_along(ground, by_share(counts, j)))
-        starts.append(self._by_joins(ground, starts))
-        found = [
-            polish(ground, one, self.rng) for one in sorted(starts, key=lambda one: one.cost)[: 2 if large else None]
-        ]
-        best = min(found, key=lambda one: one.cost)
-        tries = 0
-        while time.monotonic() < self.deadline and (self.insist or tries < (0 if large else _RESTARTS)):
-            best = min(best, polish(ground, self._shaken(ground, best), self.rng), key=lambda one: one.cost)
-            tries += 1
-            if self.insist and tries >= 1000:
-                break
-        return best
-
-    def _by_joins(self, ground: Ground, starts: list[Grouping]) -> Grouping:
-        """Greedy joins from single units, or from the cells that the starts cut together."""
-        counts = ground.units.counts
-        cells = np.arange(len(counts))
-        if len(counts) > _MOST_CLUSTERS:
-            cells = np.zeros(len(counts), dtype=np.int64)
-            for one in sorted(starts, key=lambda one: one.cost):
-                finer = np.unique(cells * (one.labels.max() + 1) + one.labels, return_inverse=True)[1].ravel()
-                if finer.max() >= _MOST_CLUSTERS:
-                    break
-                cells = finer
-        n = int(cells.max()) + 1
-        if n < 2:
-            return ground.price(cells)
-        merged, totals = join_path(sum_by(cells, counts, n), self.table)
-        numbers = np.arange(n, 0, -1)
-        cost = totals - numbers * ground.ln_classes + ground.prior[np.minimum(numbers, len(ground.prior)) - 1]
-        cost[numbers > len(ground.prior)] = np.inf
-        return ground.price(follow(merged[: int(np.argmin(cost))], n)[cells])
-
-    def _shaken(self, ground: Ground, best: Grouping) -> Grouping:
-        """The best grouping with a tenth of its units, at least two, in other groups."""
-        labels = best.labels.copy()
-        some = self.rng.permutation(len(labels))[: max(2, len(labels) // 10)]
-        labels[some] = self.rng.randint(0, min(labels.max() + 2, len(ground.prior)), size=len(some))
-        return ground.price(labels)
 
 
 def _chosen(choice: Places, k: int, subset: int, n: int) -> Places:

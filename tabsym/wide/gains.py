@@ -61,6 +61,15 @@ def _gain_of_cell(sums, cell, n_folds, penalty):
 
 
 @part
+def _number(symbol, before, seen, n_cells):
+    """The number of the cell of a symbol, from 1, and how many there are; `before`: were before its group of rows."""
+    is_new = seen[symbol] <= before  # numbered for an earlier group, or never
+    n_cells += is_new
+    seen[symbol] = n_cells if is_new else seen[symbol]  # no branch, which would be a toss-up
+    return seen[symbol], n_cells
+
+
+@part
 def _gain_of_cross(starts, order, other, fold, n_folds, pulls, penalty, seen, sums):
     gain, variance, n_cells = 0.0, 0.0, 0
     for s in range(len(starts) - 1):
@@ -69,10 +78,7 @@ def _gain_of_cross(starts, order, other, fold, n_folds, pulls, penalty, seen, su
             i = unsigned(order[at])
             if other[i] >= 0:
                 symbol = unsigned(other[i])
-                is_new = seen[symbol] <= before  # numbered for an earlier symbol, or never
-                n_cells += is_new
-                number = n_cells if is_new else seen[symbol]  # no branch, which would be a toss-up
-                seen[symbol] = number
+                number, n_cells = _number(symbol, before, seen, n_cells)
                 cell = unsigned(number - before - 1)
                 place = unsigned(2 * n_folds) * unsigned(fold[i])
                 for k in range(2 * n_folds):
@@ -137,10 +143,7 @@ def number_cells(starts, order, other, seen, codes):
             i = unsigned(order[at])
             if other[i] >= 0:
                 symbol = unsigned(other[i])
-                is_new = seen[symbol] <= before
-                n_cells += is_new
-                number = n_cells if is_new else seen[symbol]
-                seen[symbol] = number
+                number, n_cells = _number(symbol, before, seen, n_cells)
                 codes[i] = np.int32(number - 1)
     for symbol in range(len(seen)):
         seen[symbol] = 0
