@@ -70,11 +70,11 @@ def _number(symbol, before, seen, n_cells):
 
 
 @part
-def _gain_of_cross(starts, order, other, fold, n_folds, pulls, penalty, seen, sums):
+def _gain_of_cross(starts, order, every, other, fold, n_folds, pulls, penalty, seen, sums):
     gain, variance, n_cells = 0.0, 0.0, 0
-    for s in range(len(starts) - 1):
+    for s in range(0, len(starts) - 1, every[0]):
         before = n_cells
-        for at in range(starts[s], starts[s + 1]):
+        for at in range(starts[s], starts[s + 1], every[1]):
             i = unsigned(order[at])
             if other[i] >= 0:
                 symbol = unsigned(other[i])
@@ -95,8 +95,10 @@ def _gain_of_cross(starts, order, other, fold, n_folds, pulls, penalty, seen, su
 
 
 @kernel
-def gain_of_cross(starts, order, other, fold, n_folds, pulls, penalty, seen, sums):
+def gain_of_cross(starts, order, every, other, fold, n_folds, pulls, penalty, seen, sums):
     """What a shrunken Newton step per cell, made of the other folds, gains on the rows of each fold.
+
+    Of a sample: every so manieth symbol that rows are sorted by, and row of a symbol; (1, 1) for all.
 
     The sum over rows, and its variance given the steps where gradients vary as
     much as the curvature says (as they do under a logistic model that holds).
@@ -104,8 +106,8 @@ def gain_of_cross(starts, order, other, fold, n_folds, pulls, penalty, seen, sum
     the model that has not seen fold v at 2 (u F + v); zeros between calls.
     """
     if n_folds == 2:  # so that loops over folds are unrolled
-        return _gain_of_cross(starts, order, other, fold, 2, pulls, penalty, seen, sums)
-    return _gain_of_cross(starts, order, other, fold, n_folds, pulls, penalty, seen, sums)
+        return _gain_of_cross(starts, order, every, other, fold, 2, pulls, penalty, seen, sums)
+    return _gain_of_cross(starts, order, every, other, fold, n_folds, pulls, penalty, seen, sums)
 
 
 @kernel
