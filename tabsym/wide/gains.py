@@ -70,11 +70,11 @@ def _number(symbol, before, seen, n_cells):
 
 
 @part
-def _gain_of_cross(starts, order, every, other, fold, n_folds, pulls, penalty, seen, sums):
+def _gain_of_cross(starts, order, every_symbol, every_row, other, fold, n_folds, pulls, penalty, seen, sums):
     gain, variance, n_cells = 0.0, 0.0, 0
-    for s in range(0, len(starts) - 1, every[0]):
+    for s in range(0, len(starts) - 1, every_symbol):
         before = n_cells
-        for at in range(starts[s], starts[s + 1], every[1]):
+        for at in range(starts[s], starts[s + 1], every_row):
             i = unsigned(order[at])
             if other[i] >= 0:
                 symbol = unsigned(other[i])
@@ -105,9 +105,12 @@ def gain_of_cross(starts, order, every, other, fold, n_folds, pulls, penalty, se
     `sums` (the most cells of a symbol, 2 F^2): the pulls of rows of fold u under
     the model that has not seen fold v at 2 (u F + v); zeros between calls.
     """
-    if n_folds == 2:  # so that loops over folds are unrolled
-        return _gain_of_cross(starts, order, every, other, fold, 2, pulls, penalty, seen, sums)
-    return _gain_of_cross(starts, order, every, other, fold, n_folds, pulls, penalty, seen, sums)
+    by_symbol, by_row = every
+    if n_folds == 2 and by_symbol * by_row == 1:  # numbers that the compiler knows make short loops fast
+        return _gain_of_cross(starts, order, 1, 1, other, fold, 2, pulls, penalty, seen, sums)
+    if n_folds == 2:
+        return _gain_of_cross(starts, order, by_symbol, by_row, other, fold, 2, pulls, penalty, seen, sums)
+    return _gain_of_cross(starts, order, by_symbol, by_row, other, fold, n_folds, pulls, penalty, seen, sums)
 
 
 @kernel
