@@ -11,9 +11,6 @@ from tabsym.wide.scores import slopes_of_many
 LEAST = 1e-6
 """Curvatures are no smaller: a row whose class is certain still counts a little."""
 
-MOST_ODDS = np.float32(1e30)
-"""Odds stay within this and its inverse, where a step back still finds them."""
-
 
 @part
 def _curvature(score, target, loss, parameter):
@@ -70,7 +67,7 @@ def _logistic_pulls(codes, growth, y, weight, n_folds, odds, pulls):
             target = one if y[i] > 0 else np.float32(0.0)
             share = np.float32(weight[i]) if len(weight) else one
             for v in range(n_folds):
-                odds[i, v] = max(min(odds[i, v] * growth[s, v], MOST_ODDS), one / MOST_ODDS)
+                odds[i, v] *= growth[s, v]
                 p = one / (one + odds[i, v])
                 pulls[i, 2 * v] = share * (p - target)
                 pulls[i, 2 * v + 1] = share * max(p * (one - p), np.float32(LEAST))

@@ -25,6 +25,9 @@ would fit too well: with three passes at 2, or two at 1, amazon's AUC falls by .
 with what the columns by themselves are owed.
 """
 
+MOST_STEP = 20.0
+"""Of a score at once: so odds may become 0 or infinite, but never 0 times infinite."""
+
 THINNED = 4
 """A first look takes one in so many of the symbols that rows are sorted by, or of the rows where these are few."""
 
@@ -78,8 +81,7 @@ class _LogisticModels(_Models):
         self._grow(np.arange(self._scores.shape[1], dtype=np.int32), self._scores[0])
 
     def _grow(self, codes: Codes, steps: Floats) -> None:
-        with np.errstate(over="ignore"):
-            growth = np.exp(np.negative(steps, dtype=np.float32, casting="same_kind"))
+        growth = np.exp(np.clip(steps, -MOST_STEP, MOST_STEP, dtype=np.float32, casting="same_kind") * np.float32(-1))
         logistic_pulls(codes, growth, self._y, self._weight, self._odds, self.pulls[0])
 
     def current_scores(self) -> Floats:

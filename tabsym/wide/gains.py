@@ -73,6 +73,8 @@ def _number(symbol, before, seen, n_cells):
 def _gain_of_cross(starts, order, every_symbol, every_row, other, fold, n_folds, pulls, penalty, seen, sums):
     gain, variance, n_cells = 0.0, 0.0, 0
     for s in range(0, len(starts) - 1, every_symbol):
+        if starts[s + 1] - starts[s] < 2:  # one row can neither teach nor be taught
+            continue
         before = n_cells
         for at in range(starts[s], starts[s + 1], every_row):
             i = unsigned(order[at])
