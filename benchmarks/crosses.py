@@ -13,7 +13,8 @@ which is done once for the choice and the final training. Both also in fits
 without crosses, fold by fold, of which the median is shown. kick and usedcars
 need `TABSYM_DATA`.
 
-    python benchmarks/crosses.py [--tables amazon adult kick usedcars] [--repeats 1] [--contenders none auto ...]
+    python benchmarks/crosses.py [--tables amazon adult kick usedcars] [--repeats 1] [--seed 0]
+        [--contenders none auto ...]
 
 With `--none`: how many crosses are found in generated tables that have none.
 """
@@ -135,7 +136,7 @@ def errors(model: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
     return {"auc": roc_auc_score(y, chance), "log-loss": log_loss(y, chance)}
 
 
-def compare(name: str, repeats: int, contenders: list[str]) -> None:
+def compare(name: str, repeats: int, contenders: list[str], seed: int) -> None:
     X, y, is_number = read(name)
     kind = WideRegressor if is_number else WideClassifier
     folds = (KFold if is_number else StratifiedKFold)(5, shuffle=True, random_state=0)
@@ -144,7 +145,7 @@ def compare(name: str, repeats: int, contenders: list[str]) -> None:
         X_train, X_test, y_train = X.iloc[train], X.iloc[test], y[train]
         for contender in contenders:
             interactions = CONTENDERS[contender]
-            make = partial(kind, interactions=interactions, random_state=0)
+            make = partial(kind, interactions=interactions, random_state=seed)
             make().fit(X_train.iloc[:2000], y_train[:2000])
             with chosen_by_level(X_train, y_train, contender == BY_LEVEL), timed_selection() as seconds:
                 start = time.perf_counter()
@@ -206,6 +207,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=["amazon", "adult", "kick", "usedcars"])
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), choices=list(CONTENDERS))
+    parser.add_argument("--seed", type=int, default=0, help="of the models; that of the folds is 0")
     parser.add_argument("--none", action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -213,7 +215,7 @@ def main() -> None:
         without_crosses(range(100, 107))
         return
     for name in args.tables:
-        compare(name, args.repeats, args.contenders)
+        compare(name, args.repeats, args.contenders, args.seed)
 
 
 if __name__ == "__main__":

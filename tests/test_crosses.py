@@ -74,7 +74,8 @@ def test_gains_and_steps_equal_the_oracles(loss, n_folds, n_outputs, sizes):
     before = evidence.models.current_scores()
     evidence.add(cross.cross(right))
     steps = (evidence.models.current_scores() - before).transpose(1, 2, 0)
-    np.testing.assert_allclose(steps, naive.steps_of_cross(*data), atol=1e-5)
+    exact = 1e-5 if loss == "logistic" else 1e-9  # exp(-score) is kept in single precision
+    np.testing.assert_allclose(steps, naive.steps_of_cross(*data), atol=exact)
 
 
 @pytest.mark.parametrize("name", list(LOSSES))
@@ -227,7 +228,9 @@ def test_regression_and_classes():
     effect = (X["c0"].astype(int) + X["c1"].astype(int)) % 4
     y = 1000.0 * effect + np.random.RandomState(0).normal(size=3000)
     model = WideRegressor(interactions="auto", random_state=0).fit(X, y)
+    # What the columns by themselves were credited with is stale then, and another cross may set it right.
     assert chosen_by(model)[0] == "c0:c1"
+    assert len(chosen_by(model)) <= 2
     assert model.score(X, y) > 0.99
     model = WideClassifier(interactions="auto", random_state=0).fit(X, np.array(list("wxyz"))[effect])
     assert chosen_by(model) == ["c0:c1"]

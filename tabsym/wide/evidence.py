@@ -32,6 +32,7 @@ THINNED = 4
 """A first look takes one in so many of the symbols that rows are sorted by, or of the rows where these are few."""
 
 MANY_SYMBOLS = 200
+"""Of a column, from which on its symbols are sampled, so that the cells of crosses keep their rows."""
 
 _NONE = np.empty(0)
 
