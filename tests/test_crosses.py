@@ -68,11 +68,11 @@ def test_gains_and_steps_equal_the_oracles(loss, n_folds, n_outputs, sizes):
     gain, variance = naive.gain_of_cross(*data)
     cross = Sorted(left)
     for _ in range(2):  # work arrays are left clean
-        mean, error = evidence.weigh(cross, right)
-        assert mean * evidence.total == pytest.approx(gain, rel=1e-9, abs=1e-9)
-        assert error * evidence.total == pytest.approx(np.sqrt(variance * evidence.dispersion), rel=1e-9)
+        one = evidence.weigh(cross, right)
+        assert one.gain * evidence.total == pytest.approx(gain, rel=1e-9, abs=1e-9)
+        assert one.error * evidence.total == pytest.approx(np.sqrt(variance * evidence.dispersion), rel=1e-9)
     before = evidence.models.current_scores()
-    evidence.add(cross.cross(right))
+    evidence.add(one)
     steps = (evidence.models.current_scores() - before).transpose(1, 2, 0)
     exact = 1e-5 if loss == "logistic" else 1e-9  # exp(-score) is kept in single precision
     np.testing.assert_allclose(steps, naive.steps_of_cross(*data), atol=exact)
@@ -117,8 +117,8 @@ def test_integer_weights_are_repeated_rows():
             (repeated, (np.repeat(codes[0], times), 20), (np.repeat(codes[1], times), 6)),
         )
     ]
-    assert results[0][0] == pytest.approx(results[1][0], rel=1e-6)
-    assert results[0][1] == pytest.approx(results[1][1], rel=1e-6)
+    assert results[0].gain == pytest.approx(results[1].gain, rel=1e-6)
+    assert results[0].error == pytest.approx(results[1].error, rel=1e-6)
 
 
 def test_a_first_look_takes_a_sample():
@@ -132,8 +132,8 @@ def test_a_first_look_takes_a_sample():
         kept = (np.arange(4000) - first) % 4 == 0 if size == 8 else left.codes % 4 == 0
         data = (left.codes, right.codes, evidence.fold, pulls, bends)
         gain, _ = naive.gain_of_cross(*(column[kept] for column in data), 2.0)
-        mean, _ = evidence.weigh(Sorted(left), right, thinned=True)
-        assert mean * evidence.total == pytest.approx(gain, rel=1e-6)
+        one = evidence.weigh(Sorted(left), right, thinned=True)
+        assert one.gain * evidence.total == pytest.approx(gain, rel=1e-6)
 
 
 def test_threads_change_nothing():

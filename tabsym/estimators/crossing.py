@@ -42,7 +42,7 @@ def find_crosses(
     order = rng.permutation(n_rows)[: options.max_rows]
     largest = max((columns[block] for block in crossable), key=lambda column: column.size)
     order = order[_by_symbol(largest.codes[order], largest.size)]
-    columns = {block: replace(column, codes=column.codes[order]) for block, column in columns.items()}
+    columns = {block: replace(column, codes=column.codes.take(order)) for block, column in columns.items()}
     x, y, weight, offset = (part[order] if len(part) else part for part in (rows.x, rows.y, rows.weight, rows.offset))
     loss = _loss_of_evidence(loss)
     fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)

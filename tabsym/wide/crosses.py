@@ -20,7 +20,7 @@ The place for another choice, by a criterion that needs no held-out rows, is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations, product
 from numbers import Integral, Real
@@ -29,7 +29,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from tabsym.codes.threads import in_threads
-from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
+from tabsym.wide.evidence import CodeColumn, Evidence, Sorted, Weighed
 
 FEW_STRAYS = 0.01
 """A column is a function of another where no larger share of the rows strays from it: their cross says nothing new."""
@@ -153,17 +153,18 @@ def choose_crosses(
 class _Search:
     """The state of a search: what was taken.
 
-    Columns are known by their places among those of more than one symbol, the largest alphabet first.
+    Columns are known by their places among those of more than one symbol, the largest alphabet first; of two that
+    say the same, as a name and its id do, one is there.
     """
 
     def __init__(
         self, columns: Sequence[CodeColumn], evidence: Evidence, options: AutoCrosses, n_jobs: int | None
     ) -> None:
-        self.columns = sorted((column for column in columns if column.size > 1), key=lambda column: -column.size)
         self.evidence, self.options, self.n_jobs = evidence, options, n_jobs
         self.chosen: list[Chosen] = []
         self._rank = {column.name: rank for rank, column in enumerate(columns)}
-        self._sorted = [Sorted(column) for column in self.columns]
+        self._sorted = _without_doubles(column for column in columns if column.size > 1)
+        self.columns = [one.column for one in self._sorted]
         self._taken: dict[tuple[int, ...], _Taken] = {}
 
     def pairs(self) -> list[_Candidate]:
@@ -174,7 +175,7 @@ class _Search:
             if (left, right) not in self._taken
         ]
         glances = in_threads(lambda one: self.evidence.weigh(one.left, one.right, thinned=True), found, self.n_jobs)
-        evident = [gain / max(error, _TINY) for gain, error in glances]
+        evident = [glance.gain / max(glance.error, _TINY) for glance in glances]
         order = sorted(range(len(found)), key=lambda place: (-evident[place], place))
         return [found[place] for place in order if evident[place] > HOPELESS]
 
@@ -198,35 +199,46 @@ class _Search:
         while candidates and len(self.chosen) < self.options.max_crosses:
             n_done = 0
             weighed = in_threads(self._weigh, candidates[:n_threads], n_threads)
-            for candidate, (gain, error) in zip(candidates, weighed):
+            for candidate, one in zip(candidates, weighed):
                 n_done += 1
-                if self._is_evident(gain, error) and self._take(candidate, gain, error, round_):
+                if self._is_evident(one) and self._take(candidate, one, round_):
                     break
             candidates = candidates[n_done:]
 
-    def _weigh(self, candidate: _Candidate) -> tuple[float, float]:
+    def _weigh(self, candidate: _Candidate) -> Weighed:
         return self.evidence.weigh(candidate.left, candidate.right)
 
-    def _is_evident(self, gain: float, error: float) -> bool:
-        return gain > self.options.threshold and gain > self.options.significance * error
+    def _is_evident(self, one: Weighed) -> bool:
+        return one.gain > self.options.threshold and one.gain > self.options.significance * one.error
 
-    def _take(self, candidate: _Candidate, gain: float, error: float, round_: int) -> bool:
+    def _take(self, candidate: _Candidate, one: Weighed, round_: int) -> bool:
         """Take a candidate if it says something new: add its steps to the scores."""
         left, right = candidate.left, candidate.right
         if left.determines(right, FEW_STRAYS * len(right.codes)):
             return False
-        cells = Sorted(left.cross(right))
-        if any(self._is_same(cells, taken.cells) for taken in self._taken.values()):
+        cells = Sorted(CodeColumn(f"{left.column.name}:{right.name}", one.codes, one.steps.shape[1]))
+        if any(_is_same(cells, taken.cells) for taken in self._taken.values()):
             return False
         names = sorted((self.columns[place].name for place in candidate.places), key=self._rank.__getitem__)
-        self.chosen.append(Chosen(tuple(names), gain, error, round_, cells.column.size))
-        self.evidence.add(cells.column)
-        self._taken[candidate.places] = _Taken(cells, gain)
+        self.chosen.append(Chosen(tuple(names), one.gain, one.error, round_, cells.column.size))
+        self.evidence.add(one)
+        self._taken[candidate.places] = _Taken(cells, one.gain)
         return True
 
-    def _is_same(self, cells: Sorted, other: Sorted) -> bool:
-        """Whether two crosses part the rows alike, as those of a name and of its id do."""
-        few = FEW_STRAYS * len(cells.column.codes)
-        if abs(cells.column.size - other.column.size) > few:  # a stray row makes a cell more, or fewer
-            return False
-        return other.determines(cells.column, few) and cells.determines(other.column, few)
+
+def _without_doubles(columns: Iterable[CodeColumn]) -> list[Sorted]:
+    """The columns, the largest alphabet first, but those that part the rows as one before them does."""
+    kept: list[Sorted] = []
+    for column in sorted(columns, key=lambda column: -column.size):
+        one = Sorted(column)
+        if not any(_is_same(one, other) for other in kept):
+            kept.append(one)
+    return kept
+
+
+def _is_same(cells: Sorted, other: Sorted) -> bool:
+    """Whether two columns, or crosses, part the rows alike."""
+    few = FEW_STRAYS * len(cells.column.codes)
+    if abs(cells.column.size - other.column.size) > few:  # a stray row makes a symbol more, or fewer
+        return False
+    return other.determines(cells.column, few) and cells.determines(other.column, few)

@@ -59,30 +59,30 @@ def pulls_of_rows(scores, y, weight, loss, parameter, slope, pulls):
 
 
 @part
-def _logistic_pulls(codes, growth, y, weight, n_folds, odds, pulls):
+def _logistic_pulls(codes, growth, target, weight, n_folds, odds, pulls):
     one = np.float32(1.0)
-    for i in range(len(y)):
+    for i in range(len(target)):
         if codes[i] >= 0:
             s = unsigned(codes[i])
-            target = one if y[i] > 0 else np.float32(0.0)
             share = np.float32(weight[i]) if len(weight) else one
             for v in range(n_folds):
                 odds[i, v] *= growth[s, v]
                 p = one / (one + odds[i, v])
-                pulls[i, 2 * v] = share * (p - target)
+                pulls[i, 2 * v] = share * (p - target[i])
                 pulls[i, 2 * v + 1] = share * max(p * (one - p), np.float32(LEAST))
 
 
 @kernel
-def logistic_pulls(codes, growth, y, weight, odds, pulls):
+def logistic_pulls(codes, growth, target, weight, odds, pulls):
     """Multiply exp(-score), odds (n, F), by the growth (symbols, F), exp(-step), and find the pulls (n, 2 F) there.
 
+    All in single precision; target (n,) is 1 or 0.
     The same as adding the steps to the scores and then `pulls_of_rows` of the logistic loss, without an exp per row.
     """
     if odds.shape[1] == 2:  # so that loops over folds are unrolled
-        _logistic_pulls(codes, growth, y, weight, 2, odds, pulls)
+        _logistic_pulls(codes, growth, target, weight, 2, odds, pulls)
     else:
-        _logistic_pulls(codes, growth, y, weight, odds.shape[1], odds, pulls)
+        _logistic_pulls(codes, growth, target, weight, odds.shape[1], odds, pulls)
 
 
 @part

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.wide.curvature import add_steps, logistic_pulls, newton_steps, pulls_of_rows
-from tabsym.wide.gains import gain_of_cross, is_function, number_cells, sort_rows
+from tabsym.wide.gains import gain_of_cells, is_function, sort_rows, sum_cells
 from tabsym.wide.losses import Loss
 from tabsym.wide.rules import LOGISTIC
 
@@ -46,8 +46,20 @@ class CodeColumn:
     size: int
 
 
+@dataclass(frozen=True)
+class Weighed:
+    """A cross with its mean held-out gain per row, the standard error of that, and the steps (K, cells, F) to it."""
+
+    gain: float
+    error: float
+    codes: Codes
+    steps: Floats
+
+
 class _Models:
     """The models that have not seen a fold: scores (K, n, F) of the rows, and the pulls (K, n, 2 F) there."""
+
+    kept: type = np.float64  # what steps are kept in
 
     def __init__(self, scores: Floats, y: Floats, weight: Floats, loss: Loss) -> None:
         self._scores, self._y, self._weight, self._loss = scores, y, weight, loss
@@ -72,18 +84,22 @@ class _Models:
 class _LogisticModels(_Models):
     """Of the logistic loss: exp(-score) of the rows moves, as a step then takes an exp per symbol, none per row."""
 
+    kept = np.float32
+
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         if len(x):  # a step for each row
             codes, steps = np.arange(len(x), dtype=np.int32), x[:, None] * steps
         self._grow(codes, steps[0])
 
     def _find_pulls(self) -> None:
+        self._target = (self._y > 0).astype(np.float32)
         self._odds = np.ones(self._scores.shape[1:], dtype=np.float32)
         self._grow(np.arange(self._scores.shape[1], dtype=np.int32), self._scores[0])
 
     def _grow(self, codes: Codes, steps: Floats) -> None:
-        growth = np.exp(np.clip(steps, -MOST_STEP, MOST_STEP, dtype=np.float32, casting="same_kind") * np.float32(-1))
-        logistic_pulls(codes, growth, self._y, self._weight, self._odds, self.pulls[0])
+        growth = np.negative(steps, dtype=np.float32, casting="same_kind")
+        np.exp(np.clip(growth, -MOST_STEP, MOST_STEP, out=growth), out=growth)
+        logistic_pulls(codes, growth, self._target, self._weight, self._odds, self.pulls[0])
 
     def current_scores(self) -> Floats:
         return -np.log(self._odds, dtype=np.float64)[None]
@@ -111,51 +127,56 @@ class Evidence:
         self.fold, self.weight, self.penalty = fold, weight, penalty
         self.n_folds = scores.shape[2]
         self.total = float(weight.sum()) if len(weight) else float(len(y))
-        self._sums = np.zeros((len(y), 2 * self.n_folds))  # a work array kept, as fresh memory is slow
-        self.dispersion = self._dispersion()
+        self._sums: list[Floats] = []  # work arrays not in use, one a thread, kept as fresh memory is slow
+        self.dispersion = self._find_dispersion()
 
     def settle(self, columns: Sequence[CodeColumn], numbers: Sequence[Floats] = ()) -> None:
         """Train the models: Newton steps of each number, then of each column, small alphabets first, by themselves."""
-        one_symbol = np.zeros(len(self.fold), dtype=np.int32)
+        same = CodeColumn("", np.zeros(len(self.fold), dtype=np.int32), 1)
+        columns = sorted(columns, key=lambda column: column.size)
+        sums = np.zeros((max(column.size for column in [same, *columns]), 2 * self.n_folds))
         for penalty in MAIN_PENALTIES:
             for x in numbers:
-                self._step(one_symbol, x, 1, penalty)
-            for column in sorted(columns, key=lambda column: column.size):
-                self._step(column.codes, _NONE, column.size, penalty)
-        self.dispersion = self._dispersion()
+                self._step(same, x, penalty, sums)
+            for column in columns:
+                self._step(column, _NONE, penalty, sums)
+        self.dispersion = self._find_dispersion()
 
-    def weigh(self, left: Sorted, right: CodeColumn, *, thinned: bool = False) -> tuple[float, float]:
-        """Mean held-out gain per row of the cross of two columns, and its standard error; `thinned`: of a sample.
+    def weigh(self, left: Sorted, right: CodeColumn, *, thinned: bool = False) -> Weighed:
+        """What the cross of two columns gains on rows held out; `thinned`: of a sample.
 
         Of many symbols to the left some are taken, with all rows of their cells; of few, some rows of each. The gain
         is then as much smaller.
         """
         starts, order = left.rows
         every = (1, 1) if not thinned else (THINNED, 1) if len(starts) > MANY_SYMBOLS else (1, THINNED)
-        shape = min(len(order), right.size), 2 * self.n_folds**2
-        seen, sums = np.zeros(right.size, dtype=np.int64), np.zeros(shape)
+        seen = np.zeros(right.size, dtype=np.int64)
+        codes = np.full(0 if thinned else len(self.fold), -1, dtype=np.int32)
+        most_cells = min(len(order), left.column.size * right.size)
+        steps: Floats = np.empty((len(self.models.pulls), most_cells, self.n_folds), dtype=self.models.kept)
+        sums = self._sums.pop() if self._sums else np.zeros((len(self.fold), 2 * self.n_folds**2))
         gain = variance = 0.0
-        for pulls in self.models.pulls:
-            own, more = gain_of_cross(
-                starts, order, every, right.codes, self.fold, self.n_folds, pulls, self.penalty, seen, sums
-            )
-            gain += own
-            variance += more
-        return gain / self.total, float(np.sqrt(variance * self.dispersion)) / self.total
-
-    def add(self, cells: CodeColumn) -> None:
-        """Add the Newton steps of a cross to the scores."""
-        self._step(cells.codes, _NONE, cells.size, self.penalty)
-
-    def _step(self, codes: Codes, x: Floats, size: int, penalty: float) -> None:
-        if size > len(self._sums):
-            self._sums = np.zeros((size, 2 * self.n_folds))
-        steps = np.empty((len(self.models.pulls), size, self.n_folds))
         for pulls, own in zip(self.models.pulls, steps):
-            newton_steps(codes, x, self.fold, self.n_folds, pulls, penalty, self._sums[:size], own)
-        self.models.add(codes, x, steps)
+            n_cells = sum_cells(starts, order, every, right.codes, self.fold, self.n_folds, pulls, seen, sums, codes)
+            of_output, more = gain_of_cells(sums, self.n_folds, self.penalty, own[:n_cells])
+            gain += of_output
+            variance += more
+        self._sums.append(sums)
+        error = float(np.sqrt(variance * self.dispersion)) / self.total
+        return Weighed(gain / self.total, error, codes, steps[:, :n_cells])
 
-    def _dispersion(self) -> float:
+    def add(self, weighed: Weighed) -> None:
+        """Add the steps of a cross that was weighed on all rows to the scores."""
+        self.models.add(weighed.codes, _NONE, weighed.steps)
+
+    def _step(self, column: CodeColumn, x: Floats, penalty: float, sums: Floats) -> None:
+        """Move the models by a Newton step of a number per symbol, or of one times x; `sums`: work array of zeros."""
+        steps: Floats = np.empty((len(self.models.pulls), column.size, self.n_folds), dtype=self.models.kept)
+        for pulls, own in zip(self.models.pulls, steps):
+            newton_steps(column.codes, x, self.fold, self.n_folds, pulls, penalty, sums[: column.size], own)
+        self.models.add(column.codes, x, steps)
+
+    def _find_dispersion(self) -> float:
         """Variance of gradients over their curvature: 1 for a logistic model that holds."""
         pulls = self.models.pulls
         own = np.square(pulls[..., ::2], dtype=np.float64)
@@ -176,12 +197,6 @@ class Sorted:
         starts = np.zeros(self.column.size + 1, dtype=np.int64)
         order = np.empty(len(self.column.codes), dtype=np.int32)
         return starts, order[: sort_rows(self.column.codes, starts, order)]
-
-    def cross(self, other: CodeColumn) -> CodeColumn:
-        """The cross with another column as a column."""
-        codes = np.full(len(self.column.codes), -1, dtype=np.int32)
-        n_cells = number_cells(*self.rows, other.codes, np.zeros(other.size, dtype=np.int64), codes)
-        return CodeColumn(f"{self.column.name}:{other.name}", codes, int(n_cells))
 
     def determines(self, other: CodeColumn, few: float) -> bool:
         """Whether the other column is a function of this one, but for so few rows."""
