@@ -8,6 +8,7 @@ itself counts a catch-all of two members as two (4 records): its V has to be giv
 The universal code is summed exactly; Khiops (and the package) take an integral beyond 2,000 terms, up to 1.5e-6 more.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -346,3 +347,25 @@ def best_regression_groups(table, n_candidates=1, granularity=None, garbage=None
         ),
         key=lambda t: t[0],
     )
+
+
+def gains_beside_garbage(counts, times, reward, most):
+    """The most that 2 .. `most` runs of units gain, then any number: ln of the integral over the share q of
+    prod max(1, exp(reward) (1-q)^n_0 q^n_1), each unit as often as it counts."""
+    q = (np.arange(20_000) + 0.5) / 20_000
+    of_unit = [
+        times[u] * np.maximum(reward[u] + counts[u][0] * np.log(1 - q) + counts[u][1] * np.log(q), 0)
+        for u in range(len(counts))
+    ]
+
+    def gain(start, end):
+        total = sum(of_unit[start:end])
+        return total.max() + np.log(np.exp(total - total.max()).mean())
+
+    n = len(counts)
+
+    def best(k):
+        cuts = (c for j in range(k) for c in itertools.combinations(range(1, n), j))  # at most k runs
+        return max(sum(gain(a, b) for a, b in itertools.pairwise((0, *one, n))) for one in cuts)
+
+    return np.array([best(k) for k in range(2, most + 1)] + [best(n)])

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from tabsym.modl.hull import TOLERANCE, Best, Bounds
+from tabsym.modl.hull import TOLERANCE, Best
 from tabsym.modl.local import Ground, Grouping, labels_along, line_up, polish
 from tabsym.modl.search import Passes, descend_cuts
-from tabsym.modl.units import Units, by_main_axis, by_share
+from tabsym.modl.shares import ByShare
+from tabsym.modl.units import Units, by_main_axis
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -22,26 +22,93 @@ _MOST_BESIDE = 10  # groups of the starts whose largest group is the garbage
 _MOST_INFORMATIVE_GROUPS = 64
 _POLISHED = 6
 _START_CELLS = 256  # places where these starts may cut
-_MOST_BOUNDED = 64  # modalities for which the bound looks at the informative modalities one by one
-_SHARE_CELLS = 300
+_PROMISING = 1.01  # times the best cost: models that may become better
+_FEW, _MANY = 4, 6  # groups beside the garbage, at first and of the best models
+_MOST_ENDS = 49  # places where runs of modalities may end
+_CELLS = 24, 48
+_PRICES = 0.6, 1.2, 2.0, 3.0, 4.5, 7.0
+_SETTLED = 8
+_ROUNDS = 4
 
 
 def look_for_garbage(
-    grounds: list[Ground], best: Grouping, granularity: int, rng: np.random.RandomState
+    grounds: list[Ground], single: list[Ground], best: Grouping, granularity: int, rng: np.random.RandomState
 ) -> tuple[Grouping, int]:
-    """The best grouping, with a garbage group or without: starts at every granularity, the most promising polished."""
-    found = [
-        (start.cost, place, ground, start)
-        for place, ground in enumerate(grounds)
-        for start in [*_uninformative_as_garbage(ground), *_largest_as_garbage(ground)]
-    ]
-    found.sort(key=lambda one: one[:2])
-    for _, _, ground, start in found[:_POLISHED]:
+    """The best grouping, with a garbage group or without: starts at every granularity, the most promising polished.
+
+    `single`: of two classes, the grounds with no modalities joined (of those that are proportional, which are one
+    without a garbage group, the frequent ones may be informative alone).
+    """
+    starts = _cheaper_outside(single, _PROMISING * best.cost) if single else _most_promising(grounds)
+    for ground, start in starts:
         better = polish(ground, start, rng)
         if better.cost < best.cost - TOLERANCE * abs(best.cost):
             best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
             granularity = ground.units.granularity
     return best, granularity
+
+
+def _most_promising(grounds: list[Ground]) -> list[tuple[Ground, Grouping]]:
+    found = [
+        (start.cost, place, start)
+        for place, ground in enumerate(grounds)
+        for start in [*_uninformative_as_garbage(ground), *_largest_as_garbage(ground)]
+    ]
+    found.sort(key=lambda one: one[:2])
+    return [(grounds[place], start) for _, place, start in found[:_POLISHED]]
+
+
+def _cheaper_outside(grounds: list[Ground], most_cost: float) -> list[tuple[Ground, Grouping]]:
+    """Of two classes: the best groups beside a garbage, each with its ground, if they cost at most so much.
+
+    At prices from low to high, as the prior is concave in the number of informative modalities: there are several
+    local optima. The best few get the share and the price of their own garbage.
+    """
+    found: list[tuple[Ground, Grouping, ByShare]] = []
+    for ground in grounds:
+        by_share = ByShare(ground.units.counts, most_ends=_MOST_ENDS, cells=_CELLS)
+        share = _share(ground.units.counts)
+        models = [_beside_share(ground, by_share, share, price, _FEW) for price in _PRICES]
+        best = min(models, key=lambda one: one.cost)
+        if best.cost <= most_cost:
+            found.append((ground, best, by_share))
+    found.sort(key=lambda one: one[1].cost)
+    return [(ground, _settled(ground, by_share, one)) for ground, one, by_share in found[:_SETTLED]]
+
+
+def _beside_share(ground: Ground, by_share: ByShare, share: float, price: float, most: int) -> Grouping:
+    """The best 2 .. `most` groups beside a garbage of this class share, at this price of a modality not in it."""
+    most = min(most, len(ground.units) - 2, (ground.max_parts or len(ground.units)) - 1)
+    models = [ground.price(labels) for labels in by_share.groups(by_share.costs(share), price, most)]
+    return min(models, key=lambda one: one.cost, default=Grouping(np.inf, np.zeros(len(ground.units), dtype=np.int64)))
+
+
+def _settled(ground: Ground, by_share: ByShare, best: Grouping) -> Grouping:
+    """In rounds, the share and the price are those of the garbage before, as long as the cost falls."""
+    units = ground.units
+    for _ in range(_ROUNDS):
+        if best.garbage is None:
+            return best
+        inside = best.labels == best.garbage
+        n_groups, size = int(best.labels.max()) + 1, int(units.weights[inside].sum())
+        rise = ground.with_garbage(n_groups, size - 1) - ground.with_garbage(n_groups, size)
+        price = rise if np.isfinite(rise) and rise > _PRICES[0] else _PRICES[0]
+        found = _beside_share(ground, by_share, _share(units.counts[inside]), price, _MANY)
+        if found.cost >= best.cost - TOLERANCE * abs(best.cost):
+            return best
+        best = found
+    return best
+
+
+def mean_price(ground: Ground) -> float:
+    """How much the prior of two groups beside the garbage rises with each modality that is not in it, on average."""
+    n = len(ground.units)
+    return max(ground.with_garbage(3, 1) - ground.with_garbage(3, n - 2), 0.0) / (n - 2)
+
+
+def _share(counts: Floats) -> float:
+    """Of the second class, away from 0 and 1."""
+    return float((counts[:, 1].sum() + 0.5) / (counts.sum() + 1.0))
 
 
 def _uninformative_as_garbage(ground: Ground) -> list[Grouping]:
@@ -99,66 +166,3 @@ def _telling(units: Units) -> Floats:
         ratio = np.where(units.counts > 0, np.log(units.counts / sizes[:, None] / base), 0.0)
     gain = (units.counts * ratio).sum(axis=1) - 0.5 * (units.counts.shape[1] - 1) * np.log(sizes)
     return np.asarray(gain / units.weights)
-
-
-# -- a bound, for two classes ------------------------------------------------------------------
-
-
-def garbage_bound(grounds: list[Ground], bounds: Bounds) -> float:
-    """No grouping of two classes with a garbage group costs less.
-
-    `grounds`: of single modalities, none joined; `bounds`: those on the parts of any groups of the finest.
-    """
-    return min((_bound_at(ground, bounds) for ground in grounds), default=np.inf)
-
-
-def _bound_at(ground: Ground, bounds: Bounds) -> float:
-    """The bound at one granularity: the least over the numbers of informative modalities v and of groups.
-
-    The parts cost at least what any partition into so many groups costs, and at least what they would
-    if each of the v most telling modalities had its own class shares for free (`_parts_by_informative`).
-    """
-    units = ground.units
-    n, most = len(units), min(_MOST_INFORMATIVE_GROUPS, len(units))
-    groups = np.arange(1.0, most + 1)
-    parts = bounds.below(groups)
-    if n > _MOST_BOUNDED:  # the prior rises with v: each group beside the garbage has one informative modality
-        priors = np.array([ground.with_garbage(k, n - k + 1) for k in range(1, most + 1)])
-        covers_more = priors[-1] - priors[-2] >= parts[-2] - parts[-1]  # further groups cost more than they save
-        return float((parts + priors).min()) if covers_more else -np.inf
-    exact = Passes(*line_up(ground, by_share(units.counts, 1))).by_number(most)
-    if exact:
-        parts = np.array([one.parts_cost for one in exact])
-    alone, least = _parts_by_informative(units.counts)
-    in_garbage = np.cumsum(np.sort(units.counts.sum(axis=1)))[n - np.arange(1, n + 1) - 1]
-    surplus = np.maximum(0.0, 0.5 * np.log((np.append(n, in_garbage) + 1) / 2))  # C(n, k) >= its usual bound
-    lower = np.inf
-    for v in range(2, n):
-        separate = alone[v] + (groups - 1) * least + surplus[v]
-        lower = min(lower, float((np.maximum(parts, separate) + ground.all_with_garbage(most, n - v)).min()))
-    return lower
-
-
-def _parts_by_informative(counts: Floats) -> tuple[Floats, float]:
-    """For v = 0 .. n informative modalities: the least -ln likelihood, and the least surplus of a group over it.
-
-    The garbage has one share q of the second class, sought in cells over each of which the least is
-    taken; an informative modality has its own. A group costs at least what one of its
-    modalities does alone, and the likelihoods of the others.
-    """
-    sizes = counts.sum(axis=1)
-    own = _minus_ln_likelihood(counts, counts[:, 1] / sizes)
-    edges = np.concatenate([[0.0], 1 / (1 + np.exp(-np.linspace(-12, 12, _SHARE_CELLS))), [1.0]])
-    cost = _minus_ln_likelihood(counts, np.clip(counts[:, 1] / sizes, edges[:-1, None], edges[1:, None]))
-    saved = np.sort(np.maximum(cost - own, 0.0), axis=1)[:, ::-1]
-    best = cost.sum(axis=1)[:, None] - np.cumsum(np.insert(saved, 0, 0.0, axis=1), axis=1)
-    surplus = gammaln(sizes + 2) - gammaln(counts + 1).sum(axis=1) - own
-    return best.min(axis=0), float(surplus.min())
-
-
-def _minus_ln_likelihood(counts: Floats, share: Floats) -> Floats:
-    """Of two classes (U, 2), where the second one has these shares (..., U)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first = np.where(counts[:, 0] > 0, counts[:, 0] * np.log(1 - share), 0.0)
-        second = np.where(counts[:, 1] > 0, counts[:, 1] * np.log(share), 0.0)
-    return np.asarray(-(first + second))

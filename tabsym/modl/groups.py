@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +9,8 @@ from numpy.typing import NDArray
 
 from tabsym.modl import kernels_grouped as kernels
 from tabsym.modl.criterion import GARBAGE_ABOVE, group_prior, null_prior, parts_cost
-from tabsym.modl.garbage import garbage_bound, look_for_garbage
+from tabsym.modl.garbage import look_for_garbage
+from tabsym.modl.garbage_bound import bound_garbage
 from tabsym.modl.hull import TOLERANCE, Best, Bounds
 from tabsym.modl.intervals import quantile_boundaries
 from tabsym.modl.local import CELLS, Ground, Grouping, cut_along, polish
@@ -25,6 +25,10 @@ Places = NDArray[np.int64]
 MOST_SUBSETS = 12
 """Up to this many modalities every partition is looked at, by dynamic programming over subsets."""
 MOST_GROUPS = 512
+MOST_BOUNDED = 64
+"""Up to this many modalities of two classes garbage groups are bounded without a time limit being asked for."""
+_WORK = 1e8  # of that bound: a third of a second
+_FEW = 9
 
 
 def group(
@@ -55,8 +59,8 @@ def group(
     -------
     Partition
         Groups in the order of their size in rows, the greatest first. The bound is tight up to 12
-        modalities, garbage included, and for two classes without a least size, but for Khiops' garbage groups,
-        whose bound is loose beyond a few dozen modalities; elsewhere it is -inf.
+        modalities, garbage included, and for two classes without a least size; beyond 64 modalities it
+        covers Khiops' garbage groups only where a time limit says how long that may take. Elsewhere it is -inf.
     """
     counts = np.ascontiguousarray(counts, dtype=np.float64)
     search = _Search(
@@ -126,12 +130,14 @@ class _Search:
         else:
             best, granularity, lower = *self.many_classes(families, start), -np.inf
         if self.has_garbage:
-            grounds = [self.ground(self.joined(units)) for units in families if units.n_modalities > GARBAGE_ABOVE]
-            best, granularity = look_for_garbage(grounds, best, granularity, self.rng)
+            families = [units for units in families if units.n_modalities > GARBAGE_ABOVE]
+            joined = [self.ground(self.joined(units)) for units in families]
+            single = [self.ground(units) for units in families] if self.counts.shape[1] == 2 else []
+            best, granularity = look_for_garbage(joined, single, best, granularity, self.rng)
             self.bound_without_garbage = lower
             if np.isfinite(lower):
-                single = [self.ground(units) for units in families if units.n_modalities > GARBAGE_ABOVE]
-                lower = min(lower, garbage_bound(single, self.bounds) if time.monotonic() < self.deadline else -np.inf)
+                best, granularity, lower_with = self.beside_garbage(families, best, granularity)
+                lower = min(lower, lower_with)
         return best, granularity, lower
 
     def quick(self) -> tuple[Grouping, int, float]:
@@ -197,9 +203,11 @@ class _Search:
 
     # -- every partition, up to 12 modalities ---------------------------------------------------
 
-    def every_partition(self, families: list[Units], start: Grouping) -> tuple[Grouping, int, float]:
+    def every_partition(
+        self, families: list[Units], start: Grouping, granularity: int = 0
+    ) -> tuple[Grouping, int, float]:
         """Dynamic programming over subsets: exact for any number of classes, garbage included."""
-        best, granularity = start, 0
+        best = start
         for units in families:
             found = self._subsets(units)
             if found is not None and found.cost < best.cost - TOLERANCE * abs(best.cost):
@@ -264,6 +272,17 @@ class _Search:
         labels = np.empty(len(order), dtype=np.int64)
         labels[order] = np.searchsorted(best.ends, np.arange(len(order)), side="right")
         return Grouping(best.cost, labels[joined.labels]), joined.granularity, lower
+
+    def beside_garbage(self, families: list[Units], best: Grouping, granularity: int) -> tuple[Grouping, int, float]:
+        """The best grouping known, and a bound on those with a garbage group: exact for few modalities."""
+        if len(self.counts) > MOST_BOUNDED and not self.insist:
+            return best, granularity, -np.inf
+        few = [units for units in families if len(units) <= _FEW]
+        best, granularity, lower = self.every_partition(few, best, granularity)
+        grounds = [self.ground(units) for units in families[len(few) :]]
+        most_work = np.inf if self.insist else _WORK
+        found = bound_garbage(grounds, self.bounds, best, granularity, self.rng, most_work)
+        return found[0], found[1], min(lower, found[2])
 
     # -- more classes -----------------------------------------------------------------------------
 

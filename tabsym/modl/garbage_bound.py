@@ -1,0 +1,224 @@
+"""No grouping of two classes with a garbage group costs less: a bound, raised until it meets the best model known.
+
+The prior depends on how many modalities v are informative, that is not in the
+garbage, and in how many groups k they are. For each pair the cost of the parts
+is bounded from below in two ways:
+
+- by what any partition into k + 1 groups costs (tight where v is large);
+- for a price per informative modality, by the least of parts and price, less price * v.
+
+The second is an integral over the garbage's share, of what the best groups beside it leave (`tabsym.modl.shares`).
+What is lost: a modality may be in a group at one of its likely shares and not at another. That is nothing where
+few modalities are on the verge, and from hundredths to a few nats in all where many are. The groups that the best
+price comes from are a model, often better than those that searches find: they are offered as one.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.modl.garbage import mean_price
+from tabsym.modl.hull import TOLERANCE, Bounds
+from tabsym.modl.local import Ground, Grouping, polish
+from tabsym.modl.shares import ByShare, shares_along
+
+Floats = NDArray[np.float64]
+
+_MOST_GROUPS = 12
+"""Numbers of informative groups told apart; more of them gain no more than any number, at the prior of the next."""
+_FIRST_CELLS = 12
+_MOST_PRICES = 12
+_SETTLED = 0.02  # nats by which a cell's halves must lower the bound to be halved again
+_SLIGHT = -6.0  # ln of the share of a cell that is not worth halving
+_PROMISING = 1.001  # times the best cost: models worth a polish
+
+
+def bound_garbage(
+    grounds: list[Ground],
+    bounds: Bounds,
+    best: Grouping,
+    granularity: int,
+    rng: np.random.RandomState,
+    most_work: float,
+) -> tuple[Grouping, int, float]:
+    """The best grouping known by then, its granularity, and a cost that none with a garbage group is below.
+
+    Parameters
+    ----------
+    grounds : of single modalities at each granularity, none joined
+    bounds : on the parts of any groups of the finest modalities
+    best, granularity : the best grouping so far, which the bound shall meet
+    rng : of the order of moves
+    most_work : float
+        Values of integrands looked at, about 3e8 a second.
+    """
+    lower, price = np.inf, None
+    for ground in grounds:
+        bound = _BoundAt(ground, bounds, best, most_work / len(grounds), rng, price)
+        lower = min(lower, bound.raised())
+        price = next(reversed(bound.lines), price)  # what was enough here is likely to be enough there
+        if bound.best is not best:
+            found = bound.best
+            best = Grouping(found.cost, found.labels[ground.units.labels], found.garbage)
+            granularity = ground.units.granularity
+    return best, granularity, lower
+
+
+@dataclass
+class _BoundAt:
+    """The bound at one granularity; numbers of groups are in columns (2 .. K, and more), v = 2 .. n - 1 in rows."""
+
+    ground: Ground
+    bounds: Bounds
+    best: Grouping
+    most_work: float
+    rng: np.random.RandomState
+    first_price: float | None = None
+    lines: dict[float, Floats] = field(default_factory=dict)  # by price: parts and price cost at least (K,)
+
+    def __post_init__(self) -> None:
+        n, limit = len(self.ground.units), self.ground.max_parts
+        most = n - 1 if limit is None else min(n - 1, limit - 1)
+        self.groups = np.arange(2, min(_MOST_GROUPS, most) + 1)  # beside the garbage
+        self.informative = np.arange(2, n)
+        self.more = most > _MOST_GROUPS
+        if not len(self.groups):
+            return
+        self.priors = np.array([self._priors(int(v)) for v in self.informative])
+        numbers = np.append(self.groups, self.groups[-1] + 1) if self.more else self.groups
+        any_parts = self._any_parts(numbers.astype(np.float64) + 1.0, most + 1.0)
+        self.parts = np.tile(any_parts, (len(self.informative), 1))
+
+    def _priors(self, v: int) -> Floats:
+        """Of v informative modalities in 2 .. K groups; the prior of more is at least that of one more."""
+        most = len(self.groups) + 2 + int(self.more)
+        return self.ground.all_with_garbage(most, len(self.ground.units) - v)[2:]
+
+    def _any_parts(self, numbers: Floats, most: float) -> Floats:
+        """What the parts of any grouping into so many groups cost at least; the last: into as many or more."""
+        below = self.bounds.below(numbers)
+        if self.more:
+            below[-1] = self.bounds.below(np.arange(numbers[-1], most + 1)).min()
+        return below
+
+    def raised(self) -> float:
+        """The bound, raised price by price until it meets the best cost, or further prices do not help."""
+        if not len(self.groups):
+            return np.inf
+        units = ByShare(self.ground.units.counts)
+        integrals = _Integrals(units, self.most_work, self.ground.deadline)
+        while True:
+            costs = self.parts + self.priors
+            row, column = np.unravel_index(np.argmin(costs), costs.shape)
+            lower = float(costs[row, column])
+            if lower >= self.best.cost - TOLERANCE * abs(self.best.cost) or len(self.lines) >= _MOST_PRICES:
+                return lower
+            price = self._next_price(int(self.informative[row]), int(column))
+            if price is None or integrals.spent:
+                return lower
+            least, share = integrals.least(price, int(self.groups[-1]), self._needed(price))
+            self.lines[price] = least[: costs.shape[1]]
+            np.maximum(self.parts, self.lines[price] - price * self.informative[:, None], out=self.parts)
+            self._offer(units, share, price)
+
+    def _needed(self, price: float) -> Floats:
+        """What parts and price must cost at least, by number of groups, for the bound to meet the best cost."""
+        with np.errstate(invalid="ignore"):
+            needed = self.best.cost - self.priors + price * self.informative[:, None]
+        needed = np.where(self.parts + self.priors < self.best.cost, needed, -np.inf).max(axis=0)
+        return needed if self.more else np.append(needed, -np.inf)
+
+    def _offer(self, units: ByShare, share: float, price: float) -> None:
+        """Take the groups that are best at this price, if they are better than the best model."""
+        most = int(self.groups[-1])
+        models = [self.ground.price(labels) for labels in units.groups(units.costs(share), price, most)]
+        found = min(models, key=lambda one: one.cost, default=self.best)
+        if found.cost < _PROMISING * self.best.cost:
+            found = polish(self.ground, found, self.rng)
+        if found.cost < self.best.cost - TOLERANCE * abs(self.best.cost):
+            self.best = found
+
+    def _next_price(self, v: int, column: int) -> float | None:
+        """The first: above the prior's mean rise with v; then between those beside the best for this v, or beyond."""
+        if not self.lines:
+            return self.first_price or 0.25 + 1.5 * mean_price(self.ground)
+        prices = sorted(self.lines)
+        place = int(np.argmax([self.lines[price][column] - price * v for price in prices]))
+        price = prices[place]
+        at_start, at_end = place == 0, place == len(prices) - 1
+        if at_start and at_end:
+            at_end = 4 * v < len(self.informative)  # few are informative at a high price
+            at_start = not at_end
+        if at_start or at_end:
+            return None if price < 0.02 else (1.6 if at_end else 0.55) * price
+        below, above = prices[place - 1], prices[place + 1]
+        if above - below < 0.1 * price:
+            return None
+        return 0.5 * (price + (below if price - below > above - price else above))
+
+
+class _Integrals:
+    """Integrals over the garbage's share."""
+
+    def __init__(self, units: ByShare, most_work: float, deadline: float) -> None:
+        self.units, self.most_work, self.deadline = units, most_work, deadline
+
+    @property
+    def spent(self) -> bool:
+        return self.units.work > self.most_work or time.monotonic() > self.deadline
+
+    def least(self, price: float, most: int, needed: Floats) -> tuple[Floats, float]:
+        """What parts and price cost at least, for 2 .. `most` informative groups, then any number; the likeliest share.
+
+        Cells of the share are halved where most is to be had, until what is `needed` is reached.
+        """
+        angles = np.linspace(0.0, np.pi / 2, _FIRST_CELLS + 1)
+        cells = [_Cell(a, b, self._mass(a, b, price, most)) for a, b in pairwise(angles)]
+        settled: list[_Cell] = []
+        while True:
+            mass = np.logaddexp.reduce([cell.mass for cell in cells + settled], axis=0)
+            short = -mass < needed
+            share = [float((cell.mass - mass)[short].max()) if short.any() else -np.inf for cell in cells]
+            place = int(np.argmax(share)) if cells else 0
+            if not cells or share[place] < _SLIGHT or self.spent:
+                likely = max(cells + settled, key=lambda cell: float(cell.mass[0]))
+                return -mass, float(shares_along(np.array(0.5 * (likely.start + likely.end))))
+            cell = cells.pop(place)
+            middle = 0.5 * (cell.start + cell.end)
+            halves = [_Cell(a, b, self._mass(a, b, price, most)) for a, b in ((cell.start, middle), (middle, cell.end))]
+            lowered = cell.mass - np.logaddexp(halves[0].mass, halves[1].mass)
+            (settled if float(lowered[short].max()) < _SETTLED else cells).extend(halves)
+
+    def _mass(self, start: float, end: float, price: float, most: int) -> Floats:
+        """ln of the integral of exp(-parts - price) over a cell of the garbage's share, at most, by number of groups.
+
+        In the cell the cost of a modality in the garbage lies above its tangent; what is gained beside
+        it is convex along the tangent, so its logarithm lies below the line between the ends.
+        """
+        q_start, q_end = shares_along(np.array([start, end]))
+        q, half = 0.5 * (q_start + q_end), 0.5 * (q_end - q_start)
+        cost, rise = self.units.costs(q), half * (self.units.counts @ [1.0 / (1.0 - q), -1.0 / q])
+        left, right = (
+            self.units.gained(at_end, price, most) - self.units.times @ at_end for at_end in (cost - rise, cost + rise)
+        )
+        return np.asarray(np.log(2.0 * half) + _ln_mean_exp(left, right))
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A cell of the garbage's share, in angles, and the ln of what it holds at most, by number of groups."""
+
+    start: float
+    end: float
+    mass: Floats
+
+
+def _ln_mean_exp(x: Floats, y: Floats) -> Floats:
+    """ln of the mean of exp over a line from x to y."""
+    d = np.maximum(np.abs(x - y), 1e-9)
+    return np.asarray(np.maximum(x, y) + np.log(-np.expm1(-d) / d))

@@ -1,0 +1,93 @@
+"""What groups beside a garbage group can gain at most: arrays in, arrays out, nothing checked.
+
+Two classes; units in the order of their share of the second one. A group with share q of it costs a unit
+-ln q for each row of the second class and -ln (1 - q) for each of the first; of a group of free share the cost
+is -ln of the integral over q of exp(-cost). The integral is taken over cells of q, in each of which
+the logarithm of what is integrated lies below a line.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabsym.jit import kernel, part, unsigned
+
+
+@part
+def _line_at_most(x, y):
+    """ln of the mean of exp over a line from x to y, at most: sinh(z) / z <= exp(z^2 / 6)."""
+    most = x if x > y else y
+    other = 0.5 * (x + y) + (x - y) * (x - y) / 24.0
+    return other if other < most else most
+
+
+@part
+def _exp_at_most(z):
+    """exp(-z), at most, for z from 0: 1 / (1 + z / n)^n, which the machine computes for several z at once."""
+    p = 1.0 + z * (1.0 / 256.0)
+    for _ in range(8):
+        p *= p
+    return 1.0 / p
+
+
+@kernel
+def gains_in_cells(reward, counts, times, edges, at_left, at_right):
+    """What the units before each place gain in a group of share q: lines over the cells of q that lie above it.
+
+    A unit (U,) gains its `reward` less its cost there, or nothing outside the group; it counts `times`.
+    The cost is convex in q, so its tangent at a cell's middle lies below it. `at_left`, `at_right` (Q, U + 1): sums
+    over the units before, at the cell's ends.
+    """
+    for c in range(len(edges) - 1):
+        half = 0.5 * (edges[c + 1] - edges[c])
+        q = edges[c] + half
+        ln_first, ln_second = np.log(1.0 - q), np.log(q)
+        left, right = 0.0, 0.0
+        at_left[c, 0] = at_right[c, 0] = 0.0
+        for u in range(len(reward)):
+            middle = reward[u] + counts[u, 0] * ln_first + counts[u, 1] * ln_second
+            rise = half * (counts[u, 1] / q - counts[u, 0] / (1.0 - q))
+            left += times[u] * max(middle - rise, 0.0)
+            right += times[u] * max(middle + rise, 0.0)
+            at_left[c, u + 1] = left
+            at_right[c, u + 1] = right
+
+
+@kernel
+def gains_of_groups(at_left, at_right, edges, fewer, top, total, gains, best):
+    """The most that 1 .. K groups gain together, each of a run of the units, into best[1:, U]; best[0]: any number.
+
+    With `fewer`, runs may be empty.
+
+    `gains` (U + 1, U + 1), `best` (K + 1, U + 1), `top` and `total` (U + 1,) are what it works in.
+    """
+    n = at_left.shape[1] - 1
+    for i in range(n):
+        for j in range(unsigned(i + 1), unsigned(n + 1)):
+            top[j] = 0.0
+            total[j] = 0.0
+        for c in range(len(edges) - 1):
+            for j in range(unsigned(i + 1), unsigned(n + 1)):
+                x, y = at_left[c, j] - at_left[c, i], at_right[c, j] - at_right[c, i]
+                most = x if x > y else y
+                top[j] = most if most > top[j] else top[j]
+        for c in range(len(edges) - 1):
+            width = edges[c + 1] - edges[c]
+            for j in range(unsigned(i + 1), unsigned(n + 1)):
+                x, y = at_left[c, j] - at_left[c, i], at_right[c, j] - at_right[c, i]
+                total[j] += width * _exp_at_most(top[j] - _line_at_most(x, y))
+        for j in range(unsigned(i + 1), unsigned(n + 1)):
+            gains[i, j] = top[j] + np.log(total[j])
+    for j in range(n + 1):
+        most = 0.0
+        for i in range(j):
+            most = max(most, best[0, i] + gains[i, j])
+        best[0, j] = most
+    for j in range(n + 1):
+        best[1, j] = gains[0, j] if j else (0.0 if fewer else -np.inf)
+    for k in range(2, len(best)):
+        for j in range(n + 1):
+            most = best[k - 1, j] if fewer else -np.inf
+            for i in range(j):
+                most = max(most, best[k - 1, i] + gains[i, j])
+            best[k, j] = most
