@@ -281,6 +281,23 @@ def test_few_of_many_rare_modalities_are_found_beside_the_garbage(seed):
     assert group(counts).cost <= grouping_cost(counts, planted) + 1e-6
 
 
+def test_bounds_where_nothing_is_better_off_outside_the_garbage():
+    """At a high price no modality is: there is no model to offer then, and no error."""
+    rng = np.random.RandomState(0)
+    pure = np.stack([np.full(60, 20.0), np.zeros(60)], axis=1)
+    pure[:30, 0] = 400 * np.arange(1, 31)
+    pure[30] = [193, 5]
+    found = group(pure)
+    assert found.is_best_without_garbage
+    assert found.lower_bound <= found.cost
+    for _ in range(5):
+        ones = rng.binomial(3, 0.01, 20)
+        counts = np.stack([3 - ones, ones], axis=1).astype(float)
+        found = group(counts)
+        assert found.n_parts == 1
+        assert found.is_optimal
+
+
 def test_gains_of_groups_equal_the_integrals():
     """The kernels of the garbage bound: each run's integral, and the best runs, against sums over a fine grid."""
     rng = np.random.RandomState(0)

@@ -20,7 +20,7 @@ Places = NDArray[np.int64]
 
 _MOST_BESIDE = 10  # groups of the starts whose largest group is the garbage
 _MOST_INFORMATIVE_GROUPS = 64
-_POLISHED = 6
+_POLISHED = 12
 _START_CELLS = 256  # places where these starts may cut
 _PROMISING = 1.01  # times the best cost: models that may become better
 _FEW, _MANY = 4, 6  # groups beside the garbage, at first and of the best models
@@ -32,15 +32,14 @@ _ROUNDS = 4
 
 
 def look_for_garbage(
-    grounds: list[Ground], single: list[Ground], best: Grouping, granularity: int, rng: np.random.RandomState
+    grounds: list[Ground], best: Grouping, granularity: int, rng: np.random.RandomState
 ) -> tuple[Grouping, int]:
     """The best grouping, with a garbage group or without: starts at every granularity, the most promising polished.
 
-    `single`: of two classes, the grounds with no modalities joined (of those that are proportional, which are one
-    without a garbage group, the frequent ones may be informative alone).
+    `grounds`: of two classes with no modalities joined, of more if they are not too many. Of those that are
+    proportional, which are one without a garbage group, the frequent ones may be informative alone.
     """
-    starts = _cheaper_outside(single, _PROMISING * best.cost) if single else _most_promising(grounds)
-    for ground, start in starts:
+    for ground, start in _starts(grounds, best.cost):
         better = polish(ground, start, rng)
         if better.cost < best.cost - TOLERANCE * abs(best.cost):
             best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
@@ -48,7 +47,9 @@ def look_for_garbage(
     return best, granularity
 
 
-def _most_promising(grounds: list[Ground]) -> list[tuple[Ground, Grouping]]:
+def _starts(grounds: list[Ground], cost: float) -> list[tuple[Ground, Grouping]]:
+    if grounds and grounds[0].units.counts.shape[1] == 2:
+        return _cheaper_outside(grounds, _PROMISING * cost)
     found = [
         (start.cost, place, start)
         for place, ground in enumerate(grounds)

@@ -104,7 +104,7 @@ class _BoundAt:
         below = self.bounds.below(numbers)
         if self.more:
             below[-1] = self.bounds.below(np.arange(numbers[-1], most + 1)).min()
-        return below
+        return np.maximum(below, 0.0)
 
     def raised(self) -> float:
         """The bound, raised price by price until it meets the best cost, or further prices do not help."""
@@ -128,8 +128,7 @@ class _BoundAt:
 
     def _needed(self, price: float) -> Floats:
         """What parts and price must cost at least, by number of groups, for the bound to meet the best cost."""
-        with np.errstate(invalid="ignore"):
-            needed = self.best.cost - self.priors + price * self.informative[:, None]
+        needed = self.best.cost - self.priors + price * self.informative[:, None]
         needed = np.where(self.parts + self.priors < self.best.cost, needed, -np.inf).max(axis=0)
         return needed if self.more else np.append(needed, -np.inf)
 
@@ -137,7 +136,9 @@ class _BoundAt:
         """Take the groups that are best at this price, if they are better than the best model."""
         most = int(self.groups[-1])
         models = [self.ground.price(labels) for labels in units.groups(units.costs(share), price, most)]
-        found = min(models, key=lambda one: one.cost, default=self.best)
+        if not models:  # at this price nothing is better off outside the garbage
+            return
+        found = min(models, key=lambda one: one.cost)
         if found.cost < _PROMISING * self.best.cost:
             found = polish(self.ground, found, self.rng)
         if found.cost < self.best.cost - TOLERANCE * abs(self.best.cost):

@@ -29,6 +29,7 @@ MOST_BOUNDED = 64
 """Up to this many modalities of two classes garbage groups are bounded without a time limit being asked for."""
 _WORK = 1e8  # of that bound: a third of a second
 _FEW = 9
+_MOST_SINGLE = 5000  # modalities of more than two classes that are looked at one by one beside a garbage group
 
 
 def group(
@@ -131,9 +132,9 @@ class _Search:
             best, granularity, lower = *self.many_classes(families, start), -np.inf
         if self.has_garbage:
             families = [units for units in families if units.n_modalities > GARBAGE_ABOVE]
-            joined = [self.ground(self.joined(units)) for units in families]
-            single = [self.ground(units) for units in families] if self.counts.shape[1] == 2 else []
-            best, granularity = look_for_garbage(joined, single, best, granularity, self.rng)
+            join = self.counts.shape[1] > 2 and len(self.counts) > _MOST_SINGLE
+            grounds = [self.ground(self.joined(units) if join else units) for units in families]
+            best, granularity = look_for_garbage(grounds, best, granularity, self.rng)
             self.bound_without_garbage = lower
             if np.isfinite(lower):
                 best, granularity, lower_with = self.beside_garbage(families, best, granularity)
