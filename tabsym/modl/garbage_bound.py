@@ -9,8 +9,12 @@ is bounded from below in two ways:
 
 The second is an integral over the garbage's share, of what the best groups beside it leave (`tabsym.modl.shares`).
 What is lost: a modality may be in a group at one of its likely shares and not at another. That is nothing where
-few modalities are on the verge, and from hundredths to a few nats in all where many are. The groups that the best
-price comes from are a model, often better than those that searches find: they are offered as one.
+few modalities are on the verge, and from hundredths to a few nats in all where many are. And runs may be empty: two
+groups that do not follow one another in class shares gain no more than the two as one (the costs are concave), so
+that one is empty, for which nothing is asked here but its price in the prior.
+
+The groups that the best price comes from are a model, often better than those that searches find: they are offered
+as one.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ class MODLEncoder(MODLBase):
         that of the missing ones (to the default group where fit saw none missing).
     time_limit : float, default None
         Seconds for each column; then the best partition by then is kept. None: optimal up to 4,096 distinct
-        values, close to it beyond. With a limit the search for a proof goes on beyond, too.
+        values, close to it beyond. With a limit the search for a proof goes on beyond, too, and for two classes covers
+        garbage groups beside more than 64 symbols (seconds for some hundred symbols).
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
     cv : int, splitter or None, default 5
@@ -83,8 +84,8 @@ class MODLEncoder(MODLBase):
     costs_, null_costs_ : dict of str -> float
         In nats, of the partition and of one part.
     certificates_ : dict of str -> Certificate
-        Lower bounds. Beyond 12 symbols they are known for two classes only, and do not cover
-        Khiops' garbage groups; there is none for regressions.
+        Lower bounds. Beyond 12 symbols they are known for two classes only, and beyond 64 do not cover
+        Khiops' garbage groups unless there is a `time_limit`; there is none for regressions.
     partitions_ : dict of str -> Intervals or Groups
         With `bounds` or `groups`, and `labels`, `target.counts`, `partition`.
     classes_ : ndarray

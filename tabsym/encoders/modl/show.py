@@ -36,7 +36,7 @@ def describe_columns(columns: dict[str, Intervals | Groups]) -> str:
         kind = "interval" if isinstance(fitted, Intervals) else "group"
         proof = "optimal" if one.is_optimal else "no bound" if np.isinf(one.gap) else f"gap {one.gap:.1e}"
         if one.is_best_without_garbage and not one.is_optimal:
-            proof = "optimal but for garbage groups"
+            proof = "optimal but for garbage groups" + ("" if np.isinf(one.gap) else f", gap {one.gap:.1e}")
         lines.append(
             f"{name}: Level {one.level:.5f}, {one.n_parts} {kind}{'s' * (one.n_parts > 1)}, cost {one.cost:.3f} "
             f"(null {one.null_cost:.3f}, {one.criterion}, {proof})"
