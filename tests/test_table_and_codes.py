@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tabsym import CrossFit, MODLEncoder, OneHotEncoder, WideEncoder
 from tabsym.codes import UNSEEN, Alphabet, encode_columns
 from tabsym.table import Kind, read_table
 from tests import naive
@@ -115,3 +117,16 @@ def test_arrow_dictionaries_of_any_index_and_with_missing_as_a_member(index):
         alphabet, codes = Alphabet.fit("s", raw)
         assert sorted(alphabet.symbols[:2]) == ["a", "b"], name
         assert alphabet.inverse(codes).tolist() == ["b", None, "a", "b"], name
+
+
+@pytest.mark.parametrize("estimator", [OneHotEncoder(), MODLEncoder(), WideEncoder(), CrossFit(MODLEncoder())])
+def test_streams_are_refused_in_a_sentence_where_a_table_is_needed(estimator):
+    table = pa.table({"a": list("abcabc")})
+    y = [0, 1, 0, 1, 0, 1]
+    streams = {"generator": (one for one in [table]), "InMemoryDataset": pa.dataset.dataset(table)}
+    for name, stream in streams.items():
+        with pytest.raises(TypeError, match=rf"takes a table, and got a stream \({name}\): pass a frame"):
+            estimator.fit_transform(stream, y)
+    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    with pytest.raises(TypeError, match="got a stream"):
+        estimator.fit(reader, y)

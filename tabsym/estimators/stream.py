@@ -11,31 +11,25 @@ import narwhals.stable.v2 as nw
 from sklearn.base import clone
 
 from tabsym.estimators.wide_options import auto_epochs, check_stream_options
+from tabsym.table.streams import is_dataset
 from tabsym.wide.formula import parse
 
 BATCH_ROWS = 131_072
 
 
-def is_stream(X: Any) -> bool:
-    """Whether `X` is a dataset of record batches, or an iterator of frames, instead of a table."""
-    if isinstance(X, (list, tuple, str)) or nw.dependencies.is_into_dataframe(X):
-        return False
-    return _is_dataset(X) or isinstance(X, Iterator) or (hasattr(X, "read_next_batch") and not hasattr(X, "shape"))
-
-
 def can_repeat(X: Any) -> bool:
     """Whether a stream can be read again from its start."""
-    return _is_dataset(X)
+    return is_dataset(X)
 
 
 def count_rows(X: Any) -> int | None:
     """Rows of a stream, where they can be had without reading it."""
-    return int(X.count_rows()) if _is_dataset(X) else None
+    return int(X.count_rows()) if is_dataset(X) else None
 
 
 def pieces(X: Any) -> Iterator[Any]:
     """The frames of a stream, empty ones left out."""
-    if _is_dataset(X):
+    if is_dataset(X):
         stream: Iterable[Any] = X.to_batches(batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
     else:
         stream = X
@@ -70,7 +64,7 @@ def split_target(piece: Any, target: str) -> tuple[Any, Any]:
 
 def find_classes(X: Any, target: str) -> list[Any] | None:
     """All classes of a dataset's target, by reading that column; None where a stream can be read once only."""
-    if not _is_dataset(X):
+    if not is_dataset(X):
         return None
     found: set[Any] = set()
     for batch in X.to_batches(columns=[target]):
@@ -100,10 +94,6 @@ class Progress:
     def close(self) -> None:
         if self.verbose:
             print(file=sys.stderr)
-
-
-def _is_dataset(X: Any) -> bool:
-    return hasattr(X, "to_batches") and hasattr(X, "count_rows")
 
 
 def _as_table(piece: Any) -> Any:

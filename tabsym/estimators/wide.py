@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
-from tabsym.estimators.stream import find_classes, fit_stream, is_stream, target_name
+from tabsym.estimators.stream import find_classes, fit_stream, target_name
 from tabsym.estimators.training_data import Training, read_training
 from tabsym.estimators.wide_base import WideBase
 from tabsym.table import check_classes, check_regression_target
+from tabsym.table.streams import is_stream
 from tabsym.wide.losses import LOSSES, Loss
 
 Floats = NDArray[np.float64]

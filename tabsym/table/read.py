@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from tabsym.table.columns import Column, Kind, Table
+from tabsym.table.streams import is_stream
 
 _NESTED = (nw.List, nw.Array, nw.Struct)
 _SYMBOLIC = (nw.String, nw.Categorical, nw.Enum)
@@ -42,7 +43,7 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False) -> Tab
     Raises
     ------
     TypeError
-        Sparse or complex input, nested values, mixed types in a column.
+        Sparse or complex input, a stream, nested values, mixed types in a column.
     ValueError
         No rows, no columns, duplicate column names, one-dimensional input.
     """
@@ -68,6 +69,11 @@ def _as_frame(X: Any, who: str) -> tuple[nw.DataFrame[Any], bool]:
         raise TypeError(
             f"Sparse data was passed to {who}, but dense data is required: symbols are coded from "
             "dataframe columns. Use X.toarray(), or pass the table from before one-hot encoding."
+        )
+    if is_stream(X):
+        raise TypeError(
+            f"{who} takes a table, and got a stream ({type(X).__name__}): pass a frame, as of dataset.to_table(), "
+            "or one frame after another to partial_fit where there is one; the wide models fit streams."
         )
     if isinstance(X, pd.DataFrame):
         _refuse_duplicates(list(X.columns))
