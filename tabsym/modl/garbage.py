@@ -25,9 +25,9 @@ _START_CELLS = 256  # places where these starts may cut
 _PROMISING = 1.01  # times the best cost: models that may become better
 _FEW, _MANY = 4, 6  # groups beside the garbage, at first and of the best models
 _MOST_ENDS = 49  # places where runs of modalities may end
-_CELLS = 24, 48
-_PRICES = 0.6, 1.2, 2.0, 3.0, 4.5, 7.0
-_SETTLED = 8
+_CELLS = 24, 48  # of shares: half as fine as for bounds
+_PRICES = 0.6, 1.2, 2.0, 3.0, 4.5, 7.0  # nats for a modality that is not in the garbage
+_SETTLED = 8  # models that are settled and polished
 _ROUNDS = 4
 
 
@@ -144,7 +144,7 @@ def _beside_garbage(ground: Ground, chosen: Places) -> Grouping:
     units = ground.units
     size = int(units.weights.sum() - units.weights[chosen].sum())
     order = chosen[by_main_axis(units.counts[chosen])]
-    most = min(len(order), _MOST_INFORMATIVE_GROUPS if ground.max_parts is None else ground.max_parts - 1)
+    most = min(len(order), _MOST_INFORMATIVE_GROUPS, (ground.max_parts or len(units)) - 1)
     prior = ground.all_with_garbage(most + 1, size)[1:]
     if most < 2 or not np.isfinite(prior[1]):
         return Grouping(np.inf, np.zeros(len(units), dtype=np.int64))

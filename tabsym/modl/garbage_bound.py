@@ -9,9 +9,9 @@ is bounded from below in two ways:
 
 The second is an integral over the garbage's share, of what the best groups beside it leave (`tabsym.modl.shares`).
 What is lost: a modality may be in a group at one of its likely shares and not at another. That is nothing where
-few modalities are on the verge, and from hundredths to a few nats in all where many are. And runs may be empty: two
-groups that do not follow one another in class shares gain no more than the two as one (the costs are concave), so
-that one is empty, for which nothing is asked here but its price in the prior.
+few modalities are on the verge, and from hundredths to a few nats in all where many are. And runs may be empty: the
+modalities outside the garbage can be regrouped into at most as many groups that follow one another in class shares, at
+no more cost; for those that are missing then nothing is asked here but their price in the prior.
 
 The groups that the best price comes from are a model, often better than those that searches find: they are offered
 as one.
@@ -22,6 +22,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,9 @@ from tabsym.modl.shares import ByShare, shares_along
 Floats = NDArray[np.float64]
 
 _MOST_GROUPS = 12
-"""Numbers of informative groups told apart; more of them gain no more than any number, at the prior of the next."""
+"""Beyond so many informative groups one column stands for all: the gain of any number, the prior of one more."""
+_MOST_UNITS = 3000
+"""Of more modalities of different counts the first integral alone would take minutes."""
 _FIRST_CELLS = 12
 _MOST_PRICES = 12
 _SETTLED = 0.02  # nats by which a cell's halves must lower the bound to be halved again
@@ -55,7 +58,7 @@ def bound_garbage(
     Parameters
     ----------
     grounds : of single modalities at each granularity, none joined
-    bounds : on the parts of any groups of the finest modalities
+    bounds : on the parts of any groups of the finest modalities, in a row or not: prices are not negative
     best, granularity : the best grouping so far, which the bound shall meet
     rng : of the order of moves
     most_work : float
@@ -63,6 +66,8 @@ def bound_garbage(
     """
     lower, price = np.inf, None
     for ground in grounds:
+        if time.monotonic() > ground.deadline:
+            return best, granularity, -np.inf
         bound = _BoundAt(ground, bounds, best, most_work / len(grounds), rng, price)
         lower = min(lower, bound.raised())
         price = next(reversed(bound.lines), price)  # what was enough here is likely to be enough there
@@ -123,12 +128,14 @@ class _BoundAt:
             if lower >= self.best.cost - TOLERANCE * abs(self.best.cost) or len(self.lines) >= _MOST_PRICES:
                 return lower
             price = self._next_price(int(self.informative[row]), int(column))
-            if price is None or integrals.spent:
+            if price is None or len(units.counts) > _MOST_UNITS:
                 return lower
-            least, share = integrals.least(price, int(self.groups[-1]), self._needed(price))
-            self.lines[price] = least[: costs.shape[1]]
+            found = integrals.least(price, int(self.groups[-1]), self._needed(price))
+            if found is None:
+                return lower
+            self.lines[price] = found.least[: costs.shape[1]]
             np.maximum(self.parts, self.lines[price] - price * self.informative[:, None], out=self.parts)
-            self._offer(units, share, price)
+            self._offer(units, found.share, price)
 
     def _needed(self, price: float) -> Floats:
         """What parts and price must cost at least, by number of groups, for the bound to meet the best cost."""
@@ -167,6 +174,13 @@ class _BoundAt:
         return 0.5 * (price + (below if price - below > above - price else above))
 
 
+class _Least(NamedTuple):
+    """What parts and price cost at least, by number of groups; the garbage's share where two groups gain most."""
+
+    least: Floats
+    share: float
+
+
 class _Integrals:
     """Integrals over the garbage's share."""
 
@@ -177,13 +191,16 @@ class _Integrals:
     def spent(self) -> bool:
         return self.units.work > self.most_work or time.monotonic() > self.deadline
 
-    def least(self, price: float, most: int, needed: Floats) -> tuple[Floats, float]:
-        """What parts and price cost at least, for 2 .. `most` informative groups, then any number; the likeliest share.
+    def least(self, price: float, most: int, needed: Floats) -> _Least | None:
+        """For 2 .. `most` informative groups, then any number of them; None if there is no time for a first look.
 
         Cells of the share are halved where most is to be had, until what is `needed` is reached.
         """
-        angles = np.linspace(0.0, np.pi / 2, _FIRST_CELLS + 1)
-        cells = [_Cell(a, b, self._mass(a, b, price, most)) for a, b in pairwise(angles)]
+        cells: list[_Cell] = []
+        for start, end in pairwise(np.linspace(0.0, np.pi / 2, _FIRST_CELLS + 1)):
+            if self.spent:
+                return None
+            cells.append(_Cell(start, end, self._mass(start, end, price, most)))
         settled: list[_Cell] = []
         while True:
             mass = np.logaddexp.reduce([cell.mass for cell in cells + settled], axis=0)
@@ -192,7 +209,7 @@ class _Integrals:
             place = int(np.argmax(share)) if cells else 0
             if not cells or share[place] < _SLIGHT or self.spent:
                 likely = max(cells + settled, key=lambda cell: float(cell.mass[0]))
-                return -mass, float(shares_along(np.array(0.5 * (likely.start + likely.end))))
+                return _Least(-mass, float(shares_along(np.array(0.5 * (likely.start + likely.end)))))
             cell = cells.pop(place)
             middle = 0.5 * (cell.start + cell.end)
             halves = [_Cell(a, b, self._mass(a, b, price, most)) for a, b in ((cell.start, middle), (middle, cell.end))]
@@ -225,5 +242,6 @@ class _Cell:
 
 def _ln_mean_exp(x: Floats, y: Floats) -> Floats:
     """ln of the mean of exp over a line from x to y."""
-    d = np.maximum(np.abs(x - y), 1e-9)
-    return np.asarray(np.maximum(x, y) + np.log(-np.expm1(-d) / d))
+    d = np.abs(x - y)
+    wide = np.where(d > 1e-9, d, 1.0)
+    return np.asarray(np.maximum(x, y) + np.where(d > 1e-9, np.log(-np.expm1(-wide) / wide), 0.0))

@@ -263,7 +263,7 @@ class _Search:
             prior = self.prior(joined)
             lower = min(lower, exact_cuts(task, ends, prior, best, bounds, place))
             if place == len(tasks) - 1:  # what coarser modalities add to the bounds does not hold for these
-                self.bounds = Bounds(list(bounds.prices), list(bounds.values))
+                self.bounds = bounds.of_any_parts()
             if len(prior) < len(joined) and self.max_parts is None:  # the prior rises beyond its last number
                 beyond = np.arange(len(prior) + 1.0, len(joined) + 1)
                 lower = min(lower, float(bounds.below(beyond).min() + prior[-1]))

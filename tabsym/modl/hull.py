@@ -43,6 +43,14 @@ class Bounds:
         self.prices.append(price)
         self.values.append(value)
 
+    def of_any_parts(self) -> Bounds:
+        """Those of prices that are not negative: they hold for parts that are not in a row, too.
+
+        If such parts cost no less than as many or fewer that are in a row, as groups of two classes do.
+        """
+        pairs = [(price, value) for price, value in zip(self.prices, self.values, strict=True) if price >= 0]
+        return Bounds([price for price, _ in pairs], [value for _, value in pairs])
+
     def below(self, numbers: Floats) -> Floats:
         """The greatest bound known for each number of parts."""
         out = np.full(len(numbers), -np.inf)

@@ -125,4 +125,6 @@ def _cells(share: Floats, rows: Floats, n_coarse: int, n_fine: int) -> Floats:
     low, high = angles[np.minimum(np.searchsorted(place, [0.02, 0.98]), len(angles) - 1)]
     spread = 2.0 / np.sqrt(rows.sum())  # four standard errors of the share of all
     fine = np.linspace(max(0.0, low - spread), min(np.pi / 2, high + spread), n_fine + 1)
-    return shares_along(np.unique(np.concatenate([np.linspace(0.0, np.pi / 2, n_coarse + 1), fine])))
+    edges = np.unique(shares_along(np.concatenate([np.linspace(0.0, np.pi / 2, n_coarse + 1), fine])))
+    inside = edges[(edges > 1e-12) & (edges < 1.0 - 1e-12)]  # none so near 0 or 1 that its cell's middle is there
+    return np.concatenate([[0.0], inside, [1.0]])
