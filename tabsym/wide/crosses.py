@@ -174,10 +174,15 @@ class _Search:
             for left, right in combinations(range(len(self.columns)), 2)
             if (left, right) not in self._taken
         ]
-        glances = in_threads(lambda one: self.evidence.weigh(one.left, one.right, thinned=True), found, self.n_jobs)
-        evident = [glance.gain / max(glance.error, _TINY) for glance in glances]
+        evident = in_threads(self._glance, found, self.n_jobs)
         order = sorted(range(len(found)), key=lambda place: (-evident[place], place))
         return [found[place] for place in order if evident[place] > HOPELESS]
+
+    def _glance(self, candidate: _Candidate) -> float:
+        """The gain of a candidate in a sample, in standard errors."""
+        one = self.evidence.weigh(candidate.left, candidate.right, thinned=True)
+        self.evidence.drop(one)
+        return one.gain / max(one.error, _TINY)
 
     def triples(self) -> list[_Candidate]:
         """Triples of which all three pairs were taken, those whose pairs gained most first."""
@@ -203,6 +208,7 @@ class _Search:
                 n_done += 1
                 if self._is_evident(one) and self._take(candidate, one, round_):
                     break
+                self.evidence.drop(one)
             candidates = candidates[n_done:]
 
     def _weigh(self, candidate: _Candidate) -> Weighed:
@@ -216,7 +222,7 @@ class _Search:
         left, right = candidate.left, candidate.right
         if left.determines(right, FEW_STRAYS * len(right.codes)):
             return False
-        cells = Sorted(CodeColumn(f"{left.column.name}:{right.name}", one.codes, one.steps.shape[1]))
+        cells = Sorted(CodeColumn(f"{left.column.name}:{right.name}", one.codes, one.n_cells))
         if any(_is_same(cells, taken.cells) for taken in self._taken.values()):
             return False
         names = sorted((self.columns[place].name for place in candidate.places), key=self._rank.__getitem__)

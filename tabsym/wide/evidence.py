@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -47,13 +47,31 @@ class CodeColumn:
 
 
 @dataclass(frozen=True)
+class _Work:
+    """Arrays that a cross is weighed in, kept as fresh memory is slow: sums (n, 2 F^2), codes (n,), steps (K, n, F)."""
+
+    sums: Floats
+    codes: Codes
+    steps: Floats
+
+
+@dataclass(frozen=True)
 class Weighed:
-    """A cross with its mean held-out gain per row, the standard error of that, and the steps (K, cells, F) to it."""
+    """A cross with its mean held-out gain per row, the standard error of that, its cells and the steps to it."""
 
     gain: float
     error: float
-    codes: Codes
-    steps: Floats
+    n_cells: int
+    work: _Work
+
+    @property
+    def codes(self) -> Codes:
+        return self.work.codes
+
+    @property
+    def steps(self) -> Floats:
+        """(K, cells, F)"""
+        return self.work.steps[:, : self.n_cells]
 
 
 class _Models:
@@ -127,7 +145,7 @@ class Evidence:
         self.fold, self.weight, self.penalty = fold, weight, penalty
         self.n_folds = scores.shape[2]
         self.total = float(weight.sum()) if len(weight) else float(len(y))
-        self._sums: list[Floats] = []  # work arrays not in use, one a thread, kept as fresh memory is slow
+        self._spare: list[_Work] = []
         self.dispersion = self._find_dispersion()
 
     def settle(self, columns: Sequence[CodeColumn], numbers: Sequence[Floats] = ()) -> None:
@@ -150,24 +168,36 @@ class Evidence:
         """
         starts, order = left.rows
         every = (1, 1) if not thinned else (THINNED, 1) if len(starts) > MANY_SYMBOLS else (1, THINNED)
-        seen = np.zeros(right.size, dtype=np.int64)
-        codes = np.full(0 if thinned else len(self.fold), -1, dtype=np.int32)
-        most_cells = min(len(order), left.column.size * right.size)
-        steps: Floats = np.empty((len(self.models.pulls), most_cells, self.n_folds), dtype=self.models.kept)
-        sums = self._sums.pop() if self._sums else np.zeros((len(self.fold), 2 * self.n_folds**2))
+        seen, work = np.zeros(right.size, dtype=np.int64), self._spare.pop() if self._spare else self._fresh_work()
+        codes = work.codes[:0] if thinned else work.codes
+        codes.fill(-1)
         gain = variance = 0.0
-        for pulls, own in zip(self.models.pulls, steps):
-            n_cells = sum_cells(starts, order, every, right.codes, self.fold, self.n_folds, pulls, seen, sums, codes)
-            of_output, more = gain_of_cells(sums, self.n_folds, self.penalty, own[:n_cells])
+        for pulls, own in zip(self.models.pulls, work.steps):
+            n_cells = sum_cells(
+                starts, order, every, right.codes, self.fold, self.n_folds, pulls, seen, work.sums, codes
+            )
+            of_output, more = gain_of_cells(work.sums, self.n_folds, self.penalty, own[:n_cells])
             gain += of_output
             variance += more
-        self._sums.append(sums)
         error = float(np.sqrt(variance * self.dispersion)) / self.total
-        return Weighed(gain / self.total, error, codes, steps[:, :n_cells])
+        return Weighed(gain / self.total, error, n_cells, work)
+
+    def _fresh_work(self) -> _Work:
+        n, k = len(self.fold), len(self.models.pulls)
+        return _Work(
+            np.zeros((n, 2 * self.n_folds**2)),
+            np.empty(n, dtype=np.int32),
+            np.empty((k, n, self.n_folds), dtype=self.models.kept),
+        )
+
+    def drop(self, weighed: Weighed) -> None:
+        """Weigh the next cross in the arrays of this one, of which only the gain is right from now on."""
+        self._spare.append(weighed.work)
 
     def add(self, weighed: Weighed) -> None:
-        """Add the steps of a cross that was weighed on all rows to the scores."""
+        """Add the steps of a cross that was weighed on all rows to the scores; of its arrays it keeps the codes."""
         self.models.add(weighed.codes, _NONE, weighed.steps)
+        self._spare.append(replace(weighed.work, codes=np.empty_like(weighed.codes)))
 
     def _step(self, column: CodeColumn, x: Floats, penalty: float, sums: Floats) -> None:
         """Move the models by a Newton step of a number per symbol, or of one times x; `sums`: work array of zeros."""
