@@ -32,7 +32,10 @@ from tabsym.codes.threads import in_threads
 from tabsym.wide.evidence import CodeColumn, Evidence, Sorted, Weighed
 
 FEW_STRAYS = 0.01
-"""A column is a function of another where no larger share of the rows strays from it: their cross says nothing new."""
+"""A column is a function of another where no larger share of the rows strays from it: their cross says nothing new.
+
+So a column of which one symbol has all but so few of the rows is crossed with none.
+"""
 
 
 HOPELESS = -2.0
