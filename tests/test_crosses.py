@@ -56,7 +56,14 @@ def split_pulls(evidence):
 
 @pytest.mark.parametrize(
     ("loss", "n_folds", "n_outputs"),
-    [("logistic", 2, 1), ("squared", 2, 1), ("logistic", 3, 1), ("multinomial", 2, 4), ("multinomial", 3, 3)],
+    [
+        ("logistic", 2, 1),
+        ("squared", 2, 1),
+        ("logistic", 3, 1),
+        ("squared", 4, 1),
+        ("multinomial", 2, 4),
+        ("multinomial", 3, 3),
+    ],
 )
 @pytest.mark.parametrize("sizes", [(60, 5), (5, 60), (3, 2), (300, 200)])
 def test_gains_and_steps_equal_the_oracles(loss, n_folds, n_outputs, sizes):
