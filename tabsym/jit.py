@@ -4,16 +4,15 @@
 machine compiles. It holds for plain functions over arrays and numbers; jitted
 functions passed as arguments, closures and jitclass miss the cache in every
 process and are not used here (numba #2956, #9659). The cache watches the file
-of the kernel only: after editing a `part` in another file, delete the ``*.nbi``
+of the kernel only: after editing an `inlined` function in another file, delete the ``*.nbi``
 files beside the kernel (``find . -name "*.nb?" -delete``). No fastmath: results
 must equal the textbook's sequence of operations. Divisions are NumPy's: by zero
-gives inf or nan, without a test before each (a sixth of the time where sums of
-pairs are divided).
+gives inf or nan, without a test before each.
 
 Kernels are compiled without numba's reference counts: counting references to
-the arrays that parts hand to each other, atomically, took nine tenths of the
-time (numba 0.68: a score of two factors 100 ns with, 11 ns without). Such
-kernels cannot make arrays; they get the ones they work in as arguments.
+the arrays that inlined functions hand to each other, atomically, took nine
+tenths of the time. Such kernels cannot make arrays; they get the ones they
+work in as arguments.
 """
 
 from __future__ import annotations
@@ -41,6 +40,6 @@ def allocating_kernel(function: Kernel) -> Kernel:
     return cast("Kernel", numba.njit(cache=True, nogil=True)(function))
 
 
-def part(function: Kernel) -> Kernel:
+def inlined(function: Kernel) -> Kernel:
     """Compile a piece of a kernel into its callers (LLVM would call it, passing arrays by pieces)."""
     return cast("Kernel", numba.njit(cache=True, nogil=True, inline="always")(function))

@@ -99,8 +99,18 @@ class Rule:
             theta *= 1 - rate * self.decay
         theta = theta - rate * self.direction(key, gradient)
         if penalised and self.l1:
-            theta = math.copysign(max(abs(theta) - rate * self.l1, 0.0), theta)
+            theta = math.copysign(max(abs(theta) - rate * self.reach(key) * self.l1, 0.0), theta)
         return theta
+
+    def reach(self, key):
+        """What a gradient of 1 that lasts moves a parameter in a step, over the rate: l1 is such a gradient."""
+        if self.name == "sgd":
+            return 1 / (1 - self.momentum)
+        if self.name == "adagrad":
+            return 1 / (math.sqrt(self.total[key]) + self.eps)
+        if self.name == "rmsprop":
+            return 1 / (math.sqrt(self.second[key]) + self.eps)
+        return 1 / (math.sqrt(self.second[key] / (1 - self.betas[1] ** self.steps[key])) + self.eps)
 
     def direction(self, key, gradient):
         if self.name == "sgd":

@@ -51,8 +51,8 @@ def test_meaning(text, meaning):
 
 def test_dot_is_a_sum_over_the_parts_of_vectors():
     found = expand(parse("dot(u[user], v[item], rank=3)"))
-    assert [[(b.block, b.part, b.rank) for b in term.blocks] for term in found] == [
-        [("u", part, 3), ("v", part, 3)] for part in range(3)
+    assert [[(b.block, b.component, b.rank) for b in term.blocks] for term in found] == [
+        [("u", r, 3), ("v", r, 3)] for r in range(3)
     ]
 
 

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from sklearn.linear_model import SGDClassifier
 
 from tabsym.codes import CodeMatrix, Cross
+from tabsym.wide.constants import best_constant
+from tabsym.wide.descent import Task
 from tabsym.wide.losses import LOSSES
 from tabsym.wide.optimizers import FTRL, SGD, Adagrad, Adam, AdamW, RMSprop
+from tabsym.wide.options import Options
 from tabsym.wide.program import Product, Rows, Slot, compile_program
-from tabsym.wide.rules import slope_of_one
-from tabsym.wide.training import Options, Task, train
+from tabsym.wide.training import train
 from tests import naive
 
 RATE = 0.1
@@ -86,10 +88,20 @@ def kernel_train(terms, codes, x, y, theta, loss, options, *, weight=None, offse
         empty if offset is None else offset,
     )
     n_outputs = theta.shape[1]
-    task = Task(layout.program, np.zeros((len(layout.program.columns), n_outputs)), LOSSES[loss], n_outputs)
+    task = Task(layout.program, LOSSES[loss], n_outputs)
+    entry_weight = empty
+    if weight is not None:
+        entry_weight = np.ones(13) if options.is_dense else mean_weights_of_entries(rows.codes, relative)
     state = options.columns.blank(theta.ravel())
-    state = train(rows, state, task, options, np.random.RandomState(0)).state
+    state = train(rows, entry_weight, state, task, options, np.random.RandomState(0)).state
     return state[:, options.columns.shown].reshape(-1, n_outputs)
+
+
+def mean_weights_of_entries(codes, weight):
+    """The mean weight of the rows that select each entry."""
+    rows = [{entry for entry in row if entry >= 0} for row in codes.tolist()]
+    own = [[weight[i] for i, row in enumerate(rows) if entry in row] for entry in range(13)]
+    return np.array([np.mean(values) if values else 1.0 for values in own])
 
 
 def starting(n_outputs, seed=5):
@@ -102,6 +114,7 @@ def both(terms, rule, *, loss="logistic", weighted=False, offset=None, rate=RATE
     theta = starting(3 if loss == "multinomial" else 1)
     weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float) if weighted else None
     base = {"learning_rate": RATE, "gradient": "gse", "batch_size": 1, "epochs": 3, "shuffle": False}
+    base["patience"] = np.inf
     options = Options(RULES[rule][0], **(base | changes))
     got = kernel_train(terms, codes, x, y, theta, loss, options, weight=weight, offset=offset)
     want = naive.train(
@@ -159,6 +172,24 @@ def test_offsets_are_added_to_the_score():
     assert not np.allclose(got, both(PRODUCTS, "sgd", loss="squared")[0])
 
 
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "adamw"])
+def test_the_lasso_is_reached_by_every_optimizer(rule):
+    """A number for each symbol, under "mean": the optimum is its mean, shrunken by the penalty over its share of rows."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat([[0, 0, 0], [1, 0, 0], [2, 0, 0]], [60, 30, 10], axis=0).astype(np.int32)
+    y = np.repeat([2.0, -0.5, 0.4], [60, 30, 10]) + rng.normal(0, 0.1, 100)
+    penalty = 0.06
+    options = Options(
+        RULES[rule][0], learning_rate=0.02 if rule in ("adam", "rmsprop") else 0.3, gradient="mean", batch_size=None,
+        epochs=20_000, l1=penalty, shuffle=False,
+    )  # fmt: skip
+    terms = [(1.0, None, [("code", 0, 0)])]
+    got = kernel_train(terms, codes, np.zeros((100, 2)), y, np.zeros((13, 1)), "squared", options)[:3, 0]
+    means, shares = np.array([y[codes[:, 0] == k].mean() for k in range(3)]), np.array([0.6, 0.3, 0.1])
+    want = np.sign(means) * np.maximum(np.abs(means) - penalty / shares, 0.0)
+    np.testing.assert_allclose(got, want, atol=2e-3)
+
+
 @pytest.mark.parametrize("name", list(LOSSES))
 def test_slopes_are_derivatives_of_the_losses(name):
     loss = LOSSES[name]
@@ -171,7 +202,10 @@ def test_slopes_are_derivatives_of_the_losses(name):
         )
         if name == "multinomial":
             continue  # its slope is compared by training
-        got, value = slope_of_one.py_func(scores[0], y, loss.code, loss.parameter)
+        value, got, bend = (part[0] for part in loss.rows(scores[None, :1], np.array([y])))
+        if name in ("squared", "logistic", "poisson", "gamma", "tweedie"):
+            slopes = [naive.slope(scores + step, y, name, loss.parameter)[0] for step in (1e-4, -1e-4)]
+            assert bend == pytest.approx((slopes[0] - slopes[1]) / 2e-4, rel=1e-4, abs=1e-6)
         assert value == pytest.approx(naive.loss_value(scores, y, name, loss.parameter), rel=1e-9, abs=1e-12)
         assert got == pytest.approx(naive.slope(scores, y, name, loss.parameter)[0], rel=1e-5, abs=1e-7)
 
@@ -182,7 +216,7 @@ def test_the_best_constant_is_best(name):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 500).astype(float) if loss.for_classes else rng.gamma(2.0, size=500)
     k = 2 if name == "multinomial" else 1
-    best = loss.best_constant(y, None, k)
+    best = best_constant(loss, y, None, k, None)
 
     def mean_loss(margin):
         return loss.values(np.tile(margin, (len(y), 1)), y).mean()

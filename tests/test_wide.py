@@ -186,14 +186,14 @@ def test_every_combination_learns(optimizer, gradient, batch_size):
 
 
 def test_large_tables_are_shuffled_by_runs(monkeypatch):
-    from tabsym.wide import training
+    from tabsym.wide import descent
 
     plain = WideClassifier(random_state=0, epochs=5).fit(X, Y)
-    monkeypatch.setattr(training, "CACHE_BYTES", 16)
-    monkeypatch.setattr(training, "RUN", 7)
+    monkeypatch.setattr(descent, "CACHE_BYTES", 16)
+    monkeypatch.setattr(descent, "RUN", 7)
     rows = np.arange(0, 2 * N, 2)
     order = rows.copy()
-    training._shuffle(rows, order, 10_000, np.random.RandomState(0))
+    descent.shuffle_rows(rows, order, 10_000, np.random.RandomState(0))
     assert sorted(order.tolist()) == rows.tolist()
     assert order[:7].tolist() != rows[:7].tolist()
     runs = WideClassifier(random_state=0, epochs=5).fit(X, Y)

@@ -17,6 +17,7 @@ from tabsym.encoders.base import MISSING
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.estimators import WideClassifier, WideRegressor
 from tabsym.table import Kind, Table, check_classes, check_regression_target, read_table
+from tabsym.wide.tables import split_counts
 
 Floats = NDArray[np.float64]
 
@@ -139,7 +140,7 @@ class WideEncoder(OutOfFoldEncoder):
 
     def _learn_column(self, name: str, raw: RawCodes) -> WideColumn:
         alphabet, _ = Alphabet.fit(name, raw)
-        found = self.model_.params_[name].drop(columns="count")
+        found, _ = split_counts(self.model_.params_[name])
         place = found.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))
         names = [name] if found.shape[1] == 1 else [f"{name}_{label}" for label in found.columns]
         return WideColumn(alphabet, names, found.to_numpy()[place])

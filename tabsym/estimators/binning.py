@@ -36,7 +36,7 @@ def cut_numbers(
     n_jobs : int or None
     """
     if how == "quantile":
-        return [_quantiles(column) for column in columns]
+        return [_quantiles(column, weight) for column in columns]
     targets, codes = np.unique(y, return_inverse=True)
 
     def cut(column: Column) -> Bins | None:
@@ -48,11 +48,12 @@ def cut_numbers(
     return [bins for bins in in_threads(cut, columns, n_jobs) if bins is not None]
 
 
-def _quantiles(column: Column) -> Bins:
-    values = column.values[~np.isnan(column.values)]
+def _quantiles(column: Column, weight: Floats | None) -> Bins:
+    present = ~np.isnan(column.values)
+    values, weight = column.values[present], None if weight is None else weight[present]
     if not len(values):
         return _bins(column, np.empty(0))
-    cuts = np.quantile(values, np.arange(1, QUANTILES) / QUANTILES, method="inverted_cdf")
+    cuts = np.quantile(values, np.arange(1, QUANTILES) / QUANTILES, weights=weight, method="inverted_cdf")
     return _bins(column, np.unique(cuts[cuts < values.max()]))
 
 

@@ -10,9 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.wide.constants import best_constant
 from tabsym.wide.crosses import AutoCrosses, Chosen, choose_crosses
+from tabsym.wide.descent import take_rows
 from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
-from tabsym.wide.layout import Layout
+from tabsym.wide.kernels import first_rows
+from tabsym.wide.layout import Layout, Read
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.program import Rows
 from tabsym.wide.sources import Bins, Symbols
@@ -24,7 +27,7 @@ def find_crosses(
     loss: Loss,
     n_outputs: int,
     layout: Layout,
-    codes: Mapping[tuple[int, tuple[str, ...]], NDArray[Any]],
+    codes: Mapping[Read, NDArray[Any]],
     rows: Rows,
     options: AutoCrosses,
     rng: np.random.RandomState,
@@ -33,17 +36,21 @@ def find_crosses(
     """Crosses of the symbolic columns of an additive model, chosen on its training rows.
 
     `codes` and `rows` are the table as the layout codes it, in the same order; of `rows` the codes are not read.
+    Symbols count in the order in which they come in the sample: how a frame keeps its categories must not matter.
     """
     n_rows, blocks, sizes = len(rows.y), layout.blocks, layout.sizes
-    columns = {block: CodeColumn(blocks[block].name, column, sizes[block]) for (block, _), column in codes.items()}
+    columns = {read.block: CodeColumn(blocks[read.block].name, own, sizes[read.block]) for read, own in codes.items()}
     crossable = [block for block in columns if isinstance(_source(layout, block), (Bins, Symbols))]
     if len(crossable) < 2 or n_rows < 2 * options.folds:
         return []
     order = rng.permutation(n_rows)[: options.max_rows]
+    columns = {block: _by_appearance(column, order) for block, column in columns.items()}
     largest = max((columns[block] for block in crossable), key=lambda column: column.size)
-    order = order[_by_symbol(largest.codes[order], largest.size)]
-    columns = {block: replace(column, codes=column.codes.take(order)) for block, column in columns.items()}
-    x, y, weight, offset = (part[order] if len(part) else part for part in (rows.x, rows.y, rows.weight, rows.offset))
+    by_symbol = _by_symbol(largest.codes, largest.size)
+    order = order[by_symbol]
+    columns = {block: replace(column, codes=column.codes.take(by_symbol)) for block, column in columns.items()}
+    rows = take_rows(rows, order, n_outputs)
+    x, y, weight, offset = rows.x, rows.y, rows.weight, rows.offset.reshape(-1, n_outputs)
     loss = _loss_of_evidence(loss)
     fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)
     scores = _constant_scores(loss, y, weight, offset, n_outputs)
@@ -54,8 +61,18 @@ def find_crosses(
 
 def _constant_scores(loss: Loss, y: Floats, weight: Floats, offset: Floats, n_outputs: int) -> Floats:
     """Scores (K, n) before anything is learned."""
-    constant = loss.best_constant(y, weight if len(weight) else None, n_outputs)
-    return np.asarray(constant[:, None] + (offset if len(offset) else np.zeros(len(y))))
+    constant = best_constant(loss, y, weight if len(weight) else None, n_outputs, offset if len(offset) else None)
+    return np.asarray(constant[:, None] + (offset.T if len(offset) else np.zeros(len(y))))
+
+
+def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) -> CodeColumn:
+    """The column's rows in order, its codes counting up from the first row."""
+    codes = column.codes.take(order)
+    first = np.full(column.size, -1, dtype=np.int64)
+    first_rows(codes, first)
+    rank = np.empty(column.size, dtype=np.int32)
+    rank[np.argsort(np.where(first < 0, len(codes), first), kind="stable")] = np.arange(column.size, dtype=np.int32)
+    return replace(column, codes=np.where(codes >= 0, rank[codes], np.int32(-1)))
 
 
 def _by_symbol(codes: NDArray[np.int32], size: int) -> NDArray[np.signedinteger[Any]]:

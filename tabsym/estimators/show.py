@@ -10,23 +10,21 @@ import pandas as pd
 from tabsym.wide.layout import Layout
 from tabsym.wide.model import WideModel
 from tabsym.wide.plan import show
+from tabsym.wide.tables import split_counts
 
 _MOST_NAMED = 3
 
 
 def describe_model(model: WideModel, tables: dict[str, pd.DataFrame], heading: str) -> str:
     """Score, units, and a line per block: entries, rows, spread, and its highest and lowest symbols."""
-    additive = model.layout.is_additive
     units = "units of the target" if not _has_link(model) else "units of the score, before the link"
-    if not additive:
-        units = (
-            f"units of training (the target was divided by {model.target_scale:.4g}, numeric factors by their scale)"
-        )
+    if not model.layout.is_additive:
+        units += "; factors of a product up to what they can hand to each other"
     lines = [heading, f"score = {score_text(model.layout)}", f"parameters in {units}", ""]
     lines.append(f"{'block':24}{'entries':>9}{'rows':>12}{'lowest':>11}{'highest':>11}  symbols from high to low")
     for name, frame in tables.items():
-        values = frame.drop(columns="count", errors="ignore")
-        rows = f"{int(frame['count'].sum()):,}" if "count" in frame else ""
+        values, counts = split_counts(frame)
+        rows = "" if counts is None else f"{int(counts.sum()):,}"
         low, high = float(np.nanmin(values.to_numpy())), float(np.nanmax(values.to_numpy()))
         named = _extremes(values.iloc[:, 0]) if values.shape[1] == 1 and len(values) > 1 else ""
         lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}  {named}")
@@ -50,8 +48,8 @@ def score_text(layout: Layout) -> str:
         pieces = [] if term.constant == 1.0 and (term.factors or term.numeric is not None) else [f"{term.constant:g}"]
         for factor in term.factors:
             block = layout.blocks[factor.block]
-            part = f" {factor.part + 1}" if block.rank > 1 else ""
-            pieces.append(f"{block.name}{part}[{', '.join(factor.columns) or '1'}]")
+            component = f" {factor.component + 1}" if block.rank > 1 else ""
+            pieces.append(f"{block.name}{component}[{', '.join(factor.columns) or '1'}]")
         if term.numeric is not None:
             pieces += [show(node) for node in layout.numerics[term.numeric].nodes]
         terms.append(" * ".join(pieces))
@@ -62,7 +60,7 @@ def plot_block(frame: pd.DataFrame, name: str, *, top: int, ax: Any = None) -> A
     """Bars of a block's values, highest first, with the training rows beside them; the matplotlib axes."""
     from matplotlib import pyplot as plt
 
-    values = frame.drop(columns="count", errors="ignore")
+    values, counts = split_counts(frame)
     column = values.columns[0]
     order = values[column].abs().sort_values(ascending=False).index[:top]
     shown = values.loc[order, column].sort_values()
@@ -70,8 +68,8 @@ def plot_block(frame: pd.DataFrame, name: str, *, top: int, ax: Any = None) -> A
         _, ax = plt.subplots(figsize=(7, 0.28 * len(shown) + 1.2), layout="constrained")
     ax.barh(range(len(shown)), shown.to_numpy(), color=["#b5482a" if v < 0 else "#12355b" for v in shown])
     labels = [_symbol(symbol) for symbol in shown.index]
-    if "count" in frame:
-        labels = [f"{label}  ({int(frame.loc[s, 'count']):,})" for label, s in zip(labels, shown.index, strict=True)]
+    if counts is not None:
+        labels = [f"{label}  ({int(counts.loc[s]):,})" for label, s in zip(labels, shown.index, strict=True)]
     ax.set_yticks(range(len(shown)), labels)
     ax.axvline(0, color="#1c1c1c", linewidth=0.8)
     more = f", the {len(shown)} largest of {len(values):,}" if len(values) > len(shown) else ""

@@ -10,7 +10,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from sklearn.base import clone
 
-from tabsym.estimators.wide_options import auto_epochs, check_stream_options
+from tabsym.estimators.automatic import auto_epochs
+from tabsym.estimators.config import Config
 from tabsym.table.streams import is_dataset
 from tabsym.wide.formula import parse
 
@@ -112,7 +113,7 @@ def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], firs
     arguments, which a stream cannot have; `first_call`: more arguments for the
     first piece.
     """
-    check_stream_options(estimator, extras)
+    _refuse_what_streams_lack(estimator, extras)
     target = target_name(y, estimator.formula)
     total = count_rows(stream)
     epochs = _epochs(estimator, stream, total)
@@ -137,6 +138,16 @@ def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], firs
     finally:
         progress.close()
     _adopt(estimator, draft, curve)
+
+
+def _refuse_what_streams_lack(estimator: Any, extras: dict[str, Any]) -> None:
+    """A stream has no weights, offsets or held-out rows, and cannot be looked at before it is read."""
+    for name, value in extras.items():
+        if value is not None:
+            raise ValueError(f"{name} cannot be given with a stream; call partial_fit on each piece with its own.")
+    Config.of(estimator).refuse_pieces()
+    if estimator.early_stopping:
+        raise ValueError("early_stopping needs all rows at hand; set it to False for a stream, and choose epochs.")
 
 
 def _epochs(estimator: Any, stream: Any, total: int | None) -> int:

@@ -1,7 +1,8 @@
-"""What a call to fit gives, checked and brought into the units of training."""
+"""What a call to fit gives, checked, and laid down in units of training for the kernels."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,20 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes import count_codes
-from tabsym.estimators.wide_options import check_formula, check_offset
+from tabsym.estimators.checks import check_offset
 from tabsym.table import Table, check_weights, read_table
-from tabsym.wide.formula import parse
-from tabsym.wide.kernels import sum_weights
-from tabsym.wide.layout import Layout
+from tabsym.wide.kernels import sum_by_entry
+from tabsym.wide.layout import Codes, Layout, Numbers, Read
+from tabsym.wide.losses import Loss
 from tabsym.wide.model import WideModel
+from tabsym.wide.moments import Moments
+from tabsym.wide.plan import used_columns
 from tabsym.wide.program import Rows
+from tabsym.wide.rows import Order, fixed_score, lay_rows
+from tabsym.wide.slopes import HUBER
+from tabsym.wide.syntax import Formula
 
 Floats = NDArray[np.float64]
+
+NORMAL_SPREAD = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """What a call to fit gives, checked: table, target, and weights and offset where there are any."""
+    """What a call to fit gives, checked: table, target, and weights (n,) and offset (n, K) where there are any."""
 
     table: Table
     y: Floats
@@ -40,59 +49,119 @@ class Training:
         offset = None if self.offset is None else self.offset[keep]
         return Training(table, self.y[keep], self.weight[keep], offset)
 
+    def with_fixed(self, layout: Layout, numbers: Numbers) -> Training:
+        """With the terms of a formula that learn nothing taken for a part of the offset."""
+        fixed = fixed_score(layout, numbers, len(self.y))
+        if not len(fixed):
+            return self
+        return replace(self, offset=fixed[:, None] + (0.0 if self.offset is None else self.offset))
 
-def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Table, Any, Any, Any]:
-    """The checked table, its target column where `y` does not give one, weights and offset."""
-    who = type(estimator).__name__
+    @property
+    def differences(self) -> Floats:
+        """The target without its offset, of one score."""
+        return self.y if self.offset is None else self.y - self.offset[:, 0]
+
+
+def read_rows(who: str, formula: Formula | None, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any, Any]:
+    """The checked table, its target column where `y` does not give one, and weights."""
     table = read_table(X, who=who)
-    formula = None if estimator.formula is None else parse(check_formula(estimator.formula))
     if isinstance(y, str):
         raise ValueError(f"y={y!r} names a column, which is for streams; pass the column itself, table[{y!r}].")
     if y is None and formula is not None and formula.target is not None:
         if formula.target not in table.names:
             raise ValueError(f"The formula's target {formula.target!r} is not in the table; add it, or pass y.")
         y = table[formula.target].series
-    table = estimator._used_columns(table)
-    weight = check_weights(sample_weight, len(table))
-    return table, y, weight, None if offset is None else check_offset(offset, len(table))
+    if formula is not None:
+        table = replace(table, columns=tuple(table[name] for name in used_columns(formula, table)))
+    return table, y, check_weights(sample_weight, len(table))
 
 
-def count_rows_of_entries(codes: NDArray[np.int32], layout: Layout) -> NDArray[np.int64]:
-    """Rows that select each entry (entries,)."""
-    if layout.compiled.program.shared:  # a row can select an entry twice
-        rows = np.zeros(layout.n_entries)
-        sum_weights(codes, np.ones(len(codes)), rows)
-        return rows.astype(np.int64)
-    return count_codes(codes, layout.n_entries)
+def read_offset(offset: Any, n_rows: int, n_outputs: int) -> Floats | None:
+    """The offset of each score (n_rows, n_outputs), where there is one."""
+    return None if offset is None else check_offset(offset, n_rows, n_outputs)
 
 
-def find_units(y: Floats, weight: Floats | None, *, centre: bool) -> tuple[float, float]:
-    """Mean and scale of the target in training; without a scalar to take the mean up, only a scale."""
-    mean = float(np.average(y, weights=weight)) if centre else 0.0
-    spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
-    return mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
+def with_spread(loss: Loss, training: Training) -> Loss:
+    """huber's delta in units of the target, from one in units of its spread; other losses as they are.
+
+    The spread is the median absolute deviation of the target (without its
+    offset), times 1.48; where that is 0, the standard deviation.
+    """
+    if loss.code != HUBER:
+        return loss
+    y, weight = training.differences, training.weight
+    middle = _median(y, weight)
+    spread = NORMAL_SPREAD * _median(np.abs(y - middle), weight)
+    return replace(loss, parameter=loss.parameter * (spread or Moments.of(y, weight).spread_about(middle)))
 
 
-def in_units(y: Floats, mean: float, scale: float) -> Floats:
-    """The target in the units of training; classes, which have none, are not copied."""
-    return y if (mean, scale) == (0.0, 1.0) else (y - mean) / scale
+def _median(values: Floats, weight: Floats | None) -> float:
+    return float(np.quantile(values, 0.5, weights=weight, method="inverted_cdf"))
 
 
-def add_offset(fixed: Floats, offset: Floats | None, order: Any, scale: float) -> Floats:
-    """The fixed part of the formula and the user's offset, in the units of training; `fixed` is in order already."""
-    if offset is None:
-        return fixed
-    offset = (offset if order is None else offset[order]) / scale
-    return offset if not len(fixed) else fixed + offset
+def numeric_moments(layout: Layout, numbers: Numbers, n_rows: int, weight: Floats | None) -> tuple[Moments, ...]:
+    """Of the numeric factors."""
+    return tuple(Moments.of(np.broadcast_to(numeric.values(numbers), (n_rows,)), weight) for numeric in layout.numerics)
 
 
-def lay_out(model: WideModel, codes: Any | None, training: Training, order: Any, n_jobs: int | None) -> Rows:
-    """A coded table as the kernels read it, rows in `order`."""
-    rows = model.layout.stack(codes, training.table, order, model.target_scale, n_jobs)
-    target = in_units(training.y, model.target_mean, model.target_scale)
-    weight = np.empty(0) if training.weight is None else training.weight / training.weight.mean()
-    offset = add_offset(rows.offset, training.offset, order, model.target_scale)
+def training_loss(model: WideModel) -> Loss:
+    """The loss in units of training."""
+    if model.loss.code != HUBER:
+        return model.loss
+    return replace(model.loss, parameter=model.loss.parameter / model.units.scale)
+
+
+def lay_training(
+    model: WideModel,
+    codes: Mapping[Read, Codes] | None,
+    numbers: Numbers,
+    training: Training,
+    order: Order,
+    n_jobs: int | None,
+) -> Rows:
+    """A coded table as the kernels read it, in units of training, rows in `order`; without codes where they are None.
+
+    Weights are relative to a row of weight one.
+    """
+    units = model.units
+    rows = lay_rows(model.layout, model.program, units, codes, numbers, len(training.y), order, n_jobs)
+    y, empty = training.y, np.empty(0)
+    if (units.centre, units.scale) != (0.0, 1.0):
+        y = (y - units.centre) / units.scale
+    weight = empty if training.weight is None else training.weight / model.unit_weight
+    offset = None if training.offset is None else training.offset / units.scale
     if order is not None:
-        target = target[order]
+        y = y[order]
         weight = weight[order] if len(weight) else weight
-    return rows._replace(y=target, weight=weight, offset=offset)
+        offset = None if offset is None else offset[order]
+    return rows._replace(y=y, weight=weight, offset=empty if offset is None else np.ascontiguousarray(offset).ravel())
+
+
+def rows_by_entry(codes: NDArray[np.int32], layout: Layout) -> NDArray[np.int64]:
+    """Rows that select each entry (entries,), once however often they do."""
+    if len(layout.reads) == len({read.block for read in layout.reads}):
+        return count_codes(codes, layout.n_entries)
+    return weight_by_entry(codes, np.empty(0), layout).astype(np.int64)
+
+
+def weight_by_entry(codes: NDArray[np.int32], weight: Floats, layout: Layout) -> Floats:
+    """Weight of the rows that select each entry (entries,)."""
+    total = np.zeros(layout.n_entries)
+    sum_by_entry(codes, weight, np.full(layout.n_entries, -1, dtype=np.int64), total)
+    return total
+
+
+def mean_weights(layout: Layout, weights: Floats, counts: NDArray[np.int64]) -> Floats:
+    """The mean weight of the rows of each entry (entries,), 1 where there are none.
+
+    A weighted batch under gse divides by (rows in the batch) * (mean weight of
+    the symbol's rows). Over all rows that is the sum of the symbol's weights;
+    over one row it keeps the row's weight, which dividing by the weight of
+    the batch itself would cancel.
+    """
+    mean = np.divide(weights, counts, out=np.ones(len(weights)), where=counts > 0)
+    for place, block in enumerate(layout.blocks):
+        if block.rank > 1:  # codes select the first number of a vector
+            own = layout.entries(place)
+            mean[own] = np.repeat(mean[own][:: block.rank], block.rank)
+    return mean

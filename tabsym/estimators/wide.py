@@ -7,16 +7,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 
+from tabsym.estimators.config import Config
 from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
 from tabsym.estimators.stream import find_classes, fit_stream, target_name
-from tabsym.estimators.training_data import Training, read_training
+from tabsym.estimators.training_data import Training, read_offset
 from tabsym.estimators.wide_base import WideBase
 from tabsym.table import check_classes, check_regression_target
 from tabsym.table.streams import is_stream
 from tabsym.wide.losses import LOSSES, Loss
 
 Floats = NDArray[np.float64]
+
+
+def _has_probabilities(classifier: Any) -> bool:
+    """Whether there is `predict_proba`: a sentence says why not."""
+    fitted = getattr(classifier, "model_", None)
+    if (classifier.loss if fitted is None else fitted.loss.name) == "hinge":
+        raise AttributeError("The hinge loss has no probabilities; use decision_function, or loss='logistic'.")
+    return True
 
 
 @fill_in(parameters=WIDE_PARAMETERS, attributes=WIDE_ATTRIBUTES)
@@ -70,8 +80,8 @@ class WideClassifier(ClassifierMixin, WideBase):
             Classes: numbers, text or booleans. May be left out where the formula names the target.
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 count as absent.
-        offset : array-like of shape (n_rows,), optional
-            Added to the score of each row; give it to `predict` too.
+        offset : array-like of shape (n_rows,), for the multinomial loss (n_rows, n_classes), optional
+            Added to the scores of each row; give it to `predict` too.
 
         Returns
         -------
@@ -87,7 +97,8 @@ class WideClassifier(ClassifierMixin, WideBase):
             extras = {"sample_weight": sample_weight, "offset": offset}
             fit_stream(self, X, name, extras, {"classes": find_classes(X, name)})
             return self
-        table, y, weight, offset = read_training(self, X, y, sample_weight, offset)
+        config = Config.of(self)
+        table, y, weight = self._read_rows(config, X, y, sample_weight)
         kept = np.ones(len(table), dtype=bool) if weight is None else weight > 0
         target = check_classes(y, len(table), who=type(self).__name__)
         if np.count_nonzero(np.bincount(target.codes[kept])) < 2:
@@ -95,8 +106,11 @@ class WideClassifier(ClassifierMixin, WideBase):
         classes, values = target.classes, target.codes.astype(np.float64)
         del target, kept
         loss, n_outputs = self._choose_loss(len(classes))
-        self._fit(Training(table, values, weight, offset), loss, n_outputs)
+        training = Training(table, values, weight, read_offset(offset, len(table), n_outputs))
+        interrupted = self._fit(config, training, loss, n_outputs)
         self.classes_ = classes
+        if interrupted is not None:
+            raise interrupted
         return self
 
     def partial_fit(
@@ -118,10 +132,12 @@ class WideClassifier(ClassifierMixin, WideBase):
 
         Notes
         -----
-        Numeric columns are standardised by the first batch throughout. If the
-        call fails, the model is as it was before.
+        Numeric columns are standardised by all the rows seen so far. Weights
+        count relative to the mean weight of the first call. If the call fails,
+        the model is as it was before.
         """
-        table, y, weight, offset = read_training(self, X, y, sample_weight, offset)
+        config = Config.of(self)
+        table, y, weight = self._read_rows(config, X, y, sample_weight)
         fitted = hasattr(self, "model_")
         if fitted and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
@@ -130,7 +146,9 @@ class WideClassifier(ClassifierMixin, WideBase):
             )
         target = check_classes(y, len(table), classes=self.classes_ if fitted else classes, who=type(self).__name__)
         loss, n_outputs = self._choose_loss(len(target.classes))
-        self._partial_fit(Training(table, target.codes.astype(np.float64), weight, offset), loss, n_outputs)
+        own_offset = read_offset(offset, len(table), n_outputs)
+        training = Training(table, target.codes.astype(np.float64), weight, own_offset)
+        self._partial_fit(config, training, loss, n_outputs)
         self.classes_ = target.classes
         return self
 
@@ -141,11 +159,10 @@ class WideClassifier(ClassifierMixin, WideBase):
             return margins[:, 0]
         return margins[:, 1] - margins[:, 0] if len(self.classes_) == 2 else margins
 
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
         """Class probabilities (n_rows, n_classes), in the order of `classes_`; not for the hinge loss."""
         margins = self._margins(X, offset)
-        if self.model_.loss.name == "hinge":
-            raise AttributeError("The hinge loss has no probabilities; use decision_function, or loss='logistic'.")
         return self.model_.loss.predict(margins)
 
     def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
@@ -233,7 +250,10 @@ class WideRegressor(RegressorMixin, WideBase):
         if is_stream(X):
             fit_stream(self, X, y, {"sample_weight": sample_weight, "offset": offset}, {})
             return self
-        self._fit(self._read(X, y, sample_weight, offset), self._choose_loss(), 1)
+        config = Config.of(self)
+        interrupted = self._fit(config, self._read(config, X, y, sample_weight, offset), self._choose_loss(), 1)
+        if interrupted is not None:
+            raise interrupted
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideRegressor:
@@ -251,10 +271,12 @@ class WideRegressor(RegressorMixin, WideBase):
 
         Notes
         -----
-        Numeric columns and the target are standardised by the first batch
-        throughout. If the call fails, the model is as it was before.
+        Numeric columns and the target are standardised by all the rows seen so
+        far. Weights count relative to the mean weight of the first call. If the
+        call fails, the model is as it was before.
         """
-        self._partial_fit(self._read(X, y, sample_weight, offset), self._choose_loss(), 1)
+        config = Config.of(self)
+        self._partial_fit(config, self._read(config, X, y, sample_weight, offset), self._choose_loss(), 1)
         return self
 
     def predict(self, X: Any, *, offset: Any = None) -> Floats:
@@ -262,8 +284,8 @@ class WideRegressor(RegressorMixin, WideBase):
         margins = self._margins(X, offset)
         return self.model_.loss.predict(margins)[:, 0]
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
-        table, y, weight, offset = read_training(self, X, y, sample_weight, offset)
+    def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
+        table, y, weight = self._read_rows(config, X, y, sample_weight)
         target = check_regression_target(y, len(table), who=type(self).__name__)
         loss = self._choose_loss()
         wrong = target <= loss.lowest if loss.lowest_open else target < loss.lowest
@@ -274,7 +296,7 @@ class WideRegressor(RegressorMixin, WideBase):
                 f"The target is {target[row]:g} in row {row}, but loss={loss.name!r} needs values {least} "
                 f"{loss.lowest:g}; drop such rows or use another loss."
             )
-        return Training(table, target, weight, offset)
+        return Training(table, target, weight, read_offset(offset, len(table), 1))
 
     def _choose_loss(self) -> Loss:
         known = ("auto", *(name for name, loss in LOSSES.items() if not loss.for_classes))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from tabsym.jit import part
+from tabsym.jit import inlined
 
 
-@part
+@inlined
 def ln_factorial(count, table):
     """`table` is ln k! for whole counts, empty where ln Gamma must be computed."""
     if len(table):

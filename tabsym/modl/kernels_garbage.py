@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import kernel, part, unsigned
+from tabsym.jit import inlined, kernel, unsigned
 
 
-@part
+@inlined
 def _line_at_most(x, y):
     """ln of the mean of exp over a line from x to y, at most: sinh(z) / z <= exp(z^2 / 6)."""
     most = x if x > y else y
@@ -21,7 +21,7 @@ def _line_at_most(x, y):
     return other if other < most else most
 
 
-@part
+@inlined
 def _exp_at_most(z):
     """exp(-z), at most, for z from 0: 1 / (1 + z / n)^n, which the machine computes for several z at once."""
     p = 1.0 + z * (1.0 / 256.0)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import kernel, part
+from tabsym.jit import inlined, kernel
 from tabsym.modl.factorials import ln_factorial
 
 
-@part
+@inlined
 def _joined_cost(groups, a, b, table):
     """Cost of groups a and b as one."""
     total, cost = 0.0, 0.0
@@ -23,7 +23,7 @@ def _joined_cost(groups, a, b, table):
     return cost + ln_factorial(total + groups.shape[1] - 1, table)
 
 
-@part
+@inlined
 def _cost_with(groups, k, units, u, sign, table):
     """Cost of group k with unit u added (sign 1) or taken away (sign -1)."""
     total, cost = 0.0, 0.0
@@ -34,7 +34,7 @@ def _cost_with(groups, k, units, u, sign, table):
     return cost + ln_factorial(total + groups.shape[1] - 1, table)
 
 
-@part
+@inlined
 def _cost_of(groups, k, table):
     total, cost = 0.0, 0.0
     for j in range(groups.shape[1]):

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from tabsym.jit import allocating_kernel, kernel, part
+from tabsym.jit import allocating_kernel, inlined, kernel
 from tabsym.modl.factorials import ln_factorial
 
 PRUNE_EVERY = 8
@@ -21,7 +21,7 @@ PRUNE_EVERY = 8
 MOST_SWEEPS = 20
 
 
-@part
+@inlined
 def _interval_cost(first, last, cumulative, table, shift):
     total, cost = 0.0, 0.0
     for j in range(cumulative.shape[0]):
@@ -246,7 +246,7 @@ def monotone_cuts(cumulative, value, table, shift, price, least, cost, before, o
                 before[first, last] = arg[reach - 1]
 
 
-@part
+@inlined
 def _mean(first, last, cumulative, value):
     total = 0.0
     for j in range(cumulative.shape[0]):

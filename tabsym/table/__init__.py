@@ -1,7 +1,7 @@
 """Any dataframe -> named columns, symbolic or numeric; the one place that checks user input."""
 
 from tabsym.table.columns import Column, Kind, Table
-from tabsym.table.features import match_features, remember_features, symbolic_columns
+from tabsym.table.features import match_features, remember_features, select_features, symbolic_columns
 from tabsym.table.output import Labels, assemble_frame
 from tabsym.table.read import read_table
 from tabsym.table.target import (
@@ -26,5 +26,6 @@ __all__ = [
     "match_features",
     "read_table",
     "remember_features",
+    "select_features",
     "symbolic_columns",
 ]

@@ -45,6 +45,15 @@ def match_features(estimator: Any, table: Table) -> Table:
     return _renamed(table, list(fitted))
 
 
+def select_features(estimator: Any, table: Table) -> Table:
+    """The columns of fit, in the order of fit, and no others; of a table without names, all."""
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if fitted is None or not table.named or list(fitted) == table.names:
+        return table
+    known = set(table.names)
+    return replace(table, columns=tuple(table[name] for name in fitted if name in known))
+
+
 def _renamed(table: Table, names: list[str]) -> Table:
     columns = tuple(replace(column, name=name) for column, name in zip(table.columns, names, strict=True))
     native = nw.from_native(table.native, eager_only=True)

@@ -4,32 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import kernel, part, unsigned
-from tabsym.wide.rules import GAMMA, HUBER, LOGISTIC, POISSON, TWEEDIE, slope_of_one
-from tabsym.wide.scores import slopes_of_many
+from tabsym.jit import inlined, kernel, unsigned
+from tabsym.wide.slopes import loss_of_one, slopes_of_many
 
 LEAST = 1e-6
 """Curvatures are no smaller: a row whose class is certain still counts a little."""
-
-
-@part
-def _curvature(score, target, loss, parameter):
-    """Second derivative of the loss by the score, or what stands for it (absolute, quantile, hinge: 1)."""
-    value = 1.0
-    if loss == HUBER:  # of the parabola that touches the loss here and lies above it elsewhere
-        size = abs(score - target)
-        value = 1.0 if size <= parameter else parameter / size
-    elif loss == LOGISTIC:
-        p = 1.0 / (1.0 + np.exp(-score))
-        value = p * (1.0 - p)
-    elif loss == POISSON:
-        value = np.exp(score)
-    elif loss == GAMMA:
-        value = target * np.exp(-score)
-    elif loss == TWEEDIE:
-        value = (2.0 - parameter) * np.exp((2.0 - parameter) * score)
-        value += (parameter - 1.0) * target * np.exp((1.0 - parameter) * score)
-    return max(value, LEAST)
 
 
 @kernel
@@ -44,9 +23,9 @@ def pulls_of_rows(scores, y, weight, loss, parameter, slope, pulls):
         for v in range(scores.shape[2]):
             if len(scores) == 1:
                 score = scores[0, i, v]
-                pull, _ = slope_of_one(score, y[i], loss, parameter)
-                pulls[0, i, 2 * v] = share * pull
-                pulls[0, i, 2 * v + 1] = share * _curvature(score, y[i], loss, parameter)
+                _, slope_here, bend = loss_of_one(score, y[i], loss, parameter)
+                pulls[0, i, 2 * v] = share * slope_here
+                pulls[0, i, 2 * v + 1] = share * max(bend, LEAST)
             else:
                 own = int(y[i])
                 for k in range(len(scores)):
@@ -58,7 +37,7 @@ def pulls_of_rows(scores, y, weight, loss, parameter, slope, pulls):
                     pulls[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
 
 
-@part
+@inlined
 def _logistic_pulls(codes, growth, target, weight, n_folds, odds, pulls):
     one = np.float32(1.0)
     for i in range(len(target)):
@@ -85,7 +64,7 @@ def logistic_pulls(codes, growth, target, weight, odds, pulls):
         _logistic_pulls(codes, growth, target, weight, odds.shape[1], odds, pulls)
 
 
-@part
+@inlined
 def _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps):
     for i in range(len(codes)):
         if codes[i] >= 0:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tabsym.wide.curvature import add_steps, logistic_pulls, newton_steps, pulls_of_rows
 from tabsym.wide.gains import gain_of_cells, is_function, sort_rows, sum_cells
 from tabsym.wide.losses import Loss
-from tabsym.wide.rules import LOGISTIC
+from tabsym.wide.slopes import LOGISTIC
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]

@@ -68,7 +68,10 @@ def parse(text: str) -> Formula:
             raise FormulaError("Before '~' stands one column, the target; transform it beforehand.", text, tokens[0].at)
         target = tokens[0].text
         tokens = tokens[2:]
-    return Formula(text, target, _Parser(text, tokens).formula())
+    try:
+        return Formula(text, target, _Parser(text, tokens).formula())
+    except RecursionError:
+        raise FormulaError("Parentheses are nested too deeply; simplify the formula.", text, 0) from None
 
 
 def _tokens(text: str) -> list[Token]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import kernel, part, unsigned
+from tabsym.jit import inlined, kernel, unsigned
 
 
 @kernel
@@ -36,7 +36,7 @@ def sort_rows(codes, starts, order):
     return total
 
 
-@part
+@inlined
 def _number(symbol, before, seen, n_cells):
     """The number of the cell of a symbol, from 1, and how many there are; `before`: were before its group of rows."""
     is_new = seen[symbol] <= before  # numbered for an earlier group, or never
@@ -45,7 +45,7 @@ def _number(symbol, before, seen, n_cells):
     return seen[symbol], n_cells
 
 
-@part
+@inlined
 def _add_pulls(pulls, row, sums, cell, first, n_folds):
     """Add the pulls of a row, those under two models at once: the machine adds four numbers as fast as one."""
     for v in range(0, n_folds - 1, 2):
@@ -63,7 +63,7 @@ def _add_pulls(pulls, row, sums, cell, first, n_folds):
         sums[cell, first + k + unsigned(1)] += pulls[row, k + unsigned(1)]
 
 
-@part
+@inlined
 def _sum_cells(starts, order, every_symbol, every_row, other, fold, n_folds, pulls, seen, sums, codes):
     n_cells = 0
     for s in range(0, len(starts) - 1, every_symbol):
@@ -97,7 +97,7 @@ def sum_cells(starts, order, every, other, fold, n_folds, pulls, seen, sums, cod
     return _sum_cells(starts, order, by_symbol, by_row, other, fold, n_folds, pulls, seen, sums, codes)
 
 
-@part
+@inlined
 def _gain_of_cells(sums, n_folds, penalty, steps):
     gain, variance = 0.0, 0.0
     for cell in range(len(steps)):

@@ -4,45 +4,72 @@ Shapes, for n rows, S code columns, K outputs, E entries in all:
     codes (n, S) int32 into the E entries, -1 unseen;  x (n, d);  y (n,);
     state (E * K, s): row e*K + k is output k of entry e, the parameter first,
     then the optimizer's memory, its step count and its running mean.
-`weight` and `offset` are empty, or (n,); weights have mean 1, and then
-`entry_weight` (E,) is the mean weight of the rows that select each entry.
-
-The state is two-dimensional on purpose: with a third axis the same loops ran
-four times slower (numba 0.68: .42 s against .11 s for a million rows of ten
-columns), and so did reading options from an array inside them; `Rule` is a
-tuple of numbers, which LLVM keeps in registers. `work` is what a kernel works
-in: see `program.Work`.
+`weight` is empty or (n,), `offset` empty or (n * K,); weights are relative,
+and `entry_weight` (E,) is then the mean weight of the rows that select each
+entry. `rows`, `program`, `rule` and `work` are the tuples of `program` and
+`rules`. The state is two-dimensional, and options are plain numbers, on
+purpose: with a third axis, or options in an array, the same loops ran several
+times slower.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import kernel, part
-from tabsym.wide.rules import catch_up, move, move_adagrad, slope_of_one
-from tabsym.wide.scores import (
-    additive_score,
-    entry_of_slot,
-    product_gradients,
-    score_of_row,
-    slopes_of_many,
-    slopes_of_row,
-)
+from tabsym.jit import inlined, kernel
+from tabsym.wide.rules import catch_up, move, move_adagrad
+from tabsym.wide.scores import additive_score, entry_of_slot, product_gradients, score_of_row, slopes_of_row
+from tabsym.wide.slopes import loss_of_one, slopes_of_many
 
 
-@part
-def _bring_up(i, step, codes, n_plain, columns, entries, rule, n_outputs, state):
+@inlined
+def _bring_up(i, step, rows, program, rule, n_outputs, state):
     """Let the entries that row i reads take the steps they missed (gradient="mean", at zero gradients)."""
-    for j in range(n_plain):
-        entry = np.int64(codes[i, j])
+    for j in range(program.n_plain):
+        entry = np.int64(rows.codes[i, j])
         if entry >= 0:
             for row in range(entry * n_outputs, (entry + 1) * n_outputs):
                 catch_up(state, row, step, rule, rule.penalised_decay)
-    for s in range(len(columns)):
-        entry = entry_of_slot(i, s, codes, columns, entries)
-        if entry >= 0 and columns[s] >= 0:
+    for s in range(len(program.columns)):
+        entry = entry_of_slot(i, s, rows.codes, program.columns, program.entries)
+        if entry >= 0 and program.columns[s] >= 0:
             for row in range(entry * n_outputs, (entry + 1) * n_outputs):
                 catch_up(state, row, step, rule, rule.penalised_decay)
+
+
+@inlined
+def _note(n_moves, row, pull, penalised, work):
+    """One more move of a row's update; how many there are."""
+    work.row_of[n_moves] = row
+    work.pull_of[n_moves] = pull
+    work.penalised[n_moves] = penalised
+    return n_moves + 1
+
+
+@inlined
+def _collect_moves(i, k, pull, rows, entry_weight, program, neutral, n_outputs, state, work, n_moves):
+    """What row i asks of output k: one move for each entry that it selects."""
+    weighted = len(rows.weight) > 0
+    for j in range(program.n_plain):
+        entry = rows.codes[i, j]
+        if entry >= 0:
+            own = pull / entry_weight[entry] if weighted else pull
+            n_moves = _note(n_moves, entry * n_outputs + k, own, 1.0, work)
+    for j in range(len(program.slopes)):
+        n_moves = _note(n_moves, program.slopes[j] * n_outputs + k, pull * rows.x[i, j], 0.0, work)
+    for j in range(len(program.scalars)):
+        n_moves = _note(n_moves, program.scalars[j] * n_outputs + k, pull, 0.0, work)
+    if len(program.constants):
+        product_gradients(i, k, pull, rows, program, neutral, n_outputs, state, work)
+        for s in range(len(work.entry_of)):
+            entry = work.entry_of[s]
+            if entry >= 0:
+                symbol = program.columns[s] >= 0
+                own = work.gradient_of[s]
+                if weighted and symbol:
+                    own /= entry_weight[entry]
+                n_moves = _note(n_moves, entry * n_outputs + k, own, 1.0 if symbol else 0.0, work)
+    return n_moves
 
 
 @kernel
@@ -52,59 +79,20 @@ def train_online(rows, order, entry_weight, program, neutral, rule, step, n_outp
     With batches of one row, gse moves the entries that the row selects, each
     by the row's own gradient. `step` is the number of updates before the pass.
     """
-    codes, x, y, weight, offset = rows
-    n_plain, slopes, scalars, starts, constants, numeric, columns, entries, fixed, is_fixed, shared = program
-    weighted = len(weight) > 0
-    slope, entry_of, gradient_of = work.slope, work.entry_of, work.gradient_of
-    row_of, pull_of, penalised = work.row_of, work.pull_of, work.penalised
     lost = 0.0
     for i in order:
         if rule.lazy:
-            _bring_up(i, step, codes, n_plain, columns, entries, rule, n_outputs, state)
-        value = slopes_of_row(
-            i, codes, x, y, offset, n_plain, slopes, scalars, starts, constants, numeric, columns, entries, neutral, rule,
-            slope, state,
-        )  # fmt: skip
-        share = weight[i] if weighted else 1.0
+            _bring_up(i, step, rows, program, rule, n_outputs, state)
+        value = slopes_of_row(i, rows, program, neutral, rule, work.slope, state)
+        share = rows.weight[i] if len(rows.weight) else 1.0
         lost += share * value
         n_moves = 0
         for k in range(n_outputs):
-            pull = share * slope[k]
-            for j in range(n_plain):
-                entry = codes[i, j]
-                if entry >= 0:
-                    row_of[n_moves] = entry * n_outputs + k
-                    pull_of[n_moves] = pull / entry_weight[entry] if weighted else pull
-                    penalised[n_moves] = 1.0
-                    n_moves += 1
-            for j in range(len(slopes)):
-                row_of[n_moves] = slopes[j] * n_outputs + k
-                pull_of[n_moves] = pull * x[i, j]
-                penalised[n_moves] = 0.0
-                n_moves += 1
-            for j in range(len(scalars)):
-                row_of[n_moves] = scalars[j] * n_outputs + k
-                pull_of[n_moves] = pull
-                penalised[n_moves] = 0.0
-                n_moves += 1
-            if len(constants):
-                product_gradients(
-                    i, k, pull, codes, x, starts, constants, numeric, columns, entries, shared, neutral, n_outputs, state,
-                    entry_of, gradient_of,
-                )  # fmt: skip
-                for s in range(len(entry_of)):
-                    entry = entry_of[s]
-                    if entry >= 0:
-                        symbol = columns[s] >= 0
-                        row_of[n_moves] = entry * n_outputs + k
-                        pull_of[n_moves] = (
-                            gradient_of[s] / entry_weight[entry] if weighted and symbol else gradient_of[s]
-                        )
-                        penalised[n_moves] = 1.0 if symbol else 0.0
-                        n_moves += 1
+            pull = share * work.slope[k]
+            n_moves = _collect_moves(i, k, pull, rows, entry_weight, program, neutral, n_outputs, state, work, n_moves)
         for m in range(n_moves):  # one place where `move` is compiled in: it is long
-            p = penalised[m]
-            move(state, row_of[m], pull_of[m], rule, p * rule.l1, p * rule.l2, p * rule.penalised_decay)
+            p = work.penalised[m]
+            move(state, work.row_of[m], work.pull_of[m], rule, p * rule.l1, p * rule.l2, p * rule.penalised_decay)
         step += 1
     return lost
 
@@ -112,21 +100,19 @@ def train_online(rows, order, entry_weight, program, neutral, rule, step, n_outp
 @kernel
 def train_additive(rows, order, entry_weight, program, rule, n_outputs, state, work):
     """`train_online` for the default: no products, adagrad alone. Twice as fast as with every option at hand."""
-    codes, x, y, weight, offset = rows
+    codes, x, y, weight = rows.codes, rows.x, rows.y, rows.weight
     n_plain, slopes, scalars = program.n_plain, program.slopes, program.scalars
     rate, eps, loss, parameter = rule.rate, rule.eps, rule.loss, rule.parameter
-    weighted, shifted = len(weight) > 0, len(offset) > 0
+    weighted = len(weight) > 0
     slope = work.slope
     lost = 0.0
     for i in order:
         for k in range(n_outputs):
-            slope[k] = additive_score(i, k, codes, x, n_plain, slopes, scalars, n_outputs, state)
-            if shifted:
-                slope[k] += offset[i]
+            slope[k] = additive_score(i, k, rows, program, n_outputs, state)
         if n_outputs > 1:
             value = slopes_of_many(slope, int(y[i]))
         else:
-            slope[0], value = slope_of_one(slope[0], y[i], loss, parameter)
+            value, slope[0], _ = loss_of_one(slope[0], y[i], loss, parameter)
         share = weight[i] if weighted else 1.0
         lost += share * value
         for k in range(n_outputs):
@@ -143,57 +129,61 @@ def train_additive(rows, order, entry_weight, program, rule, n_outputs, state, w
     return lost
 
 
-@part
-def _touch(entry, i, count, last_row, touched, n_touched):
+@inlined
+def _touch(entry, i, work, n_touched):
     """Note that row i selects an entry; an entry counts once a row."""
-    if last_row[entry] == i:
+    if work.last_row[entry] == i:
         return n_touched
-    last_row[entry] = i
-    if count[entry] == 0:
-        touched[n_touched] = entry
+    work.last_row[entry] = i
+    if work.hits[entry] == 0:
+        work.touched[n_touched] = entry
         n_touched += 1
-    count[entry] += 1
+    work.hits[entry] += 1
     return n_touched
 
 
-@part
-def _collect(
-    batch, codes, x, y, weight, offset, n_plain, slopes, scalars, starts, constants, numeric, columns, entries, shared,
-    neutral, rule, slope, entry_of, gradient_of, state, gradient, count, last_row, touched,
-):  # fmt: skip
+@inlined
+def _collect(batch, rows, program, neutral, rule, state, work):
     """Sum the gradients of a batch by entry: how many symbols' entries it touches, and its loss."""
+    slope, gradient, codes = work.slope, work.gradient, rows.codes
     n_outputs = len(slope)
     n_touched, lost = 0, 0.0
     for i in batch:
-        value = slopes_of_row(
-            i, codes, x, y, offset, n_plain, slopes, scalars, starts, constants, numeric, columns, entries, neutral, rule,
-            slope, state,
-        )  # fmt: skip
-        share = weight[i] if len(weight) else 1.0
+        value = slopes_of_row(i, rows, program, neutral, rule, slope, state)
+        share = rows.weight[i] if len(rows.weight) else 1.0
         lost += share * value
-        for j in range(n_plain):
+        for j in range(program.n_plain):
             entry = np.int64(codes[i, j])
             if entry >= 0:
-                n_touched = _touch(entry, i, count, last_row, touched, n_touched)
+                n_touched = _touch(entry, i, work, n_touched)
                 for k in range(n_outputs):
                     gradient[entry * n_outputs + k] += share * slope[k]
         for k in range(n_outputs):
             pull = share * slope[k]
-            for j in range(len(slopes)):
-                gradient[slopes[j] * n_outputs + k] += pull * x[i, j]
-            for j in range(len(scalars)):
-                gradient[scalars[j] * n_outputs + k] += pull
-            if len(constants):
-                product_gradients(
-                    i, k, pull, codes, x, starts, constants, numeric, columns, entries, shared, neutral, n_outputs, state,
-                    entry_of, gradient_of,
-                )  # fmt: skip
-                for s in range(len(entry_of)):
-                    if entry_of[s] >= 0:
-                        gradient[entry_of[s] * n_outputs + k] += gradient_of[s]
-                        if columns[s] >= 0:
-                            n_touched = _touch(entry_of[s], i, count, last_row, touched, n_touched)
+            for j in range(len(program.slopes)):
+                gradient[program.slopes[j] * n_outputs + k] += pull * rows.x[i, j]
+            for j in range(len(program.scalars)):
+                gradient[program.scalars[j] * n_outputs + k] += pull
+            if len(program.constants):
+                product_gradients(i, k, pull, rows, program, neutral, n_outputs, state, work)
+                for s in range(len(work.entry_of)):
+                    entry = work.entry_of[s]
+                    if entry >= 0:
+                        gradient[entry * n_outputs + k] += work.gradient_of[s]
+                        if program.columns[s] >= 0:
+                            n_touched = _touch(entry, i, work, n_touched)
     return n_touched, lost
+
+
+@inlined
+def _touch_all(program, work):
+    """All entries of symbols as touched; how many."""
+    n_touched = 0
+    for entry in range(len(program.is_fixed)):
+        if not program.is_fixed[entry]:
+            work.touched[n_touched] = entry
+            n_touched += 1
+    return n_touched
 
 
 @kernel
@@ -207,40 +197,30 @@ def train_batches(rows, order, batch, dense, sweep, entry_weight, program, neutr
     lets them do so when they are next read; `sweep` moves all at once, which
     penalties need.
     """
-    codes, x, y, weight, offset = rows
-    n_plain, slopes, scalars, starts, constants, numeric, columns, entries, fixed, is_fixed, shared = program
-    n_entries = len(state) // n_outputs
-    slope, entry_of, gradient_of = work.slope, work.entry_of, work.gradient_of
-    gradient, count, last_row, touched = work.gradient, work.hits, work.last_row, work.touched
+    gradient, hits, fixed = work.gradient, work.hits, program.fixed
+    weighted = len(rows.weight) > 0
     lost = 0.0
     for start in range(0, len(order), batch):
         members = order[start : start + batch]
         if rule.lazy:
             for i in members:
-                _bring_up(i, step, codes, n_plain, columns, entries, rule, n_outputs, state)
-        n_touched, value = _collect(
-            members, codes, x, y, weight, offset, n_plain, slopes, scalars, starts, constants, numeric, columns, entries,
-            shared, neutral, rule, slope, entry_of, gradient_of, state, gradient, count, last_row, touched,
-        )  # fmt: skip
+                _bring_up(i, step, rows, program, rule, n_outputs, state)
+        n_touched, value = _collect(members, rows, program, neutral, rule, state, work)
         lost += value
         if sweep:
-            n_touched = 0
-            for entry in range(n_entries):
-                if not is_fixed[entry]:
-                    touched[n_touched] = entry
-                    n_touched += 1
+            n_touched = _touch_all(program, work)
         for t in range(n_touched + len(fixed)):  # one place where `move` is compiled in: it is long
             symbol = t < n_touched
-            entry = touched[t] if symbol else fixed[t - n_touched]
+            entry = work.touched[t] if symbol else fixed[t - n_touched]
             p = 1.0 if symbol else 0.0
             size = 1.0 * len(members)
             if symbol and not dense:
-                size = count[entry] * (entry_weight[entry] if len(weight) else 1.0)
+                size = hits[entry] * (entry_weight[entry] if weighted else 1.0)
             for row in range(entry * n_outputs, (entry + 1) * n_outputs):
                 move(state, row, gradient[row] / size, rule, p * rule.l1, p * rule.l2, p * rule.penalised_decay)
                 gradient[row] = 0.0
-            count[entry] = 0
-            last_row[entry] = -1
+            hits[entry] = 0
+            work.last_row[entry] = -1
         step += 1
     return lost
 
@@ -248,9 +228,8 @@ def train_batches(rows, order, batch, dense, sweep, entry_weight, program, neutr
 @kernel
 def finish(step, program, rule, n_outputs, state):
     """Let every entry take the steps it missed."""
-    is_fixed = program.is_fixed
-    for entry in range(len(state) // n_outputs):
-        if not is_fixed[entry]:
+    for entry in range(len(program.is_fixed)):
+        if not program.is_fixed[entry]:
             for row in range(entry * n_outputs, (entry + 1) * n_outputs):
                 catch_up(state, row, step, rule, rule.penalised_decay)
 
@@ -258,25 +237,30 @@ def finish(step, program, rule, n_outputs, state):
 @kernel
 def predict_margins(rows, program, neutral, state, out):
     """Scores of rows into out (n, K)."""
-    codes, x, y, weight, offset = rows
-    n_plain, slopes, scalars, starts, constants, numeric, columns, entries, fixed, is_fixed, shared = program
     n_outputs = out.shape[1]
-    for i in range(len(codes)):
+    for i in range(len(out)):
         for k in range(n_outputs):
-            out[i, k] = score_of_row(
-            i, k, codes, x, offset, n_plain, slopes, scalars, starts, constants, numeric, columns, entries, neutral,
-            n_outputs, state,
-        )  # fmt: skip
-    return out
+            out[i, k] = score_of_row(i, k, rows, program, neutral, n_outputs, state)
 
 
 @kernel
-def sum_weights(codes, weight, total):
-    """Add the weights of the rows that select each entry to total (n_entries,), once however often they do."""
+def sum_by_entry(codes, weight, last_row, total):
+    """Add the weights of the rows that select each entry to total (entries,), once however often they do.
+
+    `weight` is empty for ones; `last_row` (entries,) is -1 before.
+    """
     for i in range(codes.shape[0]):
+        share = weight[i] if len(weight) else 1.0
         for j in range(codes.shape[1]):
-            again = codes[i, j] < 0
-            for earlier in range(j):
-                again |= codes[i, earlier] == codes[i, j]
-            if not again:
-                total[codes[i, j]] += weight[i]
+            entry = codes[i, j]
+            if entry >= 0 and last_row[entry] != i:
+                last_row[entry] = i
+                total[entry] += share
+
+
+@kernel
+def first_rows(codes, first):
+    """The first row of each code into first (codes,), which is -1 before."""
+    for i in range(len(codes)):
+        if codes[i] >= 0 and first[codes[i]] < 0:
+            first[codes[i]] = i

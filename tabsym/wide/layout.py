@@ -1,13 +1,14 @@
-"""From a table to what the kernels read: blocks of codes, and numeric columns.
+"""From a table to what the kernels read: blocks of codes, and numeric factors, all in the user's units.
 
 A layout is planned from the training table's columns and a sum of products
 (`plan`), then grown over tables: new symbols get new entries at the end of
-their block, and nothing is renumbered within a block.
+their block, and nothing is renumbered within a block. How its numbers are
+scaled for training is the business of `units`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,15 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import RawCodes, gather
+from tabsym.codes import RawCodes
 from tabsym.table import Table
-from tabsym.wide.coding import Coder, Codes
+from tabsym.wide.coding import Coder
 from tabsym.wide.polynomial import columns_read, evaluate
-from tabsym.wide.program import Compiled, Product, Rows, Slot, compile_program
-from tabsym.wide.sources import Source
+from tabsym.wide.program import Compiled, Product, Slot, compile_program
+from tabsym.wide.sources import Bins, Flag, Source
 from tabsym.wide.syntax import Node
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.signedinteger[Any]]
+Numbers = Mapping[str, Floats]
+
+MOST_ENTRIES = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Block:
     Attributes
     ----------
     start : float
-        Where a parameter starts.
+        Where a parameter starts, in units of training: factors of products at 1, all else at 0.
     neutral_mean : bool
         Whether an unseen symbol stands for the mean of the block (inside a product), else for 0.
     """
@@ -48,31 +53,31 @@ class Block:
 
 @dataclass(frozen=True)
 class Numeric:
-    """A numeric factor: the product of `nodes`, then (value - mean) / scale.
+    """A numeric factor: the product of `nodes`.
 
     `missing_ok`: whether a missing value stands for the mean (a flag block tells it apart), or is an error.
     """
 
     label: str
     nodes: tuple[Node, ...]
-    mean: float = 0.0
-    scale: float = 1.0
     missing_ok: bool = False
 
-    def raw(self, table: Table) -> Floats:
-        """Values (n,) of the factor in the table's units, missing as NaN."""
-        columns = {ref.name: table[ref.name].values for node in self.nodes for ref in columns_read(node)}
-        values = np.ones(len(table))
-        for node in self.nodes:
-            values = values * evaluate(node, columns)
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the factor reads."""
+        return tuple(dict.fromkeys(ref.name for node in self.nodes for ref in columns_read(node)))
+
+    def values(self, numbers: Numbers) -> Floats:
+        """Values (n,) of the factor, missing as NaN; `numbers`: the columns (n,) that it reads."""
+        first, *others = (evaluate(node, numbers) for node in self.nodes)
+        values = np.asarray(first, dtype=np.float64)
+        for other in others:
+            values = values * other
         if not self.missing_ok:
-            self._refuse_missing(values, columns)
+            self._refuse_missing(values, {name: numbers[name] for name in self.columns})
         return values
 
-    def standardise(self, values: Floats) -> Floats:
-        return np.nan_to_num((values - self.mean) / self.scale, nan=0.0)
-
-    def _refuse_missing(self, values: Floats, columns: Mapping[str, Floats]) -> None:
+    def _refuse_missing(self, values: Floats, columns: Numbers) -> None:
         wrong = ~np.isfinite(values)
         if not wrong.any():
             return
@@ -84,16 +89,28 @@ class Numeric:
 
 
 @dataclass(frozen=True)
-class Factor:
-    """A factor of a term: a block, and the columns that select its entry in this place."""
+class Read:
+    """What a code column is of: a block, and the columns whose symbols select its entries in this place."""
 
     block: int
     columns: tuple[str, ...]
-    part: int = 0
 
 
 @dataclass(frozen=True)
-class LaidTerm:
+class Factor:
+    """A learned factor of a term: a component of a block, and the columns that select its entry in this place."""
+
+    block: int
+    columns: tuple[str, ...]
+    component: int = 0
+
+    @property
+    def read(self) -> Read:
+        return Read(self.block, self.columns)
+
+
+@dataclass(frozen=True)
+class Term:
     """``constant * numeric * product of factors``; numbers are places in the layout."""
 
     constant: float
@@ -108,7 +125,7 @@ class Layout:
     sources: tuple[Source, ...]
     blocks: tuple[Block, ...]
     numerics: tuple[Numeric, ...]
-    terms: tuple[LaidTerm, ...]
+    terms: tuple[Term, ...]
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -124,102 +141,142 @@ class Layout:
     def n_entries(self) -> int:
         return int(self.offsets[-1])
 
+    def entries(self, block: int) -> slice:
+        """Where the entries of a block lie."""
+        return slice(self.offsets[block], self.offsets[block + 1])
+
+    @cached_property
+    def learned(self) -> list[Term]:
+        """The terms that learn something."""
+        return [term for term in self.terms if term.factors]
+
+    @property
+    def fixed(self) -> list[Term]:
+        """The terms that are taken as they stand."""
+        return [term for term in self.terms if not term.factors]
+
     @property
     def n_terms(self) -> int:
         """Learned terms of a row's score besides scalars alone."""
-        return sum(1 for term in self.terms if term.factors and not self._is_scalar(term))
+        return sum(1 for term in self.learned if term.numeric is not None or not self.is_scalar(term))
 
-    def _is_scalar(self, term: LaidTerm) -> bool:
-        return term.numeric is None and all(self.blocks[f.block].source is None for f in term.factors)
+    def is_scalar(self, term: Term) -> bool:
+        """Whether all learned factors of a term are scalars."""
+        return all(self.blocks[f.block].source is None for f in term.factors)
 
-    @property
-    def constant_block(self) -> int | None:
-        """The block that stands alone as a scalar, an intercept."""
-        found = [t.factors[0].block for t in self.terms if len(t.factors) == 1 and self._is_scalar(t)]
-        uses = [f.block for t in self.terms for f in t.factors]
-        return next((block for block in found if uses.count(block) == 1), None)
+    @cached_property
+    def uses(self) -> dict[tuple[int, int], int]:
+        """How often each component of a block is read, by (block, component)."""
+        found: dict[tuple[int, int], int] = {}
+        for factor in (factor for term in self.terms for factor in term.factors):
+            key = factor.block, factor.component
+            found[key] = found.get(key, 0) + 1
+        return found
+
+    def stands_alone(self, term: Term) -> bool:
+        """Whether a term is one parameter that no other term reads."""
+        return len(term.factors) == 1 and self.uses[term.factors[0].block, term.factors[0].component] == 1
+
+    @cached_property
+    def constant(self) -> Term | None:
+        """The term of the scalar that stands alone, an intercept."""
+        found = (t for t in self.learned if t.numeric is None and self.is_scalar(t) and self.stands_alone(t))
+        return next(found, None)
+
+    @cached_property
+    def homes(self) -> dict[int, Term]:
+        """For the places of learned terms whose numeric factor can be centred, the term that takes up what that moves.
+
+        For slopes the intercept, for a slope by symbol a number by the same symbol.
+        """
+        plain = {
+            term.factors[0].read: term
+            for term in self.learned
+            if term.numeric is None and self.stands_alone(term) and self.blocks[term.factors[0].block].rank == 1
+        }
+        by_source = {(self.blocks[read.block].source, read.columns): term for read, term in plain.items()}
+        found: dict[int, Term] = {}
+        for place, term in enumerate(self.learned):
+            if term.numeric is None or any(self.blocks[factor.block].rank > 1 for factor in term.factors):
+                continue
+            symbols = [factor for factor in term.factors if self.blocks[factor.block].source is not None]
+            if not symbols:
+                home = self.constant
+            elif len(symbols) == 1:
+                home = by_source.get((self.blocks[symbols[0].block].source, symbols[0].columns))
+            else:
+                home = None
+            if home is not None:
+                found[place] = home
+        return found
+
+    @cached_property
+    def number_columns(self) -> tuple[str, ...]:
+        """The columns that are read as numbers: in factors, as intervals, and for being missing."""
+        found = [name for numeric in self.numerics for name in numeric.columns]
+        found += [source.column for source in self.sources if isinstance(source, (Bins, Flag))]
+        return tuple(dict.fromkeys(found))
+
+    def numbers(self, table: Table) -> dict[str, Floats]:
+        """The columns (n,) of a table that are read as numbers."""
+        return {name: table[name].values for name in self.number_columns}
 
     @property
     def is_additive(self) -> bool:
-        """Whether every term has one learned factor, so that parameters have units of the target."""
+        """Whether every term has at most one learned factor, so that the score is linear in the parameters."""
         return all(len(term.factors) <= 1 for term in self.terms)
 
-    @cached_property
-    def reads(self) -> list[tuple[int, tuple[str, ...]]]:
-        """The distinct (block, columns) that terms read: code columns."""
-        found = [(f.block, f.columns) for t in self.terms for f in t.factors if self.blocks[f.block].source is not None]
-        return list(dict.fromkeys(found))
+    @property
+    def is_plain(self) -> bool:
+        """Whether every learned term is a number by symbol, a slope or a scalar that no other term reads."""
+        return all(self.stands_alone(term) and (term.numeric is None or self.is_scalar(term)) for term in self.learned)
 
     @cached_property
-    def compiled(self) -> Compiled:
-        """The program of the kernels."""
+    def reads(self) -> list[Read]:
+        """The distinct reads of terms: code columns."""
+        found = [f.read for term in self.terms for f in term.factors if self.blocks[f.block].source is not None]
+        return list(dict.fromkeys(found))
+
+    def compile(self, constants: Sequence[float] | Floats) -> Compiled:
+        """The program of the kernels, with these constants of the learned terms."""
         places = {read: place for place, read in enumerate(self.reads)}
+
+        def slot(factor: Factor) -> Slot:
+            return Slot(factor.block, self.offsets[factor.block], places.get(factor.read), factor.component)
+
         products = [
-            Product(
-                term.constant,
-                term.numeric,
-                tuple(
-                    Slot(f.block, self.offsets[f.block], places.get((f.block, f.columns)), f.part) for f in term.factors
-                ),
-            )
-            for term in self.terms
-            if term.factors
+            Product(float(constant), term.numeric, tuple(slot(factor) for factor in term.factors))
+            for constant, term in zip(constants, self.learned, strict=True)
         ]
         return compile_program(products, self.n_entries)
 
-    def code(self, table: Table, n_jobs: int | None = None) -> dict[tuple[int, tuple[str, ...]], Codes]:
-        """Code columns by (block, columns); UNSEEN for symbols without an entry."""
-        coder = Coder(self.sources, table, n_jobs)
-        return {(b, columns): coder.read(self.blocks[b].source, columns) for b, columns in self.reads}
+    def code(self, coder: Coder) -> dict[Read, Codes]:
+        """Code columns by read; UNSEEN for symbols without an entry."""
+        return {read: coder.read(self._source(read), read.columns) for read in self.reads}
 
     def grow(
         self, table: Table, n_jobs: int | None = None, raws: dict[str, RawCodes] | None = None
-    ) -> tuple[Layout, dict[tuple[int, tuple[str, ...]], Codes]]:
+    ) -> tuple[Layout, dict[Read, Codes]]:
         """The layout with a table's new symbols and combinations appended, and the coded table.
 
         `raws`: columns of the table coded before, to which those coded now are added.
+
+        Raises
+        ------
+        ValueError
+            More entries than codes of four bytes can number.
         """
-        coder = Coder(self.sources, table, n_jobs, raws)
-        coder.grow((self.blocks[b].source, columns) for b, columns in self.reads)
+        coder = Coder.of_table(self.sources, table, self.numbers(table), n_jobs, raws)
+        coder.grow((self._source(read), read.columns) for read in self.reads)
         grown = replace(self, sources=tuple(coder.sources))
-        return grown, {(b, columns): coder.read(self.blocks[b].source, columns) for b, columns in self.reads}
+        if grown.n_entries > MOST_ENTRIES:
+            raise ValueError(
+                f"The blocks have {grown.n_entries:,} entries together, more than {MOST_ENTRIES:,}; use fewer columns "
+                "or interactions, or a smaller rank."
+            )
+        return grown, grown.code(coder)
 
-    def stack(
-        self,
-        codes: Mapping[tuple[int, tuple[str, ...]], Codes] | None,
-        table: Table,
-        order: NDArray[np.signedinteger[Any]] | None,
-        target_scale: float,
-        n_jobs: int | None = None,
-    ) -> Rows:
-        """What the kernels read, rows in `order`; y and weight are left empty, and codes where they are None."""
-        compiled = self.compiled
-        reads = [] if codes is None else [self.reads[place] for place in compiled.reads]
-        matrix = gather(
-            [] if codes is None else [codes[read] for read in reads],
-            starts=[self.offsets[block] for block, _ in reads],
-            strides=[self.blocks[block].rank for block, _ in reads],
-            n_rows=len(table),
-            order=order,
-            n_jobs=n_jobs,
-        )
-        x = np.empty((len(matrix), len(compiled.numerics)))
-        for j, place in enumerate(compiled.numerics):
-            numeric = self.numerics[place]
-            column = numeric.standardise(numeric.raw(table))
-            x[:, j] = column if order is None else column[order]
-        offset = self._fixed_part(table) / target_scale
-        empty = np.empty(0)
-        return Rows(matrix, x, empty, empty, offset if order is None or not len(offset) else offset[order])
-
-    def _fixed_part(self, table: Table) -> Floats:
-        """The terms that learn nothing (n,), in units of the target; empty where there are none."""
-        total = np.empty(0)
-        for term in self.terms:
-            if term.factors:
-                continue
-            value = np.full(len(table), term.constant)
-            if term.numeric is not None:
-                value = value * self.numerics[term.numeric].raw(table)
-            total = value if not len(total) else total + value
-        return total
+    def _source(self, read: Read) -> int:
+        source = self.blocks[read.block].source
+        assert source is not None, "a scalar has no codes"
+        return source

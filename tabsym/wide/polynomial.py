@@ -1,12 +1,13 @@
 """A formula as a sum of products: parentheses distributed, like terms united, meaning checked.
 
-A term is a constant, the numeric factors (columns and functions of them) and
+A monomial is a constant, the numeric factors (columns and functions of them) and
 the learned factors (entries of blocks).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -31,7 +32,7 @@ MOST_TERMS = 10_000
 
 
 @dataclass(frozen=True)
-class Term:
+class Monomial:
     """``constant * product of numerics * product of blocks``."""
 
     constant: float
@@ -39,7 +40,7 @@ class Term:
     blocks: tuple[BlockRef, ...] = ()
 
 
-def expand(formula: Formula) -> list[Term]:
+def expand(formula: Formula) -> list[Monomial]:
     """The terms of a formula, like ones united, in order of first appearance.
 
     Raises
@@ -64,7 +65,7 @@ def expand(formula: Formula) -> list[Term]:
     for term in _expand(formula.root, formula.text):
         key = (tuple(sorted(term.numerics, key=repr)), tuple(sorted(term.blocks, key=_order)))
         united[key] = united.get(key, 0.0) + term.constant
-    terms = [Term(constant, *key) for key, constant in united.items() if constant != 0.0]
+    terms = [Monomial(constant, *key) for key, constant in united.items() if constant != 0.0]
     used = {ref.block for term in terms for ref in term.blocks}
     for ref in refs:
         if ref.block not in used:
@@ -74,19 +75,25 @@ def expand(formula: Formula) -> list[Term]:
     return terms
 
 
+def walk(node: Node) -> Iterator[Node]:
+    """All nodes of a syntax tree, in the order of the text; a sum of a thousand terms is a tree of that depth."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        match found:
+            case Call():
+                waiting.append(found.argument)
+            case Binary() | Dot():
+                waiting += [found.right, found.left]
+
+
 def columns_read(node: Node) -> list[ColumnRef]:
     """Numeric columns of a syntax tree, in order."""
-    match node:
-        case ColumnRef():
-            return [node]
-        case Call():
-            return columns_read(node.argument)
-        case Binary():
-            return columns_read(node.left) + columns_read(node.right)
-    return []
+    return [found for found in walk(node) if isinstance(found, ColumnRef)]
 
 
-def evaluate(node: Node, columns: dict[str, Floats]) -> Floats:
+def evaluate(node: Node, columns: Mapping[str, Floats]) -> Floats:
     """A numeric factor (n,), from columns (n,); places outside a function's domain become NaN or infinite."""
     with np.errstate(all="ignore"):
         match node:
@@ -105,69 +112,83 @@ def evaluate(node: Node, columns: dict[str, Floats]) -> Floats:
 _OPERATORS = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power}
 
 
-def _expand(node: Node, text: str) -> list[Term]:
+def _expand(node: Node, text: str) -> list[Monomial]:
+    """Down the left sides of sums and products in a loop, as these are as deep as the formula has terms."""
+    spine: list[Binary] = []
+    while isinstance(node, Binary) and node.operator != "**":
+        spine.append(node)
+        node = node.left
+    out = _expand_leaf(node, text)
+    for binary in reversed(spine):
+        out = _combine(binary, out, text)
+    return out
+
+
+def _expand_leaf(node: Node, text: str) -> list[Monomial]:
     match node:
         case Number():
-            return [Term(node.value)]
+            return [Monomial(node.value)]
         case ColumnRef():
-            return [Term(1.0, numerics=(node,))]
+            return [Monomial(1.0, numerics=(node,))]
         case BlockRef():
-            return [Term(1.0, blocks=(node,))]
+            return [Monomial(1.0, blocks=(node,))]
         case Call():
             _refuse_blocks(node.argument, text, f"{node.function}() is for columns, not for what is learned.")
-            return [Term(1.0, numerics=(node,))]
+            return [Monomial(1.0, numerics=(node,))]
         case Dot():
-            return [Term(1.0, blocks=_vector_parts(node, part)) for part in range(node.rank)]
-    return _expand_binary(cast("Binary", node), text)
+            return [Monomial(1.0, blocks=_components(node, r)) for r in range(node.rank)]
+    power = cast("Binary", node)
+    out = left = _expand(power.left, text)
+    for _ in range(int(cast("Number", power.right).value) - 1):
+        out = _multiply(out, left, power, text)
+    return out
 
 
-def _expand_binary(node: Binary, text: str) -> list[Term]:
-    left = _expand(node.left, text)
-    if node.operator == "**":
-        out = left
-        for _ in range(int(cast("Number", node.right).value) - 1):
-            out = _multiply(out, left, node, text)
-        return out
+def _combine(node: Binary, left: list[Monomial], text: str) -> list[Monomial]:
+    """The expansion of a sum or product, that of its left side given (and used up)."""
     if node.operator == "/":
         _refuse_blocks(node.right, text, "A score cannot be divided by a learned block; multiply by one instead.")
-        inverse = _inverse(node.right, text)
-        return _multiply(left, [inverse], node, text)
+        return _multiply(left, [_inverse(node.right, text)], node, text)
     right = _expand(node.right, text)
     if node.operator == "*":
         return _multiply(left, right, node, text)
     sign = 1.0 if node.operator == "+" else -1.0
-    return left + [Term(sign * term.constant, term.numerics, term.blocks) for term in right]
+    left += [Monomial(sign * term.constant, term.numerics, term.blocks) for term in right]
+    if len(left) > MOST_TERMS:
+        raise FormulaError(f"This sum has more than {MOST_TERMS:,} terms; simplify it.", text, node.at)
+    return left
 
 
-def _multiply(left: list[Term], right: list[Term], node: Binary, text: str) -> list[Term]:
+def _multiply(left: list[Monomial], right: list[Monomial], node: Binary, text: str) -> list[Monomial]:
     if len(left) * len(right) > MOST_TERMS:
         raise FormulaError(f"This product has more than {MOST_TERMS:,} terms; simplify it.", text, node.at)
-    return [Term(a.constant * b.constant, a.numerics + b.numerics, a.blocks + b.blocks) for a in left for b in right]
+    return [
+        Monomial(a.constant * b.constant, a.numerics + b.numerics, a.blocks + b.blocks) for a in left for b in right
+    ]
 
 
-def _inverse(node: Node, text: str) -> Term:
+def _inverse(node: Node, text: str) -> Monomial:
     if isinstance(node, Number):
         if node.value == 0:
             raise FormulaError("Division by zero.", text, node.at)
-        return Term(1.0 / node.value)
-    return Term(1.0, numerics=(Binary("/", Number(1.0), node),))
+        return Monomial(1.0 / node.value)
+    return Monomial(1.0, numerics=(Binary("/", Number(1.0), node),))
 
 
-def _vector_parts(dot: Dot, part: int) -> tuple[BlockRef, ...]:
-    return tuple(BlockRef(ref.block, ref.columns, part, dot.rank, ref.at) for ref in (dot.left, dot.right))
+def _components(dot: Dot, component: int) -> tuple[BlockRef, ...]:
+    return tuple(BlockRef(ref.block, ref.columns, component, dot.rank, ref.at) for ref in (dot.left, dot.right))
 
 
 def _block_refs(node: Node) -> list[BlockRef]:
-    match node:
-        case BlockRef():
-            return [node]
-        case Dot():
-            return [*_vector_parts(node, 0)]
-        case Call():
-            return _block_refs(node.argument)
-        case Binary():
-            return _block_refs(node.left) + _block_refs(node.right)
-    return []
+    """The blocks read, vectors with their rank."""
+    refs: list[BlockRef] = []
+    ranks: dict[int, int] = {}  # of the sides of a dot, which come after it
+    for found in walk(node):
+        if isinstance(found, Dot):
+            ranks |= {id(side): found.rank for side in (found.left, found.right)}
+        elif isinstance(found, BlockRef):
+            refs.append(replace(found, rank=ranks.get(id(found), found.rank)))
+    return refs
 
 
 def _refuse_blocks(node: Node, text: str, message: str) -> None:
@@ -209,4 +230,4 @@ def _check_refs(formula: Formula, refs: list[BlockRef]) -> None:
 
 
 def _order(ref: BlockRef) -> tuple[str, tuple[str, ...], int]:
-    return (ref.block, ref.columns, ref.part)
+    return (ref.block, ref.columns, ref.component)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class Rows(NamedTuple):
-    """A coded table; `weight` and `offset` are empty where there are none."""
+    """A coded table: codes (n, reads), x (n, numerics), y (n,); weight (n,) and offset (n * K,), or empty."""
 
     codes: NDArray[np.int32]
     x: Floats
@@ -42,7 +42,7 @@ class Program(NamedTuple):
     entries: Ints  # (slots,): the fixed entry, or what is added to the code
     fixed: Ints  # entries that every row selects
     is_fixed: NDArray[np.bool_]  # (entries,)
-    shared: bool  # whether a row can select an entry in two slots
+    twins: Ints  # (pairs, 2): slots that can select the same entry, the later one first
 
 
 class Work(NamedTuple):
@@ -82,14 +82,14 @@ class Work(NamedTuple):
 class Slot:
     """A factor of a term: entry `start` of a scalar, or what the code column `read` selects.
 
-    `read` numbers the distinct (block, columns) that the formula reads, None for a scalar;
-    `block` numbers the blocks.
+    `read` numbers the distinct reads of the formula, None for a scalar; `block` numbers the blocks; `component` is
+    the place in a latent vector.
     """
 
     block: int
     start: int
     read: int | None
-    part: int = 0
+    component: int = 0
 
 
 @dataclass(frozen=True)
@@ -112,25 +112,24 @@ class Compiled:
 
 def compile_program(products: Sequence[Product], n_entries: int) -> Compiled:
     """Lay terms out for the kernels."""
-    uses = Counter((slot.block, slot.part) for product in products for slot in product.slots)
+    uses = Counter((slot.block, slot.component) for product in products for slot in product.slots)
     plain: list[int] = []
     slopes: list[tuple[int, int]] = []
     scalars: list[int] = []
     others: list[Product] = []
     for product in products:
         slot = product.slots[0]
-        alone = len(product.slots) == 1 and product.constant == 1.0 and uses[slot.block, slot.part] == 1
+        alone = len(product.slots) == 1 and product.constant == 1.0 and uses[slot.block, slot.component] == 1
         if alone and slot.read is not None and product.numeric is None:
             plain.append(slot.read)
-        elif alone and slot.read is None and product.numeric is not None:
+        elif alone and slot.read is None and product.numeric is not None and product.numeric not in dict(slopes):
             slopes.append((product.numeric, slot.start))
         elif alone and slot.read is None:
             scalars.append(slot.start)
         else:
             others.append(product)
-    reads = plain + _new(plain, [slot.read for product in others for slot in product.slots])
-    numerics = [numeric for numeric, _ in slopes]
-    numerics += _new(numerics, [product.numeric for product in others])
+    reads = _places([*plain, *(slot.read for product in others for slot in product.slots)])
+    numerics = _places([*(numeric for numeric, _ in slopes), *(product.numeric for product in others)])
     fixed = sorted({slot.start for product in products for slot in product.slots if slot.read is None})
     is_fixed = np.zeros(n_entries, dtype=bool)
     is_fixed[fixed] = True
@@ -141,20 +140,31 @@ def compile_program(products: Sequence[Product], n_entries: int) -> Compiled:
         scalars=_ints(scalars),
         starts=_ints(np.cumsum([0, *(len(product.slots) for product in others)])),
         constants=np.array([product.constant for product in others], dtype=np.float64),
-        numeric=_ints([-1 if p.numeric is None else numerics.index(p.numeric) for p in others]),
-        columns=_ints([-1 if slot.read is None else reads.index(slot.read) for slot in slots]),
-        entries=_ints([slot.start if slot.read is None else slot.part for slot in slots]),
+        numeric=_ints([-1 if p.numeric is None else numerics[p.numeric] for p in others]),
+        columns=_ints([-1 if slot.read is None else reads[slot.read] for slot in slots]),
+        entries=_ints([slot.start if slot.read is None else slot.component for slot in slots]),
         fixed=_ints(fixed),
         is_fixed=is_fixed,
-        shared=any(count > 1 for count in uses.values()),
+        twins=_twins(slots),
     )
-    return Compiled(program, reads, numerics)
+    return Compiled(program, list(reads), list(numerics))
 
 
-def _new(known: list[int], more: Sequence[int | None]) -> list[int]:
-    """Those of `more` that are not known, once each."""
-    return [n for n in dict.fromkeys(more) if n is not None and n not in set(known)]
+def _places(found: Sequence[int | None]) -> dict[int, int]:
+    """Those found, in order, with their places."""
+    return {n: place for place, n in enumerate(dict.fromkeys(n for n in found if n is not None))}
 
 
-def _ints(values: Sequence[int] | Ints) -> Ints:
+def _twins(slots: Sequence[Slot]) -> Ints:
+    """The pairs of slots that read the same component of a block."""
+    known: dict[tuple[int, int], list[int]] = {}
+    pairs = []
+    for place, slot in enumerate(slots):
+        before = known.setdefault((slot.block, slot.component), [])
+        pairs += [(place, earlier) for earlier in before]
+        before.append(place)
+    return _ints(pairs).reshape(-1, 2)
+
+
+def _ints(values: Sequence[Any] | Ints) -> Ints:
     return np.asarray(values, dtype=np.int64)

@@ -1,7 +1,9 @@
-"""The rules of one update, inlined into the kernels: slopes of losses, rates, optimizers, lazy steps.
+"""The rules of one update, inlined into the kernels: rates, optimizers, penalties, lazy steps.
 
-Codes are those of losses.py, optimizers.py and schedules.py; numba freezes
-module globals.
+Codes are those of optimizers.py and schedules.py; numba freezes module
+globals. The l1 penalty shrinks a parameter by l1 times the rate at which a
+lasting gradient would move it, so that it rests where the gradient is l1:
+that is the optimum of loss + l1 |theta| under every optimizer.
 """
 
 from __future__ import annotations
@@ -10,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tabsym.jit import kernel, part
+from tabsym.jit import inlined, kernel
 
-SQUARED, LOGISTIC, MULTINOMIAL, ABSOLUTE, HUBER, QUANTILE, HINGE, POISSON, GAMMA, TWEEDIE = range(10)
 SGD_CODE, ADAGRAD_CODE, RMSPROP_CODE, ADAM_CODE, FTRL_CODE = range(5)
 CONSTANT, OPTIMAL, INVSCALING = range(3)
 
@@ -43,7 +44,7 @@ class Rule(NamedTuple):
     simple: bool  # adagrad without penalties, steps or means: the default, in a road of its own
 
 
-@part
+@inlined
 def rate_at(step, rule):
     """The learning rate of update number `step`, which counts from 1."""
     if rule.schedule == INVSCALING:
@@ -53,7 +54,7 @@ def rate_at(step, rule):
     return rule.rate
 
 
-@part
+@inlined
 def move_adagrad(state, row, gradient, rate, eps):
     """Adagrad, and nothing else."""
     total = state[row, 1] + gradient * gradient
@@ -61,7 +62,7 @@ def move_adagrad(state, row, gradient, rate, eps):
     state[row, 0] -= rate * gradient / (np.sqrt(total) + eps)
 
 
-@part
+@inlined
 def move(state, row, gradient, rule, l1, l2, decay):
     """One textbook update of one parameter."""
     if rule.simple:
@@ -70,7 +71,7 @@ def move(state, row, gradient, rule, l1, l2, decay):
         _move_with_options(state, row, gradient, rule, l1, l2, decay)
 
 
-@part
+@inlined
 def _move_with_options(state, row, gradient, rule, l1, l2, decay):
     step = 1.0
     rate = rule.rate
@@ -86,46 +87,66 @@ def _move_with_options(state, row, gradient, rule, l1, l2, decay):
             gradient += l2 * state[row, 0]
         if decay > 0.0:
             state[row, 0] *= 1.0 - rate * decay
-        if rule.optimizer == ADAGRAD_CODE:
-            total = state[row, 1] + gradient * gradient
-            state[row, 1] = total
-            state[row, 0] -= rate * gradient / (np.sqrt(total) + rule.eps)
-        elif rule.optimizer == SGD_CODE:
-            if rule.beta1 > 0.0:
-                velocity = rule.beta1 * state[row, 1] + gradient
-                state[row, 1] = velocity
-                gradient = gradient + rule.beta1 * velocity if rule.nesterov else velocity
-            state[row, 0] -= rate * gradient
-        elif rule.optimizer == RMSPROP_CODE:
-            square = rule.beta2 * state[row, 1] + (1.0 - rule.beta2) * gradient * gradient
-            state[row, 1] = square
-            state[row, 0] -= rate * gradient / (np.sqrt(square) + rule.eps)
-        else:  # Adam
-            first = rule.beta1 * state[row, 1] + (1.0 - rule.beta1) * gradient
-            second = rule.beta2 * state[row, 2] + (1.0 - rule.beta2) * gradient * gradient
-            state[row, 1] = first
-            state[row, 2] = second
-            spread = np.sqrt(second) / np.sqrt(1.0 - rule.beta2**step) + rule.eps
-            state[row, 0] -= rate / (1.0 - rule.beta1**step) * first / spread
+        reach = _descend(state, row, gradient, rule, rate, step)
         if l1 > 0.0:  # towards zero, and no further
-            size = abs(state[row, 0]) - rate * l1
+            size = abs(state[row, 0]) - reach * l1
             state[row, 0] = np.copysign(size, state[row, 0]) if size > 0.0 else 0.0
     if rule.mean_column >= 0:
         state[row, rule.mean_column] += (state[row, 0] - state[row, rule.mean_column]) / step
 
 
-@part
+@inlined
+def _descend(state, row, gradient, rule, rate, step):
+    """Move against the gradient; how far a lasting gradient of 1 would move the parameter in this step."""
+    if rule.optimizer == ADAGRAD_CODE:
+        total = state[row, 1] + gradient * gradient
+        state[row, 1] = total
+        reach = rate / (np.sqrt(total) + rule.eps)
+        state[row, 0] -= rate * gradient / (np.sqrt(total) + rule.eps)
+    elif rule.optimizer == SGD_CODE:
+        reach = rate
+        if rule.beta1 > 0.0:
+            velocity = rule.beta1 * state[row, 1] + gradient
+            state[row, 1] = velocity
+            gradient = gradient + rule.beta1 * velocity if rule.nesterov else velocity
+            reach = rate / (1.0 - rule.beta1)
+        state[row, 0] -= rate * gradient
+    elif rule.optimizer == RMSPROP_CODE:
+        square = rule.beta2 * state[row, 1] + (1.0 - rule.beta2) * gradient * gradient
+        state[row, 1] = square
+        reach = rate / (np.sqrt(square) + rule.eps)
+        state[row, 0] -= rate * gradient / (np.sqrt(square) + rule.eps)
+    else:  # Adam
+        first = rule.beta1 * state[row, 1] + (1.0 - rule.beta1) * gradient
+        second = rule.beta2 * state[row, 2] + (1.0 - rule.beta2) * gradient * gradient
+        state[row, 1] = first
+        state[row, 2] = second
+        spread = np.sqrt(second) / np.sqrt(1.0 - rule.beta2**step) + rule.eps
+        reach = rate / spread
+        state[row, 0] -= rate / (1.0 - rule.beta1**step) * first / spread
+    return reach
+
+
+@inlined
 def _ftrl(state, row, gradient, rate, l1, l2, beta):
     """FTRL-proximal (McMahan et al. 2013, algorithm 1): state is (theta, z, n)."""
     total = state[row, 2] + gradient * gradient
     sigma = (np.sqrt(total) - np.sqrt(state[row, 2])) / rate
     z = state[row, 1] + gradient - sigma * state[row, 0]
-    if state[row, 1] == 0.0 and state[row, 2] == 0.0 and state[row, 0] != 0.0:  # z as if it had led to the start
-        z -= state[row, 0] * (beta / rate + l2) + np.copysign(l1, state[row, 0])
     state[row, 1] = z
     state[row, 2] = total
     excess = abs(z) - l1
     state[row, 0] = -np.copysign(excess, z) / ((beta + np.sqrt(total)) / rate + l2) if excess > 0.0 else 0.0
+
+
+@kernel
+def rebase_ftrl(state, rate, l1, l2, beta, penalised):
+    """Let every z lead to its theta at this rate and these penalties; `penalised` (rows,): 1 where they apply."""
+    for row in range(len(state)):
+        theta = state[row, 0]
+        if theta != 0.0:
+            own = (beta + np.sqrt(state[row, 2])) / rate + penalised[row] * l2
+            state[row, 1] = -theta * own - np.copysign(penalised[row] * l1, theta)
 
 
 @kernel  # a call of its own: inlined it would double the time to compile
@@ -143,7 +164,7 @@ def catch_up(state, row, until, rule, decay):
         _rest(state, row, missed, rule, decay)
 
 
-@part
+@inlined
 def _rest(state, row, missed, rule, decay):
     """Steps that no longer move a parameter except by decay: memories fade, the running mean goes on."""
     if rule.optimizer == SGD_CODE and rule.beta1 > 0.0:
@@ -159,43 +180,3 @@ def _rest(state, row, missed, rule, decay):
     state[row, rule.step_column] = step
     if rule.mean_column >= 0:
         state[row, rule.mean_column] += (state[row, 0] - state[row, rule.mean_column]) * missed / step
-
-
-@part
-def slope_of_one(score, target, loss, parameter):
-    """dloss/dscore and the loss, where there is one score."""
-    if loss == LOGISTIC:
-        margin = score if target > 0 else -score
-        small = np.exp(-abs(margin))
-        miss = (small if margin > 0 else 1.0) / (1.0 + small)  # 1 - p of the class that occurred
-        value = np.log1p(small) + (0.0 if margin > 0 else -margin)
-        return (-miss if target > 0 else miss), value
-    if loss == SQUARED:
-        return score - target, 0.5 * (score - target) ** 2
-    return _slope_of_other(score, target, loss, parameter)
-
-
-@kernel
-def _slope_of_other(score, target, loss, parameter):
-    if loss == HINGE:
-        side = 1.0 if target > 0 else -1.0
-        short = 1.0 - side * score
-        return (-side if short > 0.0 else 0.0), max(0.0, short)
-    error = score - target
-    if loss == ABSOLUTE:
-        return np.sign(error), abs(error)
-    if loss == HUBER:
-        if abs(error) <= parameter:
-            return error, 0.5 * error * error
-        return np.copysign(parameter, error), parameter * (abs(error) - 0.5 * parameter)
-    if loss == QUANTILE:
-        if error < 0.0:
-            return -parameter, -parameter * error
-        return ((1.0 - parameter) if error > 0.0 else 0.0), (1.0 - parameter) * error
-    mean = np.exp(score)  # the log link
-    if loss == POISSON:
-        return mean - target, mean - target * score
-    if loss == GAMMA:
-        return 1.0 - target / mean, score + target / mean
-    first, second = np.exp((1.0 - parameter) * score), np.exp((2.0 - parameter) * score)  # tweedie, 1 < power < 2
-    return second - target * first, second / (2.0 - parameter) - target * first / (1.0 - parameter)

@@ -10,32 +10,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.wide import rules
+from tabsym.wide import rules, slopes
 from tabsym.wide.losses import Loss
 
 SCHEDULES = ("constant", "optimal", "invscaling", "adaptive")
 ADAPTIVE_FACTOR, ADAPTIVE_END = 5.0, 1e-6
 
 
-def schedule_numbers(schedule: str, power_t: float, l2: float, loss: Loss) -> tuple[int, float, float]:
-    """(code, parameter, start) as `rules.Rule` wants them."""
+def schedule_numbers(
+    schedule: str, power_t: float, l2: float, loss: Loss, cap: float | None = None
+) -> tuple[int, float, float]:
+    """(code, parameter, start) as `rules.Rule` wants them; "optimal" starts at a rate of `cap` at most."""
     if schedule == "invscaling":
         return rules.INVSCALING, power_t, 0.0
     if schedule == "optimal":
-        return rules.OPTIMAL, l2, _bottou_start(l2, loss)
+        start = _bottou_start(l2, loss)
+        return rules.OPTIMAL, l2, start if cap is None else max(start, 1.0 / (cap * l2))
     return rules.CONSTANT, 0.0, 0.0
 
 
 def _bottou_start(l2: float, loss: Loss) -> float:
     """scikit-learn's t0: the first rate moves a typical weight by no more than itself."""
-    typical = np.sqrt(1.0 / np.sqrt(l2))
-    score = np.array([[-typical]])
-    y = np.array([1.0])
-    step = 1e-6
-    slope = (
-        (loss.values(score + step, y) - loss.values(score - step, y)) / (2 * step)
-        if loss.code != rules.MULTINOMIAL
-        else 0.5
-    )
-    rate = typical / max(1.0, float(np.abs(slope).max()))
-    return float(1.0 / (rate * l2))
+    typical = float(np.sqrt(1.0 / np.sqrt(l2)))
+    steepest = 0.5
+    if loss.code != slopes.MULTINOMIAL:
+        steepest = abs(float(loss.rows(np.array([[-typical]]), np.ones(1))[1][0]))
+    return float(1.0 / (typical / max(1.0, steepest) * l2))

@@ -41,11 +41,11 @@ class ColumnRef:
 
 @dataclass(frozen=True)
 class BlockRef:
-    """An entry of a block, selected by the symbols of `columns`; none for a scalar. `part`: place in a vector."""
+    """An entry of a block, selected by the symbols of `columns`; none for a scalar. `component`: place in a vector."""
 
     block: str
     columns: tuple[str, ...]
-    part: int = 0
+    component: int = 0
     rank: int = 1
     at: int = field(default=0, compare=False)
 

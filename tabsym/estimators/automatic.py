@@ -1,0 +1,87 @@
+"""Training options from a configuration: what "auto" comes to for an optimizer, a model and a number of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabsym.estimators.config import Config
+from tabsym.wide.layout import Layout
+from tabsym.wide.options import Options
+from tabsym.wide.rates import is_known_to_do, rule_of_thumb
+
+AUTO_VISITS = 125_000
+MOST_EPOCHS, LEAST_EPOCHS = 50, 2
+"""The passes of the default training of additive models: as many as show AUTO_VISITS rows, within these bounds.
+
+More of them fit what rare symbols have by chance; see ``benchmarks/defaults.py``.
+"""
+
+MOST_EPOCHS_CHOSEN = 5
+"""At most, where crosses were chosen, by shrunken steps: training does not shrink the cells of few rows."""
+
+MOST_VISITS, MOST_VISITS_FULL = 8_000_000, 40_000_000
+MOST_PASSES, LEAST_PASSES = 1_000, 10
+"""Other trainings go on until the loss has settled, at most for as many passes as show MOST_VISITS rows, within bounds.
+
+MOST_VISITS_FULL in batches of all rows, where a pass is one update.
+"""
+
+SHORT, SHORT_BY_COUNT = 0.01, 0.05
+"""Passes ended too soon where the last of them lowered the loss by more than this share of it."""
+
+TRIES = 6
+"""How often an automatic rate that diverges is made smaller."""
+
+
+def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: bool = False) -> Options:
+    """The options of `fit`; `chosen`: whether crosses were chosen by evidence."""
+    options = _options(config, layout)
+    by_count = is_known_to_do(options, layout) and config.schedule == "constant" and not _stops_itself(config)
+    if config.learning_rate is None:
+        options = options.with_automatic_rate(TRIES)
+    if config.epochs is not None:
+        return options.with_epochs(config.epochs)
+    if by_count:
+        epochs = auto_epochs(n_rows)
+        return options.with_epochs(min(epochs, MOST_EPOCHS_CHOSEN) if chosen else epochs, short=SHORT_BY_COUNT)
+    visits = MOST_VISITS_FULL if config.batch_size is None else MOST_VISITS
+    most = int(np.clip(visits // n_rows, LEAST_PASSES, MOST_PASSES))
+    return options.with_epochs(most, short=SHORT, converges=True)
+
+
+def piece_options(config: Config, layout: Layout) -> Options:
+    """The options of `partial_fit`: one pass, at one rate."""
+    options = _options(config, layout).with_epochs(1)
+    return options.for_piece()
+
+
+def auto_epochs(n_rows: int) -> int:
+    """The passes of ``epochs="auto"`` by default: small tables need more for as many updates."""
+    return int(np.clip(-(-AUTO_VISITS // n_rows), LEAST_EPOCHS, MOST_EPOCHS))
+
+
+def _stops_itself(config: Config) -> bool:
+    return config.early_stopping or config.tol is not None
+
+
+def _options(config: Config, layout: Layout) -> Options:
+    automatic = config.learning_rate is None
+    rate = rule_of_thumb(config.optimizer, layout) if config.learning_rate is None else config.learning_rate
+    return Options(
+        optimizer=config.optimizer,
+        learning_rate=rate,
+        optimal_cap=rate if automatic and config.schedule == "optimal" else None,
+        schedule=config.schedule,
+        power_t=config.power_t,
+        gradient=config.gradient,
+        batch_size=config.batch_size,
+        l1=config.l1,
+        l2=config.l2,
+        average=config.average,
+        shuffle=config.shuffle,
+        early_stopping=config.early_stopping,
+        validation_fraction=config.validation_fraction,
+        n_iter_no_change=config.n_iter_no_change,
+        tol=config.tol,
+        verbose=config.verbose,
+    )

@@ -1,0 +1,146 @@
+"""Constructor arguments of the wide models, checked one by one: a sentence names the argument and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.wide.crosses import AutoCrosses
+from tabsym.wide.optimizers import FTRL, OPTIMIZERS, SGD, Optimizer
+from tabsym.wide.start import Init
+
+
+def check_interactions(value: Any) -> int | AutoCrosses:
+    """The highest order of crosses, or how they are chosen."""
+    if isinstance(value, AutoCrosses):
+        return value
+    if isinstance(value, str) and value == "auto":
+        return AutoCrosses()
+    if isinstance(value, str) or not isinstance(value, Integral):
+        raise ValueError(
+            f"interactions={value!r} is not known; use a whole number of at least 1, 'auto', or "
+            "tabsym.wide.AutoCrosses(...)."
+        )
+    return check_whole("interactions", value)
+
+
+def check_formula(value: Any) -> str:
+    """The formula, or a `TypeError`."""
+    if not isinstance(value, str):
+        raise TypeError(
+            f"formula must be text such as 'w[column] + b[1]', not {type(value).__name__}; pass the table to fit."
+        )
+    return value
+
+
+def check_init(value: Any) -> Init:
+    """Starting values of blocks: a number, a mapping from block to number or frame, or None."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        for name, given in value.items():
+            if not isinstance(given, (pd.Series, pd.DataFrame)):
+                check_number(f"init[{name!r}]", given, -np.inf, None)
+        return {str(name): given for name, given in value.items()}
+    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+        raise ValueError(
+            f"init={value!r} is not possible; use a finite number, or a mapping from block to a number or to values by "
+            "symbol, such as params_."
+        )
+    return float(value)
+
+
+def check_optimizer(value: Any) -> Optimizer:
+    if isinstance(value, Optimizer):
+        return value
+    return OPTIMIZERS[check_one_of("optimizer", value, tuple(OPTIMIZERS))]
+
+
+def check_schedule(schedule: str, optimizer: Optimizer, l2: float) -> None:
+    """Refuse schedules that do not fit an optimizer or a penalty."""
+    if schedule in ("optimal", "invscaling") and isinstance(optimizer, FTRL):
+        raise ValueError(f"schedule={schedule!r} does not fit ftrl, which has rates of its own; use 'constant'.")
+    if schedule == "optimal" and not isinstance(optimizer, SGD):
+        raise ValueError(
+            f"schedule='optimal' is for optimizer='sgd': {type(optimizer).__name__} divides by the size of its "
+            "gradients already; use 'constant', 'invscaling' or 'adaptive'."
+        )
+    if schedule == "optimal" and l2 == 0:
+        raise ValueError("schedule='optimal' takes its rate from the penalty; give l2 above 0, or another schedule.")
+
+
+def check_rate(value: Any) -> float | None:
+    """The learning rate; None for an automatic one."""
+    if isinstance(value, str):
+        check_one_of("learning_rate", value, ("auto",), "a number above 0")
+        return None
+    return check_number("learning_rate", value, 0, None, strict=True)
+
+
+def check_batch_size(value: Any) -> int | None:
+    """Rows of a batch; None for all."""
+    if isinstance(value, str):
+        check_one_of("batch_size", value, ("full",), "a whole number")
+        return None
+    return check_whole("batch_size", value)
+
+
+def check_epochs(value: Any) -> int | None:
+    """Passes; None for automatic ones."""
+    if isinstance(value, str):
+        check_one_of("epochs", value, ("auto",), "a whole number")
+        return None
+    return check_whole("epochs", value)
+
+
+def check_loss_argument(name: str, value: Any) -> float:
+    """huber's delta, the quantile or tweedie's power, within their bounds."""
+    low, high = {"delta": (0, None), "quantile": (0, 1), "power": (1, 2)}[name]
+    return check_number(name, value, low, high, strict=True)
+
+
+def check_offset(offset: Any, n_rows: int, n_outputs: int) -> NDArray[np.float64]:
+    """What is added to the scores of each row (n_rows, n_outputs): finite numbers."""
+    try:
+        values = np.asarray(offset, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("offset must hold numbers, one per row; convert it first.") from None
+    if n_outputs > 1 and values.shape != (n_rows, n_outputs):
+        raise ValueError(
+            f"offset has shape {values.shape}, but the scores of the {n_outputs} classes need ({n_rows}, {n_outputs}): "
+            "a number added to all classes alike changes nothing; give one column per class."
+        )
+    if n_outputs == 1 and values.shape not in ((n_rows,), (n_rows, 1)):
+        raise ValueError(f"offset has shape {values.shape}, but the table has {n_rows} rows; give one number per row.")
+    values = values.reshape(n_rows, n_outputs)
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values).all(axis=1)))
+        raise ValueError(f"offset is not finite in row {row}; an exposure of 0 has no logarithm, drop such rows.")
+    return values
+
+
+def check_one_of(name: str, value: Any, allowed: tuple[str, ...], *others: str) -> str:
+    if not (isinstance(value, str) and value in allowed):
+        words = " or ".join([*(repr(word) for word in allowed), *others])
+        raise ValueError(f"{name}={value!r} is not known; use {words}.")
+    return value
+
+
+def check_whole(name: str, value: Any) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}={value!r} is not possible; use a whole number of at least 1.")
+    return int(value)
+
+
+def check_number(name: str, value: Any, low: float, high: float | None, *, strict: bool = False) -> float:
+    good = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
+    good = good and (value > low if strict else value >= low) and (high is None or value < high)
+    if not good:
+        bounds = f"{'above' if strict else 'of at least'} {low}" + ("" if high is None else f" and below {high}")
+        raise ValueError(f"{name}={value!r} is not possible; use a number {bounds}.")
+    return float(value)

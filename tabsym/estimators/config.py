@@ -1,0 +1,119 @@
+"""The constructor's arguments as one frozen, checked configuration, made once for each call to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tabsym.estimators.checks import (
+    check_batch_size,
+    check_epochs,
+    check_formula,
+    check_init,
+    check_interactions,
+    check_number,
+    check_one_of,
+    check_optimizer,
+    check_rate,
+    check_schedule,
+    check_whole,
+)
+from tabsym.wide.crosses import AutoCrosses
+from tabsym.wide.formula import parse
+from tabsym.wide.optimizers import Optimizer
+from tabsym.wide.schedules import SCHEDULES
+from tabsym.wide.start import Init
+from tabsym.wide.syntax import Formula
+
+
+@dataclass(frozen=True)
+class Config:
+    """Names as in the estimators; None for what is automatic (`learning_rate`, `epochs`) or all rows (`batch_size`)."""
+
+    who: str
+    formula: Formula | None
+    cols: Sequence[Any] | None
+    interactions: int | AutoCrosses
+    numeric: str
+    optimizer: Optimizer
+    learning_rate: float | None
+    schedule: str
+    power_t: float
+    gradient: str
+    batch_size: int | None
+    epochs: int | None
+    l1: float
+    l2: float
+    average: bool
+    init: Init
+    shuffle: bool
+    standardize: bool
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    tol: float | None
+    n_jobs: int | None
+    verbose: int
+
+    @classmethod
+    def of(cls, e: Any) -> Config:
+        """The configuration of an estimator; a `ValueError` names the argument that is wrong."""
+        check_one_of("unseen", e.unseen, ("neutral", "error"))
+        formula = None if e.formula is None else parse(check_formula(e.formula))
+        config = cls(
+            who=type(e).__name__,
+            formula=formula,
+            cols=e.cols,
+            interactions=check_interactions(e.interactions),
+            numeric=check_one_of("numeric", e.numeric, ("linear", "modl", "quantile")),
+            optimizer=check_optimizer(e.optimizer),
+            learning_rate=check_rate(e.learning_rate),
+            schedule=check_one_of("schedule", e.schedule, SCHEDULES),
+            power_t=check_number("power_t", e.power_t, 0, None),
+            gradient=check_one_of("gradient", e.gradient, ("gse", "mean")),
+            batch_size=check_batch_size(e.batch_size),
+            epochs=check_epochs(e.epochs),
+            l1=check_number("l1", e.l1, 0, None),
+            l2=check_number("l2", e.l2, 0, None),
+            average=bool(e.average),
+            init=check_init(e.init),
+            shuffle=bool(e.shuffle),
+            standardize=bool(e.standardize),
+            early_stopping=bool(e.early_stopping),
+            validation_fraction=check_number("validation_fraction", e.validation_fraction, 0, 1, strict=True),
+            n_iter_no_change=check_whole("n_iter_no_change", e.n_iter_no_change),
+            tol=None if e.tol is None else check_number("tol", e.tol, 0, None),
+            n_jobs=e.n_jobs,
+            verbose=int(e.verbose),
+        )
+        check_schedule(config.schedule, config.optimizer, config.l2)
+        if formula is not None:
+            _refuse_beside_formula(config)
+        return config
+
+    def refuse_pieces(self) -> None:
+        """Crosses and intervals are chosen from all rows at once: not from a stream, nor a first `partial_fit`."""
+        if isinstance(self.interactions, AutoCrosses):
+            raise ValueError(
+                "interactions='auto' chooses crosses from all rows at hand; call fit on a sample of the rows first and "
+                "partial_fit on the others, or give interactions=2."
+            )
+        if self.numeric != "linear":
+            raise ValueError(
+                f"numeric={self.numeric!r} chooses intervals from all rows at hand; call fit on a sample of the rows "
+                "first and partial_fit on the others, or give numeric='linear'."
+            )
+
+
+def _refuse_beside_formula(config: Config) -> None:
+    """A formula says what is crossed and what is a symbol: options that say it too are refused, not ignored."""
+    given = {"interactions": config.interactions != 1, "cols": config.cols is not None}
+    given["numeric"] = config.numeric != "linear"
+    for name in (name for name, is_given in given.items() if is_given):
+        value = getattr(config, name)
+        shown = "'auto'" if isinstance(value, AutoCrosses) else repr(value)
+        raise ValueError(
+            f"{name}={shown} has no meaning beside a formula; leave it out, or write it there: "
+            "w[a, b]."
+        )

@@ -1,0 +1,160 @@
+"""A training under way: the state that the kernels move, pass by pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes import row_numbers
+from tabsym.wide.kernels import finish, predict_margins, train_additive, train_batches, train_online
+from tabsym.wide.losses import Loss
+from tabsym.wide.optimizers import FTRL
+from tabsym.wide.options import Options
+from tabsym.wide.program import Program, Rows, Work
+from tabsym.wide.rules import rebase_ftrl
+
+Floats = NDArray[np.float64]
+RowNumbers = NDArray[np.signedinteger[Any]]
+
+CACHE_BYTES = 1 << 22
+"""Code matrices above this are stored shuffled and read in runs of RUN rows.
+
+A row in random order costs a cache miss or two, two thirds of an epoch over a
+million rows. The matrix is shuffled once, fully, when it is made; then each
+epoch shuffles runs of rows that lie together.
+"""
+RUN = 256
+
+STEPS_DOWN = 16
+"""In so many steps a rate falls within a pass."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is trained: a program, a loss, and K outputs.
+
+    `vectors`: (first entry, end, rank) of the blocks of latent vectors.
+    """
+
+    program: Program
+    loss: Loss
+    n_outputs: int
+    vectors: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def neutral(self) -> Floats:
+        """Of the slots (slots, K): rows that are trained on have no unseen symbols."""
+        return np.zeros((len(self.program.columns), self.n_outputs))
+
+
+def storage_order(n_rows: int, n_columns: int, shuffle: bool, rng: np.random.RandomState) -> RowNumbers | None:
+    """The order in which to lay rows down, None for as they are."""
+    if not shuffle or n_rows * n_columns * 4 <= CACHE_BYTES:
+        return None
+    return np.asarray(rng.permutation(row_numbers(n_rows)))
+
+
+class Descent:
+    """State (E * K, width), and the passes over `members` that move it; the state given is left as it is."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        members: RowNumbers,
+        entry_weight: Floats,
+        state: Floats,
+        task: Task,
+        options: Options,
+        rng: np.random.RandomState,
+        n_steps: int = 0,
+    ) -> None:
+        self.rows, self.members, self.entry_weight = rows, members, entry_weight
+        self.task, self.options, self.rng = task, options, rng
+        self.state, self.n_steps = state.copy(), n_steps
+        self._given = state, n_steps
+        self._order = members.copy() if options.shuffle else members
+        self._total = float(rows.weight[members].sum()) if len(rows.weight) else float(len(members))
+        self._batch = options.batch(len(members))
+        # a batch of one row has the same mean over its symbols and over its rows
+        self._online = self._batch == 1 and not options.must_sweep
+        self._work = Work.make(task.program, task.n_outputs, batches=not self._online)
+        self._neutral = task.neutral
+
+    def restart(self) -> None:
+        """Back to where it began."""
+        self.state[:], self.n_steps = self._given
+        self._work = Work.make(self.task.program, self.task.n_outputs, batches=not self._online)
+
+    def one_pass(self, rate: float, until: float | None = None) -> float:
+        """One epoch, at a rate that falls evenly to `until` where that is given: the mean loss of the rows.
+
+        That of each batch is before its own update.
+        """
+        if self.options.shuffle:
+            self._shuffle()
+        if until is None:
+            return self._descend(self._order, rate) / self._total
+        n_batches = -(-len(self._order) // self._batch)
+        pieces = np.array_split(np.arange(n_batches), min(STEPS_DOWN, n_batches))
+        lost = 0.0
+        for place, piece in enumerate(pieces):
+            part = self._order[piece[0] * self._batch : (piece[-1] + 1) * self._batch]
+            lost += self._descend(part, rate + (until - rate) * (place + 0.5) / len(pieces))
+        return lost / self._total
+
+    def margins(self, rows: Rows) -> Floats:
+        """Scores (n, K) of rows, in units of training."""
+        shown = np.ascontiguousarray(self.state[:, [self.options.columns.shown]])
+        out = np.empty((len(rows.codes), self.task.n_outputs))
+        predict_margins(rows, self.task.program, self._neutral, shown, out)
+        return out
+
+    def _descend(self, order: RowNumbers, rate: float) -> float:
+        """Train on rows in order: the sum of their losses."""
+        task, options, rows, work = self.task, self.options, self.rows, self._work
+        program, rule = task.program, options.rule(task.loss, rate)
+        if isinstance(options.optimizer, FTRL):
+            penalised = np.repeat(~program.is_fixed, task.n_outputs).astype(np.float64)
+            rebase_ftrl(self.state, rate, options.l1, options.l2, options.optimizer.beta, penalised)
+        if self._online and rule.simple and not len(program.constants):
+            lost = train_additive(rows, order, self.entry_weight, program, rule, task.n_outputs, self.state, work)
+        elif self._online:
+            lost = train_online(
+                rows, order, self.entry_weight, program, self._neutral, rule, self.n_steps, task.n_outputs, self.state,
+                work,
+            )  # fmt: skip
+        else:
+            lost = train_batches(
+                rows, order, self._batch, options.is_dense, options.must_sweep, self.entry_weight, program,
+                self._neutral, rule, self.n_steps, task.n_outputs, self.state, work,
+            )  # fmt: skip
+        self.n_steps += -(-len(order) // self._batch)
+        if rule.lazy:
+            finish(self.n_steps, program, rule, task.n_outputs, self.state)
+        return float(lost)
+
+    def _shuffle(self) -> None:
+        """Shuffle the members into the order (new memory in every epoch would cost more than the shuffle)."""
+        shuffle_rows(self.members, self._order, self.rows.codes.nbytes, self.rng)
+
+
+def shuffle_rows(members: RowNumbers, order: RowNumbers, n_bytes: int, rng: np.random.RandomState) -> None:
+    """Write `members` into `order`, shuffled: row by row, or by runs where the rows take more than a cache."""
+    if n_bytes <= CACHE_BYTES:
+        order[:] = members
+        rng.shuffle(order)
+        return
+    n_whole = len(members) // RUN * RUN  # the rows left over come last
+    runs = rng.permutation(n_whole // RUN)
+    np.take(members[:n_whole].reshape(-1, RUN), runs, axis=0, out=order[:n_whole].reshape(-1, RUN), mode="clip")
+    order[n_whole:] = members[n_whole:]
+
+
+def take_rows(rows: Rows, places: RowNumbers, n_outputs: int) -> Rows:
+    """Some rows of a coded table."""
+    offset = rows.offset.reshape(-1, n_outputs)[places].ravel() if len(rows.offset) else rows.offset
+    weight = rows.weight[places] if len(rows.weight) else rows.weight
+    return Rows(rows.codes[places], rows.x[places], rows.y[places], weight, offset)

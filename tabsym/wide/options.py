@@ -1,0 +1,126 @@
+"""How to train: every choice made, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tabsym.wide.losses import Loss
+from tabsym.wide.optimizers import FTRL, Adagrad, AdamW, Optimizer, StateColumns
+from tabsym.wide.rules import Rule
+from tabsym.wide.schedules import schedule_numbers
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to train; names as in the estimators.
+
+    Attributes
+    ----------
+    learning_rate : float
+        The starting rate.
+    optimal_cap : float or None
+        The highest rate of the schedule "optimal", which starts at its own.
+    tries : int
+        How often a rate that diverges is divided by `training.STEP_BACK` before that is an error.
+    cools : bool
+        Whether the rate falls to zero over the last passes.
+    converges : bool
+        Whether passes end when they no longer lower the loss; `epochs` is then the most.
+    short : float or None
+        The share of the loss by which the last passes may lower it without a warning; None for never a warning.
+    patience : float
+        A loss above the start's by this factor has diverged.
+    """
+
+    optimizer: Optimizer
+    learning_rate: float
+    schedule: str = "constant"
+    power_t: float = 0.5
+    gradient: str = "gse"
+    batch_size: int | None = 1  # None: all rows
+    epochs: int = 1
+    l1: float = 0.0
+    l2: float = 0.0
+    average: bool = False
+    shuffle: bool = True
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 2
+    tol: float | None = None
+    verbose: int = 0
+    optimal_cap: float | None = None
+    tries: int = 0
+    cools: bool = False
+    converges: bool = False
+    short: float | None = None
+    patience: float = 2.0
+
+    @property
+    def is_dense(self) -> bool:
+        return self.gradient == "mean"
+
+    @property
+    def must_sweep(self) -> bool:
+        """Whether absent entries move at every update in a way that only moving them all gets right."""
+        if not self.is_dense:
+            return False
+        if (self.l1 > 0 or self.l2 > 0) and not isinstance(self.optimizer, FTRL):
+            return True
+        decays = isinstance(self.optimizer, AdamW) and self.optimizer.weight_decay > 0
+        return decays and (self.average or self.schedule != "constant")
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether absent entries take the steps they missed when they are next read."""
+        moves = self.optimizer.moves_on or self.average or self.schedule in ("optimal", "invscaling")
+        return self.is_dense and moves and not self.must_sweep
+
+    @property
+    def columns(self) -> StateColumns:
+        """What the state of an entry keeps."""
+        keep_steps = self.is_lazy or self.schedule in ("optimal", "invscaling")
+        return StateColumns.plan(self.optimizer, keep_steps=keep_steps, keep_mean=self.average)
+
+    def at_rate(self, rate: float) -> Options:
+        """The same at another rate."""
+        return replace(self, learning_rate=rate, optimal_cap=None if self.optimal_cap is None else rate)
+
+    def with_automatic_rate(self, tries: int) -> Options:
+        """A rate that may be made smaller, and that falls to zero at the end of a constant schedule."""
+        return replace(self, tries=tries, cools=self.schedule == "constant" and not self.average)
+
+    def with_epochs(self, epochs: int, *, short: float | None = None, converges: bool = False) -> Options:
+        return replace(self, epochs=epochs, short=short, converges=converges)
+
+    def for_piece(self) -> Options:
+        """For rows that are not all: nothing is held out, and a few of them may fit badly."""
+        return replace(self, early_stopping=False, tol=None, patience=1e3)
+
+    def batch(self, n_rows: int) -> int:
+        """Rows of a batch, of so many rows."""
+        return max(1, n_rows if self.batch_size is None else min(self.batch_size, n_rows))
+
+    def rule(self, loss: Loss, rate: float) -> Rule:
+        """The options as the kernels read them."""
+        code, parameter, start = schedule_numbers(self.schedule, self.power_t, self.l2, loss, self.optimal_cap)
+        eps, beta1, beta2 = self.optimizer.coefficients
+        return Rule(
+            loss=loss.code,
+            parameter=loss.parameter,
+            optimizer=self.optimizer.code,
+            rate=rate,
+            schedule=code,
+            schedule_parameter=parameter,
+            schedule_start=start,
+            l1=self.l1,
+            l2=self.l2,
+            penalised_decay=float(getattr(self.optimizer, "weight_decay", 0.0)),
+            eps=eps,
+            beta1=beta1,
+            beta2=beta2,
+            nesterov=bool(getattr(self.optimizer, "nesterov", False)),
+            step_column=self.columns.step,
+            mean_column=self.columns.mean,
+            lazy=self.is_lazy,
+            simple=isinstance(self.optimizer, Adagrad) and self.l1 == self.l2 == 0 and self.columns.step < 0,
+        )

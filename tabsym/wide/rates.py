@@ -1,0 +1,96 @@
+"""learning_rate="auto": a rate by rule where one is known to do, else the best of a few short trainings on a sample."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes import row_numbers
+from tabsym.wide.descent import Descent, Task, take_rows
+from tabsym.wide.layout import Layout
+from tabsym.wide.optimizers import FTRL, SGD, Adagrad, Adam, Optimizer, RMSprop
+from tabsym.wide.options import Options
+from tabsym.wide.program import Rows
+
+Floats = NDArray[np.float64]
+
+RATE, MOST_RATE, MOST_PRODUCT_RATE = 3.0, 0.5, 0.1
+"""Adagrad's rate is RATE / (terms of a row's score), at most MOST_RATE, or MOST_PRODUCT_RATE.
+
+The terms of a row move together, so the score moves by rate times their
+number in an optimizer's first steps (``benchmarks/defaults.py``). Factors of
+a product multiply each other's noise.
+"""
+
+FIRST_RATES = {Adagrad: 1.0, FTRL: 1.0, SGD: 0.5, RMSprop: 0.05, Adam: 0.1}
+"""For others, relative to Adagrad's: where a search begins, and what a stream takes, which cannot be searched."""
+
+SAMPLE, SAMPLE_SCORES = 8_192, 65_536
+"""A search looks at so many rows, or so many scores where a row has one for each class."""
+
+UPDATES, LEAST_PASSES, MOST_PASSES = 300, 2, 30
+"""A trial makes about so many updates, in passes within these bounds."""
+
+WIDE, NARROW, MOST_TRIALS = 4.0, 2.0, 12
+"""Rates are tried by this factor, then by that one about the best."""
+
+
+def rule_of_thumb(optimizer: Optimizer, layout: Layout) -> float:
+    """A rate from the optimizer and the terms of the model alone."""
+    most = MOST_RATE if layout.is_additive else MOST_PRODUCT_RATE
+    own = next(factor for kind, factor in FIRST_RATES.items() if isinstance(optimizer, kind))
+    rate = min(most, RATE / max(1, layout.n_terms)) * own
+    if isinstance(optimizer, SGD):  # the columns of a row step in the same direction, and none of them may overshoot
+        rate = min(rate, 0.5 / (1 + layout.n_terms)) * (1.0 - optimizer.momentum)
+    return rate
+
+
+def is_known_to_do(options: Options, layout: Layout) -> bool:
+    """Whether the rule of thumb is the rate: for the default, and sums of symbols and slopes, which it was made for."""
+    online = options.batch_size == 1 and not options.is_dense and options.schedule in ("constant", "adaptive")
+    return isinstance(options.optimizer, Adagrad) and online and layout.is_plain
+
+
+def search_rate(
+    rows: Rows, entry_weight: Floats, state: Floats, task: Task, options: Options, rng: np.random.RandomState
+) -> float:
+    """The rate that lowers the loss of a sample most in a short training, by a climb from ``options.learning_rate``."""
+    n_rows = len(rows.y)
+    size = min(n_rows, SAMPLE, max(512, SAMPLE_SCORES // task.n_outputs))
+    sample = take_rows(rows, np.sort(rng.permutation(n_rows)[:size]), task.n_outputs)
+    seed = rng.randint(np.iinfo(np.int32).max)
+    tried: dict[float, float] = {}
+
+    def loss(rate: float) -> float:
+        if rate not in tried:
+            tried[rate] = _try(sample, entry_weight, state, task, options.at_rate(rate), seed)
+        return tried[rate]
+
+    best = options.learning_rate
+    for factor in (WIDE, NARROW):
+        for step in (factor, 1.0 / factor):
+            while len(tried) < MOST_TRIALS and not loss(best * step) >= loss(best):
+                best *= step
+        while not np.isfinite(loss(best)) and len(tried) < MOST_TRIALS:
+            best /= factor**2
+    return best
+
+
+def _try(rows: Rows, entry_weight: Floats, state: Floats, task: Task, options: Options, seed: int) -> float:
+    """The mean loss of the rows after a few passes at a rate, the last one falling; infinite where it diverges."""
+    options = replace(options, early_stopping=False)
+    members = row_numbers(len(rows.y))
+    descent = Descent(rows, members, entry_weight, state, task, options, np.random.RandomState(seed))
+    n_batches = -(-len(members) // options.batch(len(members)))
+    n_passes = int(np.clip(-(-UPDATES // n_batches), LEAST_PASSES, MOST_PASSES))
+    rate = options.learning_rate
+    with np.errstate(all="ignore"):
+        for _ in range(n_passes - 1):
+            if not np.isfinite(descent.one_pass(rate)):
+                return np.inf
+        descent.one_pass(rate, 0.0 if options.cools else None)
+        weights = rows.weight if len(rows.weight) and rows.weight.any() else None
+        loss = float(np.average(task.loss.values(descent.margins(rows), rows.y), weights=weights))
+    return loss if np.isfinite(loss) else np.inf

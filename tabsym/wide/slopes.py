@@ -1,0 +1,97 @@
+"""The losses as kernels know them: value, slope and curvature by the score, each formula in one place.
+
+Codes are those of `losses.LOSSES`; numba freezes module globals.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabsym.jit import inlined, kernel
+
+SQUARED, LOGISTIC, MULTINOMIAL, ABSOLUTE, HUBER, QUANTILE, HINGE, POISSON, GAMMA, TWEEDIE = range(10)
+
+
+@inlined
+def loss_of_one(score, target, loss, parameter):
+    """(value, slope, curvature) of a loss with one score; where it has no curvature, what stands for it.
+
+    absolute, quantile, hinge: 1. huber: that of the parabola that touches the loss here and lies above it elsewhere.
+    """
+    if loss == LOGISTIC:
+        margin = score if target > 0 else -score
+        small = np.exp(-abs(margin))
+        miss = (small if margin > 0 else 1.0) / (1.0 + small)  # 1 - p of the class that occurred
+        value = np.log1p(small) + (0.0 if margin > 0 else -margin)
+        return value, (-miss if target > 0 else miss), miss * (1.0 - miss)
+    if loss == SQUARED:
+        return 0.5 * (score - target) ** 2, score - target, 1.0
+    return _other_loss(score, target, loss, parameter)
+
+
+@kernel
+def _other_loss(score, target, loss, parameter):
+    if loss == HINGE:
+        side = 1.0 if target > 0 else -1.0
+        short = 1.0 - side * score
+        return max(0.0, short), (-side if short > 0.0 else 0.0), 1.0
+    error = score - target
+    size = abs(error)
+    if loss == ABSOLUTE:
+        return size, np.sign(error), 1.0
+    if loss == HUBER:
+        if size <= parameter:
+            return 0.5 * error * error, error, 1.0
+        return parameter * (size - 0.5 * parameter), np.copysign(parameter, error), parameter / size
+    if loss == QUANTILE:
+        if error < 0.0:
+            return -parameter * error, -parameter, 1.0
+        return (1.0 - parameter) * error, ((1.0 - parameter) if error > 0.0 else 0.0), 1.0
+    if loss == POISSON:  # the log link from here on
+        mean = np.exp(score)
+        return mean - target * score, mean - target, mean
+    if loss == GAMMA:
+        share = target * np.exp(-score)
+        return score + share, 1.0 - share, share
+    first, second = np.exp((1.0 - parameter) * score), np.exp((2.0 - parameter) * score)  # tweedie, 1 < power < 2
+    return (
+        second / (2.0 - parameter) - target * first / (1.0 - parameter),
+        second - target * first,
+        (2.0 - parameter) * second + (parameter - 1.0) * target * first,
+    )
+
+
+@inlined
+def slopes_of_many(scores, target):
+    """Scores (K,) -> softmax minus indicator, in place; the loss."""
+    top = scores[0]
+    for k in range(1, len(scores)):
+        top = max(top, scores[k])
+    own = scores[target]
+    total = 0.0
+    for k in range(len(scores)):
+        scores[k] = np.exp(scores[k] - top)
+        total += scores[k]
+    for k in range(len(scores)):
+        scores[k] /= total
+    scores[target] -= 1.0
+    return np.log(total) + top - own
+
+
+@kernel
+def losses_of_rows(margins, y, loss, parameter, values, slopes, bends):
+    """Value (n,), slope and curvature (n,) of each row's loss, margins (n, 1)."""
+    for i in range(len(y)):
+        values[i], slopes[i], bends[i] = loss_of_one(margins[i, 0], y[i], loss, parameter)
+
+
+@kernel
+def slope_of_shift(margins, y, weight, loss, parameter, shift):
+    """Sums over rows of the slope and the curvature of the loss at margins (n, 1) + shift."""
+    slopes, bends = 0.0, 0.0
+    for i in range(len(y)):
+        _, slope, bend = loss_of_one(margins[i, 0] + shift, y[i], loss, parameter)
+        share = weight[i] if len(weight) else 1.0
+        slopes += share * slope
+        bends += share * bend
+    return slopes, bends

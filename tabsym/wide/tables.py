@@ -1,0 +1,88 @@
+"""The parameters of a model as a person reads them: a frame for each block, indexed by symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.wide.layout import Block, Layout
+from tabsym.wide.model import WideModel
+from tabsym.wide.sources import Bins, Crossing, Flag, Symbols
+
+COUNT = "count"
+OTHER_COUNT = "count of rows"
+"""The name of the counts where a class is called "count"."""
+
+
+def parameter_frames(model: WideModel, outputs: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """All blocks by name; the frames are made once for a model, and handed out as copies."""
+    key = "frames", tuple(outputs)
+    if key not in model.shown:
+        model.shown[key] = {
+            block.name: parameter_frame(model, place, outputs) for place, block in enumerate(model.layout.blocks)
+        }
+    return {name: frame.copy() for name, frame in model.shown[key].items()}
+
+
+def parameter_frame(model: WideModel, place: int, outputs: Sequence[str]) -> pd.DataFrame:
+    """The parameters of a block, in the user's units; `outputs` names the K scores."""
+    block, own = model.layout.blocks[place], model.layout.entries(place)
+    names = [f"{output} {r + 1}" if block.rank > 1 else output for r in range(block.rank) for output in outputs]
+    values = model.theta[own].reshape(-1, block.rank * model.n_outputs).copy()
+    frame = pd.DataFrame(values, index=_index(model.layout, block), columns=names)
+    if block.source is not None:
+        frame[count_name(outputs)] = model.counts[own][:: block.rank]
+    return frame
+
+
+def count_name(outputs: Sequence[str]) -> str:
+    """The column of the training rows."""
+    return OTHER_COUNT if COUNT in outputs else COUNT
+
+
+def split_counts(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
+    """The values of a block's frame, and its training rows where it has them (a scalar has not)."""
+    last = frame.columns[-1]
+    if last not in (COUNT, OTHER_COUNT) or frame.shape[1] == 1:
+        return frame, None
+    return frame.iloc[:, :-1], frame[last]
+
+
+def _index(layout: Layout, block: Block) -> pd.Index:
+    if block.source is None:
+        return pd.Index([block.name], dtype=object)
+    source = layout.sources[block.source]
+    if isinstance(source, Flag):
+        return pd.Index([None], name=source.column, dtype=object)
+    levels, codes = _levels(layout, block.source)
+    if len(levels) == 1:
+        return pd.Index(levels[0], name=block.columns[0], dtype=object)
+    return _multi_index(levels, codes, list(block.columns))
+
+
+def _multi_index(levels: list[NDArray[np.object_]], codes: list[NDArray[np.int32]], names: list[str]) -> pd.MultiIndex:
+    """From symbols and codes as they are: factorizing the symbols of every entry again takes a hundred times longer."""
+    known, places = [], []
+    for symbols, own in zip(levels, codes, strict=True):
+        present = np.array([symbol is not None for symbol in symbols], dtype=bool)
+        known.append(pd.Index(symbols[present], dtype=object))
+        renumbered = np.where(present, np.cumsum(present) - 1, -1)  # missing is no level, but a code of -1
+        places.append(renumbered[own])
+    return pd.MultiIndex(levels=known, codes=places, names=names, verify_integrity=False)  # type: ignore[arg-type]
+
+
+def _levels(layout: Layout, place: int) -> tuple[list[NDArray[np.object_]], list[NDArray[np.int32]]]:
+    """The symbols of each position of a source, and the codes of its entries there."""
+    source = layout.sources[place]
+    if isinstance(source, Symbols):
+        return [source.alphabet.symbols], [np.arange(len(source), dtype=np.int32)]
+    if isinstance(source, Bins):
+        return [np.array(source.labels, dtype=object)], [np.arange(len(source), dtype=np.int32)]
+    assert isinstance(source, Crossing)
+    left, right = source.cross.pairs()
+    levels, codes = _levels(layout, source.left)
+    more, (last,) = _levels(layout, source.right)
+    return levels + more, [own[left] for own in codes] + [last[right]]

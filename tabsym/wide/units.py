@@ -1,0 +1,131 @@
+"""The one owner of units: between the user's numbers and those that training works with, both ways.
+
+The user's score is ``sum of c * N(row) * product of theta`` over terms, with
+constants c, numeric factors N and parameters theta as the formula says.
+Training works with numbers of size one: with the target ``(y - centre) /
+scale``, with ``(N - mean) / spread``, and with parameters
+``phi = theta / size`` of each block. Any sizes give the same model, as what
+they change goes into the constants of training's terms,
+``c * spread * product of sizes / scale``; so blocks that several terms share,
+and blocks of different degrees, need no care. Sizes are chosen such that the
+constants are 1, or near it where blocks are shared.
+
+A numeric factor is centred only where another parameter can take up what that
+moves, its home: the intercept for slopes, a plain block over the same symbols
+for slopes by symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.wide.layout import Layout
+from tabsym.wide.moments import Moments
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Units:
+    """What scales a layout for training.
+
+    Attributes
+    ----------
+    centre, scale : float
+        The score was trained as (score - centre) / scale; 0 and 1 but for losses of differences.
+    means, spreads : (numerics,)
+        Numeric factors were trained as (factor - mean) / spread.
+    fills : (numerics,)
+        What a missing value stands for.
+    sizes : (blocks,)
+        What a parameter of 1 in training is to the user.
+    constants : (learned terms,)
+        Of the terms in training.
+    """
+
+    centre: float
+    scale: float
+    means: Floats
+    spreads: Floats
+    fills: Floats
+    sizes: Floats
+    constants: Floats
+
+    def to_training(self, layout: Layout, theta: Floats) -> Floats:
+        """Parameters (entries, K) of training, from the user's."""
+        phi = theta - self._shifts(layout, theta)
+        return phi / self._sizes_of_entries(layout)
+
+    def to_user(self, layout: Layout, phi: Floats) -> Floats:
+        """Parameters (entries, K) in the user's units, from training's."""
+        theta = phi * self._sizes_of_entries(layout)
+        return theta + self._shifts(layout, theta)
+
+    def _sizes_of_entries(self, layout: Layout) -> Floats:
+        return np.repeat(self.sizes, layout.sizes)[:, None]
+
+    def _shifts(self, layout: Layout, theta: Floats) -> Floats:
+        """What homes (entries, K) hold for the user beyond training; of theta, no home is read."""
+        shifts = np.zeros_like(theta)
+        if layout.constant is not None:
+            own = layout.entries(layout.constant.factors[0].block)
+            shifts[own] += self.centre / layout.constant.constant
+        for place, home in layout.homes.items():
+            term = layout.learned[place]
+            assert term.numeric is not None
+            moved = np.asarray(term.constant * self.means[term.numeric])
+            for factor in term.factors:
+                moved = moved * theta[layout.entries(factor.block)]
+            shifts[layout.entries(home.factors[0].block)] -= moved / home.constant
+        return shifts
+
+
+def users_units(layout: Layout, numerics: Sequence[Moments]) -> Units:
+    """The user's own; a missing number stands for the mean."""
+    n = len(layout.numerics)
+    fills = np.array([moments.mean for moments in numerics], dtype=np.float64)
+    sizes, constants = np.ones(len(layout.blocks)), np.array([term.constant for term in layout.learned])
+    return Units(0.0, 1.0, np.zeros(n), np.ones(n), fills, sizes, constants)
+
+
+def find_units(layout: Layout, target: Moments | None, numerics: Sequence[Moments]) -> Units:
+    """Units in which target and numeric factors have size one, from their moments; None for a target left alone."""
+    units = users_units(layout, numerics)
+    centre, scale = 0.0, 1.0
+    if target is not None:
+        centre = target.mean if layout.constant is not None else 0.0
+        scale = target.spread_about(centre)
+    means, spreads = units.means.copy(), units.spreads.copy()
+    for place, term in enumerate(layout.learned):
+        if term.numeric is not None:
+            means[term.numeric] = numerics[term.numeric].mean if place in layout.homes else 0.0
+            spreads[term.numeric] = numerics[term.numeric].spread_about(means[term.numeric])
+    return with_sizes(layout, replace(units, centre=centre, scale=scale, means=means, spreads=spreads))
+
+
+def with_sizes(layout: Layout, units: Units) -> Units:
+    """Sizes of blocks that bring the constants of training to 1, or as near as they come on a log scale."""
+    sizes, constants = np.ones(len(layout.blocks)), np.ones(len(layout.learned))
+    shared = []
+    for place, term in enumerate(layout.learned):
+        spread = 1.0 if term.numeric is None else units.spreads[term.numeric]
+        constants[place] = term.constant * spread / units.scale
+        if layout.stands_alone(term):
+            sizes[term.factors[0].block] = 1.0 / constants[place]
+            constants[place] = 1.0  # exactly
+        else:
+            shared.append(place)
+    if shared:
+        blocks = sorted({factor.block for place in shared for factor in layout.learned[place].factors})
+        times = np.zeros((len(shared), len(blocks)))
+        for row, place in enumerate(shared):
+            for factor in layout.learned[place].factors:
+                times[row, blocks.index(factor.block)] += 1.0
+        logs, *_ = np.linalg.lstsq(times, -np.log(np.abs(constants[shared])), rcond=None)
+        sizes[blocks] = np.exp(logs)
+        constants[shared] *= np.exp(times @ logs)
+    return replace(units, sizes=sizes, constants=constants)
