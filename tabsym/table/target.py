@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Complex, Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -11,6 +14,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
+
+_LARGEST = 1e150  # the square of more than 1.3e154 is infinite; the rest is room for sums over rows
+_NUMBERS = (Real, Decimal, np.bool_)
+_MOMENTS = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
 @dataclass(frozen=True)
@@ -66,17 +73,63 @@ def check_classes(y: Any, n_rows: int, *, classes: Any = None, who: str = "tabsy
 
 
 def check_regression_target(y: Any, n_rows: int, *, who: str = "tabsym") -> NDArray[np.float64]:
-    """Check a numeric target: (n_rows,) finite floats, or a `ValueError`."""
+    """Check a numeric target: (n_rows,) finite floats, or a `ValueError`.
+
+    Integers, floats, decimals and booleans (as 0 and 1, which is how
+    scikit-learn's regressors take them) are numbers, in object arrays too.
+    Text is not, whatever it looks like, nor are dates and durations, whose
+    unit would be a guess.
+    """
     values = check_target(y, n_rows, who)
-    if values.dtype.kind == "c":
+    kind = _kind_of_target(values)
+    if kind == "complex":
         raise ValueError("Complex data not supported: the target holds complex numbers.")
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
+    if kind == "moments":
         raise ValueError(
-            f"The target of {who} must be numeric, but holds values such as {values.tolist()[0]!r}; "
-            "use a classifier, or convert the target."
-        ) from None
+            f"The target of {who} must be numeric, but holds dates or durations such as {_first(values)}; convert it "
+            "to a number in a unit of your choice, e.g. (y - y.min()).dt.total_seconds()."
+        )
+    if kind != "numbers":
+        raise ValueError(
+            f"The target of {who} must be numeric, but holds values such as {_first(values)}; "
+            "use a classifier, or convert the target, e.g. with pd.to_numeric."
+        )
+    try:
+        numbers = values.astype(np.float64)
+    except OverflowError:  # an int of more than 308 digits
+        numbers = np.array([float(value) if abs(value) <= _LARGEST else np.inf for value in values.tolist()])
+    _refuse_large(numbers)
+    return numbers
+
+
+def _kind_of_target(values: NDArray[Any]) -> str:
+    """What a target holds: numbers, moments (dates, durations), complex numbers, or other things."""
+    if values.dtype != object:
+        return {"c": "complex", "M": "moments", "m": "moments"}.get(
+            values.dtype.kind, "numbers" if values.dtype.kind in "biuf" else "other"
+        )
+    types = {type(value) for value in values.tolist()}
+    if any(issubclass(one, _MOMENTS) for one in types):
+        return "moments"
+    if any(issubclass(one, Complex) and not issubclass(one, Real) for one in types):
+        return "complex"
+    return "numbers" if all(issubclass(one, _NUMBERS) for one in types) else "other"
+
+
+def _refuse_large(numbers: NDArray[np.float64]) -> None:
+    """Losses square the target: what has no finite square would end as NaN in every prediction."""
+    large = np.abs(numbers) > _LARGEST
+    if large.any():
+        row = int(np.argmax(large))
+        shown = f"{numbers[row]:g}" if np.isfinite(numbers[row]) else "an integer too large for a float"
+        raise ValueError(
+            f"Row {row} of the target is {shown}, and its square is no finite number; "
+            f"divide the target by a constant so that no value is above {_LARGEST:g} in size."
+        )
+
+
+def _first(values: NDArray[Any]) -> str:
+    return repr(values[0].item() if isinstance(values[0], (np.str_, np.bytes_)) else values[0])
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:

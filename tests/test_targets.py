@@ -1,0 +1,95 @@
+"""Targets of regressions: numbers of any type, and nothing that only looks like them."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from tabsym import MODLEncoder, WideRegressor
+from tabsym.table import check_regression_target
+
+DAY = datetime.date(2020, 1, 2)
+MOMENT = datetime.datetime(2020, 1, 2, 3)
+TEXTS = [
+    ["1", "2", "3"],
+    np.array(["1", "2", "3"]),
+    np.array([b"1", b"2", b"3"]),
+    np.array([1, "2", 3], dtype=object),
+    pd.Series(["1", "2", "3"]),
+    pd.Series(["1", "2", "3"], dtype="string[pyarrow]"),
+    pd.Series(["1", "2", "3"], dtype="category"),
+    pl.Series(["1", "2", "3"]),
+    pl.Series(["1", "2", "3"], dtype=pl.Categorical),
+    pa.chunked_array([["1", "2", "3"]]),
+]
+MOMENTS = [
+    [DAY] * 3,
+    [MOMENT] * 3,
+    pd.Series([MOMENT] * 3),
+    pd.Series([MOMENT] * 3).dt.tz_localize("UTC"),
+    pd.Series([MOMENT - MOMENT] * 3),
+    np.array(["2020-01-02"] * 3, dtype="datetime64[D]"),
+    np.array([1, 2, 3], dtype="timedelta64[s]"),
+    pl.Series([DAY] * 3),
+    pl.Series([MOMENT] * 3),
+    pl.Series([MOMENT - MOMENT] * 3),
+    pa.chunked_array([[MOMENT] * 3]),
+]
+NUMBERS = [
+    [1, 0, 1],
+    [True, False, True],
+    [Decimal("1.0"), Decimal("0.0"), Decimal("1.0")],
+    np.array([1, 0.0, True], dtype=object),
+    np.array([np.float32(1), np.int8(0), np.bool_(True)], dtype=object),
+    pd.Series([1, 0, 1], dtype="Int64"),
+    pd.Series([True, False, True], dtype="boolean"),
+    pd.Series([1, 0, 1], dtype="category"),
+    pd.Series([1, 0, 1], dtype="double[pyarrow]"),
+    pl.Series([Decimal("1.0"), Decimal("0.0"), Decimal("1.0")]),
+    pl.Series([True, False, True]),
+    pa.chunked_array([[1, 0, 1]]),
+]
+
+
+@pytest.mark.parametrize("y", TEXTS)
+def test_text_is_no_target_of_a_regression(y):
+    with pytest.raises(ValueError, match=r"must be numeric, but holds values such as b?'?1'?.*pd\.to_numeric"):
+        check_regression_target(y, 3)
+
+
+@pytest.mark.parametrize("y", MOMENTS)
+def test_dates_and_durations_are_no_target_of_a_regression(y):
+    with pytest.raises(ValueError, match=r"must be numeric, but holds dates or durations.*total_seconds"):
+        check_regression_target(y, 3)
+
+
+@pytest.mark.parametrize("y", NUMBERS)
+def test_numbers_of_any_type_are_targets(y):
+    out = check_regression_target(y, 3)
+    assert out.dtype == np.float64
+    assert out.tolist() == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ([1.0, -1e200, 2.0], r"Row 1 of the target is -1e\+200, and its square.*divide the target by a constant"),
+        ([1, 2, 10**400], r"Row 2 of the target is an integer too large for a float.*divide the target"),
+    ],
+)
+def test_a_target_without_a_finite_square_is_refused(y, words):
+    with pytest.raises(ValueError, match=words):
+        check_regression_target(y, 3)
+    assert check_regression_target([1e150], 1)[0] == 1e150
+
+
+@pytest.mark.parametrize("model", [WideRegressor(), MODLEncoder(target_type="continuous", output="mean")])
+def test_estimators_refuse_them(model):
+    table = pd.DataFrame({"a": ["u", "v", "u"]})
+    for y, words in ((TEXTS[0], "must be numeric"), (MOMENTS[2], "dates or durations"), ([0, 1e200, 1], "square")):
+        with pytest.raises(ValueError, match=words):
+            model.fit(table, y)
