@@ -8,25 +8,28 @@ a column may be category at fit and text at transform.
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.codes.few import FEW
 from tabsym.codes.raw import RawCodes
 
 UNSEEN = -1
 """The code of a symbol that is not in the alphabet."""
 
-_FAMILIES = {
-    str: "text",
-    bytes: "bytes",
-    bool: "booleans",
-    int: "numbers",
-    float: "numbers",
+_FAMILIES = {  # a bool is an int and a datetime a date: the first that fits
+    "booleans": (bool, np.bool_),
+    "text": (str,),
+    "bytes": (bytes,),
+    "durations": (datetime.timedelta, np.timedelta64),
+    "numbers": (int, float, np.integer, np.floating),
+    "moments": (datetime.datetime, np.datetime64),
 }
 
 
@@ -55,9 +58,20 @@ class Alphabet:
         """The code of missing, or UNSEEN where none occurred."""
         return next((code for code, symbol in enumerate(self.symbols) if symbol is None), UNSEEN)
 
+    # Caches, made when they are first needed and never pickled. Two threads may both make one: they make the same.
+
     @cached_property
     def _index(self) -> pd.Index:
         return pd.Index(self.symbols, dtype=object)
+
+    @cached_property
+    def _code_of(self) -> dict[Any, int]:
+        """What the index says, for a few symbols: it answers in nanoseconds."""
+        return {symbol: code for code, symbol in enumerate(self.symbols.tolist())}
+
+    @cached_property
+    def _family(self) -> str | None:
+        return _family(self.symbols)
 
     def transform(self, raw: RawCodes) -> NDArray[np.int32]:
         """Codes (n,) of a coded column; UNSEEN for symbols that are not in the alphabet."""
@@ -91,16 +105,21 @@ class Alphabet:
         self._refuse_other_family(symbols)
         if not len(self) or not len(symbols):
             return np.full(len(symbols), UNSEEN, dtype=np.int32)
+        if len(symbols) <= FEW:
+            code_of = self._code_of
+            return np.array([code_of.get(symbol, UNSEEN) for symbol in symbols.tolist()], dtype=np.int32)
         return self._index.get_indexer(pd.Index(symbols, dtype=object)).astype(np.int32)
 
     @staticmethod
-    def _apply(position: NDArray[np.int32], missing: int, codes: NDArray[np.int32]) -> NDArray[np.int32]:
-        table = np.append(position, np.int32(missing)).astype(np.int32)
-        return table[codes]  # a code of -1 (missing) reads the last place
+    def _apply(position: NDArray[np.int32], missing: int, codes: NDArray[Any]) -> NDArray[np.int32]:
+        table = np.empty(len(position) + 1, dtype=np.int32)
+        table[:-1] = position
+        table[-1] = missing  # a code of -1 reads the last place
+        return table[codes]
 
     def _refuse_other_family(self, symbols: NDArray[Any]) -> None:
         """Text where fit saw numbers would be silently unseen, all of it: refuse."""
-        here, there = _family(symbols), _family(self.symbols)
+        here, there = _family(symbols), self._family
         if here and there and here != there:
             raise TypeError(
                 f"Column {self.name!r} held {there} in fit and holds {here} now (such as {symbols[0]!r}); "
@@ -117,4 +136,9 @@ def _with_missing(symbols: NDArray[Any]) -> NDArray[Any]:
 
 def _family(symbols: NDArray[Any]) -> str | None:
     first = next((symbol for symbol in symbols if symbol is not None), None)
-    return None if first is None else _FAMILIES.get(type(first), type(first).__name__)
+    return None if first is None else _family_of(first.__class__)
+
+
+@lru_cache(maxsize=256)
+def _family_of(kind: type) -> str:
+    return next((name for name, kinds in _FAMILIES.items() if issubclass(kind, kinds)), kind.__name__)

@@ -4,34 +4,38 @@ This is where the time of coding goes, so each kind of column takes the
 fastest road it has: category codes are read as they lie, Arrow strings
 (pandas' `str`, pyarrow) are dictionary-encoded without the GIL, polars
 casts to its Categorical, everything else goes through `pandas.factorize`.
-No road loops over rows in Python. Measured on one million strings with 10 to
-100,000 symbols: 15 to 60 ms a column, category columns 2 ms.
+No road loops over rows in Python but that of a few rows, where setting up
+any other takes longer. Measured on one million strings with 10 to 100,000
+symbols: 15 to 60 ms a column, category columns 2 ms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes.kernels import mark_used
+from tabsym.codes.categories import renumber_used
+from tabsym.codes.few import FEW, number_values, plain_symbols
 from tabsym.codes.threads import in_threads
-from tabsym.table import Column
+from tabsym.table import Column, Kind
+from tabsym.table.stored import arrow_in, library_of
 
 _THREAD_ROWS = 100_000  # below this, starting threads costs more than it saves
 
 
 @dataclass(frozen=True)
 class RawCodes:
-    """`codes` (n,) into `symbols` (distinct, in order of first appearance), -1 for missing.
+    """`codes` (n,) into `symbols`, -1 for missing.
 
-    Codes are int32, or as small as pandas keeps those of categories: fresh
-    memory for a copy would cost more than reading them.
+    Symbols are distinct, and in order of first appearance; those of pandas'
+    categories and Arrow's dictionaries in category order. Codes are int32, or
+    as small as pandas keeps those of categories: fresh memory for a copy
+    would cost more than reading them.
     """
 
     codes: NDArray[np.signedinteger[Any]]
@@ -40,8 +44,9 @@ class RawCodes:
 
 def encode_columns(columns: Sequence[Column], n_jobs: int | None = None) -> list[RawCodes]:
     """Code each column on its own; in threads where that pays and `n_jobs` allows."""
-    few = not columns or len(columns[0]) < _THREAD_ROWS
-    return in_threads(encode_column, columns, 1 if few else n_jobs)
+    if not columns or len(columns[0]) < _THREAD_ROWS:
+        return [encode_column(column) for column in columns]
+    return in_threads(encode_column, columns, n_jobs)
 
 
 def encode_column(column: Column) -> RawCodes:
@@ -52,53 +57,73 @@ def encode_column(column: Column) -> RawCodes:
     TypeError
         Where a value cannot be a symbol (a list, a dict) or types are mixed.
     """
-    series = column.series
-    native = series.to_native()
-    if isinstance(native, pd.Series):
-        return _encode_pandas(column.name, native)
-    if series.implementation.is_polars():
-        return _encode_polars(series)
-    if series.implementation.is_pyarrow():
-        return _encode_arrow(native)
-    return _encode_pandas(column.name, series.to_pandas())
+    stored = column.stored
+    if isinstance(stored, pd.Categorical):
+        categories = stored.categories
+        return RawCodes(*renumber_used(stored.codes, lambda used: _symbols_at(categories, used)))
+    arrow = arrow_in(stored)
+    if arrow is not None:
+        return _encode_arrow(arrow, column.name)
+    is_polars = library_of(stored) == "polars"
+    if len(stored) <= FEW:
+        return _encode_values(column.name, stored.to_list() if is_polars else stored.tolist())
+    if is_polars:
+        return _encode_polars(stored, column)
+    return _factorize(column.name, stored)
 
 
-def _encode_pandas(name: str, series: pd.Series) -> RawCodes:
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        return _used_only(series.cat.codes.to_numpy(), _objects(series.cat.categories))
-    chunked = getattr(series.array, "_pa_array", None)  # what Arrow-backed pandas holds
-    if chunked is not None:
-        return _encode_arrow(chunked)
+def _symbols_at(categories: pd.Index, used: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
+    if len(used) == 1:  # a row's category: faster one by one
+        return plain_symbols([categories[used[0]]])
+    return plain_symbols(categories if len(used) == len(categories) else categories.take(used))
+
+
+def _encode_values(name: str, values: list[Any]) -> RawCodes:
     try:
-        codes, symbols = pd.factorize(series)
+        codes, symbols = number_values(values)
     except TypeError:
-        raise TypeError(
-            f"Column {name!r} holds nested values (lists, dicts or the like), an argument must be a string or a "
-            "number: turn each value into one."
-        ) from None
-    return RawCodes(codes.astype(np.int32, copy=False), _objects(symbols))
+        _refuse_nested(name)
+    return RawCodes(np.array(codes, dtype=np.int32), plain_symbols(symbols))
 
 
-def _encode_polars(series: nw.Series[Any]) -> RawCodes:
-    if isinstance(series.dtype, (nw.String, nw.Categorical, nw.Enum)):
-        if isinstance(series.dtype, nw.String):
-            series = series.cast(nw.Categorical)
-        native = series.to_native()
-        # Physical codes are global to the session; renumber those that occur.
-        codes, used = pd.factorize(native.to_physical().fill_null(-1).cast(_polars_int64()).to_numpy())
-        first = np.full(len(used), 0, dtype=np.int64)
-        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-        symbols = np.asarray(native.gather(first).to_list(), dtype=object)
-        return _drop_missing(codes, symbols, used == -1)
-    native = series.to_native()
-    codes, symbols = pd.factorize(np.asarray(native.to_list(), dtype=object))
-    return RawCodes(codes.astype(np.int32), _objects(symbols))
+def _factorize(name: str, values: Any) -> RawCodes:
+    try:
+        codes, symbols = pd.factorize(values)
+    except TypeError:
+        _refuse_nested(name)
+    return RawCodes(codes.astype(np.int32, copy=False), plain_symbols(symbols))
 
 
-def _polars_int64() -> Any:
+def _refuse_nested(name: str) -> NoReturn:
+    raise TypeError(
+        f"Column {name!r} holds nested values (lists, dicts or the like), an argument must be a string or a "
+        "number: turn each value into one."
+    ) from None
+
+
+def _encode_polars(series: Any, column: Column) -> RawCodes:
     import polars as pl  # the caller holds a polars series, so it is there
 
-    return pl.Int64
+    if column.kind is not Kind.SYMBOLIC:
+        numbers = series.dtype.is_float() or (series.dtype.is_integer() and not series.null_count())
+        return _factorize(column.name, series.to_numpy() if numbers else _objects_of(series))
+    physical = series.to_physical()  # asked of this, as the type of an Enum holds all its categories
+    if physical.dtype == pl.String:
+        series = series.cast(pl.Categorical)
+        physical = series.to_physical()
+    if not physical.dtype.is_integer():
+        return _factorize(column.name, _objects_of(series))
+    # Physical codes are global to the session; renumber those that occur.
+    codes, used = pd.factorize(physical.cast(pl.Int64).fill_null(-1).to_numpy())
+    first = np.full(len(used), 0, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return _drop_missing(codes, plain_symbols(series.gather(first).to_list()), used == -1)
+
+
+def _objects_of(series: Any) -> NDArray[Any]:
+    values = np.empty(len(series), dtype=object)
+    values[:] = series.to_list()
+    return values
 
 
 def _drop_missing(codes: NDArray[Any], symbols: NDArray[Any], is_missing: NDArray[np.bool_]) -> RawCodes:
@@ -109,43 +134,57 @@ def _drop_missing(codes: NDArray[Any], symbols: NDArray[Any], is_missing: NDArra
     return RawCodes(renumber[codes].astype(np.int32), symbols[~is_missing])
 
 
-def _encode_arrow(chunked: Any) -> RawCodes:
+def _encode_arrow(arrow: Any, name: str) -> RawCodes:
     import pyarrow as pa  # the caller holds an Arrow array, so it is there
 
-    array = _one_array(chunked) if isinstance(chunked, pa.ChunkedArray) else chunked
-    was_dictionary = isinstance(array, pa.DictionaryArray)
-    if was_dictionary and array.dictionary.null_count:  # missing as a member: Arrow allows it
-        array, was_dictionary = array.cast(array.type.value_type), False
-    if not was_dictionary:
-        array = array.dictionary_encode()
-    indices = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
-    symbols = _objects(array.dictionary.to_numpy(zero_copy_only=False))
-    if was_dictionary:
-        return _used_only(indices, symbols)
-    return RawCodes(indices.astype(np.int32, copy=False), symbols)
+    if pa.types.is_dictionary(arrow.type):
+        array = _one_array(arrow)
+        symbols = _Dictionary(array.dictionary)
+        codes, used = renumber_used(_indices(array), symbols)
+        if symbols.distinct:
+            return RawCodes(codes, used)
+        arrow = array.cast(array.type.value_type)
+    if len(arrow) <= FEW or pa.types.is_null(arrow.type):
+        return _encode_values(name, arrow.to_pylist())
+    if pa.types.is_floating(arrow.type):  # Arrow tells -0.0 from 0.0, and NaN from missing
+        return _factorize(name, np.asarray(_one_array(arrow).to_numpy(zero_copy_only=False)))
+    array = _one_array(arrow).dictionary_encode()
+    return RawCodes(_indices(array), _plain_of_arrow(array.dictionary))
 
 
-def _one_array(chunked: Any) -> Any:
+class _Dictionary:
+    """Symbols of an Arrow dictionary; whether they are `distinct` and none is missing, which Arrow does not promise."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.distinct = True
+
+    def __call__(self, used: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
+        import pyarrow as pa
+
+        values = self.values if len(used) == len(self.values) else self.values.take(pa.array(used, pa.int64()))
+        self.distinct = not (
+            values.null_count or pa.types.is_floating(values.type) or len(values.unique()) < len(values)
+        )
+        return _plain_of_arrow(values)
+
+
+def _plain_of_arrow(values: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_temporal(values.type) or len(values) <= FEW:  # numpy would make integers of nanoseconds
+        return plain_symbols(values.to_pylist())
+    return plain_symbols(values.to_numpy(zero_copy_only=False))
+
+
+def _indices(array: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    return np.asarray(array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False))
+
+
+def _one_array(arrow: Any) -> Any:
     """The one array of a chunked array, without copying where there is one chunk already."""
-    if chunked.num_chunks == 1:
-        return chunked.chunk(0)
-    return chunked.combine_chunks()
-
-
-def _used_only(codes: NDArray[Any], symbols: NDArray[Any]) -> RawCodes:
-    """Declared symbols that never occur have no code: nothing can be learned of them."""
-    used = mark_used(codes, len(symbols))
-    if used.all():
-        return RawCodes(codes, symbols)
-    renumber = np.append(np.cumsum(used) - 1, -1).astype(np.int32)
-    return RawCodes(renumber[codes], symbols[used])
-
-
-def _objects(symbols: Any) -> NDArray[Any]:
-    """Plain Python values in an object array: no pandas, no numpy scalars in fitted state."""
-    if isinstance(symbols, np.ndarray) and symbols.dtype == object:
-        return symbols
-    values = symbols.tolist() if hasattr(symbols, "tolist") else list(symbols)
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out
+    if not hasattr(arrow, "num_chunks"):
+        return arrow
+    return arrow.chunk(0) if arrow.num_chunks == 1 else arrow.combine_chunks()

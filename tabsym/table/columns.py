@@ -1,12 +1,15 @@
 """Named columns with a kind: what every later layer sees of the user's table.
 
-A column keeps the user's own series (as a narwhals series), because the
-fastest way from values to codes is the dataframe's own hash: nothing is
-converted before it is needed, and each conversion happens once.
+A column keeps what the user's own library stores, because the fastest way
+from values to codes is the dataframe's own hash: nothing is converted before
+it is needed, and each conversion happens once. A narwhals series is made only
+for those who ask for one: wrapping a column takes longer than coding a row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -16,11 +19,12 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-_NANOSECONDS_PER_DAY = 86_400 * 1_000_000_000
+from tabsym.table.numbers import to_numbers
+from tabsym.table.stored import stored_in
 
 
 class Kind(StrEnum):
-    """What the values of a column are."""
+    """What the values of a column are, as far as their type says: a guess that fit makes."""
 
     SYMBOLIC = "symbolic"
     NUMERIC = "numeric"
@@ -35,8 +39,33 @@ class Column:
     kind: Kind
     series: nw.Series[Any]
 
+    @classmethod
+    def of_stored(cls, name: str, kind: Kind, stored: Any, wrap: Callable[[], nw.Series[Any]]) -> Column:
+        """A column of what its library stores; `wrap` makes the series, if that is ever asked for."""
+        column = object.__new__(cls)
+        column.__dict__.update(name=name, kind=kind, stored=stored, _wrap=wrap)
+        return column
+
+    def __getattr__(self, attribute: str) -> Any:
+        """The series, where it was not made yet: Python comes here only for what is not there."""
+        if attribute != "series" or "_wrap" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {attribute!r}")
+        return self.__dict__.setdefault("series", self._wrap())
+
     def __len__(self) -> int:
-        return len(self.series)
+        return len(self.stored)
+
+    def renamed(self, name: str) -> Column:
+        """The same values under another name."""
+        column = copy(self)
+        column.__dict__.pop("values", None)  # their messages name the column
+        column.__dict__["name"] = name
+        return column
+
+    @cached_property
+    def stored(self) -> Any:
+        """What the library stores: a pandas array, a polars series or an Arrow array."""
+        return stored_in(self.series)
 
     @property
     def is_moment(self) -> bool:
@@ -47,17 +76,16 @@ class Column:
     def values(self) -> NDArray[np.float64]:
         """Values as float64, missing as NaN; dates and durations in days.
 
+        Whatever the kind says, numbers are read as such (objects, decimals,
+        booleans, categories of numbers), and a column of missing values of
+        any type is all NaN. Text is never parsed.
+
         Raises
         ------
         ValueError
-            Where a value is infinite, or where the column holds text.
+            Where a value is infinite or no number; the message names its row.
         """
-        if self.kind is Kind.SYMBOLIC:
-            raise ValueError(
-                f"Column {self.name!r} holds symbols where numbers are needed; "
-                "encode it first, or convert it to numbers."
-            )
-        out = _to_float(self.series, self.name)
+        out = to_numbers(self.stored, self.name)
         if np.isinf(out).any():
             raise ValueError(
                 f"Column {self.name!r} contains infinity; replace infinite values by missing ones "
@@ -92,32 +120,3 @@ class Table:
     @cached_property
     def _by_name(self) -> dict[str, Column]:
         return {column.name: column for column in self.columns}
-
-
-def _to_float(series: nw.Series[Any], name: str) -> NDArray[np.float64]:
-    dtype = series.dtype
-    if dtype == nw.Date:
-        series = series.cast(nw.Datetime("us"))
-        dtype = series.dtype
-    if dtype == nw.Datetime or dtype == nw.Duration:
-        return _days(series)
-    native = series.to_native()
-    if series.implementation.is_pandas():
-        return np.asarray(native.to_numpy(dtype=np.float64, na_value=np.nan))
-    if dtype == nw.Boolean or dtype == nw.Decimal:
-        series = series.cast(nw.Float64)
-    out = series.to_numpy()
-    try:
-        return np.ascontiguousarray(out, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"Column {name!r} of type {dtype} cannot be read as numbers; convert it first.") from None
-
-
-def _days(series: nw.Series[Any]) -> NDArray[np.float64]:
-    moments = series.to_numpy()
-    if moments.dtype == object:  # pandas with a time zone: go through UTC
-        moments = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
-    unit = "timedelta64[ns]" if moments.dtype.kind == "m" else "datetime64[ns]"
-    moments = moments.astype(unit)
-    days = moments.view(np.int64) / _NANOSECONDS_PER_DAY
-    return np.where(np.isnat(moments), np.nan, days)

@@ -55,7 +55,7 @@ def select_features(estimator: Any, table: Table) -> Table:
 
 
 def _renamed(table: Table, names: list[str]) -> Table:
-    columns = tuple(replace(column, name=name) for column, name in zip(table.columns, names, strict=True))
+    columns = tuple(column.renamed(name) for column, name in zip(table.columns, names, strict=True))
     native = nw.from_native(table.native, eager_only=True)
     return replace(table, columns=columns, native=native.rename(dict(zip(table.names, names, strict=True))).to_native())
 

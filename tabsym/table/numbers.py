@@ -1,0 +1,150 @@
+"""From what a library stores to float64, for whatever is numbers: missing is NaN, dates and durations are days.
+
+Types decide where they can. Where they cannot (objects, categories, text), the
+values do: numbers are read, and the first value that is none is refused with
+its row. Text is never parsed: "1" may be a code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.table.stored import arrow_in, library_of
+
+Floats = NDArray[np.float64]
+
+_NANOSECONDS_PER_DAY = 86_400 * 1_000_000_000
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal", "boolean")
+_MOMENTS = ("datetime64", "datetime", "date")
+_DURATIONS = ("timedelta64", "timedelta")
+
+
+def to_numbers(stored: Any, name: str) -> Floats:
+    """The values (n,) of column `name`, not to be written to.
+
+    Raises
+    ------
+    ValueError
+        Where a value is no number, in a sentence that names it and its row.
+    """
+    arrow = arrow_in(stored)
+    if arrow is not None:
+        return _of_arrow(arrow, name)
+    if library_of(stored) == "polars":
+        return _of_polars(stored, name)
+    kind = stored.dtype.kind
+    if isinstance(stored.dtype, pd.CategoricalDtype) or kind not in "biufmM":
+        return _of_objects(np.asarray(stored, dtype=object), name)
+    if kind in "mM":
+        return _days(_without_zone(stored))
+    if isinstance(stored, np.ndarray):
+        return _floats(stored)
+    return _floats(stored.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _floats(values: NDArray[Any]) -> Floats:
+    """As float64; the user's own memory where that is what it holds, so it is locked."""
+    out = np.ascontiguousarray(values, dtype=np.float64).view()
+    out.flags.writeable = False
+    return out
+
+
+def _of_arrow(arrow: Any, name: str) -> Floats:
+    import pyarrow as pa  # the caller holds an Arrow array, so it is there
+
+    dtype = arrow.type
+    if pa.types.is_null(dtype):
+        return np.full(len(arrow), np.nan)
+    if pa.types.is_temporal(dtype) and not pa.types.is_time(dtype):
+        return _days(_numpy_of_arrow(arrow))
+    if pa.types.is_boolean(dtype) or pa.types.is_decimal(dtype):
+        arrow = arrow.cast(pa.float64())
+    elif not (pa.types.is_integer(dtype) or pa.types.is_floating(dtype)):
+        return _of_objects(_object_array(arrow.to_pylist()), name)
+    return _floats(_numpy_of_arrow(arrow))
+
+
+def _numpy_of_arrow(arrow: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    return np.asarray(arrow.to_numpy() if isinstance(arrow, pa.ChunkedArray) else arrow.to_numpy(zero_copy_only=False))
+
+
+def _of_polars(series: Any, name: str) -> Floats:
+    import polars as pl  # the caller holds a polars series, so it is there
+
+    dtype = series.dtype
+    if dtype.is_float() or dtype.is_integer():
+        return _floats(series.to_numpy())
+    if dtype == pl.Boolean or dtype == pl.Decimal:
+        return _floats(series.cast(pl.Float64).to_numpy())
+    if dtype == pl.Date:
+        series = series.cast(pl.Datetime("us"))
+    if dtype in (pl.Date, pl.Datetime, pl.Duration):
+        return _days(series.to_numpy())
+    if dtype == pl.Null:
+        return np.full(len(series), np.nan)
+    return _of_objects(_object_array(series.to_list()), name)
+
+
+def _of_objects(values: NDArray[Any], name: str) -> Floats:
+    """The numbers, or the moments, in an object array."""
+    missing = np.asarray(pd.isna(values))
+    out = np.full(len(values), np.nan)
+    if missing.all():
+        return out
+    present = values[~missing]
+    content = pd.api.types.infer_dtype(present)
+    try:
+        if content in _NUMBERS:
+            out[~missing] = present.astype(np.float64)
+        elif content in _MOMENTS:
+            out[~missing] = _days(_without_zone(pd.to_datetime(present, utc=True).array))
+        elif content in _DURATIONS:
+            out[~missing] = _days(pd.to_timedelta(present).to_numpy())
+        else:
+            _refuse(name, values, missing)
+    except OverflowError:
+        _refuse(name, values, missing)
+    return out
+
+
+def _refuse(name: str, values: NDArray[Any], missing: NDArray[np.bool_]) -> NoReturn:
+    row = next(row for row in np.flatnonzero(~missing).tolist() if not _is_number(values[row]))
+    raise ValueError(
+        f"Column {name!r} holds symbols where numbers are needed (such as {values[row]!r} in row {row}); "
+        "encode it first, or convert it to numbers."
+    )
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, (str, bytes)):
+        return False
+    try:
+        return np.isscalar(float(value))
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _object_array(values: list[Any]) -> NDArray[Any]:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def _without_zone(moments: Any) -> NDArray[Any]:
+    """Moments of pandas as numpy's, in UTC where they have a zone."""
+    if getattr(moments.dtype, "tz", None) is not None:
+        moments = moments.tz_convert("UTC").tz_localize(None)
+    return np.asarray(moments)
+
+
+def _days(moments: NDArray[Any]) -> Floats:
+    unit = "timedelta64[ns]" if moments.dtype.kind == "m" else "datetime64[ns]"
+    moments = moments.astype(unit)
+    days = moments.view(np.int64) / _NANOSECONDS_PER_DAY
+    return np.where(np.isnat(moments), np.nan, days)
