@@ -5,6 +5,7 @@ import datetime
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tabsym import MODLEncoder, WideRegressor
 from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
 from tabsym.codes.few import FEW
+from tabsym.encoders import NativeCategories
 from tabsym.table import Column, Kind, match_features, read_table, remember_features
 from tests.conftest import FRAMES, as_frame
 
@@ -166,6 +169,7 @@ NUMBERS = {
     "zones": (pd.DataFrame({"x": pd.Series([pd.Timestamp("1970-01-02 02:00+02:00")], dtype=object)}), [1.0]),
     "days": (pd.DataFrame({"x": pd.Series([datetime.date(1970, 1, 3)], dtype=object)}), [2.0]),
     "durations": (pd.DataFrame({"x": pd.Series([datetime.timedelta(hours=12)], dtype=object)}), [0.5]),
+    "a mixture": (pd.DataFrame({"x": pd.Categorical([Fraction(1, 2), True, 2, None])}), [0.5, 1.0, 2.0, np.nan]),
     "arrow dictionary": (pa.table({"x": pa.array([1.5, None]).dictionary_encode()}), [1.5, np.nan]),
 }
 
@@ -302,3 +306,32 @@ def test_renamed_columns_say_their_new_name_in_messages():
         table = match_features(fitted, read_table(np.array([["u"]], dtype=object)))
     with pytest.raises(ValueError, match=r"Column 'n' holds symbols.*'u' in row 0"):
         _ = table["n"].values
+
+
+@pytest.mark.parametrize(
+    "fitted",
+    [
+        WideRegressor(random_state=0, epochs=3),
+        MODLEncoder(output="mean", target_type="continuous", cv=None),
+        NativeCategories(),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_numbers_of_fit_are_read_as_numbers_whatever_their_type_is_now(fitted):
+    frame = pd.DataFrame({"x": [1.0, 2.0, np.nan, 4.0] * 20, "a": ["u", "v", "u", "w"] * 20})
+    fitted = fitted.fit(frame, np.arange(80.0))
+    use = fitted.transform if hasattr(fitted, "transform") else fitted.predict
+    for row in (1, 2):
+        want = pd.DataFrame(np.asarray(use(frame.iloc[[row]])))
+        x = None if row == 2 else 2.0
+        record = {"x": x, "a": frame["a"][row]}
+        for one in (
+            pd.DataFrame([record]),
+            pd.DataFrame([record], dtype=object),
+            frame.iloc[row].to_frame().T,
+            pl.DataFrame([record]),
+            pa.Table.from_pylist([record]),
+        ):
+            pd.testing.assert_frame_equal(pd.DataFrame(np.asarray(use(one))), want, check_dtype=False)
+    with pytest.raises(ValueError, match="Column 'x' holds symbols where numbers are needed"):
+        use(pd.DataFrame([{"x": "2.0", "a": "u"}]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+
+from tabsym.table.kinds import is_missing
 
 FEW = 64
 """So many rows or symbols are looked up one by one."""
@@ -22,7 +23,7 @@ def number_values(values: list[Any]) -> tuple[list[int], list[Any]]:
     """
     place: dict[Any, int] = {}
     codes = [
-        -1 if type(value) is not str and _is_missing(value) else place.setdefault(value, len(place)) for value in values
+        -1 if type(value) is not str and is_missing(value) else place.setdefault(value, len(place)) for value in values
     ]
     return codes, list(place)
 
@@ -50,7 +51,3 @@ def _plain(value: Any) -> Any:
     ):
         value = value.item()
     return 0.0 if type(value) is float and value == 0 else value  # -0.0 equals it, and is written otherwise
-
-
-def _is_missing(value: Any) -> bool:
-    return pd.api.types.is_scalar(value) and bool(pd.isna(value))

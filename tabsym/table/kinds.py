@@ -121,7 +121,7 @@ def _refuse_complex(name: str) -> None:
 
 
 def _refuse_content(name: str, values: Any) -> None:
-    present = [value for value in values.tolist() if not _is_missing(value)]
+    present = [value for value in values.tolist() if not is_missing(value)]
     first = present[0]
     types = {type(value): value for value in reversed(present)}
     nested = [t for t in types if issubclass(t, (list, dict, set, tuple, np.ndarray))]
@@ -138,5 +138,6 @@ def _refuse_content(name: str, values: Any) -> None:
         )
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether one value is missing: None, NaN, NaT, NA."""
     return pd.api.types.is_scalar(value) and bool(pd.isna(value))

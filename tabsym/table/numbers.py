@@ -7,7 +7,9 @@ its row. Text is never parsed: "1" may be a code.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from decimal import Decimal
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,19 +20,25 @@ from tabsym.table.stored import arrow_in, library_of
 Floats = NDArray[np.float64]
 
 _NANOSECONDS_PER_DAY = 86_400 * 1_000_000_000
-_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal", "boolean")
+_NUMBERS = ("floating", "decimal", "boolean")  # what numpy converts at once; integers may be too large for it
 _MOMENTS = ("datetime64", "datetime", "date")
 _DURATIONS = ("timedelta64", "timedelta")
 
 
 def to_numbers(stored: Any, name: str) -> Floats:
-    """The values (n,) of column `name`, not to be written to.
+    """The values (n,) of column `name`, locked: where they are float64 already they are the user's own memory.
 
     Raises
     ------
     ValueError
         Where a value is no number, in a sentence that names it and its row.
     """
+    out = _converted(stored, name).view()
+    out.flags.writeable = False
+    return out
+
+
+def _converted(stored: Any, name: str) -> Floats:
     arrow = arrow_in(stored)
     if arrow is not None:
         return _of_arrow(arrow, name)
@@ -47,10 +55,7 @@ def to_numbers(stored: Any, name: str) -> Floats:
 
 
 def _floats(values: NDArray[Any]) -> Floats:
-    """As float64; the user's own memory where that is what it holds, so it is locked."""
-    out = np.ascontiguousarray(values, dtype=np.float64).view()
-    out.flags.writeable = False
-    return out
+    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def _of_arrow(arrow: Any, name: str) -> Floats:
@@ -99,35 +104,29 @@ def _of_objects(values: NDArray[Any], name: str) -> Floats:
         return out
     present = values[~missing]
     content = pd.api.types.infer_dtype(present)
-    try:
-        if content in _NUMBERS:
-            out[~missing] = present.astype(np.float64)
-        elif content in _MOMENTS:
-            out[~missing] = _days(_without_zone(pd.to_datetime(present, utc=True).array))
-        elif content in _DURATIONS:
-            out[~missing] = _days(pd.to_timedelta(present).to_numpy())
-        else:
-            _refuse(name, values, missing)
-    except OverflowError:
-        _refuse(name, values, missing)
+    if content in _MOMENTS:
+        out[~missing] = _days(_without_zone(pd.to_datetime(present, utc=True).array))
+    elif content in _DURATIONS:
+        out[~missing] = _days(pd.to_timedelta(present).to_numpy())
+    elif content in _NUMBERS:
+        out[~missing] = present.astype(np.float64)
+    else:
+        for row in np.flatnonzero(~missing).tolist():
+            out[row] = _number(values[row], name, row)
     return out
 
 
-def _refuse(name: str, values: NDArray[Any], missing: NDArray[np.bool_]) -> NoReturn:
-    row = next(row for row in np.flatnonzero(~missing).tolist() if not _is_number(values[row]))
+def _number(value: Any, name: str, row: int) -> float:
+    """A value of a mixture as a number."""
+    if isinstance(value, (Real, Decimal, np.bool_)):
+        try:
+            return float(value)
+        except OverflowError:
+            pass
     raise ValueError(
-        f"Column {name!r} holds symbols where numbers are needed (such as {values[row]!r} in row {row}); "
+        f"Column {name!r} holds symbols where numbers are needed (such as {value!r} in row {row}); "
         "encode it first, or convert it to numbers."
     )
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, (str, bytes)):
-        return False
-    try:
-        return np.isscalar(float(value))
-    except (TypeError, ValueError, OverflowError):
-        return False
 
 
 def _object_array(values: list[Any]) -> NDArray[Any]:
