@@ -40,10 +40,7 @@ KEY = ["table", "variant", "fold"]
 
 def read(name: str, max_rows: int | None) -> Prepared:
     target, drop = TABLES[name]
-    if name == "retail":
-        table = make_retail()
-    else:
-        table = pd.read_parquet(Path(os.environ["TABSYM_DATA"]) / f"{name}.parquet")
+    table = make_retail() if name == "retail" else pd.read_parquet(Path(os.environ["TABSYM_DATA"]) / f"{name}.parquet")
     if max_rows is not None and len(table) > max_rows:
         table = table.sample(max_rows, random_state=0).reset_index(drop=True)
     return prepare(table, target, drop=[column for column in drop if column in table])
