@@ -97,8 +97,10 @@ def by_fold(table: pd.DataFrame) -> pd.DataFrame:
 def against(table: pd.DataFrame, other: pd.DataFrame) -> None:
     """Differences of this run to the other, paired by fold."""
     both = by_fold(table).join(by_fold(other), rsuffix=" before", how="inner")
-    if (both["rows"] != both["rows before"]).any():
-        raise SystemExit("The two files hold different rows of a table; run both with the same --max-rows.")
+    other_rows = both["rows"] != both["rows before"]
+    for name in dict.fromkeys(both.index[other_rows].get_level_values("table")):
+        print(f"{name}: the two files hold different rows, so it is left out; run both with the same --max-rows.")
+    both = both[~other_rows]
     print("| table | variant | measure | before | after | difference ± standard error | time, after / before |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for (name, variant), part in both.groupby(["table", "variant"], sort=False):

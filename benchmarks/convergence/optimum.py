@@ -153,14 +153,19 @@ def product_fit(
     (a, b), n_rows = codes, len(y)
     n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
 
-    def objective(weights: Floats) -> tuple[float, Floats]:
+    # rare symbols have flat directions: every entry in units in which its curvature is about the same
+    unit = np.concatenate([np.sqrt(n_rows / np.maximum(np.bincount(codes), 1)) for codes in (a, b)] + [np.ones(1)])
+
+    def objective(scaled: Floats) -> tuple[float, Floats]:
+        weights = scaled * unit
         g, m = weights[:n_a][a], weights[n_a:-1][b]
         residual = g * m * x + weights[-1] - y
         slope = residual * x / n_rows
         by_a, by_b = np.bincount(a, slope * m, n_a), np.bincount(b, slope * g, n_b)
-        return 0.5 * float(np.mean(residual**2)), np.concatenate([by_a, by_b, [residual.mean()]])
+        return 0.5 * float(np.mean(residual**2)), np.concatenate([by_a, by_b, [residual.mean()]]) * unit
 
-    weights, loss = descend(objective, start, steps, 1e-10)
+    weights, loss = descend(objective, start / unit, steps, 1e-10)
+    weights = weights * unit
     return weights[:n_a], weights[n_a:-1], float(weights[-1]), loss
 
 
