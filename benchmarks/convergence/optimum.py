@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 CACHE = Path(__file__).parent.parent / "results" / ".cache"
-VERSION = 1
+VERSION = 2
 STARTS = {"product": 3, "dot": 6}
 
 
@@ -111,7 +111,7 @@ def descend(
     return found.x, float(found.fun)
 
 
-def design(problem: Problem) -> sp.csr_matrix:
+def one_hot(problem: Problem) -> sp.csr_matrix:
     """One column of ones, one for each symbol and each number, all of length sqrt(n_rows)."""
     n_rows = len(problem.X)
     parts = [sp.csr_matrix(np.ones((n_rows, 1)))]
@@ -126,12 +126,19 @@ def design(problem: Problem) -> sp.csr_matrix:
     return sp.hstack(parts).tocsr()
 
 
+def least_squares(problem: Problem) -> Floats:
+    """Predictions (n_rows,) of the additive model by LSQR; offset included."""
+    offset = np.zeros(len(problem.y)) if problem.offset is None else problem.offset
+    X, y = one_hot(problem), problem.y - offset
+    centre, unit = y.mean(), y.std()
+    weights = lsqr(X, (y - centre) / unit, atol=1e-12, btol=1e-12, iter_lim=5_000)[0]
+    return X @ weights * unit + centre + offset
+
+
 def _additive_optimum(problem: Problem) -> float:
-    X, y = design(problem), problem.y
     if problem.loss == "squared":
-        centre, unit = y.mean(), y.std()
-        weights = lsqr(X, (y - centre) / unit, atol=1e-12, btol=1e-12, iter_lim=5_000)[0]
-        return loss_of(problem, X @ weights * unit + centre)
+        return loss_of(problem, least_squares(problem))
+    X, y = one_hot(problem), problem.y
     offset = 0.0 if problem.offset is None else problem.offset
     shape = (X.shape[1], 1 + int(y.max())) if problem.loss == "multinomial" else (X.shape[1],)
     transposed = X.T.tocsr()
