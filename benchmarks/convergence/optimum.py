@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 CACHE = Path(__file__).parent.parent / "results" / ".cache"
-VERSION = 2
-STARTS = {"product": 3, "dot": 6}
+VERSION = 3
+STARTS = {"product": 3, "dot": 4}
 
 
 @dataclass(frozen=True)
@@ -198,13 +198,17 @@ def _dot_optimum(problem: Problem, rank: int = 4) -> float:
     pick_a, pick_b = (sp.csr_matrix((np.ones(n_rows), codes, rows)) for codes in (a, b))
     back_a, back_b = pick_a.T.tocsr(), pick_b.T.tocsr()
 
-    def objective(weights: Floats) -> tuple[float, Floats]:
+    counts = [np.repeat(np.maximum(np.bincount(codes), 1), rank) for codes in (a, b)]
+    scale = np.sqrt(n_rows / np.concatenate([*counts, [n_rows]]))  # as in `product_fit`
+
+    def objective(scaled: Floats) -> tuple[float, Floats]:
+        weights = scaled * scale
         u, v = weights[: n_a * rank].reshape(-1, rank)[a], weights[n_a * rank : -1].reshape(-1, rank)[b]
         residual = (u * v).sum(axis=1) + weights[-1] - y
         slope = (residual / n_rows)[:, None]
         parts = [np.ravel(back_a @ (slope * v)), np.ravel(back_b @ (slope * u)), [residual.mean()]]
-        return 0.5 * float(np.mean(residual**2)), np.concatenate(parts)
+        return 0.5 * float(np.mean(residual**2)), np.concatenate(parts) * scale
 
-    starts = [np.append(rng.normal(0, 0.5, (n_a + n_b) * rank), 0.0) for _ in range(STARTS["dot"])]
-    first = sorted((descend(objective, start, 150, 1e-7) for start in starts), key=lambda found: found[1])
+    starts = [np.append(rng.normal(0, 0.5, (n_a + n_b) * rank), 0.0) / scale for _ in range(STARTS["dot"])]
+    first = sorted((descend(objective, start, 100, 1e-6) for start in starts), key=lambda found: found[1])
     return min(descend(objective, weights, 1_000, 1e-8)[1] for weights, _ in first[:2]) * unit**2
