@@ -270,7 +270,7 @@ def test_large_tables_keep_rows_offsets_and_weights_together(options):
     offset, light = 100 * rng.normal(size=n), rng.random(n) < 0.25
     y = signal + offset + 0.1 * rng.normal(size=n) + np.where(light, 1000 * rng.choice([-1, 1], n), 0.0)
     weight = np.where(light, 1e-9, rng.uniform(0.5, 2.0, n))
-    model = WideRegressor(optimizer="adagrad", learning_rate=0.1, epochs=2, random_state=0, **options)
+    model = WideRegressor(optimizer="adagrad", epochs=2, random_state=0, **options)
     model.fit(table, y, weight, offset=offset)
     head = table[:20_000]
     error = model.predict(head, offset=offset[:20_000]) - offset[:20_000] - signal[:20_000]
@@ -287,7 +287,7 @@ def test_large_tables_of_classes_keep_offsets_by_class():
     n = len(table)
     offset = 3 * rng.normal(size=(n, 3))
     y = np.array(["high", "low", "mid"])[np.argmax(offset + rng.gumbel(size=(n, 3)), axis=1)]
-    model = WideClassifier("w[c0] + c[1]", batch_size=64, learning_rate=0.05, epochs=1, random_state=0)
+    model = WideClassifier("w[c0] + c[1]", batch_size=64, epochs=1, random_state=0)
     model.fit(table, y, offset=offset)
     assert np.abs(model.decision_function(table[:1000])).max() < 1.0
     found = model.predict_proba(table, offset=offset).sum(axis=0)

@@ -563,8 +563,7 @@ def check_totals(model, loss, seed):
 def test_totals_add_up(loss, optimizer):
     """With a canonical link and an intercept the totals of training are met; steps that end anywhere miss them."""
     for formula in (None, "w[a] * x + v[c] + c0[1]"):
-        model = estimator(loss)(formula, loss=loss, optimizer=optimizer, learning_rate=RATES[optimizer], epochs=3,
-                                random_state=0)  # fmt: skip
+        model = estimator(loss)(formula, loss=loss, optimizer=optimizer, epochs=3, random_state=0)
         check_totals(model, loss, seed=18)
 
 
@@ -575,7 +574,7 @@ def test_totals_add_up_for_random_formulas(loss):
     for seed in range(12):
         tree = random_formula(np.random.default_rng(seed), intercept=True)
         assert has_lone_scalar(tree)
-        model = estimator(loss)(text_of(tree), loss=loss, learning_rate=0.02, epochs=2, random_state=0)
+        model = estimator(loss)(text_of(tree), loss=loss, epochs=2, random_state=0)
         model.fit(table, y, weight, offset=offset)
         got, want = totals(model, table, y, weight, offset)
         np.testing.assert_allclose(got, want, rtol=1e-6, err_msg=str(tree))
@@ -588,7 +587,7 @@ def test_totals_add_up_with_other_options(loss, options):
     """Means of the path, penalties and raw units leave the intercept where it was, unless it is settled after them."""
     if loss == "squared" and "standardize" in options:
         options = {**options, "optimizer": "adagrad"}
-    check_totals(estimator(loss)(loss=loss, learning_rate=0.02, epochs=2, random_state=0, **options), loss, seed=20)
+    check_totals(estimator(loss)(loss=loss, epochs=2, random_state=0, **options), loss, seed=20)
 
 
 @pytest.mark.parametrize("seed", range(3))

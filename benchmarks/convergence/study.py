@@ -1,6 +1,6 @@
 """Do the automatic rates and epochs reach the optimum, whatever the optimizer, schedule, gradient and batch size?
 
-Every combination of six optimizers, four schedules ("optimal" with l2=1e-4, everything else at its default), two
+Every combination of six optimizers, four schedules ("optimal" with l2=1e-6, everything else at its default), two
 gradients and batches of 1, 32, 256 and all rows, on the problems of `problems.py`. The excess is how far the mean
 training loss of the model's own predictions lies above the optimum's (`optimum.py`), in shares of the optimum's
 (for Poisson: of its distance to the saturated loss), so that it has no unit. A combination that is refused before
@@ -59,7 +59,7 @@ def model_of(problem: Problem, optimizer: str, schedule: str, gradient: str, bat
     options: dict[str, Any] = {"optimizer": optimizer, "schedule": schedule, "gradient": gradient, "random_state": 0}
     options["batch_size"] = batch if batch == "full" else int(batch)
     if schedule == "optimal":
-        options["l2"] = 1e-4
+        options["l2"] = 1e-6
     if problem.formula is not None:
         options["formula"] = problem.formula
     if problem.loss in ("logistic", "multinomial"):

@@ -46,7 +46,7 @@ def check_init(value: Any) -> Init:
         for name, given in value.items():
             if not isinstance(given, (pd.Series, pd.DataFrame)):
                 check_number(f"init[{name!r}]", given, -np.inf, None)
-        return {str(name): given for name, given in value.items()}
+        return {str(name): given for name, given in value.items()} or None
     if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
         raise ValueError(
             f"init={value!r} is not possible; use a finite number, or a mapping from block to a number or to values by "

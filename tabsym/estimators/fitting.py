@@ -127,7 +127,7 @@ def _blank(
     """The model before training, its intercept at 0; `raws` keeps the coded columns."""
     layout, codes = layout.grow(training.table, config.n_jobs, raws)
     numbers = layout.numbers(training.table)
-    training = training.with_fixed(layout, numbers)
+    training = training.with_fixed(layout, numbers, n_outputs)
     numerics = numeric_moments(layout, numbers, len(training.y), training.weight)
     target = Moments.of(training.differences, training.weight) if loss.scales else None
     phi = starting_parameters(layout, codes, n_outputs, rng)
@@ -177,7 +177,7 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
     """The model grown to the symbols of more rows, in the units of all rows so far."""
     layout, codes = model.layout.grow(training.table, config.n_jobs)
     numbers = layout.numbers(training.table)
-    training = training.with_fixed(layout, numbers)
+    training = training.with_fixed(layout, numbers, model.n_outputs)
     more = numeric_moments(layout, numbers, len(training.y), training.weight)
     numerics = tuple(one + other for one, other in zip(model.numerics, more, strict=True))
     target = None if model.target is None else model.target + Moments.of(training.differences, training.weight)
@@ -196,15 +196,16 @@ def _task(model: WideModel) -> Task:
 def _advance(model: WideModel, rows: Rows, options: Options, rng: Rng, *, search: bool) -> tuple[WideModel, Outcome]:
     """The model trained on rows, and its counts."""
     layout, task = model.layout, _task(model)
-    counts = model.counts + rows_by_entry(rows.codes, layout)
-    weighted = len(rows.weight) > 0
-    more = weight_by_entry(rows.codes, rows.weight, layout) if weighted else counts - model.counts
-    model = replace(model, counts=counts, weights=model.weights + more)
+    counts = rows_by_entry(rows.codes, layout)
+    weights = weight_by_entry(rows.codes, rows.weight, layout) if len(rows.weight) else counts.astype(np.float64)
     entry_weight = np.empty(0)
-    if weighted:
+    if len(rows.weight):
         entry_weight = np.ones(layout.n_entries)
-        if not options.is_dense:
-            entry_weight = mean_weights(layout, model.weights, counts)
+        if not options.is_dense:  # relative to the rows before, else these would cancel their own weight
+            before = model.counts > 0
+            totals = np.where(before, model.weights, weights), np.where(before, model.counts, counts)
+            entry_weight = mean_weights(layout, *totals)
+    model = replace(model, counts=model.counts + counts, weights=model.weights + weights)
     if search and not is_known_to_do(options, layout):
         options = options.at_rate(search_rate(rows, entry_weight, model.state, task, options, rng))
     outcome = train(rows, entry_weight, model.state, task, options, rng, model.n_steps)

@@ -25,8 +25,8 @@ from tabsym.wide.syntax import Formula
 
 Floats = NDArray[np.float64]
 
-NORMAL_SPREAD = 1.4826
-"""Standard deviation of a normal distribution over its median absolute deviation."""
+NORMAL_DEVIATION = 0.6933
+"""Interquartile mean of the absolute values of a standard normal variable."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,13 @@ class Training:
         offset = None if self.offset is None else self.offset[keep]
         return Training(table, self.y[keep], self.weight[keep], offset)
 
-    def with_fixed(self, layout: Layout, numbers: Numbers) -> Training:
+    def with_fixed(self, layout: Layout, numbers: Numbers, n_outputs: int) -> Training:
         """With the terms of a formula that learn nothing taken for a part of the offset."""
         fixed = fixed_score(layout, numbers, len(self.y))
         if not len(fixed):
             return self
-        return replace(self, offset=fixed[:, None] + (0.0 if self.offset is None else self.offset))
+        own = np.repeat(fixed[:, None], n_outputs, axis=1)
+        return replace(self, offset=own if self.offset is None else own + self.offset)
 
     @property
     def differences(self) -> Floats:
@@ -84,19 +85,26 @@ def read_offset(offset: Any, n_rows: int, n_outputs: int) -> Floats | None:
 def with_spread(loss: Loss, training: Training) -> Loss:
     """huber's delta in units of the target, from one in units of its spread; other losses as they are.
 
-    The spread is the median absolute deviation of the target (without its
-    offset), times 1.48; where that is 0, the standard deviation.
+    The spread is the interquartile mean of the absolute deviations of the
+    target (without its offset) from its interquartile mean, over what that is
+    for a standard normal variable; where it is 0, the standard deviation.
+    Unlike a median it does not jump with weights.
     """
     if loss.code != HUBER:
         return loss
     y, weight = training.differences, training.weight
-    middle = _median(y, weight)
-    spread = NORMAL_SPREAD * _median(np.abs(y - middle), weight)
+    middle = _interquartile_mean(y, weight)
+    spread = _interquartile_mean(np.abs(y - middle), weight) / NORMAL_DEVIATION
     return replace(loss, parameter=loss.parameter * (spread or Moments.of(y, weight).spread_about(middle)))
 
 
-def _median(values: Floats, weight: Floats | None) -> float:
-    return float(np.quantile(values, 0.5, weights=weight, method="inverted_cdf"))
+def _interquartile_mean(values: Floats, weight: Floats | None) -> float:
+    """The mean of the middle half of the weight, in the order of the values."""
+    order = np.argsort(values)
+    share = np.ones(len(values)) if weight is None else weight[order]
+    end = np.cumsum(share) / share.sum()
+    inside = np.clip(end, 0.25, 0.75)
+    return float(np.average(values[order], weights=np.diff(inside, prepend=0.25)))
 
 
 def numeric_moments(layout: Layout, numbers: Numbers, n_rows: int, weight: Floats | None) -> tuple[Moments, ...]:

@@ -30,7 +30,7 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
     if loss.code in (slopes.LOGISTIC, slopes.MULTINOMIAL):
         counts = _class_weights(y, weights, max(n_outputs, 2))
         log_share = np.log(counts / counts.sum())
-        start = log_share[1:] - log_share[:1] if loss.code == slopes.LOGISTIC else log_share
+        start = log_share[1:] - log_share[:1] if loss.code == slopes.LOGISTIC else log_share - log_share.mean()
         return start if offset is None else start + settled_shift(loss, own + start, y, weights)
     if loss.code == slopes.HINGE:
         return _best_hinge(y, weights, own[:, 0])
@@ -38,7 +38,8 @@ def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int,
         return _best_log(loss, y, weights, own[:, 0])
     y = y - own[:, 0]
     if loss.code == slopes.HUBER:
-        return _search(lambda c: loss.values(np.full((len(y), 1), c), y), weights, (float(y.min()), float(y.max())))
+        middle = np.quantile(y, 0.5, weights=weights, method="inverted_cdf")
+        return np.array([middle + _root(loss, np.full((len(y), 1), middle), y, weights)])
     if loss.code in (slopes.ABSOLUTE, slopes.QUANTILE):
         share = loss.parameter if loss.code == slopes.QUANTILE else 0.5
         return np.array([np.quantile(y, share, weights=weights, method="inverted_cdf")])
@@ -99,7 +100,7 @@ def _root(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> flo
     for _ in range(MOST_STEPS):
         slope, bend = slope_of_shift(margins, y, weight, loss.code, loss.parameter, shift)
         step = slope / max(bend, 1e-300)
-        if loss.scales or abs(slope) <= NEAR * size * total:
+        if loss.code == slopes.SQUARED or abs(slope) <= NEAR * size * total:
             return shift - step
         low, high = (shift, high) if slope < 0 else (low, shift)
         step = float(np.clip(step, -MOST_STEP, MOST_STEP))

@@ -23,18 +23,23 @@ FEW_ROWS = 20
 """Of so few rows or less the losses of a pass tell little: twice that loss is borne with, or more."""
 
 SETTLED = 0.003
-"""Training has converged when the last quarter of its passes lowered the loss by a smaller share of it."""
+"""The loss stands still when the last quarter of the passes lowered it by a smaller share of it."""
 
-LITTLE = 1e-3
-"""Neither is anything said of a smaller share of the loss at the start, as of targets without noise."""
+LITTLE = 1e-4
+"""Of the loss at the start: what is left of that is not sought any more, as of targets without noise."""
+
+NEAR, FAR = 0.01, 0.03
+"""Shares of the loss that single Newton steps would take off it: at an optimum for all purposes; to be told of."""
+
+SHORTEST = 4
+LEAST_PASSES, LEAST_UPDATES = 12, 100
+"""A curve of fewer passes tells nothing; nor, of whether it stands still, one of fewer than these."""
 
 TINY = 1e-12
 """Of a loss in units of training: less is rounding."""
 
-LEAST_PASSES = 4
-
 OPTIMISM = 0.25
-"""A parameter fits noise, by half a unit of log-likelihood in all; training need not see all of that."""
+"""A parameter fits noise, by half a unit of log-likelihood in all; training need not see more than the rest of that."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +55,17 @@ class Ground:
     bearable : float
         A higher mean loss above that has diverged.
     noise : float
-        What fitting noise may lower the mean loss by.
+        The share of the loss, or of a unit of log-likelihood, that parameters may yet take off it by fitting noise.
+    least_passes : int
+        Before these nothing is said of where the loss goes.
     """
 
     least: float
     start: float
     bearable: float
     noise: float
+    is_likelihood: bool
+    least_passes: int
 
     @classmethod
     def under(cls, descent: Descent) -> Ground:
@@ -76,7 +85,8 @@ class Ground:
         noise = OPTIMISM * len(descent.state) / len(descent.members)
         start = max(max(starts) - least, 0.0)
         bearable = descent.options.patience * (1.0 + FEW_ROWS / len(descent.members)) * start + TINY
-        return cls(least, start, bearable, noise)
+        least_passes = max(LEAST_PASSES, -(-LEAST_UPDATES // descent.updates_of_a_pass))
+        return cls(least, start, bearable, noise, not task.loss.scales, least_passes)
 
     def excess(self, loss: float) -> float:
         """What a mean loss is above that of perfect predictions."""
@@ -85,19 +95,23 @@ class Ground:
     def has_diverged(self, loss: float) -> bool:
         return not np.isfinite(loss) or self.excess(loss) > self.bearable
 
-    def is_settled(self, curve: list[float]) -> bool:
-        """Whether passes no longer lower the loss."""
-        if len(curve) < LEAST_PASSES:
+    def stands_still(self, curve: list[float]) -> bool:
+        """Whether passes no longer move the loss, by its curve since training, or a new round of it, began."""
+        if len(curve) < self.least_passes:
             return False
-        return self._fall(curve) < SETTLED * self.excess(min(curve[-2:])) + SETTLED * LITTLE * self.start
+        return self._fall(curve) < SETTLED * (self.excess(min(curve[-2:])) + LITTLE * self.start)
 
-    def is_short(self, curve: list[float], share: float) -> bool:
+    def is_falling(self, curve: list[float], share: float) -> bool:
         """Whether the last passes still lowered the loss by more than this share of it, and than noise explains."""
-        if len(curve) < LEAST_PASSES:
+        if len(curve) < SHORTEST:
             return False
         last = self.excess(min(curve[-2:]))
-        likelihood = self.noise * min(1.0, last) if self.least == 0.0 else self.noise
-        return self._fall(curve) > share * last + likelihood + LITTLE * self.start
+        return self._fall(curve) > self.allowed(last, share)
+
+    def allowed(self, excess: float, share: float) -> float:
+        """What may be left of a loss for it to be at its optimum but for this share."""
+        noise = self.noise * (0.5 if self.is_likelihood else excess)
+        return share * excess + noise + LITTLE * self.start
 
     @staticmethod
     def _fall(curve: list[float]) -> float:

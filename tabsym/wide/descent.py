@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes import row_numbers
-from tabsym.wide.kernels import finish, predict_margins, train_additive, train_batches, train_online
+from tabsym.wide.kernels import finish, predict_margins, sum_by_entry, train_additive, train_batches, train_online
+from tabsym.wide.kernels_newton import newton_sums
 from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import FTRL
 from tabsym.wide.options import Options
@@ -18,6 +19,8 @@ from tabsym.wide.rules import rebase_ftrl
 
 Floats = NDArray[np.float64]
 RowNumbers = NDArray[np.signedinteger[Any]]
+State = tuple[Floats, int]
+"""Parameters with the optimizer's memory, and the updates so far."""
 
 CACHE_BYTES = 1 << 22
 """Code matrices above this are stored shuffled and read in runs of RUN rows.
@@ -83,9 +86,19 @@ class Descent:
         self._work = Work.make(task.program, task.n_outputs, batches=not self._online)
         self._neutral = task.neutral
 
+    @property
+    def updates_of_a_pass(self) -> int:
+        return -(-len(self.members) // self._batch)
+
     def restart(self) -> None:
         """Back to where it began."""
-        self.state[:], self.n_steps = self._given
+        self.restore(self._given)
+
+    def save(self) -> State:
+        return self.state.copy(), self.n_steps
+
+    def restore(self, saved: State) -> None:
+        self.state[:], self.n_steps = saved
         self._work = Work.make(self.task.program, self.task.n_outputs, batches=not self._online)
 
     def one_pass(self, rate: float, until: float | None = None) -> float:
@@ -97,7 +110,7 @@ class Descent:
             self._shuffle()
         if until is None:
             return self._descend(self._order, rate) / self._total
-        n_batches = -(-len(self._order) // self._batch)
+        n_batches = self.updates_of_a_pass
         pieces = np.array_split(np.arange(n_batches), min(STEPS_DOWN, n_batches))
         lost = 0.0
         for place, piece in enumerate(pieces):
@@ -112,10 +125,40 @@ class Descent:
         predict_margins(rows, self.task.program, self._neutral, shown, out)
         return out
 
+    def look(self) -> tuple[float, float | None]:
+        """The mean loss of the rows as things stand, and what it would fall by if every entry took Newton's step alone.
+
+        The latter is None where it says nothing: of a loss without curvature of its own, and under an l1 penalty.
+        """
+        task, options, rows = self.task, self.options, self.rows
+        state = np.ascontiguousarray(self.state[:, [options.columns.shown]])
+        gradient, curvature = np.zeros(len(state)), np.zeros(len(state))
+        rule, bends = options.rule(task.loss, options.learning_rate), np.empty(task.n_outputs)
+        lost = newton_sums(
+            rows, self.members, task.program, self._neutral, rule, state, self._work, bends, gradient, curvature
+        )  # fmt: skip
+        if not task.loss.is_smooth or options.l1 > 0:
+            return float(lost) / self._total, None
+        if options.l2 > 0:  # a share of each symbol's mean loss under gse, of the whole mean loss otherwise
+            reach = np.full(len(state), self._total) if options.is_dense else self._weights_of_entries()
+            reach[np.repeat(task.program.is_fixed, task.n_outputs)] = 0.0
+            gradient += options.l2 * reach * state[:, 0]
+            curvature += options.l2 * reach
+        steps = np.divide(np.square(gradient), curvature, out=np.zeros(len(state)), where=curvature > 0)
+        return float(lost) / self._total, float(steps.sum()) / (2.0 * self._total)
+
+    def _weights_of_entries(self) -> Floats:
+        """Weight of the rows of each row of the state."""
+        rows, n_entries = self.rows, len(self.task.program.is_fixed)
+        weight = rows.weight[self.members] if len(rows.weight) else rows.weight
+        total = np.zeros(n_entries)
+        sum_by_entry(rows.codes[self.members], weight, np.full(n_entries, -1, dtype=np.int64), total)
+        return np.repeat(total, self.task.n_outputs)
+
     def _descend(self, order: RowNumbers, rate: float) -> float:
         """Train on rows in order: the sum of their losses."""
         task, options, rows, work = self.task, self.options, self.rows, self._work
-        program, rule = task.program, options.rule(task.loss, rate)
+        program, rule = task.program, options.at_rate(rate).rule(task.loss, rate)
         if isinstance(options.optimizer, FTRL):
             penalised = np.repeat(~program.is_fixed, task.n_outputs).astype(np.float64)
             rebase_ftrl(self.state, rate, options.l1, options.l2, options.optimizer.beta, penalised)

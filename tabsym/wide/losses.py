@@ -55,6 +55,11 @@ class Loss:
     def for_classes(self) -> bool:
         return self.code in (slopes.LOGISTIC, slopes.HINGE, slopes.MULTINOMIAL)
 
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the loss has a second derivative that says where its least is."""
+        return self.code not in (slopes.ABSOLUTE, slopes.QUANTILE, slopes.HINGE)
+
     def predict(self, margins: Floats) -> Floats:
         """The inverse link: margins (n, n_outputs) -> values (n, 1) or probabilities (n, classes)."""
         if self.code == slopes.LOGISTIC:

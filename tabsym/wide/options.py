@@ -23,7 +23,7 @@ class Options:
     tries : int
         How often a rate that diverges is divided by `training.STEP_BACK` before that is an error.
     cools : bool
-        Whether the rate falls to zero over the last passes.
+        Whether the rate falls to zero over the last passes, beside what the schedule does.
     converges : bool
         Whether passes end when they no longer lower the loss; `epochs` is then the most.
     short : float or None
@@ -87,7 +87,7 @@ class Options:
 
     def with_automatic_rate(self, tries: int) -> Options:
         """A rate that may be made smaller, and that falls to zero at the end of a constant schedule."""
-        return replace(self, tries=tries, cools=self.schedule == "constant" and not self.average)
+        return replace(self, tries=tries, cools=self.schedule != "adaptive" and not self.average)
 
     def with_epochs(self, epochs: int, *, short: float | None = None, converges: bool = False) -> Options:
         return replace(self, epochs=epochs, short=short, converges=converges)

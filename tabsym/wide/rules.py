@@ -17,8 +17,8 @@ from tabsym.jit import inlined, kernel
 SGD_CODE, ADAGRAD_CODE, RMSPROP_CODE, ADAM_CODE, FTRL_CODE = range(5)
 CONSTANT, OPTIMAL, INVSCALING = range(3)
 
-STILL = 1e-17
-"""A step smaller than this share of its parameter ends a lazy entry's steps: those dropped sum below 1e-15 of it."""
+STILL = 1e-14
+"""A step smaller than this share of its parameter ends a lazy entry's steps: those dropped sum below 1e-12 of it."""
 
 
 class Rule(NamedTuple):
@@ -153,15 +153,39 @@ def rebase_ftrl(state, rate, l1, l2, beta, penalised):
 def catch_up(state, row, until, rule, decay):
     """The steps that an entry missed, at zero gradients: one by one while they move it, the rest in closed form."""
     missed = until - state[row, rule.step_column]
-    while missed > 0.0:
-        before = state[row, 0]
-        move(state, row, 0.0, rule, 0.0, 0.0, decay)
-        missed -= 1.0
-        after = state[row, 0] if decay == 0.0 else state[row, 0] / (1.0 - rule.rate * decay)
-        if abs(after - before) <= STILL * abs(after):
-            break
+    if missed > 0.0 and rule.optimizer == ADAM_CODE and rule.schedule == CONSTANT and rule.mean_column < 0:
+        missed = _coast(state, row, missed, rule, decay)
+    else:
+        while missed > 0.0:
+            before = state[row, 0]
+            move(state, row, 0.0, rule, 0.0, 0.0, decay)
+            missed -= 1.0
+            after = state[row, 0] if decay == 0.0 else state[row, 0] / (1.0 - rule.rate * decay)
+            if abs(after - before) <= STILL * abs(after):
+                break
     if missed > 0.0:
         _rest(state, row, missed, rule, decay)
+
+
+@inlined
+def _coast(state, row, missed, rule, decay):
+    """Adam's steps at zero gradients, without a power in each; how many are left when they no longer move it."""
+    theta, first, second, step = state[row, 0], state[row, 1], state[row, 2], state[row, rule.step_column]
+    power1, power2 = rule.beta1**step, rule.beta2**step
+    while missed > 0.0:
+        first *= rule.beta1
+        second *= rule.beta2
+        power1 *= rule.beta1
+        power2 *= rule.beta2
+        step += 1.0
+        missed -= 1.0
+        spread = np.sqrt(second / (1.0 - power2)) + rule.eps
+        moved = rule.rate * first / ((1.0 - power1) * spread)
+        theta = theta * (1.0 - rule.rate * decay) - moved
+        if abs(moved) <= STILL * abs(theta):
+            break
+    state[row, 0], state[row, 1], state[row, 2], state[row, rule.step_column] = theta, first, second, step
+    return missed
 
 
 @inlined

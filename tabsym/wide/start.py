@@ -105,7 +105,10 @@ def _given_values(model: WideModel, place: int, value: float | pd.Series | pd.Da
     frame = value.to_frame() if isinstance(value, pd.Series) else value.iloc[:, :width]
     if frame.shape[1] != width:
         raise ValueError(f"init[{name!r}] has {frame.shape[1]} column(s) of values, and the block {width}.")
-    numbers = frame.to_numpy(dtype=np.float64)
+    try:
+        numbers = frame.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"init[{name!r}] holds values that are no numbers; convert them first.") from None
     if not np.isfinite(numbers).all():
         raise ValueError(f"init[{name!r}] holds a value that is not finite; leave such symbols out.")
     if block.source is None:
