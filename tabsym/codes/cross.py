@@ -9,11 +9,13 @@ symbol, or that never occurred, is unseen.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes.kernels import find_pairs, number_pairs
+from tabsym.codes.kernels import find_pairs, hash_keys, number_pairs
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,17 @@ class Cross:
 
     def transform(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.int32]:
         """Codes (n,) of pairs; UNSEEN where a pair, or a symbol in it, is not known."""
-        return find_pairs(left, right, self.keys)
+        codes = np.empty(len(left), dtype=np.int32)
+        find_pairs(left, right, self.keys, *self._hashed, codes)
+        return codes
+
+    @cached_property
+    def _hashed(self) -> tuple[NDArray[np.int32], np.uint64]:
+        """The hash table of the keys, made once: filling it takes longer than a few rows."""
+        return hash_keys(self.keys)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"keys": self.keys}  # the table is made again
 
     def grow(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> tuple[Cross, NDArray[np.int32]]:
         """This cross with the new pairs appended, and the codes (n,)."""

@@ -65,17 +65,21 @@ def number_pairs(left, right, known):
 
 
 @allocating_kernel
-def find_pairs(left, right, keys):
-    """Codes (n,) of the pairs (left, right) in `keys`, -1 where there is none."""
+def hash_keys(keys):
+    """The hash table of keys, and its hash shift."""
     table, shift = _empty_table(max(16, len(keys)))
     _fill_table(table, keys, len(keys), shift)
-    codes = np.empty(len(left), np.int32)
+    return table, shift
+
+
+@allocating_kernel
+def find_pairs(left, right, keys, table, shift, codes):
+    """Codes (n,) of the pairs (left, right) in hashed keys, -1 where there is none."""
     for i in range(len(left)):
         if left[i] < 0 or right[i] < 0:
             codes[i] = -1
         else:
             codes[i] = table[_slot((np.int64(left[i]) << 32) | np.int64(right[i]), table, keys, shift)]
-    return codes
 
 
 @kernel

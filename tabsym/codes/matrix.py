@@ -37,6 +37,9 @@ def gather(
     n_jobs: int | None = None,
 ) -> NDArray[np.int32]:
     """Code columns (n,) side by side (n, columns), rows in `order`: ``start + stride * code``, -1 unseen."""
+    if order is not None and len(order) * len(columns) > _TILE:
+        # whole rows are put in order, as a row is one place in memory and its codes in the columns are many
+        return np.take(gather(columns, starts, strides, n_rows, None, n_jobs), order, axis=0, mode="clip")
     rows = row_numbers(n_rows) if order is None else order
     codes = np.empty((len(rows), len(columns)), dtype=np.int32)
 

@@ -20,10 +20,10 @@ MOST_EPOCHS_CHOSEN = 5
 """At most, where crosses were chosen, by shrunken steps: training does not shrink the cells of few rows."""
 
 MOST_VISITS, MOST_VISITS_FULL = 8_000_000, 40_000_000
-MOST_PASSES, LEAST_PASSES = 1_000, 10
+MOST_PASSES, MOST_PASSES_FULL, LEAST_PASSES = 1_000, 4_000, 10
 """Other trainings go on until the loss has settled, at most for as many passes as show MOST_VISITS rows, within bounds.
 
-MOST_VISITS_FULL in batches of all rows, where a pass is one update.
+MOST_VISITS_FULL, and MOST_PASSES_FULL, in batches of all rows, where a pass is one update.
 """
 
 SHORT, SHORT_BY_COUNT = 0.01, 0.05
@@ -44,8 +44,9 @@ def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: boo
     if by_count:
         epochs = auto_epochs(n_rows)
         return options.with_epochs(min(epochs, MOST_EPOCHS_CHOSEN) if chosen else epochs, short=SHORT_BY_COUNT)
-    visits = MOST_VISITS_FULL if config.batch_size is None else MOST_VISITS
-    most = int(np.clip(visits // n_rows, LEAST_PASSES, MOST_PASSES))
+    full = config.batch_size is None or config.batch_size >= n_rows
+    visits, most = (MOST_VISITS_FULL, MOST_PASSES_FULL) if full else (MOST_VISITS, MOST_PASSES)
+    most = int(np.clip(visits // n_rows, LEAST_PASSES, most))
     return options.with_epochs(most, short=SHORT, converges=True)
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import softmax
 
 from tabsym.wide import slopes
 from tabsym.wide.losses import Loss
-from tabsym.wide.slopes import slope_of_shift
+from tabsym.wide.slopes import slope_of_shift, sum_softmax
 
 Floats = NDArray[np.float64]
 
 MOST_STEPS, MOST_STEP = 50, 5.0
 """Of Newton's method: steps, and the size of one in units of the score."""
 
-NEAR, STILL = 1e-5, 1e-12
+NEAR, STILL = 1e-4, 1e-12
 """Totals that agree to the first share agree to rounding after one more step; to the second, they do already."""
 
 
@@ -111,23 +110,28 @@ def _root(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> flo
 def _settle_softmax(margins: Floats, classes: NDArray[np.int64], weights: Floats | None) -> Floats:
     n_classes = margins.shape[1]
     relative = np.full(len(classes), 1.0 / len(classes)) if weights is None else weights / weights.sum()
-    observed = np.bincount(classes, relative, n_classes)
+    observed: Floats = np.bincount(classes, relative, n_classes).astype(np.float64)
     present = observed > 0
-    shift, best = np.zeros(n_classes), np.inf
-    settled = shift.copy()
+    odds = np.exp(margins - margins.max(axis=1, keepdims=True))
+    shift, settled, best = np.zeros(n_classes), np.zeros(n_classes), np.inf
+    p, predicted, bend = np.empty(n_classes), np.empty(n_classes), np.empty((n_classes, n_classes))
     for _ in range(MOST_STEPS):
-        p = softmax(margins + shift, axis=1)
-        predicted = relative @ p
-        excess = float(np.abs(predicted - observed)[present].max())
+        sum_softmax(odds, np.exp(shift - shift.max()), relative, p, predicted, bend)
+        excess = float(np.abs(predicted / np.where(present, observed, 1.0) - 1.0)[present].max())
         if excess < best:
             best, settled = excess, shift.copy()
-        if excess <= STILL:
+        shift = shift - _softmax_step(bend, predicted, observed, present)
+        if excess <= NEAR:
+            settled = shift
             break
-        # Newton's step where the curvature is told apart from rounding, else the ratio's (iterative proportional fit)
-        bend = np.diag(predicted) - (p * relative[:, None]).T @ p
-        bend = bend[np.ix_(present, present)] + np.diag(1e-9 * predicted[present] + 1e-300)
-        step = np.linalg.lstsq(bend, (predicted - observed)[present], rcond=None)[0]
-        if not np.isfinite(step).all() or np.abs(step).max() > MOST_STEP:
-            step = np.log(np.maximum(predicted[present], 1e-300) / observed[present])
-        shift[present] -= np.clip(step, -MOST_STEP, MOST_STEP)
     return settled - settled.mean() if present.all() else settled
+
+
+def _softmax_step(bend: Floats, predicted: Floats, observed: Floats, present: NDArray[np.bool_]) -> Floats:
+    """Newton's step; where it is too long to be trusted, that of the ratios (iterative proportional fitting)."""
+    out = np.zeros(len(observed))
+    step = np.linalg.lstsq(bend[np.ix_(present, present)], (predicted - observed)[present], rcond=1e-14)[0]
+    if not np.isfinite(step).all() or np.abs(step).max() > MOST_STEP:
+        step = np.clip(np.log(np.maximum(predicted[present], 1e-300) / observed[present]), -MOST_STEP, MOST_STEP)
+    out[present] = step
+    return out

@@ -16,7 +16,7 @@ from tabsym.wide.descent import Descent, take_rows
 
 Floats = NDArray[np.float64]
 
-SAMPLE = 10_000
+SAMPLE = 2_000
 """So many rows tell what loss training starts from."""
 
 FEW_ROWS = 20
@@ -28,7 +28,7 @@ SETTLED = 0.003
 LITTLE = 1e-4
 """Of the loss at the start: what is left of that is not sought any more, as of targets without noise."""
 
-NEAR, FAR = 0.01, 0.03
+NEAR, FAR = 0.004, 0.015
 """Shares of the loss that single Newton steps would take off it: at an optimum for all purposes; to be told of."""
 
 SHORTEST = 4

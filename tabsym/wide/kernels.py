@@ -18,7 +18,14 @@ import numpy as np
 
 from tabsym.jit import inlined, kernel
 from tabsym.wide.rules import catch_up, move, move_adagrad
-from tabsym.wide.scores import additive_score, entry_of_slot, product_gradients, score_of_row, slopes_of_row
+from tabsym.wide.scores import (
+    additive_score,
+    additive_scores,
+    entry_of_slot,
+    product_gradients,
+    score_of_row,
+    slopes_of_row,
+)
 from tabsym.wide.slopes import loss_of_one, slopes_of_many
 
 
@@ -107,25 +114,28 @@ def train_additive(rows, order, entry_weight, program, rule, n_outputs, state, w
     slope = work.slope
     lost = 0.0
     for i in order:
-        for k in range(n_outputs):
-            slope[k] = additive_score(i, k, rows, program, n_outputs, state)
         if n_outputs > 1:
+            additive_scores(i, rows, program, state, slope)
             value = slopes_of_many(slope, int(y[i]))
         else:
+            slope[0] = additive_score(i, 0, rows, program, 1, state)
             value, slope[0], _ = loss_of_one(slope[0], y[i], loss, parameter)
         share = weight[i] if weighted else 1.0
         lost += share * value
         for k in range(n_outputs):
-            pull = share * slope[k]
-            for j in range(n_plain):
-                entry = codes[i, j]
-                if entry >= 0:
-                    own = pull / entry_weight[entry] if weighted else pull
+            slope[k] *= share
+        for j in range(n_plain):
+            entry = np.int64(codes[i, j])
+            if entry >= 0:
+                for k in range(n_outputs):
+                    own = slope[k] / entry_weight[entry] if weighted else slope[k]
                     move_adagrad(state, entry * n_outputs + k, own, rate, eps)
-            for j in range(len(slopes)):
-                move_adagrad(state, slopes[j] * n_outputs + k, pull * x[i, j], rate, eps)
-            for j in range(len(scalars)):
-                move_adagrad(state, scalars[j] * n_outputs + k, pull, rate, eps)
+        for j in range(len(slopes)):
+            for k in range(n_outputs):
+                move_adagrad(state, slopes[j] * n_outputs + k, slope[k] * x[i, j], rate, eps)
+        for j in range(len(scalars)):
+            for k in range(n_outputs):
+                move_adagrad(state, scalars[j] * n_outputs + k, slope[k], rate, eps)
     return lost
 
 
@@ -239,8 +249,11 @@ def predict_margins(rows, program, neutral, state, out):
     """Scores of rows into out (n, K)."""
     n_outputs = out.shape[1]
     for i in range(len(out)):
-        for k in range(n_outputs):
-            out[i, k] = score_of_row(i, k, rows, program, neutral, n_outputs, state)
+        if n_outputs > 1 and not len(program.constants):
+            additive_scores(i, rows, program, state, out[i])
+        else:
+            for k in range(n_outputs):
+                out[i, k] = score_of_row(i, k, rows, program, neutral, n_outputs, state)
 
 
 @kernel

@@ -22,7 +22,7 @@ from tabsym.wide.coding import Coder
 from tabsym.wide.polynomial import columns_read, evaluate
 from tabsym.wide.program import Compiled, Product, Slot, compile_program
 from tabsym.wide.sources import Bins, Flag, Source
-from tabsym.wide.syntax import Node
+from tabsym.wide.syntax import ColumnRef, Node
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.signedinteger[Any]]
@@ -69,6 +69,8 @@ class Numeric:
 
     def values(self, numbers: Numbers) -> Floats:
         """Values (n,) of the factor, missing as NaN; `numbers`: the columns (n,) that it reads."""
+        if self.missing_ok and isinstance(self.nodes[0], ColumnRef):  # a slope's column, the one factor it has
+            return numbers[self.nodes[0].name]
         first, *others = (evaluate(node, numbers) for node in self.nodes)
         values = np.asarray(first, dtype=np.float64)
         for other in others:

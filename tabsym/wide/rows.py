@@ -50,8 +50,10 @@ def lay_numbers(
     for j, place in enumerate(compiled.numerics):
         values = layout.numerics[place].values(numbers)
         if layout.numerics[place].missing_ok:
-            values = np.where(np.isnan(values), units.fills[place], values)
-        if (units.means[place], units.spreads[place]) != (0.0, 1.0):
+            missing = np.isnan(values)
+            if missing.any():
+                values = np.where(missing, units.fills[place], values)
+        if units.scales[place]:
             values = (values - units.means[place]) / units.spreads[place]
         x[:, j] = values if order is None or not values.ndim else values[order]
     return x

@@ -49,6 +49,29 @@ def additive_score(i, k, rows, program, n_outputs, state):
 
 
 @inlined
+def additive_scores(i, rows, program, state, scores):
+    """`additive_score` of all outputs (K,): those of an entry lie together."""
+    n_outputs = len(scores)
+    scores[:] = 0.0
+    for j in range(program.n_plain):
+        first = np.int64(rows.codes[i, j]) * n_outputs
+        if first >= 0:
+            for k in range(n_outputs):
+                scores[k] += state[first + k, 0]
+    for j in range(len(program.slopes)):
+        first, number = program.slopes[j] * n_outputs, rows.x[i, j]
+        for k in range(n_outputs):
+            scores[k] += number * state[first + k, 0]
+    for j in range(len(program.scalars)):
+        first = program.scalars[j] * n_outputs
+        for k in range(n_outputs):
+            scores[k] += state[first + k, 0]
+    if len(rows.offset):
+        for k in range(n_outputs):
+            scores[k] += rows.offset[i * n_outputs + k]
+
+
+@inlined
 def score_of_row(i, k, rows, program, neutral, n_outputs, state):
     """Output k of the score of row i; an unseen symbol adds nothing, or multiplies by its slot's neutral value."""
     total = additive_score(i, k, rows, program, n_outputs, state)

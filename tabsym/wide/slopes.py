@@ -95,3 +95,33 @@ def slope_of_shift(margins, y, weight, loss, parameter, shift):
         slopes += share * slope
         bends += share * bend
     return slopes, bends
+
+
+@kernel
+def sum_softmax(odds, growth, share, p, predicted, bend):
+    """Weighted sums of the softmax and of its derivative, into predicted (K,) and bend (K, K), at odds (n, K) * growth.
+
+    `share` (n,) are the weights, `p` (K,) is what the kernel works in. Probabilities that round to nothing are left
+    out of the derivative, where they are most of the work.
+    """
+    n_classes = len(growth)
+    for k in range(n_classes):
+        predicted[k] = 0.0
+        for other in range(n_classes):
+            bend[k, other] = 0.0
+    for i in range(len(odds)):
+        total = 0.0
+        for k in range(n_classes):
+            p[k] = odds[i, k] * growth[k]
+            total += p[k]
+        for k in range(n_classes):
+            p[k] /= total
+            own = share[i] * p[k]
+            predicted[k] += own
+            bend[k, k] += own
+            if p[k] > 1e-9:
+                for other in range(k + 1):
+                    bend[k, other] -= own * p[other]
+    for k in range(n_classes):
+        for other in range(k):
+            bend[other, k] = bend[k, other]

@@ -161,10 +161,11 @@ class _Course:
                 best, best_decrement = loss, decrement
                 self.kept = self.descent.state.copy(), self.descent.n_steps
             excess = ground.excess(best)
-            if best_decrement is None or best_decrement <= ground.allowed(excess, NEAR):
+            falls = ground.is_falling(self.curve[begun : begun + ends], FAR)
+            if best_decrement is None or (best_decrement <= ground.allowed(excess, NEAR) and not falls):
                 return
             if loss > best or options.epochs - len(self.curve) < max(ground.least_passes, ends):
-                self._warn(best_decrement > ground.allowed(excess, FAR))
+                self._warn(falls or best_decrement > ground.allowed(excess, FAR))
                 return
             self.rate = first_rate
             self.patience *= 2

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,11 @@ class Units:
     fills: Floats
     sizes: Floats
     constants: Floats
+
+    @cached_property
+    def scales(self) -> list[bool]:
+        """Whether each numeric factor is anything but itself in training."""
+        return ((self.means != 0.0) | (self.spreads != 1.0)).tolist()
 
     def to_training(self, layout: Layout, theta: Floats) -> Floats:
         """Parameters (entries, K) of training, from the user's."""
