@@ -15,7 +15,7 @@ from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import FTRL
 from tabsym.wide.options import Options
 from tabsym.wide.program import Program, Rows, Work
-from tabsym.wide.rules import rebase_ftrl
+from tabsym.wide.rules import Rule, rebase_ftrl
 
 Floats = NDArray[np.float64]
 RowNumbers = NDArray[np.signedinteger[Any]]
@@ -85,6 +85,7 @@ class Descent:
         self._online = self._batch == 1 and not options.must_sweep
         self._work = Work.make(task.program, task.n_outputs, batches=not self._online)
         self._neutral = task.neutral
+        self._rule: Rule | None = None
 
     @property
     def updates_of_a_pass(self) -> int:
@@ -158,7 +159,7 @@ class Descent:
     def _descend(self, order: RowNumbers, rate: float) -> float:
         """Train on rows in order: the sum of their losses."""
         task, options, rows, work = self.task, self.options, self.rows, self._work
-        program, rule = task.program, options.at_rate(rate).rule(task.loss, rate)
+        program, rule = task.program, self._rule_at(rate)
         if isinstance(options.optimizer, FTRL):
             penalised = np.repeat(~program.is_fixed, task.n_outputs).astype(np.float64)
             rebase_ftrl(self.state, rate, options.l1, options.l2, options.optimizer.beta, penalised)
@@ -178,6 +179,14 @@ class Descent:
         if rule.lazy:
             finish(self.n_steps, program, rule, task.n_outputs, self.state)
         return float(lost)
+
+    def _rule_at(self, rate: float) -> Rule:
+        """The options as the kernels read them; of the schedule "optimal" the rate is the highest one."""
+        if self.options.optimal_cap is not None:
+            return self.options.at_rate(rate).rule(self.task.loss, rate)
+        if self._rule is None:
+            self._rule = self.options.rule(self.task.loss, rate)
+        return self._rule._replace(rate=rate)
 
     def _shuffle(self) -> None:
         """Shuffle the members into the order (new memory in every epoch would cost more than the shuffle)."""

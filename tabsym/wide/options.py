@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import FTRL, Adagrad, AdamW, Optimizer, StateColumns
@@ -75,7 +76,7 @@ class Options:
         moves = self.optimizer.moves_on or self.average or self.schedule in ("optimal", "invscaling")
         return self.is_dense and moves and not self.must_sweep
 
-    @property
+    @cached_property
     def columns(self) -> StateColumns:
         """What the state of an entry keeps."""
         keep_steps = self.is_lazy or self.schedule in ("optimal", "invscaling")
