@@ -174,7 +174,7 @@ def test_offsets_are_added_to_the_score():
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("adamw", "ftrl")])  # ftrl: its own
 def test_the_lasso_is_reached_by_every_optimizer(rule):
-    """A number for each symbol, under "mean": the optimum is its mean, shrunken by the penalty over its share of rows."""
+    """A number by symbol, under "mean": the optimum is its mean, shrunken by the penalty over its share of rows."""
     rng = np.random.default_rng(0)
     codes = np.repeat([[0, 0, 0], [1, 0, 0], [2, 0, 0]], [60, 30, 10], axis=0).astype(np.int32)
     y = np.repeat([2.0, -0.5, 0.4], [60, 30, 10]) + rng.normal(0, 0.1, 100)

@@ -330,9 +330,12 @@ def test_other_units_give_the_same_model(formula, loss):
     table = random_table(rng, 200)
     y = table["x"] * table["a"].map(dict(zip("klmnp", range(5)))) + table["z"] + rng.normal(0.0, 0.5, 200)
     weight, offset = rng.uniform(0.2, 3.0, 200), rng.normal(size=200)
-    one = WideRegressor(formula, loss=loss, random_state=0).fit(table, y, weight, offset=offset)
+    epochs = 3 if loss == "absolute" else "auto"  # its slope jumps, so that rounding grows from pass to pass
+    one = WideRegressor(formula, loss=loss, epochs=epochs, random_state=0).fit(table, y, weight, offset=offset)
     other = table.assign(x=60 * table["x"])
-    two = WideRegressor(formula, loss=loss, random_state=0).fit(other, 1000 * y + 7e5, weight, offset=1000 * offset)
+    two = WideRegressor(formula, loss=loss, epochs=epochs, random_state=0).fit(
+        other, 1000 * y + 7e5, weight, offset=1000 * offset
+    )
     want = 1000 * one.predict(table, offset=offset) + 7e5
     np.testing.assert_allclose(two.predict(other, offset=1000 * offset), want, rtol=0, atol=1e-6 * 1000 * y.std())
 

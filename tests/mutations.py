@@ -1,0 +1,134 @@
+"""Faults planted one by one, and whether a test finds each: a check of the tests, run by hand.
+
+    python tests/mutations.py [--only WORD]
+
+Each fault is a text that is replaced in one file of a copy of the package; the
+tests named beside it run against the copy, and must fail. To add one, add a
+line to FAULTS. Not collected by pytest, as it takes minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+UNITS, COMBINATIONS, KERNELS = "tests/test_units.py", "tests/test_combinations.py", "tests/test_kernels.py"
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str  # files, and `-k` words after a colon
+
+
+FAULTS = [
+    Fault("mean weights of latent vectors are not spread over their components", "estimators/training_data.py",
+          "if block.rank > 1:  # codes", "if False:  # codes", f"{COMBINATIONS}:vectors"),
+    Fault("held-out loss without weights", "wide/training.py",
+          "weights = rows.weight if len(rows.weight) and rows.weight.any() else None", "weights = None",
+          f"{COMBINATIONS}:held_out or best_epoch"),
+    Fault("huber's delta is not brought into units of training", "estimators/training_data.py",
+          "parameter=model.loss.parameter / model.units.scale", "parameter=model.loss.parameter",
+          f"{COMBINATIONS}:delta or huber or unit_of_the_target"),
+    Fault("the target's scale without weights", "estimators/fitting.py",
+          "target = Moments.of(training.differences, training.weight) if loss.scales",
+          "target = Moments.of(training.differences, None) if loss.scales", f"{COMBINATIONS}:hardly_any_weight"),
+    Fault("numeric scales without weights", "estimators/fitting.py",
+          "numerics = numeric_moments(layout, numbers, len(training.y), training.weight)\n    target",
+          "numerics = numeric_moments(layout, numbers, len(training.y), None)\n    target",
+          f"{COMBINATIONS}:hardly_any_weight"),
+    Fault("a grown symbol has had no steps under the mean gradient", "estimators/fitting.py",
+          "model.n_steps if options.is_dense else 0)", "0)", f"{COMBINATIONS}:steps_of_a_new_symbol"),
+    Fault("the offset stays in order where rows are stored shuffled", "estimators/training_data.py",
+          "offset = None if offset is None else offset[order]", "offset = offset", f"{COMBINATIONS}:large_tables"),
+    Fault("the weight stays in order where rows are stored shuffled", "estimators/training_data.py",
+          "weight = weight[order] if len(weight) else weight", "weight = weight", f"{COMBINATIONS}:large_tables"),
+    Fault("the starting constant ignores the offset", "estimators/fitting.py",
+          "start = offset if config.init is None", "start = None if config.init is None",
+          f"{UNITS}:offset or exposure"),
+    Fault("the target's mean ignores the offset", "estimators/training_data.py",
+          "return self.y if self.offset is None else self.y - self.offset[:, 0]", "return self.y", f"{UNITS}:offset"),
+    Fault("sizes of blocks that terms share are not in the constants", "wide/units.py",
+          "constants[shared] *= np.exp(times @ logs)", "constants[shared] *= 1.0", f"{UNITS}:exactly or read_with"),
+    Fault("what centring moves is not handed to its home", "wide/units.py",
+          "-= moved / home.constant", "-= 0.0 * moved / home.constant", f"{UNITS}:read_with or without_a_formula"),
+    Fault("init is taken for units of training", "wide/start.py",
+          "started = model.units.to_training(layout, theta)", "started = theta.copy()", f"{UNITS}:init"),
+    Fault("totals are not settled", "estimators/fitting.py",
+          "        model = _settle(model, rows)", "        pass", f"{UNITS}:totals"),
+    Fault("totals are settled without weights", "estimators/fitting.py",
+          "shift = settled_shift(training_loss(model), _scores(model, rows, shown), rows.y, weight)",
+          "shift = settled_shift(training_loss(model), _scores(model, rows, shown), rows.y, None)", f"{UNITS}:totals"),
+    Fault("weights of later calls count by themselves", "estimators/fitting.py",
+          "before = model.counts > 0", "before = model.counts < 0", f"{COMBINATIONS}:later_calls"),
+    Fault("weights of later calls are divided by their own mean", "estimators/training_data.py",
+          "training.weight / model.unit_weight", "training.weight / training.weight.mean()",
+          f"{COMBINATIONS}:later_calls or unit_of_the_weights"),
+    Fault("l1 shrinks at the optimizer's nominal rate", "wide/rules.py",
+          "size = abs(state[row, 0]) - reach * l1", "size = abs(state[row, 0]) - rate * l1", f"{KERNELS}:lasso"),
+    Fault("the best epoch comes back with the updates of the last", "wide/training.py",
+          "self.kept = descent.state.copy(), descent.n_steps\n\n    def _tol",
+          "self.kept = descent.state.copy(), 10**6\n\n    def _tol", "tests/test_repairs.py:best_epoch"),
+    Fault("ftrl's memory is not rebased when the rate changes", "wide/descent.py",
+          "if isinstance(options.optimizer, FTRL):", "if False:", "tests/test_repairs.py:ftrl"),
+    Fault("a loss that runs away is borne with", "wide/convergence.py",
+          "return not np.isfinite(loss) or self.excess(loss) > self.bearable", "return not np.isfinite(loss)",
+          "tests/test_repairs.py:diverge"),
+    Fault("crosses are chosen by the order of categories", "estimators/crossing.py",
+          "columns = {block: _by_appearance(column, order) for block, column in columns.items()}",
+          "columns = {block: replace(column, codes=column.codes.take(order)) for block, column in columns.items()}",
+          "tests/test_repairs.py:categories"),
+]  # fmt: skip
+
+
+def is_found(fault: Fault, folder: Path) -> bool:
+    """Whether the tests fail with the fault in the copy."""
+    path = folder / "tabsym" / fault.file
+    text = path.read_text()
+    if text.count(fault.old) != 1:
+        raise SystemExit(f"{fault.name}: {fault.old!r} stands {text.count(fault.old)} times in {fault.file}")
+    path.write_text(text.replace(fault.old, fault.new))
+    if "jit import" in text:  # the compiler's cache watches one file of several
+        for cached in folder.rglob("*.nb?"):
+            cached.unlink()
+    file, _, words = fault.tests.partition(":")
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", file]
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'integrations'}"}
+    command += ["-k", words] if words else []
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    path.write_text(text)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{fault.name}: pytest ended with {done.returncode}\n{done.stdout[-2000:]}")
+    return done.returncode == 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="faults whose name has this word")
+    chosen = [fault for fault in FAULTS if parser.parse_args().only in fault.name]
+    missed = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("tabsym", "integrations", "tests"):
+            shutil.copytree(ROOT / part, folder / part)
+        shutil.copy(ROOT / "pyproject.toml", folder)
+        for fault in chosen:
+            found = is_found(fault, folder)
+            missed += [] if found else [fault.name]
+            print(f"{'found ' if found else 'MISSED'}  {fault.name}", flush=True)
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} faults found")
+    raise SystemExit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""What options did together, or to each other, that they must not do: one test for each."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import FTRL, SGD
+
+RNG = np.random.default_rng(0)
+N = 1500
+TABLE = pd.DataFrame({f"c{j}": RNG.choice(list("klmnopqr"), N) for j in range(6)})
+EFFECT = sum(TABLE[name].map(dict(zip("klmnopqr", RNG.normal(0, 1, 8)))) for name in TABLE).to_numpy()
+Y = EFFECT + RNG.normal(0, 0.5, N)
+
+
+@pytest.mark.parametrize(("batch_size", "rate"), [(64, 0.55), ("full", 0.9)])
+def test_a_rate_that_diverges_is_an_error_though_the_loss_is_finite(batch_size, rate):
+    model = WideRegressor(optimizer="sgd", learning_rate=rate, batch_size=batch_size, epochs=5, random_state=0)
+    with pytest.raises(ValueError, match=rf"Training diverged .* with learning_rate={rate}; try a learning_rate"):
+        model.fit(TABLE, Y)
+    assert not hasattr(model, "model_")
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "rmsprop", "adam", "adamw", "ftrl"])
+@pytest.mark.parametrize("batch_size", [1, 64, "full"])
+def test_automatic_rates_reach_the_optimum(optimizer, batch_size):
+    """Least squares on one-hot columns, by every optimizer at its defaults."""
+    onehot = pd.get_dummies(TABLE).to_numpy(dtype=float)
+    best = np.linalg.lstsq(np.column_stack([onehot, np.ones(N)]), Y, rcond=None)[0]
+    least = np.mean((Y - np.column_stack([onehot, np.ones(N)]) @ best) ** 2)
+    model = WideRegressor(optimizer=optimizer, batch_size=batch_size, random_state=0).fit(TABLE, Y)
+    assert np.mean((Y - model.predict(TABLE)) ** 2) < 1.05 * least
+
+
+def test_passes_that_end_too_soon_are_told_of(monkeypatch):
+    from tabsym.estimators import automatic
+
+    monkeypatch.setattr(automatic, "MOST_PASSES_FULL", 15)
+    with pytest.warns(ConvergenceWarning, match=r"short of an optimum; give more epochs, e\.g\. epochs=\d+"):
+        WideRegressor(optimizer="sgd", gradient="mean", batch_size="full", random_state=0).fit(TABLE, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        WideRegressor(random_state=0).fit(TABLE, Y)
+
+
+def test_ftrl_keeps_its_parameters_when_the_rate_changes():
+    """theta comes from z over the rate: with another rate the same z would be another theta."""
+    model = WideRegressor("w[c0] + b[1]", optimizer=FTRL(), learning_rate=0.5, random_state=0).partial_fit(TABLE, Y)
+    before = model.params_["w"]["value"]
+    model.set_params(learning_rate=1e-6).partial_fit(TABLE, Y)
+    np.testing.assert_allclose(model.params_["w"]["value"], before, rtol=1e-3)
+    adaptive = WideRegressor(optimizer="ftrl", schedule="adaptive", random_state=0).fit(TABLE, Y)
+    constant = WideRegressor(optimizer="ftrl", random_state=0).fit(TABLE, Y)
+    errors = [np.mean((Y - fitted.predict(TABLE)) ** 2) for fitted in (adaptive, constant)]
+    assert errors[0] < 1.05 * errors[1]
+
+
+def test_the_best_epoch_comes_back_with_its_updates():
+    """Under "mean" an absent symbol has missed the updates since it was last read: those of the epoch that is kept."""
+    model = WideRegressor(
+        "w[c0] + b[1]", optimizer="adam", gradient="mean", learning_rate=0.3, early_stopping=True, epochs=6,
+        n_iter_no_change=6, batch_size=50, random_state=0,
+    ).fit(TABLE[["c0"]], Y)  # fmt: skip
+    n_updates = -(-int(N * 0.9) // 50)
+    assert model.model_.n_steps == n_updates * (int(np.argmin(model.validation_curve_)) + 1)
+
+
+def test_crosses_do_not_depend_on_the_order_of_categories():
+    y = ((TABLE["c0"] == "k") ^ (TABLE["c1"] == "l")) | (RNG.random(N) < 0.1)
+    shapes = []
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(list("klmnopqr"))
+        table = TABLE.astype(pd.CategoricalDtype(order))
+        model = WideClassifier(interactions="auto", random_state=0).fit(table, y)
+        shapes.append((model.interactions_["cross"].tolist(), model.interactions_["gain"].round(12).tolist()))
+    assert all(shape == shapes[0] for shape in shapes)
+
+
+def test_vectors_do_not_depend_on_the_order_of_categories():
+    codes = [TABLE.astype(pd.CategoricalDtype(list(order))) for order in ("klmnopqr", "rqponmlk")]
+    models = [WideRegressor("dot(u[c0], v[c1], rank=2) + b[1]", epochs=2, random_state=0) for _ in codes]
+    one, two = (model.fit(table, Y).predict(table) for model, table in zip(models, codes))
+    np.testing.assert_allclose(one, two, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options"),
+    [({"(intercept)": "k"}, {}), ({"c0:c1": "k"}, {"interactions": 2}), ({"x is missing": "k", "x": np.nan}, {})],
+)
+def test_columns_called_as_the_model_calls_its_own_blocks_are_refused(columns, options):
+    table = TABLE[["c0", "c1"]].assign(**columns)
+    if "x" in table:
+        table["x"] = table["x"].where(np.arange(N) % 2 == 0, 1.0)
+    with pytest.raises(ValueError, match=r"Two blocks of parameters would be called .*; rename the column"):
+        WideRegressor(**options).fit(table, Y)
+
+
+def test_a_class_called_count_keeps_its_column():
+    y = np.where(Y > 1, "count", np.where(Y < -1, "low", "mid"))
+    frame = WideClassifier(random_state=0).fit(TABLE, y).params_["c0"]
+    assert frame.columns.tolist() == ["count", "low", "mid", "count of rows"]
+    assert frame["count of rows"].sum() == N
+
+
+def test_a_formula_of_a_thousand_terms_is_read():
+    wide = pd.DataFrame({f"x{j}": RNG.normal(size=40) for j in range(1000)})
+    text = " + ".join(f"s{j}[1] * x{j}" for j in range(1000))
+    model = WideRegressor(text, epochs=1, random_state=0).fit(wide, RNG.normal(size=40))
+    assert len(model.params_) == 1000
+
+
+def test_streams_of_single_rows_are_standardised_by_all_rows():
+    """A first row has no spread: prices of 100,000 came out worse than their mean."""
+    y = 1e5 + 2e4 * EFFECT
+    model = WideRegressor("w[c0] + v[c1] + u[c2] + t[c3] + s[c4] + r[c5] + b[1]", optimizer=SGD(), random_state=0)
+    for row in range(600):
+        model.partial_fit(TABLE.iloc[[row]], y[[row]])
+    rest = slice(600, None)
+    assert np.mean((model.predict(TABLE[rest]) - y[rest]) ** 2) < 0.5 * np.var(y[rest])
+
+
+def test_early_stopping_and_adaptive_rates_get_passes_to_work_with():
+    table, y = pd.concat([TABLE] * 50), np.tile(Y, 50)
+    assert WideRegressor(early_stopping=True, random_state=0).fit(table, y).n_iter_ > 3
+    assert WideRegressor(schedule="adaptive", random_state=0).fit(table, y).n_iter_ > 5
