@@ -25,7 +25,9 @@ loss : str, default "auto"
     "gamma", "tweedie". Classifier: "logistic" for two classes (auto), "hinge" for two,
     "multinomial" for any number (auto). Formulas in `tabsym.wide.LOSSES`.
 delta : float, default 1.35
-    Where "huber" turns from squared to absolute, in units of the target.
+    Where "huber" turns from squared to absolute, in units of the target's spread: the interquartile
+    mean of its absolute deviations, scaled to be 1 for a standard normal target (of the first call's
+    rows in `partial_fit`).
 quantile : float, default 0.5
     What "quantile" estimates.
 power : float, default 1.5
@@ -42,10 +44,13 @@ numeric : {"linear", "modl", "quantile"}, default "linear"
 optimizer : {"adagrad", "sgd", "rmsprop", "adam", "adamw", "ftrl"} or an object of `tabsym.wide`, default "adagrad"
     Objects carry the optimizer's own options: ``SGD(momentum=0.9)``, ``Adam(betas=(0.9, 0.99))``.
 learning_rate : float or "auto", default "auto"
-    Starting rate; "auto" is 3 / (terms in a row's score), at most 0.5, in products 0.1.
+    Starting rate. "auto": for the default optimizer on sums 3 / (terms in a row's score), at most 0.5,
+    otherwise the best of a few short trainings on a sample; it is made smaller where training diverges,
+    and falls to zero over the last passes. In `partial_fit` and streams a rule of thumb, at one rate.
 schedule : {"constant", "optimal", "invscaling", "adaptive"}, default "constant"
     scikit-learn's: ``1 / (l2 (t0 + t))``, ``learning_rate / t**power_t``, or a fifth whenever
     the loss stalls (`tol`, `n_iter_no_change`). Under gse t counts the symbol's own updates.
+    "optimal" is for sgd; ftrl takes "constant" and "adaptive".
 power_t : float, default 0.5
 gradient : {"gse", "mean"}, default "gse"
     "gse": a symbol moves only with the rows that have it, by their mean gradient, and
@@ -54,23 +59,31 @@ gradient : {"gse", "mean"}, default "gse"
 batch_size : int or "full", default 1
     Rows per update.
 epochs : int or "auto", default "auto"
-    Passes over the rows; "auto" shows 125,000 rows in all, in 2 to 50 passes (at most 5
-    where ``interactions="auto"`` chose crosses).
+    Passes over the rows. "auto": for the default optimizer on sums as many as show 125,000 rows, 2 to 50
+    (at most 5 where ``interactions="auto"`` chose crosses); otherwise passes until the loss stands still
+    at what Newton's steps say is an optimum. A ``ConvergenceWarning`` says where they ended short of it.
+    Where the rate or the passes are automatic, the intercept is settled at the end: predictions add up
+    to the targets (squared, logistic, poisson and multinomial losses; not in `partial_fit`).
 l1 : float, default 0.0
-    Lasso penalty: after an update a number shrinks by rate * l1, at most to 0.
+    Lasso penalty, on the scale of mean gradients: a number rests where its gradient is l1. Under gse that
+    is the mean gradient of the symbol's own rows. ftrl's is its paper's, on the sum of gradients.
 l2 : float, default 0.0
-    Ridge penalty, added to a number's gradient whenever it is updated. Neither is on scalars.
+    Penalty added to a number's gradient whenever it is updated. Under "mean" that is ridge regression,
+    which shrinks rare symbols most; under gse it is on the symbol's own mean loss, so that it shrinks
+    rare and frequent symbols alike. In units of training (see `standardize`); neither is on scalars.
 average : bool, default False
     Predict with the mean of each number over its updates.
-init : float or dict of block -> float, default None
-    Where the blocks of a formula start. Default: 1 for factors of products, the loss's best
-    constant for a scalar that stands alone, else 0; latent vectors at random.
+init : float or mapping of block -> float, Series or DataFrame, default None
+    Where blocks start, in your units; ``init=other.params_`` starts where another fit ended. Default:
+    1 in units of training for factors of products, the loss's best constant for a scalar that stands
+    alone, else 0; latent vectors at random.
 shuffle : bool, default True
     Whether rows are shuffled in every epoch. Tables too large for the processor's cache
     are shuffled once in full, then by runs of 256 rows.
 standardize : bool, default True
-    Whether numeric columns, and the target of a regression, are centred and scaled inside;
-    `params_` is in original units either way.
+    Whether numeric columns, and the target of a regression less its offset, are scaled inside to size
+    one (and centred where the intercept can take that up), in `partial_fit` by all rows so far. The
+    model is the formula's, and `params_` are in your units, either way.
 early_stopping : bool, default False
     Hold out `validation_fraction` of the rows, stop when their loss has not fallen by `tol`
     in `n_iter_no_change` epochs, and keep the best epoch.
@@ -92,8 +105,8 @@ WIDE_ATTRIBUTES = """\
 params_ : dict of str -> pandas.DataFrame
     What was learned, by column, by cross ("a:b") and for the "(intercept)": indexed by
     symbol, one column `value` (one per class for the multinomial loss), and `count`,
-    the training rows. In units of the target (of the score, behind a log or logistic
-    link); with products, in the scaled units of training (`summary` says which).
+    the training rows (`count of rows` where a class is called "count"). In units of the target (of the
+    score, behind a log or logistic link): the formula, read with these numbers, is the prediction.
 interactions_ : pandas.DataFrame
     With ``interactions="auto"`` only: the crosses chosen, in the order they were taken, with
     `cross` (the block's name), `order`, `gain` (a row held out, in units of the training loss,
