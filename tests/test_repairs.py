@@ -127,3 +127,27 @@ def test_early_stopping_and_adaptive_rates_get_passes_to_work_with():
     table, y = pd.concat([TABLE] * 50), np.tile(Y, 50)
     assert WideRegressor(early_stopping=True, random_state=0).fit(table, y).n_iter_ > 3
     assert WideRegressor(schedule="adaptive", random_state=0).fit(table, y).n_iter_ > 5
+
+
+@pytest.mark.parametrize("l2", [0.0, 1e-12])  # steps missed are made when a symbol is read, or all at once
+def test_a_new_symbol_has_had_the_steps_of_the_others_under_mean(l2):
+    """Adam's first step on a gradient of any size, as step t of a sequence that was zero before: in closed form."""
+    rate, t = 0.01, 41
+    model = WideRegressor(
+        "w[a]", optimizer="adam", gradient="mean", learning_rate=rate, l2=l2, standardize=False, shuffle=False
+    ).partial_fit(pd.DataFrame({"a": ["u"] * (t - 1)}), np.ones(t - 1))
+    model.partial_fit(pd.DataFrame({"a": ["v"]}), np.array([5.0]))
+    first, second = 0.1 / (1 - 0.9**t), 0.001 / (1 - 0.999**t)
+    assert model.params_["w"].loc["v", "value"] == pytest.approx(rate * first / np.sqrt(second), rel=1e-6)
+
+
+@pytest.mark.parametrize("formula", ["s[1] * x + b[1]", "w[c0] + v[c0] * x"])
+def test_numbers_far_from_zero_are_centred_and_handed_back(formula):
+    """At a given rate and given epochs, where nothing is settled afterwards: the least squares of each symbol."""
+    table = TABLE[["c0"]].assign(x=50 + RNG.normal(size=N))
+    y = 3.0 * table["x"].to_numpy() + EFFECT
+    model = WideRegressor(formula, optimizer="sgd", learning_rate=0.5, batch_size="full", epochs=400).fit(table, y)
+    groups = table["c0"] if "c0" in formula else pd.Series(0, index=table.index)
+    for _, rows in table.groupby(groups.to_numpy()):
+        slope, start = np.polyfit(rows["x"], y[rows.index], 1)
+        np.testing.assert_allclose(model.predict(rows), slope * rows["x"] + start, atol=1e-3)
