@@ -102,7 +102,7 @@ verbose : int, default 0
     1 writes a line per epoch to standard error."""
 
 WIDE_ATTRIBUTES = """\
-params_ : dict of str -> pandas.DataFrame
+params_ : mapping of str -> pandas.DataFrame
     What was learned, by column, by cross ("a:b") and for the "(intercept)": indexed by
     symbol, one column `value` (one per class for the multinomial loss), and `count`,
     the training rows (`count of rows` where a class is called "count"). In units of the target (of the

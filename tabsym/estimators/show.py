@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tabsym.wide.tables import split_counts
 _MOST_NAMED = 3
 
 
-def describe_model(model: WideModel, tables: dict[str, pd.DataFrame], heading: str) -> str:
+def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading: str) -> str:
     """Score, units, and a line per block: entries, rows, spread, and its highest and lowest symbols."""
     units = "units of the target" if not _has_link(model) else "units of the score, before the link"
     if not model.layout.is_additive:

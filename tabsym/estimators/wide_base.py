@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -23,7 +24,7 @@ from tabsym.table import Table, match_features, read_table, remember_features, s
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel
 from tabsym.wide.plan import INTERCEPT
-from tabsym.wide.tables import parameter_frames
+from tabsym.wide.tables import ParameterFrames
 
 Floats = NDArray[np.float64]
 
@@ -190,10 +191,10 @@ class WideBase(BaseEstimator):
             )
 
     @property
-    def params_(self) -> dict[str, pd.DataFrame]:
+    def params_(self) -> Mapping[str, pd.DataFrame]:
         """What was learned, by block: frames indexed by symbol, with the training rows as `count`."""
         check_is_fitted(self, "model_")
-        return parameter_frames(self.model_, self._output_names())
+        return ParameterFrames(self.model_, self._output_names())
 
     def summary(self) -> str:
         """The score, and for every block its entries, rows, spread, and highest and lowest symbols, as text."""

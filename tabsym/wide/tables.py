@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,14 +17,36 @@ OTHER_COUNT = "count of rows"
 """The name of the counts where a class is called "count"."""
 
 
-def parameter_frames(model: WideModel, outputs: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """All blocks by name; the frames are made once for a model, and handed out as copies."""
-    key = "frames", tuple(outputs)
-    if key not in model.shown:
-        model.shown[key] = {
-            block.name: parameter_frame(model, place, outputs) for place, block in enumerate(model.layout.blocks)
-        }
-    return {name: frame.copy() for name, frame in model.shown[key].items()}
+class ParameterFrames(Mapping[str, pd.DataFrame]):
+    """The blocks of a model by name; a frame is made when it is asked for, kept with the model, and copied for you.
+
+    Parameters
+    ----------
+    model : WideModel
+    outputs : sequence of str
+        Names of the K scores.
+    """
+
+    def __init__(self, model: WideModel, outputs: Sequence[str]) -> None:
+        self._model, self._outputs = model, tuple(outputs)
+        self._places = {block.name: place for place, block in enumerate(model.layout.blocks)}
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        place = self._places[name]
+        made = self._model.shown
+        if (place, self._outputs) not in made:
+            made[place, self._outputs] = parameter_frame(self._model, place, self._outputs)
+        frame: pd.DataFrame = made[place, self._outputs]
+        return frame.copy()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}:\n{frame}" for name, frame in self.items())
 
 
 def parameter_frame(model: WideModel, place: int, outputs: Sequence[str]) -> pd.DataFrame:
