@@ -41,7 +41,7 @@ from tabsym import MODLEncoder, WideClassifier, WideRegressor
 from tabsym.compare.prepare import prepare
 from tabsym.datasets import load
 from tabsym.datasets.public import PUBLIC
-from tabsym.estimators.wide_base import WideBase
+from tabsym.estimators import fitting
 from tabsym.wide import AutoCrosses
 from tabsym.wide.crosses import Chosen
 from tabsym.wide.layout import Layout
@@ -87,20 +87,20 @@ def pairs_by_level(X: pd.DataFrame, y: np.ndarray) -> list[Chosen]:
 @contextmanager
 def chosen_by_level(X: pd.DataFrame, y: np.ndarray, active: bool) -> Iterator[None]:
     """Fits within take the pairs of `pairs_by_level`."""
-    choose = WideBase._choose_crosses
+    choose = fitting._choose_crosses
     if active:
-        WideBase._choose_crosses = lambda *args: pairs_by_level(X, y)  # type: ignore[method-assign]
+        fitting._choose_crosses = lambda *args: pairs_by_level(X, y)
     try:
         yield
     finally:
-        WideBase._choose_crosses = choose  # type: ignore[method-assign]
+        fitting._choose_crosses = choose
 
 
 @contextmanager
 def timed_selection() -> Iterator[list[float]]:
     """The seconds that choosing crosses takes without coding, one for each fit within."""
     seconds: list[float] = []
-    choose, grow = WideBase._choose_crosses, Layout.grow
+    choose, grow = fitting._choose_crosses, Layout.grow
 
     def timed_choice(*args: Any) -> Any:
         start = time.perf_counter()
@@ -121,11 +121,11 @@ def timed_selection() -> Iterator[list[float]]:
         finally:
             coding.append(time.perf_counter() - start)
 
-    WideBase._choose_crosses = timed_choice  # type: ignore[method-assign]
+    fitting._choose_crosses = timed_choice  # type: ignore[method-assign]
     try:
         yield seconds
     finally:
-        WideBase._choose_crosses = choose  # type: ignore[method-assign]
+        fitting._choose_crosses = choose  # type: ignore[method-assign]
 
 
 def errors(model: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:

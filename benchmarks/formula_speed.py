@@ -16,8 +16,10 @@ import time
 import numpy as np
 
 from tabsym.wide import LOSSES, SGD
+from tabsym.wide.descent import Task
+from tabsym.wide.options import Options
 from tabsym.wide.program import Product, Rows, Slot, compile_program
-from tabsym.wide.training import Options, Task, train
+from tabsym.wide.training import train
 
 SYMBOLS = (10_000, 50)
 RATE = 0.01
@@ -39,10 +41,10 @@ def with_tabsym(codes: np.ndarray, x: np.ndarray, y: np.ndarray, batch: int) -> 
     empty = np.empty(0)
     rows = Rows(codes + np.array([0, SYMBOLS[0]], dtype=np.int32), x, y, empty, empty)
     start = options.columns.blank(np.append(np.ones(n_entries - 1), 0.0))
-    task = Task(compiled.program, np.zeros((2, 1)), LOSSES["squared"], 1)
-    train(Rows(*(part[:10] for part in rows)), start, task, options, np.random.RandomState(0))  # compiles
+    task = Task(compiled.program, LOSSES["squared"], 1)
+    train(Rows(*(part[:10] for part in rows)), empty, start, task, options, np.random.RandomState(0))  # compiles
     begin = time.perf_counter()
-    state = train(rows, start, task, options, np.random.RandomState(0)).state
+    state = train(rows, empty, start, task, options, np.random.RandomState(0)).state
     return time.perf_counter() - begin, state[:, 0]
 
 
