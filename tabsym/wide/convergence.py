@@ -16,7 +16,7 @@ from tabsym.wide.descent import Descent, take_rows
 
 Floats = NDArray[np.float64]
 
-SAMPLE = 2_000
+SAMPLE = 1_000
 """So many rows tell what loss training starts from."""
 
 FEW_ROWS = 20

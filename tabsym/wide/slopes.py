@@ -13,15 +13,21 @@ SQUARED, LOGISTIC, MULTINOMIAL, ABSOLUTE, HUBER, QUANTILE, HINGE, POISSON, GAMMA
 
 
 @inlined
+def _miss_of(score, target):
+    """Of the logistic loss: the margin, exp(-its size), and 1 - p of the class that occurred."""
+    margin = score if target > 0 else -score
+    small = np.exp(-abs(margin))
+    return margin, small, (small if margin > 0 else 1.0) / (1.0 + small)
+
+
+@inlined
 def loss_of_one(score, target, loss, parameter):
     """(value, slope, curvature) of a loss with one score; where it has no curvature, what stands for it.
 
     absolute, quantile, hinge: 1. huber: that of the parabola that touches the loss here and lies above it elsewhere.
     """
     if loss == LOGISTIC:
-        margin = score if target > 0 else -score
-        small = np.exp(-abs(margin))
-        miss = (small if margin > 0 else 1.0) / (1.0 + small)  # 1 - p of the class that occurred
+        margin, small, miss = _miss_of(score, target)
         value = np.log1p(small) + (0.0 if margin > 0 else -margin)
         return value, (-miss if target > 0 else miss), miss * (1.0 - miss)
     if loss == SQUARED:
@@ -90,7 +96,11 @@ def slope_of_shift(margins, y, weight, loss, parameter, shift):
     """Sums over rows of the slope and the curvature of the loss at margins (n, 1) + shift."""
     slopes, bends = 0.0, 0.0
     for i in range(len(y)):
-        _, slope, bend = loss_of_one(margins[i, 0] + shift, y[i], loss, parameter)
+        if loss == LOGISTIC:  # without the logarithm of its value
+            _, _, miss = _miss_of(margins[i, 0] + shift, y[i])
+            slope, bend = (-miss if y[i] > 0 else miss), miss * (1.0 - miss)
+        else:
+            _, slope, bend = loss_of_one(margins[i, 0] + shift, y[i], loss, parameter)
         share = weight[i] if len(weight) else 1.0
         slopes += share * slope
         bends += share * bend
