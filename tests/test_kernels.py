@@ -114,7 +114,7 @@ def both(terms, rule, *, loss="logistic", weighted=False, offset=None, rate=RATE
     theta = starting(3 if loss == "multinomial" else 1)
     weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float) if weighted else None
     base = {"learning_rate": RATE, "gradient": "gse", "batch_size": 1, "epochs": 3, "shuffle": False}
-    base["patience"] = np.inf
+    base["divergence"] = np.inf
     options = Options(RULES[rule][0], **(base | changes))
     got = kernel_train(terms, codes, x, y, theta, loss, options, weight=weight, offset=offset)
     want = naive.train(

@@ -151,3 +151,34 @@ def test_numbers_far_from_zero_are_centred_and_handed_back(formula):
     for _, rows in table.groupby(groups.to_numpy()):
         slope, start = np.polyfit(rows["x"], y[rows.index], 1)
         np.testing.assert_allclose(model.predict(rows), slope * rows["x"] + start, atol=1e-3)
+
+
+HEAVY = {
+    "pareto": ("squared", lambda rng, n: rng.pareto(1.5, n)),
+    "three spikes": ("squared", lambda rng, n: np.where(np.arange(n) % (n // 3 + 1) == 17, 1e6, 0.0)),
+    "rare counts": ("poisson", lambda rng, n: (rng.random(n) < 2e-4).astype(float)),
+    "large counts": ("poisson", lambda rng, n: np.floor(rng.pareto(1.2, n))),
+    "claims": ("gamma", lambda rng, n: np.exp(rng.normal(0, 2.5, n))),
+    "rare claims": ("tweedie", lambda rng, n: np.where(rng.random(n) < 0.01, rng.pareto(1.5, n), 0.0)),
+}
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+@pytest.mark.parametrize("options", [{}, {"optimizer": "adam", "batch_size": 1000}, {"optimizer": "sgd"}], ids=str)
+def test_targets_with_heavy_tails_do_not_look_as_if_training_ran_away(kind, options):
+    """What a sample of the rows shows of such a target says little of its mean loss."""
+    loss, draw = HEAVY[kind]
+    rng, n = np.random.default_rng(0), 30_000
+    table, y = pd.DataFrame({c: rng.integers(0, 50, n).astype(str) for c in "abc"}), draw(rng, n)
+    model = WideRegressor(loss=loss, random_state=0, **options).fit(table, y)
+    assert np.isfinite(model.predict(table)).all()
+    if loss in ("poisson", "squared"):
+        assert model.predict(table).mean() == pytest.approx(y.mean(), rel=0.01)
+
+
+def test_a_rate_found_on_rows_without_an_event_is_made_small_enough():
+    rng, n = np.random.default_rng(0), 100_000
+    table = pd.DataFrame({c: rng.integers(0, 50, n).astype(str) for c in "abc"})
+    y = rng.random(n) < 5e-5
+    model = WideClassifier(optimizer="sgd", random_state=0).fit(table, y)
+    assert model.predict_proba(table)[:, 1].mean() == pytest.approx(y.mean(), rel=0.01)

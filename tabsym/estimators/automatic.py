@@ -26,10 +26,10 @@ MOST_PASSES, MOST_PASSES_FULL, LEAST_PASSES = 1_000, 4_000, 10
 MOST_VISITS_FULL, and MOST_PASSES_FULL, in batches of all rows, where a pass is one update.
 """
 
-SHORT, SHORT_BY_COUNT = 0.01, 0.05
-"""Passes ended too soon where the last of them lowered the loss by more than this share of it."""
+SHORT = 0.05
+"""Passes by count ended too soon where the last of them lowered the loss by more than this share of it."""
 
-TRIES = 6
+TRIES = 12
 """How often an automatic rate that diverges is made smaller."""
 
 
@@ -43,11 +43,11 @@ def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: boo
         return options.with_epochs(config.epochs)
     if by_count:
         epochs = auto_epochs(n_rows)
-        return options.with_epochs(min(epochs, MOST_EPOCHS_CHOSEN) if chosen else epochs, short=SHORT_BY_COUNT)
+        return options.with_epochs(min(epochs, MOST_EPOCHS_CHOSEN) if chosen else epochs, short=SHORT)
     full = config.batch_size is None or config.batch_size >= n_rows
     visits, most = (MOST_VISITS_FULL, MOST_PASSES_FULL) if full else (MOST_VISITS, MOST_PASSES)
     most = int(np.clip(visits // n_rows, LEAST_PASSES, most))
-    return options.with_epochs(most, short=SHORT, converges=True)
+    return options.with_epochs(most, converges=True)
 
 
 def piece_options(config: Config, layout: Layout) -> Options:

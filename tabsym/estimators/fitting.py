@@ -25,6 +25,7 @@ from tabsym.estimators.training_data import (
     with_spread,
 )
 from tabsym.wide.constants import best_constant, settled_shift
+from tabsym.wide.course import Outcome
 from tabsym.wide.crosses import AutoCrosses, Chosen
 from tabsym.wide.descent import Task, storage_order
 from tabsym.wide.kernels import predict_margins
@@ -36,7 +37,7 @@ from tabsym.wide.options import Options
 from tabsym.wide.program import Rows
 from tabsym.wide.rates import is_known_to_do, search_rate
 from tabsym.wide.start import given_blocks, grow_model, starting_parameters, with_init, with_state
-from tabsym.wide.training import Outcome, train
+from tabsym.wide.training import train
 from tabsym.wide.units import Units, find_units, users_units
 
 Floats = NDArray[np.float64]

@@ -6,13 +6,11 @@ Losses are compared by what they are above the loss of a perfect prediction
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.wide.constants import best_constant
-from tabsym.wide.descent import Descent, take_rows
+from tabsym.wide.descent import Descent, RowNumbers, Task, take_rows
 
 Floats = NDArray[np.float64]
 
@@ -42,9 +40,8 @@ OPTIMISM = 0.25
 """A parameter fits noise, by half a unit of log-likelihood in all; training need not see more than the rest of that."""
 
 
-@dataclass(frozen=True)
 class Ground:
-    """What losses are measured against.
+    """What losses are measured against; starting losses are those of a sample until more depends on them.
 
     Attributes
     ----------
@@ -52,48 +49,50 @@ class Ground:
         The mean loss of perfect predictions.
     start : float
         The mean loss above that where training starts: of the best constant or the first parameters, whichever is more.
-    bearable : float
-        A higher mean loss above that has diverged.
     noise : float
         The share of the loss, or of a unit of log-likelihood, that parameters may yet take off it by fitting noise.
+    is_likelihood : bool
+        Whether the loss is one, in units of its own; others are in those of the target, of which noise is a share.
     least_passes : int
         Before these nothing is said of where the loss goes.
     """
 
-    least: float
-    start: float
-    bearable: float
-    noise: float
-    is_likelihood: bool
-    least_passes: int
+    def __init__(self, descent: Descent) -> None:
+        task, members = descent.task, descent.members
+        weight = descent.rows.weight
+        self.least = _least_loss(task, descent.rows.y[members], weight[members] if len(weight) else weight)
+        self.noise = OPTIMISM * len(descent.state) / len(members)
+        self.is_likelihood = not task.loss.scales
+        self.least_passes = max(LEAST_PASSES, -(-LEAST_UPDATES // descent.updates_of_a_pass))
+        self._descent = descent
+        self._measure(members[:: max(1, len(members) // SAMPLE)])
 
-    @classmethod
-    def under(cls, descent: Descent) -> Ground:
-        """Found on a sample of the rows."""
-        rows, task = descent.rows, descent.task
-        step = max(1, len(descent.members) // SAMPLE)
-        rows = take_rows(rows, descent.members[::step], task.n_outputs)
-        weight = rows.weight if len(rows.weight) and rows.weight.any() else None
+    def _measure(self, members: RowNumbers) -> None:
+        """Look where training starts, by these rows."""
+        descent, task = self._descent, self._descent.task
+        rows = take_rows(descent.rows, members, task.n_outputs)
         offset = rows.offset.reshape(-1, task.n_outputs) if len(rows.offset) else None
-        constant = best_constant(task.loss, rows.y, weight, task.n_outputs, offset)
+        constant = best_constant(task.loss, rows.y, rows.shares, task.n_outputs, offset)
         flat = np.tile(constant, (len(rows.y), 1)) + (0.0 if offset is None else offset)
-        least = float(np.average(task.loss.least(rows.y), weights=weight))
-        starts = [
-            float(np.average(task.loss.values(np.ascontiguousarray(margins), rows.y), weights=weight))
-            for margins in (flat, descent.margins(rows))
-        ]
-        noise = OPTIMISM * len(descent.state) / len(descent.members)
-        start = max(max(starts) - least, 0.0)
-        bearable = descent.options.patience * (1.0 + FEW_ROWS / len(descent.members)) * start + TINY
-        least_passes = max(LEAST_PASSES, -(-LEAST_UPDATES // descent.updates_of_a_pass))
-        return cls(least, start, bearable, noise, not task.loss.scales, least_passes)
+        starts = [task.mean_loss(margins, rows) for margins in (flat, descent.margins(rows, at_start=True))]
+        self.start = max(max(starts) - _least_loss(task, rows.y, rows.weight), 0.0)
+        self.is_sampled = len(members) < len(descent.members)
+
+    @property
+    def bearable(self) -> float:
+        """A mean loss so far above that of perfect predictions has diverged."""
+        descent = self._descent
+        return descent.options.divergence * (1.0 + FEW_ROWS / len(descent.members)) * self.start + TINY
 
     def excess(self, loss: float) -> float:
         """What a mean loss is above that of perfect predictions."""
         return loss - self.least
 
     def has_diverged(self, loss: float) -> bool:
-        return not np.isfinite(loss) or self.excess(loss) > self.bearable
+        """Whether a mean loss runs away; rare large targets that a sample missed are looked for before that is said."""
+        if self.excess(loss) > self.bearable and np.isfinite(loss) and self.is_sampled:
+            self._measure(self._descent.members)
+        return not self.excess(loss) <= self.bearable
 
     def stands_still(self, curve: list[float]) -> bool:
         """Whether passes no longer move the loss, by its curve since training, or a new round of it, began."""
@@ -118,3 +117,10 @@ class Ground:
         """By how much the last quarter of the passes lies below the quarter before, in the mean."""
         quarter = max(1, len(curve) // 4)
         return float(np.mean(curve[-2 * quarter : -quarter]) - np.mean(curve[-quarter:]))
+
+
+def _least_loss(task: Task, y: Floats, weight: Floats) -> float:
+    """The mean loss of perfect predictions."""
+    if not task.loss.log_link:  # all others have a least of zero
+        return 0.0
+    return float(np.average(task.loss.least(y), weights=weight if weight.any() else None))

@@ -52,6 +52,10 @@ class Task:
         """Of the slots (slots, K): rows that are trained on have no unseen symbols."""
         return np.zeros((len(self.program.columns), self.n_outputs))
 
+    def mean_loss(self, margins: Floats, rows: Rows) -> float:
+        """The weighted mean loss of rows with these scores (n, K)."""
+        return float(np.average(self.loss.values(margins, rows.y), weights=rows.shares))
+
 
 def storage_order(n_rows: int, n_columns: int, shuffle: bool, rng: np.random.RandomState) -> RowNumbers | None:
     """The order in which to lay rows down, None for as they are."""
@@ -119,9 +123,10 @@ class Descent:
             lost += self._descend(part, rate + (until - rate) * (place + 0.5) / len(pieces))
         return lost / self._total
 
-    def margins(self, rows: Rows) -> Floats:
-        """Scores (n, K) of rows, in units of training."""
-        shown = np.ascontiguousarray(self.state[:, [self.options.columns.shown]])
+    def margins(self, rows: Rows, *, at_start: bool = False) -> Floats:
+        """Scores (n, K) of rows, in units of training, as things stand or stood at the start."""
+        state = self._given[0] if at_start else self.state
+        shown = np.ascontiguousarray(state[:, [self.options.columns.shown]])
         out = np.empty((len(rows.codes), self.task.n_outputs))
         predict_margins(rows, self.task.program, self._neutral, shown, out)
         return out

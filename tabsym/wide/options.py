@@ -29,7 +29,7 @@ class Options:
         Whether passes end when they no longer lower the loss; `epochs` is then the most.
     short : float or None
         The share of the loss by which the last passes may lower it without a warning; None for never a warning.
-    patience : float
+    divergence : float
         A loss above the start's by this factor has diverged.
     """
 
@@ -54,7 +54,7 @@ class Options:
     cools: bool = False
     converges: bool = False
     short: float | None = None
-    patience: float = 2.0
+    divergence: float = 2.0
 
     @property
     def is_dense(self) -> bool:
@@ -95,7 +95,7 @@ class Options:
 
     def for_piece(self) -> Options:
         """For rows that are not all: nothing is held out, and a few of them may fit badly."""
-        return replace(self, early_stopping=False, tol=None, patience=1e3)
+        return replace(self, early_stopping=False, tol=None, divergence=1e3)
 
     def batch(self, n_rows: int) -> int:
         """Rows of a batch, of so many rows."""

@@ -28,6 +28,11 @@ class Rows(NamedTuple):
     weight: Floats
     offset: Floats
 
+    @property
+    def shares(self) -> Floats | None:
+        """The weights as numpy wants them: None for equal ones, and where they are all zero."""
+        return self.weight if len(self.weight) and self.weight.any() else None
+
 
 class Program(NamedTuple):
     """What the kernels read: code columns 0..n_plain-1 are terms, slot s is a factor of a product."""

@@ -91,6 +91,5 @@ def _try(rows: Rows, entry_weight: Floats, state: Floats, task: Task, options: O
             if not np.isfinite(descent.one_pass(rate)):
                 return np.inf
         descent.one_pass(rate, 0.0 if options.cools else None)
-        weights = rows.weight if len(rows.weight) and rows.weight.any() else None
-        loss = float(np.average(task.loss.values(descent.margins(rows), rows.y), weights=weights))
+        loss = task.mean_loss(descent.margins(rows), rows)
     return loss if np.isfinite(loss) else np.inf
