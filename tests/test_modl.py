@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tabsym.modl import discretize, group, grouping_cost, groups, interval_cost, intervals
 from tabsym.modl.criterion import ln_code_sum, ln_partitions, ln_partitions_of, ln_universal, parts_cost
-from tabsym.modl.grid import Options, Rows, cut_jointly
+from tabsym.modl.grid import Options, Rows
+from tabsym.modl.grid_search import cut_jointly
 from tabsym.modl.shares import ByShare
 from tests import naive_modl
 

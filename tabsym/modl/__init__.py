@@ -3,6 +3,7 @@
 from tabsym.modl.columns import Groups, Intervals, Settings, fit_column
 from tabsym.modl.costs import grouping_cost, interval_cost
 from tabsym.modl.criterion import CRITERIA
+from tabsym.modl.grid import grid_cost
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.partition import Partition
@@ -15,6 +16,7 @@ __all__ = [
     "Settings",
     "discretize",
     "fit_column",
+    "grid_cost",
     "group",
     "grouping_cost",
     "interval_cost",

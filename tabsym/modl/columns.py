@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.modl.grid import Options, Rows, cut_jointly
+from tabsym.modl.grid import Options, Rows
+from tabsym.modl.grid_search import cut_jointly
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.partition import Partition
@@ -187,7 +188,7 @@ def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]
     options = Options(
         not table.is_numeric, settings.criterion, settings.n_candidates, settings.max_parts, settings.min_part_count,
         settings.monotonic and table.is_numeric,
-        sums.astype(np.float64) if settings.monotonic else None, settings.random_state,
+        sums.astype(np.float64) if settings.monotonic else None, settings.random_state, settings.time_limit,
     )  # fmt: skip
     grid = cut_jointly(Rows(row, column, len(table.values), len(values), data), options)
     labels, n = grid.source.labels, grid.source.n_parts

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tabsym.modl.criterion import (
-    GARBAGE_ABOVE,
+    GARBAGE_FROM,
     garbage_prior,
     group_prior,
     interval_prior,
@@ -18,7 +18,10 @@ from tabsym.modl.criterion import (
     parts_cost,
 )
 from tabsym.modl.intervals import quantile_boundaries
-from tabsym.modl.units import sum_by, units_by_granularity
+from tabsym.modl.units import Units, sum_by, units_by_granularity
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 
 def interval_cost(
@@ -52,21 +55,32 @@ def interval_cost(
     >>> round(interval_cost([[6, 0], [1, 5]], [1, 2], criterion="page"), 4)
     10.7334
     """
-    table = np.asarray(counts, dtype=np.float64)
-    places = np.asarray(ends, dtype=np.int64)
-    n_rows, n = float(table.sum()), len(places)
-    parts = parts_cost(np.add.reduceat(table, np.append(0, places[:-1]), axis=0))
-    if n == 1:
-        return parts + null_prior(criterion, n_rows=n_rows)
-    known: dict[str, Any] = {"n_rows": n_rows, "n_candidates": n_candidates}
-    if criterion == "page":
-        return parts + float(interval_prior(criterion, n, **known)[-1])
     if granularity is None:
+        return intervals_and_granularity(counts, ends, criterion, n_candidates)[0]
+    table, places = np.asarray(counts, dtype=np.float64), np.asarray(ends, dtype=np.int64)
+    return _cost_of_intervals(table, places, criterion, n_candidates, granularity)
+
+
+def intervals_and_granularity(
+    counts: ArrayLike, ends: Sequence[int] | Places, criterion: str, n_candidates: int
+) -> tuple[float, int]:
+    """The cost as `interval_cost` has it, and Khiops' granularity where it is least (0 under "page")."""
+    table, places = np.asarray(counts, dtype=np.float64), np.asarray(ends, dtype=np.int64)
+    granularity = 0
+    if criterion == "khiops" and len(places) > 1:
         sizes = np.concatenate([[0.0], np.cumsum(table.sum(axis=1))])
-        finest = most_granularity(n_rows)
+        finest = most_granularity(float(table.sum()))
         on_grid = (g for g in range(1, finest) if np.isin(places, quantile_boundaries(sizes, g)).all())
         granularity = next(on_grid, finest)  # the prior rises with the granularity
-    return parts + float(interval_prior(criterion, n, granularity=granularity, **known)[-1])
+    return _cost_of_intervals(table, places, criterion, n_candidates, granularity), granularity
+
+
+def _cost_of_intervals(table: Floats, ends: Places, criterion: str, n_candidates: int, granularity: int) -> float:
+    parts = parts_cost(np.add.reduceat(table, np.append(0, ends[:-1]), axis=0))
+    known: dict[str, Any] = {"n_rows": float(table.sum()), "n_candidates": n_candidates, "granularity": granularity}
+    if len(ends) == 1:
+        return parts + null_prior(criterion, n_rows=known["n_rows"])
+    return parts + float(interval_prior(criterion, len(ends), **known)[-1])
 
 
 def grouping_cost(
@@ -101,30 +115,53 @@ def grouping_cost(
     >>> round(grouping_cost([[6, 0], [1, 5], [2, 9]], [0, 1, 1], criterion="page"), 4)
     13.8433
     """
-    table = np.asarray(counts, dtype=np.float64)
-    groups = np.unique(np.asarray(labels), return_inverse=True)[1].ravel()
-    n, n_rows = int(groups.max()) + 1, float(table.sum())
+    if granularity is None:
+        return groups_and_granularity(counts, labels, criterion, n_candidates)[0]
+    table, groups, n = _grouped(counts, labels)
+    left = len(table) if n_modalities is None else n_modalities
+    known: dict[str, Any] = {"n_rows": float(table.sum()), "n_candidates": n_candidates, "granularity": granularity}
     parts = parts_cost(sum_by(groups, table, n))
     if n == 1:
-        return parts + null_prior(criterion, n_rows=n_rows, n_modalities=len(table))
+        return parts + null_prior(criterion, n_rows=known["n_rows"], n_modalities=len(table))
+    return parts + float(group_prior(criterion, n, n_modalities=left, **known)[-1])
+
+
+def groups_and_granularity(
+    counts: ArrayLike, labels: Sequence[int] | Places, criterion: str, n_candidates: int
+) -> tuple[float, int]:
+    """The cost as `grouping_cost` has it, and Khiops' granularity where it is least (0 under "page")."""
+    table, groups, n = _grouped(counts, labels)
+    n_rows = float(table.sum())
+    parts = parts_cost(sum_by(groups, table, n))
+    if n == 1:
+        return parts + null_prior(criterion, n_rows=n_rows, n_modalities=len(table)), 0
     known: dict[str, Any] = {"n_rows": n_rows, "n_candidates": n_candidates}
     if criterion == "page":
-        return parts + float(group_prior(criterion, n, n_modalities=len(table), **known)[-1])
-    if granularity is not None:
-        left = len(table) if n_modalities is None else n_modalities
-        return parts + float(group_prior(criterion, n, n_modalities=left, granularity=granularity, **known)[-1])
-    best = np.inf
+        return parts + float(group_prior(criterion, n, n_modalities=len(table), **known)[-1]), 0
+    best, granularity = np.inf, 0
     for units in units_by_granularity(table):
         of_unit = np.zeros(len(units), dtype=np.int64)
         of_unit[units.labels] = groups
         if not np.array_equal(of_unit[units.labels], groups):
             continue  # the catch-all would be torn apart
-        left = units.n_modalities
-        if n <= left:
-            prior = group_prior(criterion, n, n_modalities=left, granularity=units.granularity, **known)
-            best = min(best, float(prior[-1]))
-        if n >= 3 and left > GARBAGE_ABOVE:
-            largest = int(np.bincount(of_unit).max())  # the prior falls with the size of the garbage
-            other = garbage_prior(n, largest, n_modalities=left, granularity=units.granularity, **known)
-            best = min(best, other)
-    return parts + best
+        prior = _prior_of_groups(of_unit, n, units, known)
+        if prior < best:
+            best, granularity = prior, units.granularity
+    return parts + best, granularity
+
+
+def _prior_of_groups(of_unit: Places, n: int, units: Units, known: dict[str, Any]) -> float:
+    """Khiops' prior of n groups of these units, with the largest as garbage group or without one."""
+    left, best = units.n_modalities, np.inf
+    if n <= left:
+        best = float(group_prior("khiops", n, n_modalities=left, granularity=units.granularity, **known)[-1])
+    if n >= 3 and left >= GARBAGE_FROM:
+        largest = int(np.bincount(of_unit).max())  # the prior falls with the size of the garbage
+        best = min(best, garbage_prior(n, largest, n_modalities=left, granularity=units.granularity, **known))
+    return best
+
+
+def _grouped(counts: ArrayLike, labels: Sequence[int] | Places) -> tuple[Floats, Places, int]:
+    """The counts, the labels without gaps, and how many groups they are."""
+    groups = np.unique(np.asarray(labels), return_inverse=True)[1].ravel()
+    return np.asarray(counts, dtype=np.float64), groups, int(groups.max()) + 1

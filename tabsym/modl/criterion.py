@@ -92,6 +92,7 @@ def ln_universal_to(most: int, m: float) -> Floats:
 # -- partitions of a set ---------------------------------------------------------------------
 
 
+@lru_cache(maxsize=256)  # searches ask again; what they get is not to be written to
 def ln_partitions(n: int, most: int) -> Floats:
     """ln B(n, g) for g = 1 .. most: partitions of n things into at most g groups.
 
@@ -104,7 +105,9 @@ def ln_partitions(n: int, most: int) -> Floats:
     rest = number[:, None] - number[None, :]  # of g groups, k: g - k
     terms = np.where(rest >= 0, powers[None, :] + ln_shares[np.maximum(rest, 0)], -np.inf)
     top = terms.max(axis=1)
-    return np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)))
+    found = np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)))
+    found.flags.writeable = False
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -170,13 +173,18 @@ def group_prior(
     prior[0] = LN2
     if most < 2:
         return prior
-    prior[1:] = _khiops_selection(n_candidates, granularity, n_rows) + (LN2 if n_modalities > GARBAGE_ABOVE else 0.0)
+    prior[1:] = _khiops_selection(n_candidates, granularity, n_rows) + _ln_whether_garbage(n_modalities)
     prior[1:] += ln_universal_to(most - 1, n_modalities - 1) + ln_partitions(n_modalities, most)[1:]
     return prior
 
 
-GARBAGE_ABOVE = 7
-"""Khiops considers a garbage group where there are more modalities than this."""
+GARBAGE_FROM = 7
+"""Khiops considers a garbage group where there are so many modalities or more."""
+
+
+def _ln_whether_garbage(n_modalities: int) -> float:
+    """What it costs to say whether there is a garbage group: nothing for as many modalities as make one possible."""
+    return LN2 if n_modalities > GARBAGE_FROM else 0.0
 
 
 @lru_cache(maxsize=65_536)  # searches of few symbols ask the same again and again
@@ -185,11 +193,11 @@ def garbage_prior(
 ) -> float:
     """Khiops' prior of `n_groups` groups, one of which is the garbage and holds `garbage` modalities."""
     rest, groups = n_modalities - garbage, n_groups - 1
-    if n_modalities <= GARBAGE_ABOVE or garbage < 1 or groups < 2 or rest < groups:
+    if n_modalities < GARBAGE_FROM or garbage < 1 or groups < 2 or rest < groups:
         return math.inf
     ln_choice = ln_universal_of(rest - 1, n_modalities - 2) + rest * math.log(n_modalities)
     ln_choice -= math.lgamma(rest + 1)
-    prior = _khiops_selection(n_candidates, granularity, n_rows) + LN2
+    prior = _khiops_selection(n_candidates, granularity, n_rows) + _ln_whether_garbage(n_modalities)
     prior += ln_universal_of(groups - 1, rest - 1) + ln_partitions_of(rest, groups)
     return prior + ln_choice
 
@@ -201,10 +209,10 @@ def garbage_priors(
     rest = n_modalities - garbage
     prior = np.full(most, np.inf)
     last = min(most, rest + 1)
-    if n_modalities <= GARBAGE_ABOVE or garbage < 1 or last < 3:
+    if n_modalities < GARBAGE_FROM or garbage < 1 or last < 3:
         return prior
     groups = np.arange(2, last)  # beside the garbage
-    prior[2:last] = _khiops_selection(n_candidates, granularity, n_rows) + LN2
+    prior[2:last] = _khiops_selection(n_candidates, granularity, n_rows) + _ln_whether_garbage(n_modalities)
     prior[2:last] += ln_universal_to(len(groups), rest - 1) + ln_partitions(rest, last - 1)[1:]
     prior[2:last] += ln_universal_of(rest - 1, n_modalities - 2) + rest * math.log(n_modalities)
     prior[2:last] -= math.lgamma(rest + 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl.hull import TOLERANCE, Best
+from tabsym.modl.hull import Best, is_cheaper
 from tabsym.modl.local import Ground, Grouping, labels_along, line_up, polish
 from tabsym.modl.search import Passes, descend_cuts
 from tabsym.modl.shares import ByShare
@@ -41,7 +41,7 @@ def look_for_garbage(
     """
     for ground, start in _starts(grounds, best.cost):
         better = polish(ground, start, rng)
-        if better.cost < best.cost - TOLERANCE * abs(best.cost):
+        if is_cheaper(better.cost, best.cost):
             best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
             granularity = ground.units.granularity
     return best, granularity
@@ -95,7 +95,7 @@ def _settled(ground: Ground, by_share: ByShare, best: Grouping) -> Grouping:
         rise = ground.with_garbage(n_groups, size - 1) - ground.with_garbage(n_groups, size)
         price = rise if np.isfinite(rise) and rise > _PRICES[0] else _PRICES[0]
         found = _beside_share(ground, by_share, _share(units.counts[inside]), price, _MANY)
-        if found.cost >= best.cost - TOLERANCE * abs(best.cost):
+        if not is_cheaper(found.cost, best.cost):
             return best
         best = found
     return best

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl.garbage import mean_price
-from tabsym.modl.hull import TOLERANCE, Bounds
+from tabsym.modl.hull import Bounds, is_cheaper
 from tabsym.modl.local import Ground, Grouping, polish
 from tabsym.modl.shares import ByShare, shares_along
 
@@ -125,7 +125,7 @@ class _BoundAt:
             costs = self.parts + self.priors
             row, column = np.unravel_index(np.argmin(costs), costs.shape)
             lower = float(costs[row, column])
-            if lower >= self.best.cost - TOLERANCE * abs(self.best.cost) or len(self.lines) >= _MOST_PRICES:
+            if not is_cheaper(lower, self.best.cost) or len(self.lines) >= _MOST_PRICES:
                 return lower
             price = self._next_price(int(self.informative[row]), int(column))
             if price is None or len(units.counts) > _MOST_UNITS:
@@ -152,7 +152,7 @@ class _BoundAt:
         found = min(models, key=lambda one: one.cost)
         if found.cost < _PROMISING * self.best.cost:
             found = polish(self.ground, found, self.rng)
-        if found.cost < self.best.cost - TOLERANCE * abs(self.best.cost):
+        if is_cheaper(found.cost, self.best.cost):
             self.best = found
 
     def _next_price(self, v: int, column: int) -> float | None:

@@ -8,15 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl import kernels_grouped as kernels
-from tabsym.modl.criterion import GARBAGE_ABOVE, group_prior, null_prior, parts_cost
+from tabsym.modl.criterion import GARBAGE_FROM, group_prior, null_prior, parts_cost
 from tabsym.modl.garbage import look_for_garbage
 from tabsym.modl.garbage_bound import bound_garbage
-from tabsym.modl.hull import TOLERANCE, Best, Bounds
+from tabsym.modl.hull import Best, Bounds, is_cheaper
 from tabsym.modl.intervals import quantile_boundaries
 from tabsym.modl.local import CELLS, Ground, Grouping, cut_along, polish
 from tabsym.modl.multistart import equal_cells, quick_start, thorough
 from tabsym.modl.partition import Partition
-from tabsym.modl.search import deadline_of, descend_cuts, exact_cuts, factorials_of, ln_constant, make_task
+from tabsym.modl.search import (
+    deadline_of,
+    descend_cuts,
+    exact_cuts,
+    factorials_of,
+    ln_constant,
+    make_task,
+    take_one_cut,
+)
 from tabsym.modl.units import Units, by_main_axis, by_share, join_proportional, sum_by, units_by_granularity
 
 Floats = NDArray[np.float64]
@@ -28,6 +36,8 @@ MOST_GROUPS = 512
 MOST_BOUNDED = 64
 """Up to this many modalities of two classes garbage groups are bounded without a time limit being asked for."""
 _WORK = 1e8  # of that bound: a third of a second
+QUICK_GROUPS, QUICK_CELLS, QUICK_POLISH = 64, 128, 128
+"""Quick searches look at so many groups, cut at so many places, and leave the cuts of more units as they are."""
 _FEW = 9
 _MOST_SINGLE = 5000  # modalities of more than two classes that are looked at one by one beside a garbage group
 
@@ -42,6 +52,7 @@ def group(
     time_limit: float | None = None,
     random_state: int = 0,
     quick: bool = False,
+    least_parts: int = 1,
 ) -> Partition:
     """The groups of least cost, with a lower bound on what any groups cost.
 
@@ -55,6 +66,8 @@ def group(
         Of the order of moves and of the starts.
     quick : bool
         A good model from few starts at few granularities, without a bound or a garbage group.
+    least_parts : {1, 2}
+        2: the best of two groups or more, even if one costs less; infinitely dear where there are none.
 
     Returns
     -------
@@ -74,6 +87,7 @@ def group(
         time_limit is not None,
         np.random.RandomState(random_state),
         factorials_of(np.ascontiguousarray(np.cumsum(counts, axis=0).T)),
+        least_parts,
     )
     best, granularity, lower = search.quick() if quick else search.run()
     first = np.unique(best.labels, return_index=True)[1]  # groups of one size: by their first modality
@@ -106,6 +120,7 @@ class _Search:
     insist: bool
     rng: np.random.RandomState
     table: Floats
+    least_parts: int = 1
     bounds: Bounds = field(default_factory=Bounds)  # of two classes, on any groups of the finest modalities
 
     bound_without_garbage: float = -np.inf
@@ -116,9 +131,15 @@ class _Search:
         prior = null_prior(self.criterion, n_rows=float(self.counts.sum()), n_modalities=len(self.counts))
         return prior + parts_cost(self.counts.sum(axis=0)[None, :])
 
+    @property
+    def one_group(self) -> Grouping:
+        """Where a search starts."""
+        cost = self.null if self.least_parts < 2 else np.inf
+        return Grouping(cost, np.zeros(len(self.counts), dtype=np.int64))
+
     def run(self) -> tuple[Grouping, int, float]:
         """The best grouping (labels by modality), its granularity, and the lower bound."""
-        start = Grouping(self.null, np.zeros(len(self.counts), dtype=np.int64))
+        start = self.one_group
         if len(self.counts) < 2 or self.max_parts == 1:
             return start, 0, start.cost
         families = self.families()
@@ -131,7 +152,7 @@ class _Search:
         else:
             best, granularity, lower = *self.many_classes(families, start), -np.inf
         if self.has_garbage:
-            families = [units for units in families if units.n_modalities > GARBAGE_ABOVE]
+            families = [units for units in families if units.n_modalities >= GARBAGE_FROM]
             join = self.counts.shape[1] > 2 and len(self.counts) > _MOST_SINGLE
             grounds = [self.ground(self.joined(units) if join else units) for units in families]
             best, granularity = look_for_garbage(grounds, best, granularity, self.rng)
@@ -143,14 +164,16 @@ class _Search:
 
     def quick(self) -> tuple[Grouping, int, float]:
         """A good grouping at some granularities."""
-        best, granularity = Grouping(self.null, np.zeros(len(self.counts), dtype=np.int64)), 0
+        best, granularity = self.one_group, 0
         families = self.families()
         for units in families[:: -max(1, len(families) // 3)]:
-            ground = self.ground(self.joined(units))
+            ground = self.ground(self.joined(units), QUICK_GROUPS)
             if len(ground.prior) < 2:
                 continue
-            starts = [cut_along(ground, by_main_axis(ground.units.counts)), equal_cells(ground)]
-            found = polish(ground, min(starts, key=lambda one: one.cost), self.rng)
+            starts = [cut_along(ground, by_main_axis(ground.units.counts), QUICK_CELLS), equal_cells(ground)]
+            found = min(starts, key=lambda one: one.cost)
+            if len(ground.units) <= QUICK_POLISH:
+                found = polish(ground, found, self.rng)
             if found.cost < best.cost and found.garbage is None:
                 best = Grouping(found.cost, found.labels[ground.units.labels])
                 granularity = ground.units.granularity
@@ -158,7 +181,7 @@ class _Search:
 
     @property
     def has_garbage(self) -> bool:
-        return self.criterion == "khiops" and len(self.counts) > GARBAGE_ABOVE
+        return self.criterion == "khiops" and len(self.counts) >= GARBAGE_FROM
 
     def families(self) -> list[Units]:
         """What the modalities can be at each granularity (under "page": themselves)."""
@@ -174,7 +197,7 @@ class _Search:
             most = min(most, self.max_parts)
         key = units.granularity, units.n_modalities, most
         if key not in self.priors:
-            self.priors[key] = group_prior(
+            prior = group_prior(
                 self.criterion,
                 most,
                 n_rows=float(self.counts.sum()),
@@ -182,14 +205,16 @@ class _Search:
                 n_candidates=self.n_candidates,
                 granularity=units.granularity,
             )
+            prior[: self.least_parts - 1] = np.inf
+            self.priors[key] = prior
         return self.priors[key]
 
-    def ground(self, units: Units) -> Ground:
+    def ground(self, units: Units, most: int | None = None) -> Ground:
         """What the local search over these units stands on."""
-        with_garbage = self.criterion == "khiops" and units.n_modalities > GARBAGE_ABOVE
+        with_garbage = self.criterion == "khiops" and units.n_modalities >= GARBAGE_FROM
         return Ground(
             units,
-            self.prior(units),
+            self.prior(units, most),
             self.table,
             self.least,
             self.n_candidates,
@@ -211,7 +236,7 @@ class _Search:
         best = start
         for units in families:
             found = self._subsets(units)
-            if found is not None and found.cost < best.cost - TOLERANCE * abs(best.cost):
+            if found is not None and is_cheaper(found.cost, best.cost):
                 best, granularity = Grouping(found.cost, found.labels[units.labels], found.garbage), units.granularity
         return best, granularity, best.cost
 
@@ -237,7 +262,7 @@ class _Search:
                 total = cost[subset] + table[others, rest] - (others + 1) * ln_classes
                 if total < best.cost:
                     total += ground.with_garbage(others + 1, size)
-                    if total < best.cost - TOLERANCE * abs(best.cost):
+                    if is_cheaper(total, best.cost):
                         labels = _chosen(choice, others, rest, n)
                         labels[[bool(subset >> u & 1) for u in range(n)]] = others
                         best = Grouping(float(total), labels, others)
@@ -256,6 +281,8 @@ class _Search:
             tasks.append((joined, order, task, np.arange(1, len(joined) + 1)))
         for place, (joined, _, task, ends) in enumerate(tasks):
             coarse = quantile_boundaries(task.sizes, 11) if len(ends) > 4 * CELLS else ends
+            if self.least_parts > 1 and len(self.prior(joined)) > 1:
+                take_one_cut(task, ends, float(self.prior(joined)[1]), best, place)
             descend_cuts(task, coarse, self.prior(joined), best, place)
         lower, bounds = np.inf, Bounds()
         for place in range(len(tasks) - 1, -1, -1):  # bounds of the finest hold for the coarser
@@ -298,7 +325,7 @@ class _Search:
         best, granularity = start, 0
         for _, _, ground, found in quick[:3]:
             better = thorough(ground, found, self.rng, insist=self.insist)
-            if better.cost < best.cost - TOLERANCE * abs(best.cost):
+            if is_cheaper(better.cost, best.cost):
                 best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
                 granularity = ground.units.granularity
         return best, granularity

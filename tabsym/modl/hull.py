@@ -9,6 +9,7 @@ the search prices next what could still beat the best known.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,6 +24,11 @@ Places = NDArray[np.int64]
 TOLERANCE = 1e-11
 """Relative: costs closer than this are equal."""
 _MOST_PASSES = 60
+
+
+def is_cheaper(cost: float, than: float) -> bool:
+    """Whether a cost is lower by more than rounding; any is lower than an infinite one."""
+    return bool(cost < (than - TOLERANCE * abs(than) if math.isfinite(than) else than))
 
 
 class Found(NamedTuple):
@@ -107,12 +113,12 @@ def certify(
             if number <= len(prior):
                 lower[number - 1] = max(lower[number - 1], cost + prior[number - 1])
         place = int(np.argmin(lower))
-        if lower[place] >= best.cost - TOLERANCE * abs(best.cost) or time.monotonic() > deadline:
+        if not is_cheaper(float(lower[place]), best.cost) or time.monotonic() > deadline:
             return min(float(lower[place]), best.cost)
         price = _bracket(place + 1, known)
         if price is None or price in tried:
-            open_ = np.flatnonzero(lower < best.cost - TOLERANCE * abs(best.cost))
-            found = by_number(int(open_[-1]) + 1)
+            open_ = [number for number, bound in enumerate(lower, 1) if is_cheaper(float(bound), best.cost)]
+            found = by_number(open_[-1])
             if not found:
                 return float(lower[place])
             for number, one in enumerate(found, 1):
@@ -135,7 +141,7 @@ def take(found: Found, price: float, prior: Floats, best: Best, bounds: Bounds, 
 def _offer(found: Found, number: int, prior: Floats, best: Best, tag: int) -> None:
     if number <= len(prior) and np.isfinite(found.parts_cost):
         cost = found.parts_cost + float(prior[number - 1])
-        if cost < best.cost - TOLERANCE * abs(best.cost):
+        if is_cheaper(cost, best.cost):
             best.cost, best.ends, best.tag = cost, found.ends, tag
 
 

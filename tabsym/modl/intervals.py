@@ -12,7 +12,7 @@ from tabsym.modl.criterion import interval_prior, most_granularity, null_prior, 
 from tabsym.modl.hull import Best, Bounds
 from tabsym.modl.monotone import MONOTONE_GRID, MonotonePasses
 from tabsym.modl.partition import Partition
-from tabsym.modl.search import Task, deadline_of, descend_cuts, exact_cuts, make_task
+from tabsym.modl.search import Task, deadline_of, descend_cuts, exact_cuts, make_task, take_one_cut
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -36,6 +36,7 @@ def discretize(
     time_limit: float | None = None,
     value: Floats | None = None,
     quick: bool = False,
+    least_parts: int = 1,
 ) -> Partition:
     """The intervals of least cost, with a lower bound on what any intervals cost.
 
@@ -59,6 +60,8 @@ def discretize(
         What `monotonic` is about, summed at each distinct value: a regression's target. None: the second class.
     quick : bool
         A good model on a grid of 512 quantiles, without a bound.
+    least_parts : {1, 2}
+        2: the best of two intervals or more, even if one costs less; infinitely dear where there are none.
 
     Returns
     -------
@@ -70,8 +73,10 @@ def discretize(
         task = replace(task, value=task.cumulative[1] if value is None else np.concatenate([[0.0], np.cumsum(value)]))
     n_rows = float(task.sizes[-1])
     null = null_prior(criterion, n_rows=n_rows) + parts_cost(counts.sum(axis=0)[None, :])
-    best = Best(null, np.array([task.n_blocks], dtype=np.int64))
-    search = _Search(task, criterion, n_candidates, max_parts, best, n_rows)
+    best = Best(null if least_parts < 2 else np.inf, np.array([task.n_blocks], dtype=np.int64))
+    search = _Search(task, criterion, n_candidates, max_parts, best, n_rows, least_parts)
+    if least_parts > 1 and not monotonic:
+        search.take_one_cut()
     if quick:
         lower = search.quick()
     elif monotonic:
@@ -102,13 +107,23 @@ class _Search:
     max_parts: int | None
     best: Best
     n_rows: float
+    least_parts: int = 1
 
     def prior(self, n_blocks: int, granularity: int = 0) -> Floats:
         most = n_blocks if self.max_parts is None else min(n_blocks, self.max_parts)
         prior = interval_prior(
             self.criterion, most, n_rows=self.n_rows, n_candidates=self.n_candidates, granularity=granularity
         )
+        prior[: self.least_parts - 1] = np.inf
         return np.asarray(prior)
+
+    def take_one_cut(self) -> None:
+        """The best two intervals: searches by prices may find one, or many."""
+        grids = self.grids() if self.criterion == "khiops" else {0: self.merged(np.arange(1, self.task.n_blocks + 1))}
+        for granularity, ends in grids.items():
+            prior = self.prior(len(ends), granularity)
+            if len(prior) > 1:
+                take_one_cut(self.task, ends, float(prior[1]), self.best, granularity)
 
     def quick(self) -> float:
         """A good model on a grid of 512 quantiles."""

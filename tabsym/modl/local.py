@@ -12,7 +12,7 @@ from tabsym.modl import kernels_grouped as kernels
 from tabsym.modl.criterion import garbage_prior, garbage_priors, parts_cost
 from tabsym.modl.hull import Best
 from tabsym.modl.intervals import quantile_boundaries
-from tabsym.modl.search import Task, descend_cuts, ln_constant, make_task
+from tabsym.modl.search import Task, descend_cuts, ln_constant, make_task, take_one_cut
 from tabsym.modl.units import Units, sum_by
 
 Floats = NDArray[np.float64]
@@ -108,10 +108,12 @@ def _costs(groups: Floats) -> Floats:
     return np.asarray(gammaln(groups.sum(axis=1) + groups.shape[1]) - gammaln(groups + 1).sum(axis=1))
 
 
-def cut_along(ground: Ground, order: Places) -> Grouping:
-    """The best cuts of the units in this order."""
-    task, ends = line_up(ground, order)
+def cut_along(ground: Ground, order: Places, cells: int = CELLS) -> Grouping:
+    """The best cuts of the units in this order, at so many places."""
+    task, ends = line_up(ground, order, cells)
     best = Best(np.inf, np.array([len(order)]), 0)
+    if len(ground.prior) > 1:
+        take_one_cut(task, ends, float(ground.prior[1]), best, 0)
     descend_cuts(task, ends, ground.prior, best, 0)
     return ground.price(labels_along(order, best.ends))
 

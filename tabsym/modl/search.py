@@ -9,10 +9,11 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from tabsym.modl import kernels_ordered as kernels
 from tabsym.modl.criterion import ln_factorials, parts_cost, target_parts_cost
-from tabsym.modl.hull import Best, Bounds, Found, certify, descend, take
+from tabsym.modl.hull import Best, Bounds, Found, certify, descend, is_cheaper, take
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -148,6 +149,24 @@ def descend_cuts(task: Task, boundaries: Places, prior: Floats, best: Best, tag:
             descend(Passes(task, boundaries).solve, prior[:most], best, Bounds(), tag, task.deadline)
         except OutOfTime:
             return
+
+
+def take_one_cut(task: Task, boundaries: Places, prior: float, best: Best, tag: int) -> None:
+    """The best two intervals, which searches by prices may miss: they find what lies on the hull."""
+    if len(boundaries) < 2:
+        return
+    left = task.cumulative[:, boundaries[:-1]]
+    right = task.cumulative[:, -1:] - left
+    sizes = left.sum(axis=0), right.sum(axis=0)
+    cost = sum(
+        gammaln(size + task.shift + 1) - gammaln(side + 1).sum(axis=0)
+        for side, size in zip((left, right), sizes, strict=True)
+    )
+    cost = np.where(np.minimum(*sizes) < task.least, np.inf, cost)
+    place = int(np.argmin(cost))
+    total = float(cost[place]) - 2 * task.ln_constant + prior
+    if is_cheaper(total, best.cost):
+        best.cost, best.ends, best.tag = total, np.array([boundaries[place], boundaries[-1]]), tag
 
 
 class Passes:
