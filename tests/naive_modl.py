@@ -185,11 +185,11 @@ def interval_granularity(counts, ends, n_candidates=1):
 
 # ---------------------------------------------------------------- symbolic
 def granularised(sizes, G):
-    """Modality indices that go into the catch-all of granularity G: rarer than ceil(N / 2^G)."""
+    """The modalities that go into the catch-all of granularity G: rarer than ceil(N / 2^G)."""
     sizes = [int(x) for x in sizes]
     N = sum(sizes)
     threshold = -(-N // 2**G)
-    return [m for m, x in enumerate(sizes) if x < threshold]
+    return {m for m, x in enumerate(sizes) if x < threshold}
 
 
 def _grouping_prior(N, K, V, g, G, n_candidates, fewest=FEWEST_FOR_GARBAGE):
@@ -223,9 +223,11 @@ def _best_grouping_prior(sizes, labels, n_candidates, granularity, garbage, fewe
             continue
         V = len(labels) - len(rare) + (1 if rare else 0)
         # modalities of each group after granularisation
-        of_group = {k: sum(1 for m, one in enumerate(labels) if one == k and m not in rare) for k in groups}
+        of_group = dict.fromkeys(groups, 0)
+        for m, one in enumerate(labels):
+            of_group[one] += m not in rare
         if rare:
-            of_group[labels[rare[0]]] += 1
+            of_group[labels[min(rare)]] += 1
         choices = [None, *groups] if garbage is None else [None] if garbage is False else [garbage]
         for choice in choices:
             g = 0 if choice is None else of_group[choice]
@@ -253,39 +255,32 @@ def grouping_choice(counts, labels, n_candidates=1):
 
 
 # ---------------------------------------------------------------- regression (joint grid, khiops)
-def _grid_cost(rows, target_ends, N):
-    """R(T-1; N-1) + parts on the I x T grid + sum_j ln N_j!. rows: one vector over target values per source part."""
-    T = len(target_ends)
-    grid = np.array(merge_intervals(np.asarray(rows).T, target_ends)).T  # (I, T)
-    return rissanen(T - 1, N - 1) + parts_cost(grid) + math.fsum(ln_fact(int(x)) for x in grid.sum(axis=0))
-
-
-def _regression(rows, K, target_ends, N, prior):
-    if K == 1 and len(target_ends) == 1:
+def grid_cost_of_counts(
+    sizes, grid, parts, symbolic, n_candidates=1, granularity=None, garbage=None, fewest=FEWEST_FOR_GARBAGE
+):
+    """grid_cost, from the rows of each source value and the counts (I, T) of the grid: for long columns."""
+    grid = np.asarray(grid)
+    N, (K, T) = int(grid.sum()), grid.shape
+    assert len(set(parts)) == K, "a part of the source is empty"
+    if K == 1 and T == 1:
         return math.log(2) + ln_fact(N)
-    if K == 1 or len(target_ends) == 1:  # decision 9
+    if K == 1 or T == 1:  # decision 9
         return INF
-    return prior() + _grid_cost(rows, target_ends, N)
+    if symbolic:
+        prior = _best_grouping_prior(sizes, parts, n_candidates, granularity, garbage, fewest)[0]
+    else:
+        prior = _best_interval_prior(sizes, list(parts), n_candidates, granularity)[0]
+    return prior + rissanen(T - 1, N - 1) + parts_cost(grid) + math.fsum(ln_fact(int(x)) for x in grid.sum(axis=0))
 
 
 def regression_interval_cost(table, ends, target_ends, n_candidates=1, granularity=None):
     """table: (B, Bt) rows by sorted distinct source value and sorted distinct target value."""
-    table = np.asarray(table)
-    return _regression(
-        merge_intervals(table, list(ends)), len(ends), list(target_ends), int(table.sum()),
-        lambda: _best_interval_prior(table.sum(axis=1), list(ends), n_candidates, granularity)[0],
-    )  # fmt: skip
+    return grid_cost(table, list(ends), target_ends, False, n_candidates, granularity)
 
 
-def regression_grouping_cost(
-    table, labels, target_ends, n_candidates=1, granularity=None, garbage=None, fewest=FEWEST_FOR_GARBAGE
-):
+def regression_grouping_cost(table, labels, target_ends, n_candidates=1, granularity=None, garbage=None):
     """table: (M, Bt) rows by modality and sorted distinct target value."""
-    table = np.asarray(table)
-    return _regression(
-        merge_groups(table, labels), len(set(labels)), list(target_ends), int(table.sum()),
-        lambda: _best_grouping_prior(table.sum(axis=1), labels, n_candidates, granularity, garbage, fewest)[0],
-    )  # fmt: skip
+    return grid_cost(table, list(labels), target_ends, True, n_candidates, granularity, garbage)
 
 
 def grid_cost(
@@ -302,9 +297,10 @@ def grid_cost(
     ceil(log2 N) whatever it is (61 of 443: .26 to 10 nats more than the same grid at its own granularity), and after
     having lowered the granularity of a grid takes V of the source for N in R(T-1; N-1) (16 of 443: less by up to .4).
     Its regressions allow a garbage group beside any two others, however few the modalities: fewest=3."""
-    if symbolic:
-        return regression_grouping_cost(table, parts, target_ends, n_candidates, granularity, garbage, fewest)
-    return regression_interval_cost(table, parts, target_ends, n_candidates, granularity)
+    table = np.asarray(table)
+    rows = merge_groups(table, parts) if symbolic else merge_intervals(table, list(parts))
+    grid = np.array(merge_intervals(np.array(rows).T, list(target_ends))).T
+    return grid_cost_of_counts(table.sum(axis=1), grid, parts, symbolic, n_candidates, granularity, garbage, fewest)
 
 
 # ---------------------------------------------------------------- exhaustive optima

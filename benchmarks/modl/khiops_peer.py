@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,11 @@ class Prepared:
     write_s: float
     wall_s: float
     cpu_s: float
+    target_bounds: dict[str, np.ndarray] = field(default_factory=dict)
+    """Of a numeric target: where Khiops cuts it beside each column."""
+    costs: dict[str, float] = field(default_factory=dict)
+    """As reported: six digits each of construction, preparation and data."""
+    levels: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -84,14 +89,31 @@ class OnePart:
         return np.zeros(len(column), dtype=np.int64)
 
 
-def prepare(X: pd.DataFrame, y: np.ndarray) -> Prepared:
+def prepare(X: pd.DataFrame, y: np.ndarray, *, numeric_target: bool = False) -> Prepared:
     """Write the table, run Khiops' data preparation on it, read the partitions."""
     with tempfile.TemporaryDirectory() as folder:
         table, report = Path(folder) / "table.txt", Path(folder) / "report.khj"
-        _, write_s, _ = timed(lambda: write(X, y, table))
-        _, wall_s, cpu_s = timed(lambda: run(X, table, report))
-        parts = read_parts(X, json.loads(report.read_text()))
-    return Prepared(parts, write_s, wall_s, cpu_s)
+        _, write_s, _ = timed(lambda: write(X, y, table, numeric_target=numeric_target))
+        _, wall_s, cpu_s = timed(lambda: run(X, table, report, numeric_target=numeric_target))
+        read = json.loads(report.read_text())
+    found = Prepared(read_parts(X, read), write_s, wall_s, cpu_s)
+    _add_statistics(found, X, read["preparationReport"])
+    return found
+
+
+def _add_statistics(found: Prepared, X: pd.DataFrame, report: dict[str, Any]) -> None:
+    details = report.get("variablesDetailedStatistics", {})
+    for entry in report["variablesStatistics"]:
+        name = X.columns[int(entry["name"][1:])]
+        found.levels[name] = entry["level"]
+        found.costs[name] = entry["constructionCost"] + entry["preparationCost"] + entry["dataCost"]
+        dimensions = details[entry["rank"]]["dataGrid"]["dimensions"] if entry["rank"] in details else []
+        bounds = [upper for _, upper in dimensions[1]["partition"][:-1]] if _cuts_target(dimensions) else []
+        found.target_bounds[name] = np.array(bounds, dtype=float)
+
+
+def _cuts_target(dimensions: list[dict[str, Any]]) -> bool:
+    return len(dimensions) > 1 and dimensions[1]["partitionType"] == "Intervals"
 
 
 def deploy_seconds(X: pd.DataFrame, y: np.ndarray, rows: pd.DataFrame) -> float:
@@ -109,27 +131,34 @@ def deploy_seconds(X: pd.DataFrame, y: np.ndarray, rows: pd.DataFrame) -> float:
         return timed(lambda: core.deploy_model(domain, name, new, out, field_separator="\t"))[1]
 
 
-def write(X: pd.DataFrame, y: np.ndarray, path: Path) -> None:
+def write(X: pd.DataFrame, y: np.ndarray, path: Path, *, numeric_target: bool = False) -> None:
     """As tab-separated text, columns called v0, v1, ...; missing values are empty."""
     out = {f"v{place}": X[name] if is_numeric(X[name]) else _text(X[name]) for place, name in enumerate(X.columns)}
-    out["target"] = [f"c{label}" for label in y.tolist()]
+    out["target"] = y if numeric_target else [f"c{label}" for label in y.tolist()]
     pd.DataFrame(out).to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_MINIMAL)
 
 
-def run(X: pd.DataFrame, table: Path, report: Path) -> None:
+def run(X: pd.DataFrame, table: Path, report: Path, *, numeric_target: bool = False) -> None:
     """Univariate data preparation only: no trees, pairs, text features or model."""
     _core().train_predictor(
-        _domain(X), "table", str(table), "target", str(report), do_data_preparation_only=True, **_OPTIONS
+        _domain(X, numeric_target=numeric_target),
+        "table",
+        str(table),
+        "target",
+        str(report),
+        do_data_preparation_only=True,
+        **_OPTIONS,
     )
 
 
-def _domain(X: pd.DataFrame) -> Any:
+def _domain(X: pd.DataFrame, *, numeric_target: bool = False) -> Any:
     """Khiops' dictionary of the file: the names and kinds of its columns."""
     core = _core()
     dictionary = core.Dictionary()
     dictionary.name = "table"
     kinds = ["Numerical" if is_numeric(X[name]) else "Categorical" for name in X.columns]
-    for name, kind in [*((f"v{place}", kind) for place, kind in enumerate(kinds)), ("target", "Categorical")]:
+    kind_of_target = "Numerical" if numeric_target else "Categorical"
+    for name, kind in [*((f"v{place}", kind) for place, kind in enumerate(kinds)), ("target", kind_of_target)]:
         variable = core.Variable()
         variable.name, variable.type = name, kind
         dictionary.add_variable(variable)
