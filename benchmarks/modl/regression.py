@@ -31,7 +31,7 @@ RESULTS = Path(__file__).parent / "results"
 SAME = 1e-6  # of the cost
 TARGETS = {"adult": "hours-per-week", "usedcars": "price_usd", "rossmann": "Sales", "chicago_taxi": "tips"}
 LEFT_OUT = {"adult": ["split"], "chicago_taxi": ["trip_id"]}
-MOST_ROWS = {"rossmann": 5000, "chicago_taxi": 5000}
+MOST_ROWS = {"usedcars": 5000, "rossmann": 5000, "chicago_taxi": 5000}
 GENERATED = ["steps", "waves", "mixtures"]
 
 
