@@ -202,6 +202,7 @@ def garbage_prior(
     return prior + ln_choice
 
 
+@lru_cache(maxsize=8192)  # columns of as many symbols ask the same; what they get is not to be written to
 def garbage_priors(
     most: int, garbage: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int
 ) -> Floats:
@@ -216,6 +217,7 @@ def garbage_priors(
     prior[2:last] += ln_universal_to(len(groups), rest - 1) + ln_partitions(rest, last - 1)[1:]
     prior[2:last] += ln_universal_of(rest - 1, n_modalities - 2) + rest * math.log(n_modalities)
     prior[2:last] -= math.lgamma(rest + 1)
+    prior.flags.writeable = False
     return prior
 
 

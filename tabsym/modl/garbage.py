@@ -6,6 +6,8 @@ those in the garbage, so it is the cheaper one where few of many modalities say 
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,6 +42,8 @@ def look_for_garbage(
     proportional, which are one without a garbage group, the frequent ones may be informative alone.
     """
     for ground, start in _starts(grounds, best.cost):
+        if time.monotonic() > ground.deadline:
+            break
         better = polish(ground, start, rng)
         if is_cheaper(better.cost, best.cost):
             best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
@@ -53,6 +57,7 @@ def _starts(grounds: list[Ground], cost: float) -> list[tuple[Ground, Grouping]]
     found = [
         (start.cost, place, start)
         for place, ground in enumerate(grounds)
+        if time.monotonic() < ground.deadline
         for start in [*_uninformative_as_garbage(ground), *_largest_as_garbage(ground)]
     ]
     found.sort(key=lambda one: one[:2])
@@ -73,6 +78,8 @@ def _cheaper_outside(grounds: list[Ground], most_cost: float) -> list[tuple[Grou
         best = min(models, key=lambda one: one.cost)
         if best.cost <= most_cost:
             found.append((ground, best, by_share))
+        if time.monotonic() > ground.deadline:
+            break
     found.sort(key=lambda one: one[1].cost)
     return [(ground, _settled(ground, by_share, one)) for ground, one, by_share in found[:_SETTLED]]
 
@@ -145,7 +152,7 @@ def _beside_garbage(ground: Ground, chosen: Places) -> Grouping:
     size = int(units.weights.sum() - units.weights[chosen].sum())
     order = chosen[by_main_axis(units.counts[chosen])]
     most = min(len(order), _MOST_INFORMATIVE_GROUPS, (ground.max_parts or len(units)) - 1)
-    prior = ground.all_with_garbage(most + 1, size)[1:]
+    prior = ground.all_with_garbage(most + 1, size)[1:].copy()
     if most < 2 or not np.isfinite(prior[1]):
         return Grouping(np.inf, np.zeros(len(units), dtype=np.int64))
     prior[0] = prior[1]

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from tabsym.modl.garbage import mean_price
 from tabsym.modl.hull import Bounds, is_cheaper
 from tabsym.modl.local import Ground, Grouping, polish
+from tabsym.modl.search import OutOfTime
 from tabsym.modl.shares import ByShare, shares_along
 
 Floats = NDArray[np.float64]
@@ -68,7 +69,10 @@ def bound_garbage(
     for ground in grounds:
         if time.monotonic() > ground.deadline:
             return best, granularity, -np.inf
-        bound = _BoundAt(ground, bounds, best, most_work / len(grounds), rng, price)
+        try:
+            bound = _BoundAt(ground, bounds, best, most_work / len(grounds), rng, price)
+        except OutOfTime:
+            return best, granularity, -np.inf
         lower = min(lower, bound.raised())
         price = next(reversed(bound.lines), price)  # what was enough here is likely to be enough there
         if bound.best is not best:
@@ -76,6 +80,15 @@ def bound_garbage(
             best = Grouping(found.cost, found.labels[ground.units.labels], found.garbage)
             granularity = ground.units.granularity
     return best, granularity, lower
+
+
+def first_bound(ground: Ground, bounds: Bounds) -> float:
+    """What a grouping with a garbage group costs at least, by what any grouping into as many groups does."""
+    try:
+        bound = _BoundAt(ground, bounds, Grouping(np.inf, np.empty(0, dtype=np.int64)), 0.0, np.random.RandomState(0))
+    except OutOfTime:
+        return -np.inf
+    return float((bound.parts + bound.priors).min()) if len(bound.groups) else np.inf
 
 
 @dataclass
@@ -98,7 +111,12 @@ class _BoundAt:
         self.more = most > _MOST_GROUPS
         if not len(self.groups):
             return
-        self.priors = np.array([self._priors(int(v)) for v in self.informative])
+        priors = []
+        for v in self.informative:  # thousands of them take seconds
+            priors.append(self._priors(int(v)))
+            if time.monotonic() > self.ground.deadline:
+                raise OutOfTime
+        self.priors = np.array(priors)
         numbers = np.append(self.groups, self.groups[-1] + 1) if self.more else self.groups
         any_parts = self._any_parts(numbers.astype(np.float64) + 1.0, most + 1.0)
         self.parts = np.tile(any_parts, (len(self.informative), 1))
@@ -119,8 +137,7 @@ class _BoundAt:
         """The bound, raised price by price until it meets the best cost, or further prices do not help."""
         if not len(self.groups):
             return np.inf
-        units = ByShare(self.ground.units.counts)
-        integrals = _Integrals(units, self.most_work, self.ground.deadline)
+        units: ByShare | None = None
         while True:
             costs = self.parts + self.priors
             row, column = np.unravel_index(np.argmin(costs), costs.shape)
@@ -128,7 +145,12 @@ class _BoundAt:
             if not is_cheaper(lower, self.best.cost) or len(self.lines) >= _MOST_PRICES:
                 return lower
             price = self._next_price(int(self.informative[row]), int(column))
-            if price is None or len(units.counts) > _MOST_UNITS:
+            if price is None or self.most_work <= 0:
+                return lower
+            if units is None:
+                units = ByShare(self.ground.units.counts)
+                integrals = _Integrals(units, self.most_work, self.ground.deadline)
+            if len(units.counts) > _MOST_UNITS:
                 return lower
             found = integrals.least(price, int(self.groups[-1]), self._needed(price))
             if found is None:

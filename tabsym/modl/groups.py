@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from tabsym.modl import kernels_grouped as kernels
 from tabsym.modl.criterion import GARBAGE_FROM, group_prior, null_prior, parts_cost
 from tabsym.modl.garbage import look_for_garbage
-from tabsym.modl.garbage_bound import bound_garbage
+from tabsym.modl.garbage_bound import bound_garbage, first_bound
 from tabsym.modl.hull import Best, Bounds, is_cheaper
 from tabsym.modl.intervals import quantile_boundaries
 from tabsym.modl.local import CELLS, Ground, Grouping, cut_along, polish
@@ -35,7 +36,6 @@ MOST_SUBSETS = 12
 MOST_GROUPS = 512
 MOST_BOUNDED = 64
 """Up to this many modalities of two classes garbage groups are bounded without a time limit being asked for."""
-_WORK = 1e8  # of that bound: a third of a second
 QUICK_GROUPS, QUICK_CELLS, QUICK_POLISH = 64, 128, 128
 """Quick searches look at so many groups, cut at so many places, and leave the cuts of more units as they are."""
 _FEW = 9
@@ -152,14 +152,8 @@ class _Search:
         else:
             best, granularity, lower = *self.many_classes(families, start), -np.inf
         if self.has_garbage:
-            families = [units for units in families if units.n_modalities >= GARBAGE_FROM]
-            join = self.counts.shape[1] > 2 and len(self.counts) > _MOST_SINGLE
-            grounds = [self.ground(self.joined(units) if join else units) for units in families]
-            best, granularity = look_for_garbage(grounds, best, granularity, self.rng)
             self.bound_without_garbage = lower
-            if np.isfinite(lower):
-                best, granularity, lower_with = self.beside_garbage(families, best, granularity)
-                lower = min(lower, lower_with)
+            best, granularity, lower = self.with_garbage(families, best, granularity, lower)
         return best, granularity, lower
 
     def quick(self) -> tuple[Grouping, int, float]:
@@ -301,14 +295,36 @@ class _Search:
         labels[order] = np.searchsorted(best.ends, np.arange(len(order)), side="right")
         return Grouping(best.cost, labels[joined.labels]), joined.granularity, lower
 
+    def with_garbage(
+        self, families: list[Units], best: Grouping, granularity: int, lower: float
+    ) -> tuple[Grouping, int, float]:
+        """The best grouping, its granularity and a bound, garbage groups included.
+
+        Of two classes what any grouping costs is known, and where the column says little that is often enough.
+        """
+        families = [units for units in families if units.n_modalities >= GARBAGE_FROM]
+        if np.isfinite(lower) and len(self.counts) <= MOST_BOUNDED:
+            least = [first_bound(self.ground(units), self.bounds) for units in families]
+            families = [units for units, bound in zip(families, least, strict=True) if is_cheaper(bound, best.cost)]
+        join = self.counts.shape[1] > 2 and len(self.counts) > _MOST_SINGLE
+        grounds = [self.ground(self.joined(units) if join else units) for units in families]
+        best, granularity = look_for_garbage(grounds, best, granularity, self.rng)
+        if np.isfinite(lower):
+            best, granularity, lower_with = self.beside_garbage(families, best, granularity)
+            lower = min(lower, lower_with)
+        return best, granularity, lower
+
     def beside_garbage(self, families: list[Units], best: Grouping, granularity: int) -> tuple[Grouping, int, float]:
-        """The best grouping known, and a bound on those with a garbage group: exact for few modalities."""
+        """The best grouping known, and a bound on those with a garbage group: exact for few modalities.
+
+        The integrals for more, a tenth of a second each, are computed only where a time limit asks for a proof.
+        """
         if len(self.counts) > MOST_BOUNDED and not self.insist:
             return best, granularity, -np.inf
         few = [units for units in families if len(units) <= _FEW]
         best, granularity, lower = self.every_partition(few, best, granularity)
         grounds = [self.ground(units) for units in families[len(few) :]]
-        most_work = np.inf if self.insist else _WORK
+        most_work = np.inf if self.insist else 0.0
         found = bound_garbage(grounds, self.bounds, best, granularity, self.rng, most_work)
         return found[0], found[1], min(lower, found[2])
 
@@ -321,6 +337,8 @@ class _Search:
             ground = self.ground(self.joined(units))
             found = quick_start(ground, self.rng)
             quick.append((found.cost, len(quick), ground, found))
+            if time.monotonic() > self.deadline:
+                break
         quick.sort(key=lambda one: one[:2])
         best, granularity = start, 0
         for _, _, ground, found in quick[:3]:

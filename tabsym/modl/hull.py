@@ -64,6 +64,11 @@ class Bounds:
             np.maximum(out, value - price * numbers, out=out)
         return out
 
+    def with_prior(self, prior: Floats) -> Floats:
+        """The greatest bound known on models of 1, 2, ... parts with this prior; infinite where that is."""
+        below = self.below(np.arange(1.0, len(prior) + 1))
+        return np.where(np.isfinite(prior), below, np.inf) + prior
+
 
 @dataclass
 class Best:
@@ -105,10 +110,9 @@ def certify(
     `known`: F at the least and the greatest number of parts. `by_number(k)` gives the best partitions
     into 1 .. k parts, for numbers that lie above the hull, where prices do not lead.
     """
-    numbers = np.arange(1.0, len(prior) + 1)
     tried: set[float] = set()
     for _ in range(_MOST_PASSES):
-        lower = bounds.below(numbers) + prior
+        lower = bounds.with_prior(prior)
         for number, cost in known.items():
             if number <= len(prior):
                 lower[number - 1] = max(lower[number - 1], cost + prior[number - 1])

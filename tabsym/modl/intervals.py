@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,8 +20,11 @@ Places = NDArray[np.int64]
 
 MOST_EXACT = 4096
 """Up to this many blocks the optimum is certified; beyond, only if `time_limit` gives the time."""
+MOST_COUNTS = 8 * MOST_EXACT**2
+"""Blocks squared times classes: of more classes the optimum is certified for fewer blocks, for as much work."""
 COARSE = 11
-"""Larger columns are first cut on the grid of 2**COARSE quantiles, then each cut finds its exact place."""
+"""Larger columns are first cut on the grid of 2**COARSE quantiles (of many classes on a coarser one), then each cut
+finds its exact place."""
 QUICK_GRID = 9
 _NEAR = 64  # places of a finer grid that a cut found on the coarser one may move by
 
@@ -109,6 +113,16 @@ class _Search:
     n_rows: float
     least_parts: int = 1
 
+    @property
+    def most_exact(self) -> int:
+        """Blocks up to which the optimum is certified."""
+        return min(MOST_EXACT, math.isqrt(MOST_COUNTS // self.task.n_classes))
+
+    @property
+    def coarse(self) -> int:
+        """Granularity of a first look."""
+        return min(COARSE, self.most_exact.bit_length() - 1)
+
     def prior(self, n_blocks: int, granularity: int = 0) -> Floats:
         most = n_blocks if self.max_parts is None else min(n_blocks, self.max_parts)
         prior = interval_prior(
@@ -142,7 +156,7 @@ class _Search:
     def page(self, insist: bool) -> float:
         """Search under "page"; the lower bound reached."""
         fine = self.merged(np.arange(1, self.task.n_blocks + 1))
-        if len(fine) > MOST_EXACT:
+        if len(fine) > self.most_exact:
             self.approach(fine, 0)
             if not insist:
                 return -np.inf
@@ -153,9 +167,9 @@ class _Search:
     def khiops(self, insist: bool) -> float:
         """Search every granularity; first the coarse, which find good models, then from the finest, which bound."""
         grids = self.grids()
-        small = [g for g in grids if len(grids[g]) <= MOST_EXACT]
+        small = [g for g in grids if len(grids[g]) <= self.most_exact]
         for granularity in small:
-            if len(grids[granularity]) <= 2**COARSE:
+            if len(grids[granularity]) <= 2**self.coarse:
                 prior = self.prior(len(grids[granularity]), granularity)
                 descend_cuts(self.task, grids[granularity], prior, self.best, granularity)
         large = [g for g in grids if g not in small]
@@ -200,7 +214,7 @@ class _Search:
     def approach(self, boundaries: Places, granularity: int) -> None:
         """A model near the optimum: exact on a coarse grid, each cut moved to its place; again around the cuts."""
         sizes = self.task.sizes
-        coarse = quantile_boundaries(sizes, COARSE, boundaries)
+        coarse = quantile_boundaries(sizes, self.coarse, boundaries)
         prior = self.prior(len(boundaries), granularity)
         for _ in range(2):
             descend_cuts(self.task, self.merged(coarse), prior, self.best, granularity)
@@ -234,11 +248,11 @@ class _Search:
 
     def _around(self, ends: Places, boundaries: Places) -> Places:
         """A coarse grid, and finer places around each cut."""
-        coarse = quantile_boundaries(self.task.sizes, COARSE - 1, boundaries)
+        coarse = quantile_boundaries(self.task.sizes, self.coarse - 1, boundaries)
         places = np.searchsorted(boundaries, ends[:-1])
         steps = np.unique(np.concatenate([np.arange(5), 2 ** np.arange(3, 14)]))
         windows = places[:, None] + np.concatenate([-steps, steps])[None, :]
-        if windows.size > 2**COARSE:
+        if windows.size > 2**self.coarse:
             windows = places[:, None] + np.arange(-1, 2)[None, :]
         windows = windows[(windows >= 0) & (windows < len(boundaries))]
         return np.unique(np.concatenate([coarse, boundaries[windows.ravel()], ends]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,6 +138,8 @@ def polish(ground: Ground, start: Grouping, rng: np.random.RandomState) -> Group
     """Moves and joins until neither helps; never worse than the start."""
     best = start
     for _ in range(_MOST_SWEEPS):
+        if time.monotonic() > ground.deadline:
+            break
         moved = _move(ground, best, rng)
         joined = _join(ground, moved)
         if joined.cost >= best.cost - 1e-9:
@@ -150,6 +153,8 @@ def _move(ground: Ground, start: Grouping, rng: np.random.RandomState) -> Groupi
     best = start
     units, n_units = ground.units, len(ground.units)
     for _ in range(_MOST_SWEEPS):
+        if time.monotonic() > ground.deadline:
+            break
         n = int(best.labels.max()) + 1
         slots = n + 2
         labels = best.labels.astype(np.int64)

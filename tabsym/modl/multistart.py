@@ -20,7 +20,7 @@ def quick_start(ground: Ground, rng: np.random.RandomState) -> Grouping:
     """The best of cuts along the main axis, of equal cells and, for not too many units, of greedy joins, polished."""
     found = cut_along(ground, by_main_axis(ground.units.counts))
     found = min(found, polish(ground, equal_cells(ground), rng), key=lambda one: one.cost)
-    if len(ground.units) <= _LARGE:
+    if len(ground.units) <= _LARGE and time.monotonic() < ground.deadline:
         joins = polish(ground, _by_joins(ground, [found]), rng)
         found = min(polish(ground, found, rng), joins, key=lambda one: one.cost)
     return found
@@ -33,8 +33,10 @@ def thorough(ground: Ground, first: Grouping, rng: np.random.RandomState, *, ins
     classes = np.argsort(-counts.sum(axis=0))[:_MOST_ORDERS]
     large = len(ground.units) > _LARGE
     for j in classes[: 3 if large else None]:
-        starts.append(cut_along(ground, by_share(counts, j)))
-    starts.append(_by_joins(ground, starts))
+        if time.monotonic() < ground.deadline:
+            starts.append(cut_along(ground, by_share(counts, j)))
+    if time.monotonic() < ground.deadline:
+        starts.append(_by_joins(ground, starts))
     found = [polish(ground, one, rng) for one in sorted(starts, key=lambda one: one.cost)[: 2 if large else None]]
     best = min(found, key=lambda one: one.cost)
     tries = 0

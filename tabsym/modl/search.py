@@ -138,7 +138,7 @@ def exact_cuts(
             known[len(found.ends)] = found.parts_cost
         return certify(passes.solve, passes.by_number, prior, best, bounds, known, tag, task.deadline)
     except OutOfTime:
-        return float(np.min(bounds.below(np.arange(1.0, len(prior) + 1)) + prior))
+        return float(np.min(bounds.with_prior(prior)))
 
 
 def descend_cuts(task: Task, boundaries: Places, prior: Floats, best: Best, tag: int) -> None:
@@ -206,7 +206,7 @@ class Passes:
     def by_number(self, most: int) -> list[Found] | None:
         """The best partitions into 1 .. most parts; None where that would take too long."""
         task, n = self.task, self.task.n_blocks
-        if 0.5 * n * n * most > _MOST_BY_NUMBER:
+        if 0.5 * n * n * max(most, task.n_classes) > _MOST_BY_NUMBER:
             return None
         best = np.full((most + 1, n + 1), np.inf)
         best[0, 0] = 0.0
