@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tabsym.codes.threads import in_threads
 from tabsym.modl import Intervals, Settings, fit_column
-from tabsym.modl.columns import interval_labels
+from tabsym.modl.labels import interval_labels
 from tabsym.stats import count_numbers
 from tabsym.table import Column
 from tabsym.wide.sources import Bins
@@ -62,4 +62,4 @@ def _bins(column: Column, bounds: Floats) -> Bins:
     finite = bounds[np.isfinite(bounds)]
     missing = bool(np.isnan(column.values).any())
     labels = ("Missing",) if missing else ()
-    return Bins(column.name, finite, (*labels, *interval_labels(finite, column.is_moment)), missing)
+    return Bins(column.name, finite, (*labels, *interval_labels(finite, moments=column.is_moment)), missing)

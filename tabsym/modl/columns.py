@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,12 +14,11 @@ from tabsym.modl.grid import Options, Rows
 from tabsym.modl.grid_search import cut_jointly
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
+from tabsym.modl.labels import group_labels, interval_labels
 from tabsym.modl.partition import Partition
 from tabsym.stats import Contingency
 
 Floats = NDArray[np.float64]
-_MOST_WHOLE = 1e13  # whole numbers in a label are written in full up to here
-_MOST_SHOWN = 60  # characters of a group's label
 
 
 @dataclass(frozen=True)
@@ -94,11 +92,7 @@ class Intervals:
     @cached_property
     def labels(self) -> list[str]:
         """The intervals as text, such as ``]21.5; 23.5]`` or ``]2020-01-31; 2020-04-30]``."""
-        own = len(self.bounds) > 0 and bool(np.isneginf(self.bounds[0]))
-        texts = interval_labels(self.bounds[1:] if own else self.bounds, self.moments)
-        if own:
-            return ["Missing", *texts]
-        return [f"Missing or {texts[0]}", *texts[1:]] if self.missing else texts
+        return interval_labels(self.bounds, missing=self.missing, moments=self.moments)
 
 
 @dataclass(frozen=True)
@@ -127,16 +121,7 @@ class Groups:
     @cached_property
     def labels(self) -> list[str]:
         """The groups as text, such as ``{a, b}``, long ones cut."""
-        texts = [_group_text(members) for members in self.groups]
-        repeated = {text for text, times in Counter(texts).items() if times > 1}
-        return [f"{text} #{i + 1}" if text in repeated else text for i, text in enumerate(texts)]
-
-
-def interval_labels(bounds: Floats, moments: bool = False) -> list[str]:
-    """Right-closed intervals between finite bounds as text, such as ``]21.5; 23.5]``; `moments` as dates."""
-    ends = _dates(bounds) if moments else _numbers(bounds)
-    lows, highs = ["]-inf", *(f"]{end}" for end in ends)], [*(f"{end}]" for end in ends), "+inf["]
-    return [f"{low}; {high}" for low, high in zip(lows, highs, strict=True)]
+        return group_labels(self.groups)
 
 
 def fit_column(table: Contingency, settings: Settings, *, classes: bool) -> Intervals | Groups:
@@ -198,8 +183,8 @@ def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]
         spread = np.bincount(labels, squares, minlength=n) / sizes - means**2
     ends = np.flatnonzero(np.diff(grid.target_labels)) + 1
     cuts = _midpoints(values[ends - 1], values[ends])
-    names = Intervals(grid.source, None, cuts, False, cuts).labels  # type: ignore[arg-type]
-    return grid.source, Target(names, False, grid.source.counts, means, np.sqrt(np.maximum(spread, 0.0)), cuts)
+    deviations = np.sqrt(np.maximum(spread, 0.0))
+    return grid.source, Target(interval_labels(cuts), False, grid.source.counts, means, deviations, cuts)
 
 
 def _intervals(table: Contingency, partition: Partition, target: Target) -> Intervals:
@@ -230,33 +215,3 @@ def _midpoints(below: Floats, above: Floats) -> Floats:
     """Halfway between neighbouring values, never reaching the upper one."""
     middle = np.where(np.isneginf(below), -np.inf, below / 2 + above / 2)
     return np.asarray(np.where(middle >= above, below, middle))
-
-
-def _dates(days: Floats) -> list[str]:
-    """Days since 1970 as dates, or as dates and times; halves, as lie between whole days, as the day they end."""
-    if (days * 2 == np.floor(days * 2)).all():
-        return [str(day) for day in np.floor(days).astype("datetime64[D]")]
-    seconds = np.floor(days * 86_400).astype("datetime64[s]")
-    whole = (seconds == seconds.astype("datetime64[m]")).all()
-    texts = [str(moment).replace("T", " ") for moment in seconds.astype("datetime64[m]" if whole else "datetime64[s]")]
-    return texts if len(set(texts)) == len(texts) else _numbers(days)
-
-
-def _numbers(values: Floats) -> list[str]:
-    """As few digits as tell all of them apart; halves of whole numbers, as lie between whole ones, in full."""
-    exact = (values * 2 == np.floor(values * 2)) & (np.abs(values) < _MOST_WHOLE)
-    for digits in (6, 9, 12):
-        texts = [f"{value:.{15 if full else digits}g}" for value, full in zip(values, exact, strict=True)]
-        if len(set(texts)) == len(texts):
-            return texts
-    return [repr(float(value)) for value in values]
-
-
-def _group_text(members: list[Any]) -> str:
-    names = ["Missing" if member is None else str(member) for member in members]
-    text = names[0]
-    for name in names[1:]:
-        if len(text) + len(name) + 2 > _MOST_SHOWN:
-            return f"{{{text}, ... ({len(names)})}}"
-        text += f", {name}"
-    return f"{{{text}}}"
