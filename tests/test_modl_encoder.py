@@ -174,6 +174,19 @@ def test_outputs_of_three_classes_and_of_amounts():
     np.testing.assert_allclose(out.iloc[[0, 20]], [[21 / 22, 1 / 22], [1 / 22, 21 / 22]])
 
 
+@pytest.mark.parametrize("word", ["handle_missing", "handle_unknown"])
+@pytest.mark.parametrize("output", ["onehot", "group"])
+def test_types_of_output_go_by_the_options_and_not_by_the_batch(make_frame, output, word):
+    y = [0, 1] * 20
+    known = make_frame({"g": ["u", "v"] * 20})
+    odd = make_frame({"g": ["u", "new", None, "v"]})
+    for options, kind in (({}, "i"), ({word: "return_nan"}, "f")):
+        encoder = MODLEncoder(output=output, return_df=False, **options).fit(known, y)
+        types = {encoder.transform(frame).dtype for frame in (known, odd)}
+        assert len(types) == 1
+        assert types.pop().kind == kind
+
+
 def test_sparse_onehot_is_the_dense_one():
     encoder = MODLEncoder(output="onehot")
     dense = encoder.fit_transform(X.assign(n=1.5), Y)

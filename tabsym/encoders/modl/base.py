@@ -138,13 +138,17 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
         if state.values is None:
             return [self._as_categories(codes, state)]
         values = look_up(state.values, codes)
-        return list((values.astype(np.int8) if self.output == "onehot" and (codes >= 0).all() else values).T)
+        return list((values.astype(np.int8) if self.output == "onehot" and not self._can_be_nan() else values).T)
 
     def _as_categories(self, codes: NDArray[Any], state: MODLColumn) -> Any:
         """Labels in frames; in arrays, which have no categories, the numbers of the parts."""
         if self.return_df and hasattr(self, "feature_names_in_"):
             return Labels(codes, state.fitted.labels, isinstance(state.fitted, Intervals))
-        return np.where(codes < 0, np.nan, codes) if (codes < 0).any() else codes
+        return np.where(codes < 0, np.nan, codes) if self._can_be_nan() else codes
+
+    def _can_be_nan(self) -> bool:
+        """Whether some row can be encoded as NaN; types of output go by this, so that no batch changes them."""
+        return "return_nan" in (self.handle_missing, self.handle_unknown)
 
     def _encode_table(self, table: Table) -> Any:
         if not self.sparse_output:

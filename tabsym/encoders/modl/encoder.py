@@ -26,8 +26,10 @@ class MODLEncoder(MODLBase):
     ----------
     output : {"group", "onehot", "probability", "logodds", "mean"}, default "group"
         "group": categories with readable labels, ``]21.5; 23.5]`` and ``{a, b}``, ordered for intervals; for
-        arrays, and with ``return_df=False``, the number of the part.
-        "onehot": a 0/1 column for each part, numbered from 1 in the order of ``partitions_[column].labels``.
+        arrays, and with ``return_df=False``, the number of the part: an integer, a float where `handle_missing` or
+        `handle_unknown` is "return_nan".
+        "onehot": a 0/1 column for each part, numbered from 1 in the order of ``partitions_[column].labels``: int8;
+        float64 in sparse matrices, and where `handle_missing` or `handle_unknown` is "return_nan".
         "probability": a column for each class (for each interval of a regression's target, numbered), its
         Laplace-smoothed share in the part. "logodds": ln P(part | class) minus
         ln P(part | other classes), a column for each class, one (of the second class) for two classes.
