@@ -4,6 +4,7 @@ from tabsym.table.columns import Column, Kind, Table
 from tabsym.table.features import match_features, remember_features, select_features, symbolic_columns
 from tabsym.table.output import Labels, assemble_frame
 from tabsym.table.read import read_table
+from tabsym.table.restore import StoredType, frame_of, library_of_frame, restored, type_of
 from tabsym.table.target import (
     Target,
     check_classes,
@@ -16,6 +17,7 @@ __all__ = [
     "Column",
     "Kind",
     "Labels",
+    "StoredType",
     "Table",
     "Target",
     "assemble_frame",
@@ -23,9 +25,13 @@ __all__ = [
     "check_regression_target",
     "check_target",
     "check_weights",
+    "frame_of",
+    "library_of_frame",
     "match_features",
     "read_table",
     "remember_features",
+    "restored",
     "select_features",
     "symbolic_columns",
+    "type_of",
 ]
