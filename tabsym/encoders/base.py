@@ -50,8 +50,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: NDArray[np.float64] | None) -> None:
         """What is to be learned of all columns together, before `_learn_column`."""
 
-    def _learn_column(self, name: str, raw: RawCodes) -> Any:
-        """The state of one column."""
+    def _learn_column(self, name: str, raw: RawCodes, weight: NDArray[np.float64] | None) -> Any:
+        """The state of one column, from its rows of weight above 0 and their weights (None: all 1)."""
         raise NotImplementedError
 
     def _column_names(self, state: Any) -> list[str]:
@@ -89,7 +89,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         for column, raw in zip(columns, raws, strict=True):
             if self.handle_missing == "error":
                 refuse_missing(column.name, raw.codes < 0)
-            states[column.name] = self._learn_column(column.name, raw if weight is None else _of_rows(raw, weight > 0))
+            kept = raw if weight is None else _of_rows(raw, weight > 0)
+            states[column.name] = self._learn_column(column.name, kept, None if weight is None else weight[weight > 0])
         remember_features(self, table)
         self.columns_ = states
         self._names_in = table.names

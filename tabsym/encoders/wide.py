@@ -138,7 +138,7 @@ class WideEncoder(OutOfFoldEncoder):
             raise ValueError("model has a formula, whose blocks are not one for each column; give one without.")
         return clone(self.model)
 
-    def _learn_column(self, name: str, raw: RawCodes) -> WideColumn:
+    def _learn_column(self, name: str, raw: RawCodes, weight: Floats | None) -> WideColumn:
         alphabet, _ = Alphabet.fit(name, raw)
         found, _ = split_counts(self.model_.params_[name])
         place = found.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))

@@ -1,38 +1,27 @@
-"""One-hot encoding: dense, sparse, or as the code matrix that never holds a zero."""
+"""The encoder as users call it: category_encoders' contract, with scikit-learn's options beside it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+from warnings import warn
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, Alphabet, CodeMatrix, RawCodes
-from tabsym.encoders.base import MISSING, ColumnEncoder, numeric_matrix
-from tabsym.table import Table, match_features, read_table
+from tabsym.codes import UNSEEN, CodeMatrix, RawCodes
+from tabsym.encoders.base import ColumnEncoder, numeric_matrix
+from tabsym.encoders.onehot.column import ZEROS, OneHotColumn, constant_names, learn_column
+from tabsym.encoders.onehot.inverse import encoding_of, restored_frame
+from tabsym.encoders.onehot.matrix import Ones, dense_columns, sparse_matrix
+from tabsym.encoders.onehot.options import UNKNOWN_WORDS, Options, options_of
+from tabsym.encoders.onehot.report import OneHotReport
+from tabsym.table import Table, match_features, read_table, type_of
 
 
-@dataclass(frozen=True)
-class OneHotColumn:
-    """State of one column: its alphabet, and the name of each output column.
-
-    Output columns are the symbols in code order, then the flags for a missing
-    and for an unknown symbol where they were asked for (their places, or -1).
-    """
-
-    alphabet: Alphabet
-    names: list[str]
-    missing_place: int
-    unknown_place: int
-
-
-class OneHotEncoder(ColumnEncoder):
-    """One 0/1 column for each symbol; options and behaviour of category_encoders' encoder.
+class OneHotEncoder(OneHotReport, ColumnEncoder):
+    """One 0/1 column for each symbol; options and behaviour of category_encoders' encoder, and of scikit-learn's.
 
     Parameters
     ----------
@@ -49,18 +38,59 @@ class OneHotEncoder(ColumnEncoder):
         "value": missing gets a column of its own where it occurred in training, else all
         zeros. "indicator": a column ``c_-2`` that flags missing values, always there.
         "return_nan": NaN in every column of the row. "ignore": all zeros.
-    handle_unknown : {"value", "return_nan", "error", "indicator"}, default "value"
-        For symbols that fit has not seen. "value": all zeros. "indicator": a column ``c_-1``
-        that flags them. "return_nan": NaN in every column of the row.
+    handle_unknown : str, default "value"
+        For symbols that fit has not seen, or that are not in `categories`; the words of both libraries:
+
+        ======================  =================  =====================================================
+        word                    known from         the row's columns
+        ======================  =================  =====================================================
+        "value"                 category_encoders  all zeros
+        "ignore"                scikit-learn       the same
+        "indicator"             category_encoders  1 in a column ``c_-1``, always there
+        "return_nan"            category_encoders  NaN
+        "infrequent_if_exist"   scikit-learn       1 in the rare symbols' column; without one all zeros
+        "warn"                  scikit-learn       the same, with a warning that names the columns
+        "error"                 both               an error
+        ======================  =================  =====================================================
     use_cat_names : bool, default False
         Name columns after symbols (``colour_red``) rather than by number (``colour_1``).
     sparse_output : bool, default False
         Return a CSR matrix; untouched columns must then be numeric.
+    categories : "auto", list of lists or dict of str -> list, default "auto"
+        The symbols of each encoded column (in a dict: of some), in the order of their output columns.
+    drop : {"first", "if_binary"}, list, dict of str -> symbol or None, default None
+        A symbol of each column (in a dict: of some) without an output column: its rows are all zeros. "first": the
+        first in `categories_`; "if_binary": that, in columns of two symbols. As an unknown symbol's zeros could
+        then mean the dropped one, `transform` warns of them; "ignore" for missing values does not.
+    min_frequency : int or float, default None
+        Symbols of fewer rows (a float: of a smaller share of all rows) share one output column, the last.
+    max_categories : int, default None
+        At most so many output columns before `drop`, the rarest symbols sharing one; of equals those first seen.
+    min_group_size : int or float, default None
+        As `min_frequency`, by category_encoders' rule: a single rare symbol, and a column of
+        rare symbols only, are left as they are. Not together with the two options above.
+    min_group_name : str, default None
+        What the rare symbols are called in the names of output columns. None: "infrequent", and with
+        `min_group_size` their names joined by ``_``.
+    combine_min_nan_groups : {True, False, "force"}, default None
+        Whether missing, where it is a symbol, can be a rare one; "force": where there are others, it is. None: True.
+    dtype : type of number, default None
+        Of the 0/1 columns. None: int8, and float64 where NaN can occur and in sparse matrices.
+    feature_name_combiner : "concat" or callable, default None
+        Callable: the name of an output column from that of its column and the symbol (None: missing; of
+        flags "-1", "nan"; of rare symbols their name). "concat": as `use_cat_names`. None: as that says.
 
     Attributes
     ----------
     categories_ : dict of str -> ndarray
         The symbols of each encoded column, in the order of its output columns; None is missing.
+    infrequent_categories_ : dict of str -> ndarray or None
+        Those of them that are rare, by `min_frequency`, `max_categories` or `min_group_size`.
+    drop_idx_ : dict of str -> int or None
+        The place in `categories_` of the one that was dropped (of rare ones: the most frequent).
+    mapping, category_mapping : list of dict
+        What each symbol is encoded as, as in category_encoders: a column's name ("col") and a frame ("mapping") with
+        a row for each of `categories_`, numbered from 1, and for unknown (-1) and missing (-2) ones.
     invariant_cols_ : list of str
         Output columns left out by `drop_invariant`.
     n_features_in_ : int
@@ -68,8 +98,10 @@ class OneHotEncoder(ColumnEncoder):
 
     Notes
     -----
-    Output is int8, or float64 where NaN can occur and in sparse matrices. Symbols are
-    in order of first appearance, those of category columns in category order.
+    Symbols are in order of first appearance, those of category columns in category order. Frequencies are sums of
+    `sample_weight`. A sparse matrix with untouched columns is float64 unless `dtype` is of floats. In one,
+    a row of NaN has an entry for each output column of its symbol: beyond 4,194,304 such entries (50 MB)
+    and 16 for each row and encoded column, `transform` refuses; "value" and "indicator" take one a row.
 
     Examples
     --------
@@ -83,7 +115,7 @@ class OneHotEncoder(ColumnEncoder):
     """
 
     _missing_words = ("value", "return_nan", "error", "indicator", "ignore")
-    _unknown_words = ("value", "return_nan", "error", "indicator")
+    _unknown_words = tuple(UNKNOWN_WORDS)
 
     def __init__(
         self,
@@ -96,6 +128,15 @@ class OneHotEncoder(ColumnEncoder):
         handle_unknown="value",
         use_cat_names=False,
         sparse_output=False,
+        categories="auto",
+        drop=None,
+        min_frequency=None,
+        max_categories=None,
+        min_group_size=None,
+        min_group_name=None,
+        combine_min_nan_groups=None,
+        dtype=None,
+        feature_name_combiner=None,
     ):
         self.verbose = verbose
         self.cols = cols
@@ -105,12 +146,17 @@ class OneHotEncoder(ColumnEncoder):
         self.handle_unknown = handle_unknown
         self.use_cat_names = use_cat_names
         self.sparse_output = sparse_output
+        self.categories = categories
+        self.drop = drop
+        self.min_frequency = min_frequency
+        self.max_categories = max_categories
+        self.min_group_size = min_group_size
+        self.min_group_name = min_group_name
+        self.combine_min_nan_groups = combine_min_nan_groups
+        self.dtype = dtype
+        self.feature_name_combiner = feature_name_combiner
 
-    @property
-    def categories_(self) -> dict[str, NDArray[Any]]:
-        """The symbols of each encoded column."""
-        check_is_fitted(self, "columns_")
-        return {name: state.alphabet.symbols for name, state in self.columns_.items()}
+    # -- using ----------------------------------------------------------------------
 
     def transform_codes(self, X: Any) -> CodeMatrix:
         """The encoded columns as a code matrix: the places of the ones, without the zeros.
@@ -122,17 +168,18 @@ class OneHotEncoder(ColumnEncoder):
         Returns
         -------
         CodeMatrix
-            ``codes`` (n_rows, encoded columns); -1 where a symbol is not in the alphabet.
+            ``codes`` (n_rows, encoded columns); -1 where a row has no one, flags left out.
         """
         check_is_fitted(self, "columns_")
         table = read_table(X, who=type(self).__name__, allow_empty=True)
         table = match_features(self, table)
-        codes = self._codes(table)
-        sizes = [len(self.columns_[name].alphabet) for name in codes]
-        return CodeMatrix.assemble(list(codes.values()), sizes, len(table))
+        sizes = [state.n_symbol_columns for state in self.columns_.values()]
+        places = [self.columns_[name].places(codes) for name, codes in self._codes(table).items()]
+        codes = [np.where(one < size, np.maximum(one, -1), -1) for one, size in zip(places, sizes, strict=True)]
+        return CodeMatrix.assemble([one.astype(np.int32) for one in codes], sizes, len(table))
 
     def inverse_transform(self, X: Any) -> Any:
-        """The table from its encoding.
+        """The table from its encoding, each column of the type it had in fit.
 
         Parameters
         ----------
@@ -142,7 +189,9 @@ class OneHotEncoder(ColumnEncoder):
         Returns
         -------
         dataframe (array with ``return_df=False``)
-            Rows of zeros, or of NaN, are missing: which symbol they had is not in the encoding.
+            Of the kind of X; of arrays and sparse matrices, of the kind that fit was given. Rows of zeros are what
+            `drop` dropped; without it, as rows of NaN, missing: which symbol they had is not in the encoding. Rare
+            symbols come back as the most frequent of them, which is encoded in the same way.
 
         Raises
         ------
@@ -155,114 +204,58 @@ class OneHotEncoder(ColumnEncoder):
                 f"drop_invariant dropped {self.invariant_cols_[0]!r}, so the table cannot be restored; "
                 "fit with drop_invariant=False."
             )
-        encoded = read_table(X.toarray() if sparse.issparse(X) else X, who=type(self).__name__, allow_empty=True)
-        names = self.get_feature_names_out()
-        if len(encoded.names) != len(names):
-            raise ValueError(f"X has {len(encoded.names)} columns, but transform makes {len(names)}.")
-        place = 0
-        columns: dict[str, Any] = {}
-        for name in self._names_in:
-            state = self.columns_.get(name)
-            if state is None:
-                columns[name] = encoded.columns[place].series.to_native()
-                place += 1
-                continue
-            width = len(state.names)
-            block = np.column_stack([column.values for column in encoded.columns[place : place + width]])
-            columns[name] = _symbols_of(block, state)
-            place += width
-        return self._like_input(encoded, columns)
+        encoding = encoding_of(X, type(self).__name__)
+        n_columns = len(self.get_feature_names_out())
+        if encoding.n_columns != n_columns:
+            raise ValueError(f"X has {encoding.n_columns} columns, but transform makes {n_columns}.")
+        frame = restored_frame(encoding, self._types_in, self.columns_)
+        return frame if self.return_df else nw.from_native(frame, eager_only=True).to_numpy()
 
-    def _learn_column(self, name: str, raw: RawCodes) -> OneHotColumn:
-        own_missing = self.handle_missing == "value"
-        codes = raw.codes if own_missing else raw.codes[raw.codes >= 0]
-        alphabet, _ = Alphabet.fit(name, RawCodes(codes, raw.symbols))
-        labels = [self._label(code, symbol) for code, symbol in enumerate(alphabet.symbols)]
-        missing_place = unknown_place = -1
-        if self.handle_missing == "indicator":
-            missing_place = len(labels)
-            labels.append("nan" if self.use_cat_names else "-2")
-        if self.handle_unknown == "indicator":
-            unknown_place = len(labels)
-            labels.append("-1")
-        names = _unique_names([f"{name}_{label}" for label in labels])
-        return OneHotColumn(alphabet, names, missing_place, unknown_place)
+    # -- pieces -----------------------------------------------------------------------
 
-    def _label(self, code: int, symbol: Any) -> str:
-        if not self.use_cat_names:
-            return str(code + 1)
-        return "nan" if symbol is None else str(symbol)
+    def _prepare(self, table: Table, encoded: list[str], y: Any, weight: NDArray[np.float64] | None) -> None:
+        self._options: Options = options_of(self, encoded)
+        self._types_in = {column.name: type_of(column) for column in table.columns}
+
+    def _learn_column(self, name: str, raw: RawCodes, weight: NDArray[np.float64] | None) -> OneHotColumn:
+        return learn_column(name, raw, weight, self._options)
 
     def _column_names(self, state: OneHotColumn) -> list[str]:
         return state.names
 
-    def _encode_column(self, state: OneHotColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
-        codes, empty = self._places(state, codes)
-        block = np.zeros((len(state.names), len(codes)), dtype=np.int8)
-        rows = np.flatnonzero(codes >= 0)
-        block[codes[rows], rows] = 1
-        if "return_nan" not in (self.handle_missing, self.handle_unknown):
-            return list(block)
-        return [np.where(empty, np.nan, column) for column in block]
+    def _codes(self, table: Table) -> dict[str, NDArray[np.int32]]:
+        codes = super()._codes(table)
+        if self.handle_unknown == "warn" or self.drop is not None:
+            self._warn_of_unknown([name for name, one in codes.items() if (one == UNSEEN).any()])
+        return codes
 
-    def _places(self, state: OneHotColumn, codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """The output column of each row's one (negative: none), and rows that are all NaN."""
-        missing, unknown = codes == MISSING, codes == UNSEEN
-        empty = (missing & (self.handle_missing == "return_nan")) | (unknown & (self.handle_unknown == "return_nan"))
-        places = np.where(missing, state.missing_place, np.where(unknown, state.unknown_place, codes))
-        return places.astype(np.int32), empty
+    def _warn_of_unknown(self, names: list[str]) -> None:
+        zeros = [n for n in names if self.columns_[n].unknown_place == ZEROS and self.columns_[n].dropped != UNSEEN]
+        if self.handle_unknown == "warn" and names:
+            told, how = names, "are encoded as the rare ones, as zeros where there are none"
+        elif zeros:
+            told, how = zeros, "are encoded as zeros, as the dropped symbol is"
+        else:
+            return
+        warn(f"Found unknown symbols in column {', '.join(map(repr, told))}, which {how}.", UserWarning, stacklevel=6)
+
+    def _encode_column(self, state: OneHotColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
+        return dense_columns(Ones(state.alphabet.name, state.places(codes), len(state.names)), self._options.dtype)
 
     def _encode_table(self, table: Table) -> Any:
         if not self.sparse_output:
             return super()._encode_table(table)
         untouched = [name for name in table.names if name not in self.columns_]
-        numbers = numeric_matrix(table, untouched, type(self).__name__)
-        codes = self._codes(table)
-        blocks = [
-            numbers[name] if name in numbers else self._sparse_block(self.columns_[name], codes[name])
-            for name in table.names
-        ]
-        return sparse.hstack(blocks, format="csr")
+        blocks: dict[str, Any] = numeric_matrix(table, untouched, type(self).__name__)
+        for name, codes in self._codes(table).items():
+            state, dropped = self.columns_[name], set(self.invariant_cols_)
+            kept = [place for place, new in enumerate(state.names) if new not in dropped]
+            blocks[name] = Ones(name, state.places(codes), len(state.names)).keep(kept)
+        dtype: Any = self._options.dtype
+        if untouched and np.dtype(dtype).kind != "f":
+            dtype = np.float64
+        return sparse_matrix([blocks[name] for name in table.names], len(table), dtype)
 
-    def _sparse_block(self, state: OneHotColumn, codes: NDArray[np.int32]) -> sparse.csr_array:
-        places, empty = self._places(state, codes)
-        block = CodeMatrix(places[:, None], np.array([0, len(state.names)])).to_csr()
-        if empty.any():
-            block = block + sparse.csr_array(np.where(empty, np.nan, 0.0)[:, None] * np.ones(len(state.names)))
-        dropped = set(self.invariant_cols_)
-        keep = [place for place, name in enumerate(state.names) if name not in dropped]
-        return block if len(keep) == len(state.names) else block[:, keep]
-
-    def _like_input(self, encoded: Table, columns: dict[str, Any]) -> Any:
-        if encoded.named and not isinstance(encoded.native, pd.DataFrame):
-            backend = nw.from_native(encoded.native, eager_only=True).implementation
-            series = [
-                nw.new_series(name, values.tolist(), backend=backend)
-                if isinstance(values, np.ndarray)
-                else nw.from_native(values, series_only=True).alias(name)
-                for name, values in columns.items()
-            ]
-            return nw.to_native(series[0].to_frame().select(*series))
-        frame = pd.DataFrame({name: np.asarray(values) for name, values in columns.items()})
-        if isinstance(encoded.native, pd.DataFrame):
-            frame.index = encoded.native.index
-        return frame if self.return_df else frame.to_numpy()
-
-
-def _symbols_of(block: NDArray[np.float64], state: OneHotColumn) -> NDArray[Any]:
-    if not len(block):
-        return np.empty(0, dtype=object)
-    codes = np.where(np.nan_to_num(block).max(axis=1) > 0, np.nan_to_num(block).argmax(axis=1), UNSEEN)
-    codes[codes >= len(state.alphabet)] = UNSEEN  # the flags stand for no symbol
-    return state.alphabet.inverse(codes)
-
-
-def _unique_names(names: list[str]) -> list[str]:
-    """category_encoders' way with names that clash: a trailing # for each earlier one."""
-    seen: dict[str, int] = {}
-    out = []
-    for name in names:
-        times = seen.get(name, 0)
-        seen[name] = times + 1
-        out.append(name + "#" * times)
-    return out
+    def _find_invariant(self, raws: list[RawCodes]) -> list[str]:
+        states = zip(self.columns_.values(), raws, strict=True)
+        return [name for state, raw in states for name in constant_names(state, raw)]

@@ -1,0 +1,165 @@
+"""The options of OneHotEncoder, in the words of two libraries: checked, and as a column takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import DTypeLike
+
+from tabsym.encoders.onehot.rare import RareRule
+
+UNKNOWN_WORDS = {
+    "value": "value",
+    "ignore": "value",
+    "return_nan": "return_nan",
+    "error": "error",
+    "indicator": "indicator",
+    "infrequent_if_exist": "rare",
+    "warn": "rare",
+}
+"""The words of `handle_unknown`, and the one for each that the code knows."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What fit was asked for; `categories` and `drop` by column."""
+
+    handle_missing: str
+    unknown: str
+    by_symbol: bool
+    combiner: Any
+    categories: Mapping[str, list[Any]]
+    drop: str | Mapping[str, Any] | None
+    rare: RareRule
+    dtype: DTypeLike
+
+    def combine(self, column: str, label: Any) -> str:
+        """The name of an output column, from its column and the symbol (None: missing) or flag."""
+        if not callable(self.combiner):
+            return f"{column}_{'nan' if label is None else label}"
+        name = self.combiner(column, label)
+        if not isinstance(name, str):
+            raise TypeError(
+                f"feature_name_combiner gave {name!r} for column {column!r} and {label!r}; it must return text."
+            )
+        return name
+
+
+def options_of(encoder: Any, encoded: list[str]) -> Options:
+    """The options for these columns, or an error that names the argument and what it can be."""
+    combiner = encoder.feature_name_combiner
+    if not (combiner is None or callable(combiner) or (isinstance(combiner, str) and combiner == "concat")):
+        raise ValueError(f"feature_name_combiner={combiner!r} is not known; use 'concat', a callable or None.")
+    categories = encoder.categories
+    given: Mapping[str, Any] = {}
+    if not (categories is None or (isinstance(categories, str) and categories == "auto")):
+        given = {name: list(one) for name, one in _by_column("categories", categories, encoded).items()}
+    drop = encoder.drop
+    if isinstance(drop, str):
+        if drop not in ("first", "if_binary"):
+            raise ValueError(
+                f"drop={drop!r} is not known; use 'first', 'if_binary', a symbol for each column in a list or dict, "
+                "or None."
+            )
+    elif drop is not None:
+        drop = {n: None if pd.api.types.is_scalar(v) and pd.isna(v) else v
+                for n, v in _by_column("drop", drop, encoded).items()}  # fmt: skip
+    return Options(
+        encoder.handle_missing, UNKNOWN_WORDS[encoder.handle_unknown], encoder.use_cat_names or combiner is not None,
+        combiner, given, drop, _rare_rule(encoder), _dtype(encoder),
+    )  # fmt: skip
+
+
+def _by_column(option: str, value: Any, encoded: list[str]) -> Mapping[str, Any]:
+    """A dict as it is, a list with one entry for each encoded column as a dict."""
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise ValueError(f"{option}={value!r} is not possible; use a list with an entry for each column, or a dict.")
+    if isinstance(value, Mapping):
+        unknown = [name for name in value if name not in encoded]
+        if unknown:
+            raise ValueError(
+                f"{option} names column {unknown[0]!r}, which is not encoded; encoded are "
+                f"{', '.join(map(repr, encoded))}."
+            )
+        return value
+    entries = list(value)
+    if len(entries) != len(encoded):
+        raise ValueError(
+            f"{option} has {len(entries)} entries for {len(encoded)} encoded columns; give one for each, or a dict "
+            "by column."
+        )
+    return dict(zip(encoded, entries, strict=True))
+
+
+def _rare_rule(encoder: Any) -> RareRule:
+    frequency, size, most = encoder.min_frequency, encoder.min_group_size, encoder.max_categories
+    name, with_missing = encoder.min_group_name, encoder.combine_min_nan_groups
+    for option, smallest in (("min_frequency", frequency), ("min_group_size", size)):
+        _check_smallest(option, smallest)
+    if most is not None and (not _is_number(most, Integral) or most < 1):
+        raise ValueError(f"max_categories={most!r} is not possible; use a whole number of at least 1, or None.")
+    if size is not None and (frequency is not None or most is not None):
+        raise ValueError(
+            "min_group_size is category_encoders' rule for rare symbols, min_frequency and max_categories are "
+            "scikit-learn's, and they differ; use one or the other."
+        )
+    if with_missing not in (None, True, False, "force"):
+        raise ValueError(
+            f"combine_min_nan_groups={with_missing!r} is not known; use True, False, 'force' or None (as True)."
+        )
+    if size is None and frequency is None and most is None and (name is not None or with_missing is not None):
+        raise ValueError(
+            "min_group_name and combine_min_nan_groups are about rare symbols, and no option makes a symbol rare; "
+            "give min_group_size, min_frequency or max_categories."
+        )
+    if with_missing == "force" and encoder.handle_missing != "value":
+        raise ValueError(
+            "combine_min_nan_groups='force' counts missing among the rare symbols, and it is a symbol under "
+            f"handle_missing='value' only, not {encoder.handle_missing!r}; change one of the two."
+        )
+    if name is not None and not isinstance(name, str):
+        raise ValueError(f"min_group_name={name!r} is not possible; use text, or None.")
+    return RareRule(
+        frequency if size is None else size,
+        most,
+        size is not None,
+        True if with_missing is None else with_missing,
+        name,
+    )
+
+
+def _check_smallest(option: str, value: Any) -> None:
+    if value is None or (_is_number(value, Integral) and value >= 1):
+        return
+    if _is_number(value, Integral) or not _is_number(value, Real) or not 0 < value < 1:
+        raise ValueError(
+            f"{option}={value!r} is not possible; use a number of rows of at least 1, a share between 0 and 1, or None."
+        )
+
+
+def _is_number(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
+
+
+def _dtype(encoder: Any) -> DTypeLike:
+    """The type of dense output; int8 where nothing else is asked for and no row can be NaN."""
+    can_be_nan = "return_nan" in (encoder.handle_missing, encoder.handle_unknown)
+    if encoder.dtype is None:
+        return np.float64 if can_be_nan or encoder.sparse_output else np.int8
+    try:
+        dtype = np.dtype(encoder.dtype)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype.kind not in "biuf":
+        raise ValueError(f"dtype={encoder.dtype!r} is not possible; use a type of numbers such as 'float32', or None.")
+    if can_be_nan and dtype.kind != "f":
+        raise ValueError(
+            f"dtype={encoder.dtype!r} holds no NaN, which 'return_nan' makes; use a type of floats, or another word "
+            "for handle_missing and handle_unknown."
+        )
+    return dtype.type

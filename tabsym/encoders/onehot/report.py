@@ -1,0 +1,56 @@
+"""What a fitted OneHotEncoder tells of its columns, in the attributes of scikit-learn and of category_encoders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from tabsym.codes import UNSEEN
+from tabsym.encoders.base import MISSING
+from tabsym.encoders.onehot.column import OneHotColumn
+from tabsym.encoders.onehot.matrix import Ones, dense_columns
+
+
+class OneHotReport:
+    """The part of `OneHotEncoder` that reads its fitted columns; not public."""
+
+    columns_: dict[str, OneHotColumn]
+
+    @property
+    def categories_(self) -> dict[str, NDArray[Any]]:
+        """The symbols of each encoded column."""
+        check_is_fitted(self, "columns_")
+        return {name: state.alphabet.symbols for name, state in self.columns_.items()}
+
+    @property
+    def infrequent_categories_(self) -> dict[str, NDArray[Any] | None]:
+        """The rare symbols of each encoded column, None where there are none."""
+        check_is_fitted(self, "columns_")
+        return {n: one.alphabet.symbols[one.rare] if len(one.rare) else None for n, one in self.columns_.items()}
+
+    @property
+    def drop_idx_(self) -> dict[str, int | None]:
+        """The place in `categories_` of each column's dropped symbol."""
+        check_is_fitted(self, "columns_")
+        return {name: None if one.dropped == UNSEEN else one.dropped for name, one in self.columns_.items()}
+
+    @property
+    def mapping(self) -> list[dict[str, Any]]:
+        """What each symbol is encoded as: a dense frame for each column, made when it is asked for."""
+        check_is_fitted(self, "columns_")
+        return [{"col": name, "mapping": _mapping_of(state)} for name, state in self.columns_.items()]
+
+    @property
+    def category_mapping(self) -> list[dict[str, Any]]:
+        """The same as `mapping`."""
+        return self.mapping
+
+
+def _mapping_of(state: OneHotColumn) -> pd.DataFrame:
+    codes = np.append(np.arange(len(state.alphabet)), [UNSEEN, MISSING])
+    columns = dense_columns(Ones("", state.places(codes), len(state.names)), np.float64)
+    return pd.DataFrame(dict(zip(state.names, columns, strict=True)), index=np.where(codes < 0, codes, codes + 1))
