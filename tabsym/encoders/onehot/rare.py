@@ -30,7 +30,8 @@ class RareRule:
             return self.name
         if not self.needs_two:
             return "infrequent"
-        return "_".join(sorted("nan" if symbol is None else str(symbol) for symbol in symbols))
+        texts = sorted(str(symbol) for symbol in symbols if symbol is not None)
+        return "_".join(texts if len(texts) == len(symbols) else [*texts, "nan"])
 
 
 def find_rare(counts: NDArray[Any], n_rows: float, missing: int, rule: RareRule) -> NDArray[np.int64]:

@@ -1,0 +1,291 @@
+"""OneHotEncoder's options against the two encoders that they come from, combined with one another."""
+
+import itertools
+
+import category_encoders
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn.preprocessing
+from sklearn.base import clone
+
+from tabsym import OneHotEncoder
+
+RNG = np.random.default_rng(0)
+A = np.repeat(list("abcdefg"), [40, 30, 20, 10, 5, 3, 2])
+B = np.repeat(list("pqrst"), [60, 40, 5, 3, 2])
+C = np.repeat(list("uv"), [50, 60])
+TRAIN = pd.DataFrame({"A": RNG.permutation(A), "B": RNG.permutation(B), "C": RNG.permutation(C)})
+TEST = pd.DataFrame({"A": [*"abcdefg", "new", "a"], "B": [*"pqrstq", "p", "new", "q"], "C": [*"uvuvuvuv", "new"]})
+CATEGORIES = [sorted(set(TRAIN[name])) for name in TRAIN]
+
+DROPS = [None, "first", "if_binary", ["b", "p", "v"]]
+RARE = [
+    {},
+    {"min_frequency": 6},
+    {"min_frequency": 0.1},
+    {"max_categories": 4},
+    {"max_categories": 3, "min_frequency": 4},
+]
+UNKNOWN = ["ignore", "infrequent_if_exist", "warn", "error"]
+
+
+def both(**options):
+    ours = OneHotEncoder(categories=CATEGORIES, **options).fit(TRAIN)
+    theirs = sklearn.preprocessing.OneHotEncoder(
+        categories=[np.array(one, dtype=object) for one in CATEGORIES], sparse_output=False, **options
+    ).fit(TRAIN.astype(object))
+    return ours, theirs
+
+
+@pytest.mark.filterwarnings("ignore:Found unknown")
+@pytest.mark.parametrize("drop", DROPS, ids=str)
+@pytest.mark.parametrize("rare", RARE, ids=str)
+@pytest.mark.parametrize("handle_unknown", UNKNOWN)
+def test_values_as_scikit_learns(drop, rare, handle_unknown):
+    ours, theirs = both(drop=drop, handle_unknown=handle_unknown, **rare)
+    frames = [TRAIN] if handle_unknown == "error" else [TRAIN, TEST]
+    for frame in frames:
+        want = theirs.transform(frame.astype(object))
+        np.testing.assert_array_equal(ours.transform(frame).to_numpy(dtype=float), want)
+        np.testing.assert_array_equal(ours.transform(pl.from_pandas(frame)).to_numpy(), want)
+        thin = clone(ours).set_params(sparse_output=True).fit(TRAIN)
+        np.testing.assert_array_equal(thin.transform(frame).toarray(), want)
+    if handle_unknown == "error":
+        with pytest.raises(ValueError, match="Column 'A' holds 'new'"):
+            ours.transform(TEST)
+    for place, name in enumerate(TRAIN):
+        dropped = None if theirs.drop_idx_ is None else theirs.drop_idx_[place]
+        if dropped is None or name not in ours.infrequent_categories_:
+            assert (ours.drop_idx_[name] is None) == (dropped is None)
+        elif ours.infrequent_categories_[name] is None or TRAIN[name].nunique() != len(
+            ours.infrequent_categories_[name]
+        ):
+            assert ours.drop_idx_[name] == dropped
+        if rare:
+            want_rare = theirs.infrequent_categories_[place]
+            got = ours.infrequent_categories_[name]
+            assert (got is None) == (want_rare is None)
+            if got is not None:
+                assert got.tolist() == want_rare.tolist()
+
+
+@pytest.mark.filterwarnings("ignore:Found unknown")
+@pytest.mark.parametrize("drop", DROPS, ids=str)
+@pytest.mark.parametrize("rare", RARE, ids=str)
+def test_the_way_back_as_scikit_learns_but_for_rare_symbols(drop, rare):
+    """Theirs are the word 'infrequent_sklearn', ours the most frequent of them, which is encoded the same."""
+    ours, theirs = both(drop=drop, handle_unknown="ignore", **rare)
+    for frame in (TRAIN, TEST):
+        encoded = ours.transform(frame)
+        back, want = ours.inverse_transform(encoded), theirs.inverse_transform(encoded.to_numpy(dtype=float))
+        known = want != "infrequent_sklearn"
+        values = back.to_numpy(dtype=object)
+        same = (values == want) | (pd.isna(values) & pd.isna(want))
+        assert same[known].all()
+        for place, name in enumerate(TRAIN):
+            for row in np.flatnonzero(~known[:, place]):
+                rare_ones = ours.infrequent_categories_[name].tolist()
+                assert values[row, place] == max(rare_ones, key=TRAIN[name].tolist().count)
+        pd.testing.assert_frame_equal(ours.transform(back), encoded)
+
+
+def test_a_group_of_all_symbols_as_scikit_learns():
+    ours, theirs = both(max_categories=1)
+    np.testing.assert_array_equal(ours.transform(TRAIN).to_numpy(), theirs.transform(TRAIN.astype(object)))
+    assert [one.tolist() for one in ours.infrequent_categories_.values()] == CATEGORIES
+    ours, theirs = both(max_categories=1, drop="first")
+    assert ours.transform(TRAIN).shape == theirs.transform(TRAIN.astype(object)).shape == (110, 0)
+
+
+def test_names_as_scikit_learns():
+    def combine(column, symbol):
+        return f"{column} is {symbol}"
+
+    for combiner in ("concat", combine):
+        for drop in DROPS:
+            ours, theirs = both(feature_name_combiner=combiner, drop=drop)
+            assert ours.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
+    ours, theirs = both(feature_name_combiner=combine, min_frequency=6)
+    names = [name.replace("infrequent_sklearn", "infrequent") for name in theirs.get_feature_names_out()]
+    assert ours.get_feature_names_out().tolist() == names
+    assert OneHotEncoder(max_categories=3).fit(TRAIN[["A"]]).get_feature_names_out().tolist() == ["A_1", "A_2", "A_3"]
+    with pytest.raises(TypeError, match=r"feature_name_combiner gave 3 for column 'A'.*must return text"):
+        OneHotEncoder(feature_name_combiner=lambda *_: 3).fit(TRAIN)
+
+
+SIZES = [6, 0.1, 100]
+WITH_MISSING = TRAIN.astype(object).mask(pd.DataFrame({name: np.arange(110) % 37 == 5 for name in TRAIN}))
+
+
+@pytest.mark.parametrize("min_group_size", SIZES)
+@pytest.mark.parametrize("min_group_name", [None, "rest"])
+@pytest.mark.parametrize("combine", [None, True, False, "force"])
+@pytest.mark.parametrize("handle_unknown", ["value", "indicator"])
+def test_groups_as_category_encoders(min_group_size, min_group_name, combine, handle_unknown):
+    options = {
+        "min_group_size": min_group_size, "min_group_name": min_group_name, "combine_min_nan_groups": combine,
+        "use_cat_names": True, "handle_unknown": handle_unknown,
+    }  # fmt: skip
+    test = TEST.drop(index=7) if min_group_size == 100 else TEST
+    for train in (TRAIN.astype(object), WITH_MISSING):
+        ours, theirs = OneHotEncoder(**options).fit(train), category_encoders.OneHotEncoder(**options).fit(train)
+        assert sorted(ours.get_feature_names_out()) == sorted(theirs.get_feature_names_out())
+        for frame in (train, test.astype(object)):
+            want = theirs.transform(frame)
+            pd.testing.assert_frame_equal(ours.transform(frame)[want.columns], want, check_dtype=False)
+
+
+def test_mapping_as_category_encoders():
+    X = pd.DataFrame({"A": ["x", "y", "x"], "B": ["p", "q", "r"]})
+    for options in ({}, {"handle_unknown": "indicator"}, {"handle_unknown": "return_nan", "handle_missing": "ignore"}):
+        ours, theirs = OneHotEncoder(**options).fit(X), category_encoders.OneHotEncoder(**options).fit(X)
+        for one, other in zip(ours.mapping, theirs.mapping, strict=True):
+            assert one["col"] == other["col"]
+            want = other["mapping"].loc[one["mapping"].index.intersection(other["mapping"].index)]
+            pd.testing.assert_frame_equal(one["mapping"].loc[want.index], want, check_dtype=False)
+    assert len(ours.category_mapping) == 2
+
+
+def test_a_limit_that_the_symbols_meet_groups_none():
+    """Unlike scikit-learn's, which makes a group of one symbol, and puts unknown ones in it."""
+    assert OneHotEncoder(max_categories=2).fit(TRAIN[["C"]]).infrequent_categories_ == {"C": None}
+
+
+def test_weights_are_frequencies():
+    X = pd.DataFrame({"A": ["x", "y", "z", "x"]})
+    weight = [0.5, 3.0, 2.0, 0.25]
+    for option in ({"min_frequency": 2}, {"min_frequency": 0.3}, {"max_categories": 2}, {"min_group_size": 3}):
+        weighted = OneHotEncoder(**option).fit(X, sample_weight=weight)
+        repeated = OneHotEncoder(**option).fit(X.loc[np.repeat(range(4), [2, 12, 8, 1])])
+        got, want = weighted.infrequent_categories_["A"], repeated.infrequent_categories_["A"]
+        if option == {"min_frequency": 2}:
+            assert got.tolist() == ["x"]
+        elif "min_group_size" in option:
+            assert got.tolist() == ["x", "z"]
+        else:
+            assert got.tolist() == want.tolist()
+
+
+@pytest.mark.filterwarnings("ignore:Found unknown")
+@pytest.mark.parametrize("frame_of", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
+def test_all_options_combine(frame_of):
+    """Whatever is asked for: names, sparse, codes and the way back agree with the dense columns."""
+    train, test = frame_of(WITH_MISSING.astype("str")), frame_of(TEST.astype("str").mask(TEST == "c"))
+    grid = itertools.product(
+        ["value", "return_nan", "indicator", "ignore"], ["value", "return_nan", "indicator", "infrequent_if_exist"],
+        [None, "first", {"A": "a"}],
+        [{}, {"min_frequency": 11}, {"max_categories": 3, "combine_min_nan_groups": False}, {"min_group_size": 0.2}],
+        [(None, False), ("float32", True)],
+    )  # fmt: skip
+    for missing, unknown, drop, rare, (dtype, drop_invariant) in grid:
+        options = {"handle_missing": missing, "handle_unknown": unknown, "drop": drop, "dtype": dtype, **rare}
+        dense = OneHotEncoder(drop_invariant=drop_invariant, **options).fit(train)
+        out = dense.transform(test)
+        values = out.to_numpy().astype(float)
+        assert list(out.columns) == dense.get_feature_names_out().tolist()
+        can_be_nan = "return_nan" in (missing, unknown)
+        kinds = {str(one).lower() for one in (out.dtypes if isinstance(out, pd.DataFrame) else out.schema.dtypes())}
+        assert kinds <= {dtype or ("float64" if can_be_nan else "int8")}
+        assert np.isin(values[~np.isnan(values)], [0, 1]).all()
+        thin = clone(dense).set_params(sparse_output=True).fit(train).transform(test)
+        assert thin.dtype == np.dtype(dtype or "float64")
+        np.testing.assert_array_equal(thin.toarray(), values)
+        if drop_invariant:
+            continue
+        back = dense.inverse_transform(out)
+        again = dense.transform(back).to_numpy().astype(float)
+        decoded = ~(pd.isna(back.to_numpy()) if isinstance(back, pd.DataFrame) else back.to_pandas().isna().to_numpy())
+        widths = [len(state.names) for state in dense.columns_.values()]
+        cells = np.repeat(decoded, widths, axis=1)
+        np.testing.assert_array_equal(again[cells], values[cells])
+
+
+def test_codes_without_zeros_with_groups_and_drops():
+    encoder = OneHotEncoder(categories=CATEGORIES, drop="first", min_frequency=6).fit(TRAIN)
+    with pytest.warns(UserWarning, match="Found unknown symbols in column 'A', 'B', 'C', which are encoded as zeros"):
+        matrix = encoder.transform_codes(TEST)
+    with pytest.warns(UserWarning, match="as the dropped symbol is"):
+        want = encoder.transform(TEST).to_numpy()
+    np.testing.assert_array_equal(matrix.to_csr().toarray(), want)
+
+
+def test_warn_names_the_columns():
+    encoder = OneHotEncoder(handle_unknown="warn").fit(TRAIN)
+    with pytest.warns(UserWarning, match="Found unknown symbols in column 'A', which are encoded as the rare ones"):
+        encoder.transform(TEST.assign(B="p", C="u"))
+
+
+def test_categories_by_column_and_what_lies_beside_them():
+    X = pd.DataFrame({"A": ["x", None, "y"], "B": ["p", "q", "q"]})
+    encoder = OneHotEncoder(categories={"A": ["y", "z", None]}, use_cat_names=True).fit(X)
+    assert encoder.categories_["A"].tolist() == ["y", "z", None]
+    out = encoder.transform(X)
+    assert list(out) == ["A_y", "A_z", "A_nan", "B_p", "B_q"]
+    assert out.to_numpy()[:, :3].tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"categories": [["x"]]}, "categories has 1 entries for 2 encoded columns"),
+        ({"categories": {"C": ["x"]}}, "categories names column 'C', which is not encoded; encoded are 'A', 'B'"),
+        ({"categories": "sorted"}, "categories='sorted' is not possible"),
+        ({"categories": {"A": ["x", "x"]}}, "categories of column 'A' hold a value twice"),
+        (
+            {"categories": {"A": ["x", None]}, "handle_missing": "ignore"},
+            "categories of column 'A' hold a missing value",
+        ),
+        (
+            {"categories": {"A": ["x"]}, "handle_unknown": "error"},
+            r"Column 'A' holds 'y' \(row 1\), which is not among",
+        ),
+        ({"drop": "last"}, "drop='last' is not known"),
+        ({"drop": {"A": "z"}}, "drop names 'z' of column 'A', which is none of its symbols"),
+        ({"drop": ["x"]}, "drop has 1 entries for 2 encoded columns"),
+        ({"drop": {"B": "r"}, "max_categories": 2}, "drop names 'r' of column 'B', which is among its rare symbols"),
+        ({"min_frequency": 0}, "min_frequency=0 is not possible"),
+        ({"min_frequency": 1.5}, "min_frequency=1.5 is not possible"),
+        ({"min_frequency": True}, "min_frequency=True is not possible"),
+        ({"max_categories": 0}, "max_categories=0 is not possible"),
+        ({"max_categories": 2.0}, "max_categories=2.0 is not possible"),
+        ({"min_group_size": "few"}, "min_group_size='few' is not possible"),
+        ({"min_group_size": 2, "min_frequency": 2}, "use one or the other"),
+        ({"min_group_name": "rest"}, "no option makes a symbol rare"),
+        ({"min_group_name": 3, "min_group_size": 2}, "min_group_name=3 is not possible"),
+        ({"min_group_size": 2, "combine_min_nan_groups": "no"}, "combine_min_nan_groups='no' is not known"),
+        ({"min_group_size": 2, "combine_min_nan_groups": "force", "handle_missing": "ignore"}, "not 'ignore'"),
+        ({"dtype": "text"}, "dtype='text' is not possible"),
+        ({"dtype": "datetime64[ns]"}, "is not possible; use a type of numbers"),
+        ({"dtype": int, "handle_unknown": "return_nan"}, "holds no NaN, which 'return_nan' makes"),
+        ({"feature_name_combiner": "join"}, "feature_name_combiner='join' is not known"),
+        ({"handle_unknown": "infrequent"}, "handle_unknown='infrequent' is not known; use one of 'value', 'ignore'"),
+    ],
+)
+def test_options_that_cannot_be(options, message):
+    X = pd.DataFrame({"A": ["x", "y", "x", "x"], "B": ["p", "q", "p", "r"]})
+    for frame in (X, pl.from_pandas(X)):
+        with pytest.raises(ValueError, match=message):
+            OneHotEncoder(**options).fit(frame)
+
+
+def test_categories_of_another_type_are_refused():
+    with pytest.raises(TypeError, match="categories of column 'A' hold values such as 1 and the column such as 'x'"):
+        OneHotEncoder(categories={"A": [1, 2]}).fit(pd.DataFrame({"A": ["x", "y"]}))
+
+
+def test_a_column_whose_only_symbol_is_dropped_comes_back():
+    X = pd.DataFrame({"A": ["x", "x"], "n": [1, 2]})
+    encoder = OneHotEncoder(drop="first").fit(X)
+    assert list(encoder.transform(X)) == ["n"]
+    pd.testing.assert_frame_equal(encoder.inverse_transform(encoder.transform(X)), X)
+
+
+def test_integers_and_untouched_columns_in_a_sparse_matrix():
+    X = pd.DataFrame({"A": ["x", "y"], "n": [1.5, 2.5]})
+    for dtype, want in (("int8", "float64"), ("float32", "float32"), (None, "float64")):
+        out = OneHotEncoder(sparse_output=True, dtype=dtype).fit_transform(X)
+        assert out.dtype == want
+        assert out.toarray().tolist() == [[1, 0, 1.5], [0, 1, 2.5]]
+    assert OneHotEncoder(sparse_output=True, dtype="int8").fit_transform(X[["A"]]).dtype == np.int8
