@@ -40,7 +40,7 @@ def cut_numbers(
     targets, codes = np.unique(y, return_inverse=True)
 
     def cut(column: Column) -> Bins | None:
-        table = count_numbers(column.values, codes.ravel(), targets, weight, column.is_moment)
+        table = count_numbers(column.values, codes.ravel(), targets, weight, column.measure)
         fitted = fit_column(table, Settings(), classes=classes)
         assert isinstance(fitted, Intervals)
         return _bins(column, fitted.bounds) if fitted.partition.n_parts > 1 else None
@@ -62,4 +62,4 @@ def _bins(column: Column, bounds: Floats) -> Bins:
     finite = bounds[np.isfinite(bounds)]
     missing = bool(np.isnan(column.values).any())
     labels = ("Missing",) if missing else ()
-    return Bins(column.name, finite, (*labels, *interval_labels(finite, moments=column.is_moment)), missing)
+    return Bins(column.name, finite, (*labels, *interval_labels(finite, measure=column.measure)), missing)

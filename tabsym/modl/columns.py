@@ -17,6 +17,7 @@ from tabsym.modl.intervals import discretize
 from tabsym.modl.labels import group_labels, interval_labels
 from tabsym.modl.partition import Partition
 from tabsym.stats import Contingency
+from tabsym.table import NUMBERS, Measure
 
 Floats = NDArray[np.float64]
 
@@ -73,8 +74,8 @@ class Intervals:
         A value in the midst of each interval (of its training rows), NaN for missing alone.
     error : float
         Rows by which a bound can be misplaced, where the table was a sketch.
-    moments : bool
-        Whether the values are days since 1970, shown as dates.
+    measure : Measure
+        What the values stand for; of dates `bounds` and `middles` are days since 1970, in UTC.
     """
 
     partition: Partition
@@ -83,7 +84,7 @@ class Intervals:
     missing: bool
     middles: Floats
     error: float = 0.0
-    moments: bool = False
+    measure: Measure = NUMBERS
 
     def parts(self, values: Floats) -> NDArray[np.int64]:
         """The interval of each value (n,), NaN for missing."""
@@ -91,8 +92,8 @@ class Intervals:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The intervals as text, such as ``]21.5; 23.5]`` or ``]2020-01-31; 2020-04-30]``."""
-        return interval_labels(self.bounds, missing=self.missing, moments=self.moments)
+        """The intervals as text, such as ``]21.5; 23.5]`` or ``]2020-01-31; 2020-04-30]``, dates in their own zone."""
+        return interval_labels(self.bounds, missing=self.missing, measure=self.measure)
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def _intervals(table: Contingency, partition: Partition, target: Target) -> Inte
     middle = np.cumsum(total) - total / 2
     place = np.clip(np.searchsorted(np.cumsum(sizes), middle), starts, np.append(ends, len(sizes)) - 1)
     middles = np.where(np.isfinite(table.values[place]), table.values[place], np.nan)
-    return Intervals(partition, target, bounds, bool(np.isneginf(table.values[0])), middles, table.error, table.moments)
+    return Intervals(partition, target, bounds, bool(np.isneginf(table.values[0])), middles, table.error, table.measure)
 
 
 def _groups(table: Contingency, partition: Partition, target: Target) -> Groups:

@@ -6,14 +6,18 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.table import NUMBERS, Measure
+
 Floats = NDArray[np.float64]
+_SECONDS_PER_DAY = 86_400
 _MOST_WHOLE = 1e13  # whole numbers in a label are written in full up to here
 _MOST_SHOWN = 60  # characters of a group's label
 
 
-def interval_labels(bounds: Floats, *, missing: bool = False, moments: bool = False) -> list[str]:
+def interval_labels(bounds: Floats, *, missing: bool = False, measure: Measure = NUMBERS) -> list[str]:
     """Right-closed intervals as text, such as ``]21.5; 23.5]`` or ``]2020-01-31; 2020-04-30]``.
 
     Parameters
@@ -22,12 +26,13 @@ def interval_labels(bounds: Floats, *, missing: bool = False, moments: bool = Fa
         Upper bounds of all intervals but the last; -inf parts missing from the rest.
     missing : bool
         Whether missing values lie in the first interval.
-    moments : bool
-        Whether the bounds are days since 1970, to be shown as dates.
+    measure : Measure
+        What the bounds stand for. Dates, which are days since 1970 in UTC, are written in their own time zone,
+        with the offset where two are the same without it (when clocks are set back).
     """
     if len(bounds) and np.isneginf(bounds[0]):
-        return ["Missing", *interval_labels(bounds[1:], moments=moments)]
-    ends = _dates(bounds) if moments else _numbers(bounds)
+        return ["Missing", *interval_labels(bounds[1:], measure=measure)]
+    ends = _dates(bounds, measure.zone) if measure.name == "dates" else _numbers(bounds)
     lows, highs = ["]-inf", *(f"]{end}" for end in ends)], [*(f"{end}]" for end in ends), "+inf["]
     texts = [f"{low}; {high}" for low, high in zip(lows, highs, strict=True)]
     return [f"Missing or {texts[0]}", *texts[1:]] if missing else texts
@@ -40,13 +45,18 @@ def group_labels(groups: list[list[Any]]) -> list[str]:
     return [f"{text} #{i + 1}" if text in repeated else text for i, text in enumerate(texts)]
 
 
-def _dates(days: Floats) -> list[str]:
+def _dates(days: Floats, zone: str | None) -> list[str]:
     """Days since 1970 as dates, or as dates and times; halves, as lie between whole days, as the day they end."""
-    if (days * 2 == np.floor(days * 2)).all():
-        return [str(day) for day in np.floor(days).astype("datetime64[D]")]
-    seconds = np.floor(days * 86_400).astype("datetime64[s]")
+    utc = pd.to_datetime(np.floor(np.round(days * _SECONDS_PER_DAY, 3)).astype("datetime64[s]"), utc=True)
+    moments = utc.tz_convert(zone or "UTC")
+    seconds = moments.tz_localize(None).to_numpy().astype("datetime64[s]")
+    exact = np.round(days * _SECONDS_PER_DAY, 3)
+    if (exact == np.floor(exact)).all() and (seconds.astype(np.int64) % (_SECONDS_PER_DAY // 2) == 0).all():
+        return [str(day) for day in seconds.astype("datetime64[D]")]
     whole = (seconds == seconds.astype("datetime64[m]")).all()
     texts = [str(moment).replace("T", " ") for moment in seconds.astype("datetime64[m]" if whole else "datetime64[s]")]
+    if zone is not None and len(set(texts)) < len(texts):
+        texts = [str(moment) for moment in moments]
     return texts if len(set(texts)) == len(texts) else _numbers(days)
 
 

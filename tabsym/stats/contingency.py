@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tabsym.table import NUMBERS, Measure
+
 Floats = NDArray[np.float64]
 Counts: TypeAlias = Any  # ndarray of float64, or csr_array
 
@@ -35,8 +37,8 @@ class Contingency:
         Dense for classes, CSR for the targets of a regression.
     error : float
         Rows by which a sketch can misplace a cut.
-    moments : bool
-        Whether the values are days since 1970.
+    measure : Measure
+        What the values of a numeric column stand for.
     """
 
     values: NDArray[Any]
@@ -44,11 +46,18 @@ class Contingency:
     targets: NDArray[Any]
     counts: Counts
     error: float = 0.0
-    moments: bool = False
+    measure: Measure = NUMBERS
 
     @property
     def is_numeric(self) -> bool:
         return self.lows is not None
+
+    @property
+    def is_missing_only(self) -> bool:
+        """Whether there is no value but the missing one."""
+        return len(self.values) == 1 and bool(
+            np.isneginf(self.values[0]) if self.is_numeric else self.values[0] is None
+        )
 
     @property
     def sizes(self) -> Floats:
@@ -95,12 +104,9 @@ def count_numbers(
     target: NDArray[np.integer[Any]],
     targets: NDArray[Any],
     weight: Floats | None,
-    moments: bool = False,
+    measure: Measure = NUMBERS,
 ) -> Contingency:
-    """The table of a numeric column: values (n,), NaN for missing; target (n,) codes into targets.
-
-    `moments`: whether the values are days since 1970, to be shown as dates.
-    """
+    """The table of a numeric column: values (n,), NaN for missing; target (n,) codes into targets."""
     if np.isnan(values).any():
         values = np.where(np.isnan(values), -np.inf, values)
     order = np.argsort(values)
@@ -111,7 +117,7 @@ def count_numbers(
     block = np.cumsum(first) - 1
     distinct = ascending[first]
     counts = _cells(block, target[order], None if weight is None else weight[order], len(distinct), len(targets))
-    return Contingency(distinct, distinct, targets, counts, moments=moments).sketched()
+    return Contingency(distinct, distinct, targets, counts, measure=measure).sketched()
 
 
 def count_symbols(
@@ -157,7 +163,8 @@ def merge_tables(a: Contingency, b: Contingency) -> Contingency:
         _regrouped(one.counts, row, np.searchsorted(targets, one.targets), len(values), len(targets))
         for one, row in zip((a, b), rows, strict=True)
     )
-    return Contingency(values, lows, targets, counts, a.error + b.error, a.moments and b.moments).sketched()
+    measure = b.measure if a.is_missing_only else a.measure
+    return Contingency(values, lows, targets, counts, a.error + b.error, measure).sketched()
 
 
 def _by_text(symbols: NDArray[Any]) -> NDArray[np.int64]:

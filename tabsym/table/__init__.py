@@ -2,9 +2,10 @@
 
 from tabsym.table.columns import Column, Kind, Table
 from tabsym.table.features import match_features, remember_features, select_features, symbolic_columns
+from tabsym.table.measure import NUMBERS, Measure
 from tabsym.table.output import Labels, assemble_frame
 from tabsym.table.read import read_table
-from tabsym.table.restore import StoredType, frame_of, library_of_frame, restored, type_of
+from tabsym.table.restore import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
 from tabsym.table.target import (
     Target,
     check_classes,
@@ -14,9 +15,11 @@ from tabsym.table.target import (
 )
 
 __all__ = [
+    "NUMBERS",
     "Column",
     "Kind",
     "Labels",
+    "Measure",
     "StoredType",
     "Table",
     "Target",
@@ -31,6 +34,7 @@ __all__ = [
     "read_table",
     "remember_features",
     "restored",
+    "restored_column",
     "select_features",
     "symbolic_columns",
     "type_of",

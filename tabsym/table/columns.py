@@ -19,6 +19,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.table.measure import Measure, measure_of
 from tabsym.table.numbers import to_numbers
 from tabsym.table.stored import stored_in
 
@@ -67,10 +68,10 @@ class Column:
         """What the library stores: a pandas array, a polars series or an Arrow array."""
         return stored_in(self.series)
 
-    @property
-    def is_moment(self) -> bool:
-        """Whether the values are dates or times of day on dates: `values` are days since 1970 then."""
-        return self.series.dtype in (nw.Date, nw.Datetime)
+    @cached_property
+    def measure(self) -> Measure:
+        """What `values` stand for: numbers, dates (days since 1970, in UTC) or durations (days)."""
+        return measure_of(self.stored)
 
     @cached_property
     def values(self) -> NDArray[np.float64]:

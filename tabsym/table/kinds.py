@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tabsym.table.columns import Column, Kind
+from tabsym.table.measure import DATES, DURATIONS
 from tabsym.table.stored import library_of, series_at, stored_columns, wrapper_of
 
 _NESTED = (nw.List, nw.Array, nw.Struct)
@@ -62,6 +63,8 @@ def kind_of_type(dtype: Any) -> Kind | None:
     """The kind of all columns of a library's type, but objects; None where only the values can say."""
     if str(dtype) in _ALL_MISSING:
         return Kind.SYMBOLIC
+    if getattr(dtype, "kind", "") in ("m", "M"):  # of pandas: narwhals does not read all names of time zones
+        return Kind.NUMERIC
     library = library_of(dtype)
     if library == "pyarrow":
         import pyarrow as pa
@@ -105,7 +108,7 @@ def _kind_by_values(name: str, series: nw.Series[Any]) -> Kind:
 
 
 def _kind_of_objects(name: str, values: Any, *, from_array: bool) -> Kind:
-    """Objects are symbols of one type; numbers where they come from an array."""
+    """Objects are symbols of one type, but dates and durations; numbers too where they come from an array."""
     if pd.api.types.infer_dtype(values[:_SAMPLE], skipna=True) == "string":
         return Kind.SYMBOLIC
     content = pd.api.types.infer_dtype(values, skipna=True)
@@ -113,7 +116,9 @@ def _kind_of_objects(name: str, values: Any, *, from_array: bool) -> Kind:
         _refuse_content(name, values)
     if content == "complex":
         _refuse_complex(name)
-    return Kind.NUMERIC if from_array and content in _NUMBERS else Kind.SYMBOLIC
+    if content in (*DATES, *DURATIONS) or (from_array and content in _NUMBERS):
+        return Kind.NUMERIC
+    return Kind.SYMBOLIC
 
 
 def _refuse_complex(name: str) -> None:

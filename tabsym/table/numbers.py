@@ -15,14 +15,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.table.measure import DATES, DURATIONS
 from tabsym.table.stored import arrow_in, library_of
 
 Floats = NDArray[np.float64]
 
 _NANOSECONDS_PER_DAY = 86_400 * 1_000_000_000
 _NUMBERS = ("floating", "decimal", "boolean")  # what numpy converts at once; integers may be too large for it
-_MOMENTS = ("datetime64", "datetime", "date")
-_DURATIONS = ("timedelta64", "timedelta")
 
 
 def to_numbers(stored: Any, name: str) -> Floats:
@@ -104,9 +103,9 @@ def _of_objects(values: NDArray[Any], name: str) -> Floats:
         return out
     present = values[~missing]
     content = pd.api.types.infer_dtype(present)
-    if content in _MOMENTS:
+    if content in DATES:
         out[~missing] = _days(_without_zone(pd.to_datetime(present, utc=True).array))
-    elif content in _DURATIONS:
+    elif content in DURATIONS:
         out[~missing] = _days(pd.to_timedelta(present).to_numpy())
     elif content in _NUMBERS:
         out[~missing] = present.astype(np.float64)

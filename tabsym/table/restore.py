@@ -11,15 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.table.columns import Column
+from tabsym.table.columns import Column, Kind
+from tabsym.table.measure import DURATIONS, Measure
 from tabsym.table.stored import library_of
 
 _MICROSECONDS_PER_DAY = 86_400 * 1_000_000
+_MOST_EXACT = 2**53
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class StoredType:
 
     library: str
     dtype: Any
+    measure: Measure
     holds: str = ""
 
 
@@ -39,9 +41,9 @@ def type_of(column: Column) -> StoredType:
     stored = column.stored
     library = library_of(stored)
     if library in ("polars", "pyarrow"):
-        return StoredType(library, stored.dtype if library == "polars" else stored.type)
+        return StoredType(library, stored.dtype if library == "polars" else stored.type, column.measure)
     holds = pd.api.types.infer_dtype(stored, skipna=True) if stored.dtype == object else ""
-    return StoredType("pandas", stored.dtype, holds)
+    return StoredType("pandas", stored.dtype, column.measure, holds)
 
 
 def restored(values: NDArray[Any], kind: StoredType, library: str) -> Any:
@@ -53,11 +55,24 @@ def restored(values: NDArray[Any], kind: StoredType, library: str) -> Any:
     """
     make = _MAKERS[library]
     if library != kind.library:
+        if values.dtype != object and kind.measure.name != "numbers":
+            values = _moments(values, "M" if kind.measure.name == "dates" else "m")
         return make(values, None)
     try:
         return make(values, kind)
     except (TypeError, ValueError, OverflowError, ArithmeticError):  # such as symbols that are no category of the type
         return make(values, None)
+
+
+def restored_column(column: Column, kind: StoredType, library: str, *, named: bool) -> Any:
+    """A column of an encoding that was left alone: of a frame (`named`) as it is, of an array as it was."""
+    if named:
+        return column.series.to_native()
+    if column.kind is not Kind.SYMBOLIC:
+        return restored(column.values, kind, library)
+    values = np.empty(len(column), dtype=object)
+    values[:] = column.series.to_list()
+    return restored(values, kind, library)
 
 
 def library_of_frame(frame: Any) -> str:
@@ -67,18 +82,17 @@ def library_of_frame(frame: Any) -> str:
 
 
 def frame_of(columns: dict[str, Any], library: str, index: pd.Index | None = None) -> Any:
-    """A frame of columns as `restored` makes them, or of series of narwhals."""
-    native = {n: one.to_native() if isinstance(one, nw.Series) else one for n, one in columns.items()}
+    """A frame of columns as `restored` makes them."""
     if library == "polars":
         import polars as pl
 
-        return pl.DataFrame(native)
+        return pl.DataFrame(columns)
     if library == "pyarrow":
         import pyarrow as pa
 
-        return pa.table(native)
-    index = pd.RangeIndex(len(next(iter(native.values())))) if index is None else index
-    return pd.DataFrame({name: pd.Series(one).set_axis(index) for name, one in native.items()}, index=index)
+        return pa.table(columns)
+    index = pd.RangeIndex(len(next(iter(columns.values())))) if index is None else index
+    return pd.DataFrame({name: pd.Series(one).set_axis(index) for name, one in columns.items()}, index=index)
 
 
 def _pandas(values: NDArray[Any], kind: StoredType | None) -> pd.Series:
@@ -98,23 +112,28 @@ def _pandas(values: NDArray[Any], kind: StoredType | None) -> pd.Series:
 def _pandas_of_numbers(values: NDArray[Any], kind: StoredType) -> pd.Series:
     dtype, series = kind.dtype, pd.Series(values)
     if pd.api.types.is_object_dtype(dtype):
-        return _objects_of_numbers(values, kind.holds)
+        return _objects_of_numbers(values, kind.holds, kind.measure)
     if isinstance(dtype, pd.ArrowDtype):
         return pd.Series(pd.array(_arrow_of_numbers(values, dtype.pyarrow_dtype), dtype=dtype))
     if dtype.kind in "mM":
         moments = pd.Series(_moments(values, dtype.kind))
         return (moments.dt.tz_localize("UTC") if isinstance(dtype, pd.DatetimeTZDtype) else moments).astype(dtype)
-    if dtype.kind in "biu" and (values != np.floor(values)).any():
-        return series.astype(dtype) if isinstance(dtype, pd.api.extensions.ExtensionDtype) else series
+    if dtype.kind in "iu" and not _are_exact_integers(values):
+        return series
+    if dtype.kind in "biu" and isinstance(dtype, np.dtype) and np.isnan(values).any():  # which have no missing value
+        return series
     return series.astype(dtype)
 
 
-def _objects_of_numbers(values: NDArray[Any], holds: str) -> pd.Series:
+def _objects_of_numbers(values: NDArray[Any], holds: str, measure: Measure) -> pd.Series:
     if holds == "date":
         return pd.Series(_moments(values, "M")).dt.date
-    if holds in ("datetime", "datetime64", "timedelta", "timedelta64"):
-        return pd.Series(_moments(values, "m" if "delta" in holds else "M")).astype(object)
-    return pd.Series(values)
+    if measure.name == "numbers":
+        return pd.Series(values)
+    moments = pd.Series(_moments(values, "m" if holds in DURATIONS else "M"))
+    if measure.zone is not None:
+        moments = moments.dt.tz_localize("UTC").dt.tz_convert(measure.zone)
+    return moments.astype(object)
 
 
 def _polars(values: NDArray[Any], kind: StoredType | None) -> Any:
@@ -130,7 +149,8 @@ def _polars(values: NDArray[Any], kind: StoredType | None) -> Any:
         if dtype == pl.Datetime and dtype.time_zone:
             series = series.dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)
         return series.cast(dtype)
-    return pl.Series(values=values).fill_nan(None).cast(dtype)
+    series = pl.Series(values=values).fill_nan(None)
+    return series if dtype.is_integer() and not _are_exact_integers(values) else series.cast(dtype)
 
 
 def _arrow(values: NDArray[Any], kind: StoredType | None) -> Any:
@@ -152,6 +172,12 @@ def _arrow_of_numbers(values: NDArray[Any], dtype: Any) -> Any:
         return pa.array(values, from_pandas=True).cast(dtype)
     moments = pa.array(_moments(values, "m" if pa.types.is_duration(dtype) else "M"))
     return moments.cast(dtype, safe=False)
+
+
+def _are_exact_integers(values: NDArray[Any]) -> bool:
+    """Whether floats are whole numbers that no other integer is rounded to, or missing."""
+    present = values[~np.isnan(values)]
+    return bool((present == np.floor(present)).all() and (np.abs(present) <= _MOST_EXACT).all())
 
 
 def _moments(days: NDArray[Any], kind: str) -> NDArray[Any]:

@@ -41,6 +41,7 @@ from tabsym.table import (
     read_table,
     remember_features,
     symbolic_columns,
+    type_of,
 )
 
 Floats = NDArray[np.float64]
@@ -119,6 +120,7 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
         if table is not None and remember:
             remember_features(self, table)
             self._names_in = table.names
+            self._types_in = {column.name: type_of(column) for column in table.columns}
         self.columns_ = {state.name: state for state in states}
         self._classes = classes
         if classes and states:

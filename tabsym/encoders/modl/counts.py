@@ -41,7 +41,7 @@ def count_columns(
             if not allow_missing:
                 refuse_missing(column.name, np.isnan(values))
             values = values if rows is None else values[rows]
-            return count_numbers(values, codes, target.values, weight, column.is_moment)
+            return count_numbers(values, codes, target.values, weight, column.measure)
         raw = encode_column(column)
         if not allow_missing:
             refuse_missing(column.name, raw.codes < 0)
@@ -60,12 +60,19 @@ def add_counts(before: dict[str, Contingency], now: dict[str, Contingency]) -> d
 
 def _check_piece(column: str, before: Contingency, now: Contingency) -> None:
     """A `TypeError` where a column's counts cannot be added: numbers to symbols, or text to other symbols."""
-    kinds = ["numbers" if one.is_numeric else _kind_of_symbols(one.values) for one in (before, now)]
+    kinds = [_kind_of(one) for one in (before, now)]
     if before.is_numeric != now.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
         kinds = [kind or "missing values only" for kind in kinds]
         raise TypeError(
             f"Column {column!r} held {kinds[0]} before and holds {kinds[1]} now; convert it to one type in every piece."
         )
+
+
+def _kind_of(table: Contingency) -> str | None:
+    """What a column holds; None where there is no value but the missing one."""
+    if table.is_missing_only:
+        return None
+    return str(table.measure) if table.is_numeric else _kind_of_symbols(table.values)
 
 
 def _kind_of_symbols(symbols: Any) -> str | None:

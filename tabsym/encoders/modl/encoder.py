@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import pandas as pd
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,7 +14,7 @@ from tabsym.encoders.modl.counts import add_counts
 from tabsym.encoders.modl.parts import values_of_parts
 from tabsym.encoders.modl.target import check_target_piece
 from tabsym.stats import Contingency
-from tabsym.table import assemble_frame, read_table
+from tabsym.table import frame_of, library_of_frame, read_table, restored, restored_column
 
 
 class MODLEncoder(MODLBase):
@@ -97,7 +98,8 @@ class MODLEncoder(MODLBase):
 
     Notes
     -----
-    Intervals are right-closed; bounds lie halfway between neighbouring values. Infinite numbers are errors. Integer
+    Intervals are right-closed; bounds lie halfway between neighbouring values. Dates are cut as numbers and labelled in
+    their own time zone; `bounds` has them in days since 1970, UTC. Infinite numbers are errors. Integer
     weights are the same as repeated rows; fractional ones go through the gamma function. The criteria are
     those of Boulle, "MODL: a Bayes optimal discretization method for continuous attributes" (2006), and of Khiops 11.
     `inverse_transform` of "group" gives the middle row's value of an interval, the most frequent symbol of a group.
@@ -252,6 +254,7 @@ class MODLEncoder(MODLBase):
         Returns
         -------
         dataframe (array with ``return_df=False``)
+            Of the kind of X (for arrays of the kind that fit was given), columns of the types they had in fit.
 
         Raises
         ------
@@ -269,10 +272,15 @@ class MODLEncoder(MODLBase):
             raise ValueError(
                 f"X has {len(encoded.names)} columns, but fit saw {self.n_features_in_}; pass what transform returned."
             )
-        parts: dict[str, Any] = {
-            column.name: {column.name: values_of_parts(self.columns_[name], column)}
-            for name, column in zip(self._names_in, encoded.columns, strict=True)
-            if name in self.columns_
-        }
-        frame = assemble_frame(encoded, parts)
+        native = encoded.native if encoded.named else None
+        library = self._types_in[self._names_in[0]].library if native is None else library_of_frame(native)
+        columns = {}
+        for (name, kind), column in zip(self._types_in.items(), encoded.columns, strict=True):
+            state = self.columns_.get(name)
+            columns[name] = (
+                restored_column(column, kind, library, named=encoded.named)
+                if state is None
+                else restored(values_of_parts(state, column), kind, library)
+            )
+        frame = frame_of(columns, library, native.index if isinstance(native, pd.DataFrame) else None)
         return frame if self.return_df else nw.from_native(frame, eager_only=True).to_numpy()

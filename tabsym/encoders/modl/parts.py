@@ -43,8 +43,13 @@ def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handlin
 def _interval_of(state: MODLColumn, column: Column, handle_missing: str) -> NDArray[np.int64]:
     assert isinstance(state.fitted, Intervals)
     values = as_numbers(column).values
-    parts = state.fitted.parts(values)
     missing = np.isnan(values)
+    if not state.fitted.measure.goes_with(column.measure) and not missing.all():
+        raise TypeError(
+            f"Column {column.name!r} held {state.fitted.measure} in fit and holds {column.measure} now (such as "
+            f"{column.series[int(np.argmin(missing))]!r}); convert it to the type it had."
+        )
+    parts = state.fitted.parts(values)
     if handle_missing == "error":
         refuse_missing(column.name, missing)
     return np.where(missing, MISSING, parts) if handle_missing == "return_nan" else parts
@@ -109,8 +114,6 @@ def values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
     if isinstance(fitted, Intervals):
         return np.array([fitted.middles[place[one]] if one in place else np.nan for one in labels])
     found = [fitted.groups[place[one]][0] if one in place else None for one in labels]
-    if {type(one) for one in found} in ({bool}, {int}, {float}):
-        return np.array(found)
     out = np.empty(len(labels), dtype=object)
     out[:] = found
     return out

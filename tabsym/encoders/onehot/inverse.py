@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
 from tabsym.encoders.onehot.column import NANS, ZEROS, OneHotColumn
-from tabsym.table import Column, Kind, StoredType, Table, frame_of, library_of_frame, read_table, restored
+from tabsym.table import (
+    Column,
+    StoredType,
+    Table,
+    frame_of,
+    library_of_frame,
+    read_table,
+    restored,
+    restored_column,
+)
 
 Places = NDArray[np.int64]
 _TILE = 1 << 18
@@ -26,12 +34,9 @@ class DenseEncoding:
         self.native = table.native if table.named else None
         self._columns: Iterator[Column] = iter(table.columns)
 
-    def untouched(self) -> Any:
-        """The next column: as its library has it, of arrays the values."""
-        column = next(self._columns)
-        if self.native is not None:
-            return column.series
-        return column.values if column.kind is not Kind.SYMBOLIC else _objects(column.series)
+    def untouched(self, kind: StoredType, library: str) -> Any:
+        """The next column, which was not encoded."""
+        return restored_column(next(self._columns), kind, library, named=self.native is not None)
 
     def places(self, width: int) -> Places:
         """The greatest of the next columns in each row (n,), the first of equal ones; ZEROS or NANS where none is."""
@@ -54,9 +59,10 @@ class SparseEncoding:
         self.n_rows, self.n_columns = self._matrix.shape
         self._next = 0
 
-    def untouched(self) -> NDArray[np.float64]:
+    def untouched(self, kind: StoredType, library: str) -> Any:
         self._next += 1
-        return np.asarray(self._matrix[:, [self._next - 1]].toarray(), dtype=np.float64).ravel()
+        values = self._matrix[:, [self._next - 1]].toarray().ravel()
+        return restored(np.asarray(values, dtype=np.float64), kind, library)
 
     def places(self, width: int) -> Places:
         places = np.full(self.n_rows, ZEROS)
@@ -108,12 +114,5 @@ def restored_frame(
             places = encoding.places(len(states[name].names))
             columns[name] = restored(states[name].symbols_at(places), kind, library)
         else:
-            values = encoding.untouched()
-            columns[name] = values if native is not None else restored(values, kind, library)
+            columns[name] = encoding.untouched(kind, library)
     return frame_of(columns, library, native.index if isinstance(native, pd.DataFrame) else None)
-
-
-def _objects(series: nw.Series[Any]) -> NDArray[Any]:
-    out = np.empty(len(series), dtype=object)
-    out[:] = series.to_list()
-    return out
