@@ -92,6 +92,43 @@ def test_objects_of_dates_are_dates(cls):
     assert list(OneHotEncoder().fit_transform(objects)) == ["x"]  # as it leaves polars' dates alone
 
 
+FAR = [datetime.datetime(9999, 12, 31, 12), None, datetime.datetime(1, 1, 1, 12), datetime.datetime(2024, 1, 1, 12)]
+FAR_DAYS = [None if one is None else one.date() for one in FAR]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"x": pd.Series(FAR, dtype="datetime64[us]")}),
+        pd.DataFrame({"x": pd.Series(FAR, dtype="datetime64[s]").dt.tz_localize("UTC")}),
+        pd.DataFrame({"x": pd.Series(FAR, dtype=object)}),
+        pd.DataFrame({"x": pd.Series(FAR_DAYS, dtype=object)}),
+        pl.DataFrame({"x": FAR}),
+        pl.DataFrame({"x": FAR_DAYS}),
+        pa.table({"x": pa.array(FAR)}),
+        pa.table({"x": pa.array(FAR_DAYS)}),
+    ],
+)
+def test_years_beyond_the_reach_of_nanoseconds(frame):
+    """The end of the year 9999, which stands for "never" in many a table, was in 1816."""
+    column = read_table(frame)["x"]
+    want = np.array([2932896, np.nan, -719162, 19723])
+    np.testing.assert_array_equal(np.floor(column.values), want)
+    rows = [0, 2, 3] * 20
+    many = frame.take(rows) if isinstance(frame, (pd.DataFrame, pa.Table)) else frame[rows]
+    encoder = MODLEncoder().fit(many, [1, 0, 1] * 20)
+    back = encoder.inverse_transform(encoder.transform(many))
+    assert {str(one)[:10] for one in values_of(back)} <= {str(one)[:10] for one in FAR}
+
+
+def test_moments_are_the_same_in_every_unit():
+    values = [
+        read_table(pd.DataFrame({"x": pd.Series(MOMENTS).astype(f"datetime64[{unit}]")}))["x"].values
+        for unit in ("ns", "us")
+    ]
+    np.testing.assert_array_equal(*values)
+
+
 def test_objects_of_durations_are_durations():
     column = read_table(pd.DataFrame({"x": pd.Series([datetime.timedelta(hours=12), None], dtype=object)}))["x"]
     assert column.kind is Kind.NUMERIC

@@ -20,7 +20,7 @@ from tabsym.table.stored import arrow_in, library_of
 
 Floats = NDArray[np.float64]
 
-_NANOSECONDS_PER_DAY = 86_400 * 1_000_000_000
+_PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _NUMBERS = ("floating", "decimal", "boolean")  # what numpy converts at once; integers may be too large for it
 
 
@@ -142,7 +142,9 @@ def _without_zone(moments: Any) -> NDArray[Any]:
 
 
 def _days(moments: NDArray[Any]) -> Floats:
-    unit = "timedelta64[ns]" if moments.dtype.kind == "m" else "datetime64[ns]"
-    moments = moments.astype(unit)
-    days = moments.view(np.int64) / _NANOSECONDS_PER_DAY
-    return np.where(np.isnat(moments), np.nan, days)
+    """Days, in the unit that the moments have: nanoseconds would reach from 1677 to 2262 only."""
+    unit, _ = np.datetime_data(moments.dtype)
+    if unit not in _PER_DAY:
+        unit, moments = "s", moments.astype(f"{moments.dtype.kind}8[s]")
+    whole, rest = np.divmod(moments.view(np.int64), _PER_DAY[unit])
+    return np.where(np.isnat(moments), np.nan, whole + rest / _PER_DAY[unit])  # the same to the last bit in every unit
