@@ -32,6 +32,17 @@ class Fault:
 
 
 FAULTS = [
+    Fault("rows of NaN in sparse one-hot columns without a limit", "encoders/onehot/matrix.py",
+          "if sum(numbers) <= max(", "if True or sum(numbers) <= max(", "tests/test_onehot_inverse.py:too_many"),
+    Fault("rare symbols by rows instead of weights", "encoders/onehot/column.py",
+          "None if weight is None else weight[codes >= 0]", "None", "tests/test_onehot_options.py:weights"),
+    Fault("a row of zeros is not the dropped symbol", "encoders/onehot/column.py",
+          "[UNSEEN, self.dropped]", "[UNSEEN, UNSEEN]", "tests/test_onehot_options.py:way_back"),
+    Fault("numbers are taken where fit saw dates", "encoders/modl/parts.py",
+          "if not state.fitted.measure.goes_with(column.measure) and", "if False and",
+          "tests/test_dates.py:told_apart"),
+    Fault("dates of a zone are labelled in UTC", "modl/labels.py",
+          'utc.tz_convert(zone or "UTC")', 'utc.tz_convert("UTC")', "tests/test_dates.py:labels"),
     Fault("mean weights of latent vectors are not spread over their components", "estimators/training_data.py",
           "if block.rank > 1:  # codes", "if False:  # codes", f"{COMBINATIONS}:vectors"),
     Fault("held-out loss without weights", "wide/descent.py",

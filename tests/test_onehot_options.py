@@ -273,6 +273,8 @@ def test_options_that_cannot_be(options, message):
 def test_categories_of_another_type_are_refused():
     with pytest.raises(TypeError, match="categories of column 'A' hold values such as 1 and the column such as 'x'"):
         OneHotEncoder(categories={"A": [1, 2]}).fit(pd.DataFrame({"A": ["x", "y"]}))
+    with pytest.raises(TypeError, match="categories of column 'A' hold nested values"):
+        OneHotEncoder(categories={"A": [["x", "y"]]}).fit(pd.DataFrame({"A": ["x", "y"]}))
 
 
 def test_a_column_whose_only_symbol_is_dropped_comes_back():

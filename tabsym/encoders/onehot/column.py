@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,6 +138,8 @@ def _alphabet(name: str, raw: RawCodes, options: Options) -> tuple[Alphabet, NDA
 
 
 def _given_symbols(name: str, given: list[Any], own_missing: bool) -> NDArray[Any]:
+    if not all(isinstance(one, Hashable) for one in given):
+        raise TypeError(f"categories of column {name!r} hold nested values; give a list of symbols for each column.")
     symbols = plain_symbols([None if pd.api.types.is_scalar(one) and pd.isna(one) else one for one in given])
     if len(set(symbols.tolist())) < len(symbols):
         raise ValueError(f"categories of column {name!r} hold a value twice; name each once.")

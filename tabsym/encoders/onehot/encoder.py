@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from typing import Any
-from warnings import warn
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, CodeMatrix, RawCodes
+from tabsym.codes import CodeMatrix, RawCodes
 from tabsym.encoders.base import ColumnEncoder, numeric_matrix
-from tabsym.encoders.onehot.column import ZEROS, OneHotColumn, constant_names, learn_column
+from tabsym.encoders.onehot.column import OneHotColumn, constant_names, learn_column
 from tabsym.encoders.onehot.inverse import encoding_of, restored_frame
 from tabsym.encoders.onehot.matrix import Ones, dense_columns, sparse_matrix
 from tabsym.encoders.onehot.options import UNKNOWN_WORDS, Options, options_of
-from tabsym.encoders.onehot.report import OneHotReport
+from tabsym.encoders.onehot.report import OneHotReport, warn_of_unknown
 from tabsym.table import Table, match_features, read_table, type_of
 
 
@@ -226,18 +225,8 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
     def _codes(self, table: Table) -> dict[str, NDArray[np.int32]]:
         codes = super()._codes(table)
         if self.handle_unknown == "warn" or self.drop is not None:
-            self._warn_of_unknown([name for name, one in codes.items() if (one == UNSEEN).any()])
+            warn_of_unknown(self.columns_, codes, always=self.handle_unknown == "warn")
         return codes
-
-    def _warn_of_unknown(self, names: list[str]) -> None:
-        zeros = [n for n in names if self.columns_[n].unknown_place == ZEROS and self.columns_[n].dropped != UNSEEN]
-        if self.handle_unknown == "warn" and names:
-            told, how = names, "are encoded as the rare ones, as zeros where there are none"
-        elif zeros:
-            told, how = zeros, "are encoded as zeros, as the dropped symbol is"
-        else:
-            return
-        warn(f"Found unknown symbols in column {', '.join(map(repr, told))}, which {how}.", UserWarning, stacklevel=6)
 
     def _encode_column(self, state: OneHotColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
         return dense_columns(Ones(state.alphabet.name, state.places(codes), len(state.names)), self._options.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import UNSEEN
 from tabsym.encoders.base import MISSING
-from tabsym.encoders.onehot.column import OneHotColumn
+from tabsym.encoders.onehot.column import ZEROS, OneHotColumn
 from tabsym.encoders.onehot.matrix import Ones, dense_columns
 
 
@@ -48,6 +49,17 @@ class OneHotReport:
     def category_mapping(self) -> list[dict[str, Any]]:
         """The same as `mapping`."""
         return self.mapping
+
+
+def warn_of_unknown(states: dict[str, OneHotColumn], codes: dict[str, NDArray[np.int32]], *, always: bool) -> None:
+    """A warning that names the columns with unknown symbols: all if `always`, else those where zeros mislead."""
+    names = [name for name, one in codes.items() if (one == UNSEEN).any()]
+    how = "are encoded as the rare ones, as zeros where there are none"
+    if not always:
+        names = [n for n in names if states[n].unknown_place == ZEROS and states[n].dropped != UNSEEN]
+        how = "are encoded as zeros, as the dropped symbol is"
+    if names:
+        warn(f"Found unknown symbols in column {', '.join(map(repr, names))}, which {how}.", UserWarning, stacklevel=7)
 
 
 def _mapping_of(state: OneHotColumn) -> pd.DataFrame:
