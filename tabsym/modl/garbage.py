@@ -15,7 +15,7 @@ from tabsym.modl.hull import Best, is_cheaper
 from tabsym.modl.local import Ground, Grouping, labels_along, line_up, polish
 from tabsym.modl.search import Passes, descend_cuts
 from tabsym.modl.shares import ByShare
-from tabsym.modl.units import Units, by_main_axis
+from tabsym.modl.units import Units, by_main_axis, by_share
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -31,6 +31,7 @@ _CELLS = 24, 48  # of shares: half as fine as for bounds
 _PRICES = 0.6, 1.2, 2.0, 3.0, 4.5, 7.0  # nats for a modality that is not in the garbage
 _SETTLED = 8  # models that are settled and polished
 _ROUNDS = 4
+_MOST_MIDDLES = 64  # modalities of which the one in the middle is looked at
 
 
 def look_for_garbage(
@@ -73,8 +74,8 @@ def _cheaper_outside(grounds: list[Ground], most_cost: float) -> list[tuple[Grou
     found: list[tuple[Ground, Grouping, ByShare]] = []
     for ground in grounds:
         by_share = ByShare(ground.units.counts, most_ends=_MOST_ENDS, cells=_CELLS)
-        share = _share(ground.units.counts)
-        models = [_beside_share(ground, by_share, share, price, _FEW) for price in _PRICES]
+        shares = _likely_shares(ground.units.counts)
+        models = [_beside_share(ground, by_share, share, price, _FEW) for share in shares for price in _PRICES]
         best = min(models, key=lambda one: one.cost)
         if best.cost <= most_cost:
             found.append((ground, best, by_share))
@@ -117,6 +118,15 @@ def mean_price(ground: Ground) -> float:
 def _share(counts: Floats) -> float:
     """Of the second class, away from 0 and 1."""
     return float((counts[:, 1].sum() + 0.5) / (counts.sum() + 1.0))
+
+
+def _likely_shares(counts: Floats) -> list[float]:
+    """Of a garbage: that of all rows, and of the modality in the middle: a few large ones may be far from it."""
+    share = _share(counts)
+    if len(counts) > _MOST_MIDDLES:
+        return [share]
+    middle = counts[by_share(counts, 1)[len(counts) // 2]]
+    return [share, _share(middle[None, :])]
 
 
 def _uninformative_as_garbage(ground: Ground) -> list[Grouping]:
