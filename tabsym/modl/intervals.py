@@ -26,6 +26,8 @@ COARSE = 11
 """Larger columns are first cut on the grid of 2**COARSE quantiles (of many classes on a coarser one), then each cut
 finds its exact place."""
 QUICK_GRID = 9
+TIE = 1e-11
+"""Of all rows: boundaries of fractional weights that are as near to a quantile but for so much are equally near."""
 _NEAR = 64  # places of a finer grid that a cut found on the coarser one may move by
 
 
@@ -289,7 +291,9 @@ def quantile_boundaries(sizes: Floats, granularity: int, among: Places | None = 
     above = np.minimum(np.searchsorted(places, targets), len(places) - 1)
     below = np.maximum(above - 1, 0)
     up, down = places[above] - targets, targets - places[below]
-    nearer = np.where((down < up) | ((down == up) & (targets <= total / 2)), below, above)
+    hair = 0.0 if (places == np.floor(places)).all() else TIE * total  # fractions do not add up to the last digit
+    tied = np.abs(down - up) <= hair
+    nearer = np.where(np.where(tied, targets <= total / 2 + hair, down < up), below, above)
     nearer = np.where(above == 0, 0, nearer)
     nearer = np.append(nearer, len(boundaries) - 1)  # ascending
     return np.asarray(boundaries[nearer[np.append(nearer[1:] != nearer[:-1], True)]])
