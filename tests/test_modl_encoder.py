@@ -862,7 +862,7 @@ def test_grid_search_in_a_pipeline():
         ({"sparse_output": True}, "sparse_output goes with output='onehot', not with 'group'; set it to False"),
         ({"sparse_output": "yes", "output": "onehot"}, "sparse_output='yes' is not possible; use True or False"),
         ({"cols": ["q"]}, "cols names column 'q', which is not in the table; it has 'x', 'g'"),
-        ({"cols": "x"}, r"cols must be a list of column names, not the text 'x'; pass cols=\['x'\]"),
+        ({"cols": "q"}, "cols names column 'q', which is not in the table; it has 'x', 'g'"),
         ({"cv": "five", "output": "mean"}, "Expected `cv` as an integer"),
     ],
 )

@@ -11,7 +11,6 @@ are those of training, unseen symbols as missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -31,8 +30,8 @@ class NativeCategories(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    cols : list of str (or positions), default None
-        Columns to pass as categories; None: text, object, category columns.
+    cols : list of str (or positions), one of them, "all" or None, default None
+        Columns to pass as categories; None: text, object, category columns; "all": every column.
     output : {"category", "text"}, default "category"
         "category": pandas categories by training level, missing and unseen as NaN
         (LightGBM, XGBoost, HistGradientBoosting). "text": strings, with words for missing
@@ -61,7 +60,7 @@ class NativeCategories(TransformerMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        cols: Sequence[Any] | None = None,
+        cols: Any = None,
         output: Literal["category", "text"] = "category",
         max_levels: int | None = None,
     ) -> None:

@@ -47,9 +47,9 @@ class WideEncoder(OutOfFoldEncoder):
         scikit-learn's TargetEncoder does; None: as ``fit(X, y).transform(X)``, which leaks.
     verbose : int, default 0
         Accepted for compatibility; nothing is printed.
-    cols : list of str (or positions, for arrays), default None
-        Columns to encode; None: text, object and category columns. All others pass
-        through untouched, in place.
+    cols : list of str (or positions, for arrays), one of them, "all" or None, default None
+        Columns to encode; None: text, object and category columns; "all": every column, numbers as symbols
+        (a column of that name alone is ``["all"]``). All others pass through untouched, in place.
     drop_invariant : bool, default False
         Drop output columns that are constant over the training rows.
     return_df : bool, default True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +32,7 @@ class Config:
 
     who: str
     formula: Formula | None
-    cols: Sequence[Any] | None
+    cols: Any
     interactions: int | AutoCrosses
     numeric: str
     optimizer: Optimizer

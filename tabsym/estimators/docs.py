@@ -17,9 +17,9 @@ formula : str, default None
     learns vectors. ``+ - * / **``, log, log1p, log2, log10, sqrt, exp and abs work on columns; names
     with other signs go in backquotes. Without a formula every symbolic column has a
     number per symbol, every numeric column a slope.
-cols : list of str (or positions, for arrays), default None
-    Columns to treat as symbols; None: text, object, category and boolean columns.
-    All others are numbers; dates are days.
+cols : list of str (or positions, for arrays), one of them, "all" or None, default None
+    Columns to treat as symbols; None: text, object, category and boolean columns; "all": every column
+    (a column of that name alone is ``["all"]``). All others are numbers; dates are days.
 loss : str, default "auto"
     Regressor: "squared" (auto), "absolute", "huber", "quantile"; with a log link "poisson",
     "gamma", "tweedie". Classifier: "logistic" for two classes (auto), "hinge" for two,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from warnings import warn
@@ -79,22 +78,23 @@ def _listed(names: list[str], most: int = 5) -> list[str]:
     return [*lines, "- ..."] if len(names) > most else lines
 
 
-def symbolic_columns(table: Table, cols: Sequence[Any] | None, *, booleans: bool) -> list[Column]:
+def symbolic_columns(table: Table, cols: Any, *, booleans: bool) -> list[Column]:
     """The columns to treat as symbols: those named in `cols`, or by kind where that is None.
 
     Parameters
     ----------
-    cols : sequence of names or positions, or None
-        Positions count where the table has no names of its own (arrays).
+    cols : name, position, sequence of them, "all" or None
+        Positions count where the table has no names of its own (arrays). "all" is every column, also
+        where one of them is called so: ``["all"]`` is that one.
     booleans : bool
         Whether, without `cols`, boolean columns are symbols.
     """
     if cols is None:
         kinds = (Kind.SYMBOLIC, Kind.BOOLEAN) if booleans else (Kind.SYMBOLIC,)
         return [column for column in table.columns if column.kind in kinds]
-    if isinstance(cols, str):
-        raise TypeError(f"cols must be a list of column names, not the text {cols!r}; pass cols=[{cols!r}].")
-    wanted = {_resolve(table, col) for col in cols}
+    if isinstance(cols, str) and cols == "all":
+        return list(table.columns)
+    wanted = {_resolve(table, col) for col in ([cols] if np.isscalar(cols) else cols)}
     return [column for column in table.columns if column.name in wanted]
 
 

@@ -63,8 +63,9 @@ class MODLEncoder(MODLBase):
         row by parts learned on the other folds; None: as ``fit(X, y).transform(X)``, which leaks.
     sparse_output : bool, default False
         For "onehot": a CSR matrix.
-    cols : list of str (or positions, for arrays), default None
-        Columns to encode; all others pass through untouched, in place.
+    cols : list of str (or positions, for arrays), one of them, "all" or None, default None
+        Columns to encode; None: as `numeric` says; "all": every column (a column of that name alone is ``["all"]``).
+        All others pass through untouched, in place.
     drop_invariant : bool, default False
         Drop output columns that are constant: columns of one part say nothing about the target.
     return_df : bool, default True
