@@ -210,7 +210,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         """X as the encoder reads it: pandas for category_encoders, frames as they are, else an array."""
         if isinstance(X, pd.DataFrame):
             return X
-        if not table.named:
+        if not table.named and np.ndim(X) > 1:  # a series without a name is a frame all the same
             return np.asarray(X)
         return _to("pandas", table.native) if _wants_pandas(self.encoder) else table.native
 

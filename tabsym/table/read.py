@@ -1,8 +1,8 @@
 """Read any dataframe into a `Table`, and refuse what cannot be one, in a sentence.
 
 pandas, polars, pyarrow and whatever else narwhals knows are taken as they are;
-lazy frames are collected; arrays and nested lists get pandas columns named
-``x0, x1, ...``. Nothing is copied here but arrays.
+lazy frames are collected; a series is a frame of one column; arrays and nested
+lists get pandas columns named ``x0, x1, ...``. Nothing is copied here but arrays.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False) -> Tab
 
     Parameters
     ----------
-    X : dataframe, 2-D array or nested list
+    X : dataframe, series, 2-D array or nested list
         pandas, polars (lazy too), pyarrow, or anything that narwhals reads.
     who : str
         Who asks, for messages.
@@ -67,9 +67,11 @@ def _as_frame(X: Any, who: str) -> tuple[Any, list[str], bool]:
         return _named_frame(X)
     if not _is_read_as_it_is(X):
         _refuse_other_shapes(X, who)
-        frame = nw.from_native(X, pass_through=True)
+        frame = nw.from_native(X, pass_through=True, allow_series=True)
         if isinstance(frame, nw.LazyFrame):
             frame = frame.collect()
+        if isinstance(frame, nw.Series):
+            return _frame_of_series(frame)
         if not isinstance(frame, nw.DataFrame):
             made = _frame_of_array(X, who)
             return made, list(made.columns), False
@@ -112,11 +114,14 @@ def _named_frame(X: pd.DataFrame) -> tuple[pd.DataFrame, list[str], bool]:
     return X.set_axis(names, axis=1), names, False
 
 
+def _frame_of_series(series: nw.Series[Any]) -> tuple[Any, list[str], bool]:
+    """A frame of one column, called as the series is; ``x0``, as in arrays, where it has no name."""
+    if series.name not in (None, ""):
+        return _as_frame(series.to_frame().to_native(), "")
+    return series.alias("x0").to_frame().to_native(), ["x0"], False
+
+
 def _frame_of_array(X: Any, who: str) -> pd.DataFrame:
-    if isinstance(X, pd.Series) or isinstance(nw.from_native(X, pass_through=True, allow_series=True), nw.Series):
-        raise ValueError(
-            f"Expected 2D array, got a single column (Series) instead; {who} takes a table: pass a frame of one column."
-        )
     array = check_array(
         X,
         dtype=None,
