@@ -120,3 +120,85 @@ def test_a_series_keeps_its_index():
     series = pd.Series(COLUMNS["city"], index=range(7, 7 + N), name="city")
     for estimator in (OneHotEncoder(), CrossFit(TargetEncoder())):
         assert estimator.fit_transform(series, Y).index.equals(series.index)
+
+
+# -- indexes ----------------------------------------------------------------------------------------------
+
+X = pd.DataFrame(COLUMNS, index=range(7, 7 + N))
+AMOUNT = pd.Series(RNG.normal(size=N) + Y, index=X.index)
+METHODS = {
+    OneHotEncoder: ["fit", "fit_transform"],
+    MODLEncoder: ["fit", "fit_transform", "partial_fit"],
+    WideEncoder: ["fit", "fit_transform"],
+    CrossFit: ["fit", "fit_transform"],
+    WideClassifier: ["fit", "partial_fit"],
+    WideRegressor: ["fit", "partial_fit"],
+}
+CASES = [
+    pytest.param(one, method, id=f"{type(one).__name__}-{method}")
+    for one in [OneHotEncoder(), MODLEncoder(), WideEncoder(random_state=0), CROSS_FITS[0], *MODELS]
+    for method in METHODS[type(one)]
+]
+
+
+@pytest.mark.parametrize(("estimator", "method"), CASES)
+def test_a_target_with_other_labels_is_refused(estimator, method):
+    """Of category_encoders' rule: above all the same labels in another order, which no length gives away."""
+    call = getattr(clone(estimator), method)
+    y = pd.Series(Y, index=X.index)
+    frame = X[["city"]]
+    swapped = y.iloc[[1, 0, *range(2, N)]]
+    with pytest.raises(
+        ValueError, match=r"X and y have different indexes: row 0 is 7 in X and 8 in y.*y.loc\[X.index\]"
+    ):
+        call(frame, swapped)
+    with pytest.raises(ValueError, match=r"row 0 is 7 in X and 0 in y; .*reset_index\(drop=True\)"):
+        call(frame, y.reset_index(drop=True))
+    with pytest.raises(ValueError, match="row 0 is 7 in X and 8 in y"):
+        call(frame["city"], swapped.to_frame())
+    for good in (y, y.set_axis(y.index.astype(object)), y.to_numpy(), y.tolist(), pl.Series(y.tolist())):
+        call(frame, good)
+
+
+@pytest.mark.parametrize(("estimator", "method"), CASES)
+def test_a_table_without_labels_takes_any_index(estimator, method):
+    y = pd.Series(Y, index=X.index[::-1])
+    for frame in (pl.DataFrame({"city": COLUMNS["city"]}), np.array([COLUMNS["city"]], dtype=object).T):
+        getattr(clone(estimator), method)(frame, y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "argument"),
+    [
+        (OneHotEncoder(), "sample_weight"),
+        (MODLEncoder(), "sample_weight"),
+        (WideEncoder(random_state=0), "sample_weight"),
+        (CROSS_FITS[1], "groups"),
+        (MODELS[0], "sample_weight"),
+        (MODELS[1], "offset"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_other_arguments_with_other_labels_are_refused(estimator, argument):
+    values = pd.Series(np.ones(N), index=X.index)
+    clone(estimator).fit(X[["city"]], Y, **{argument: values})
+    with pytest.raises(ValueError, match=f"X and {argument} have different indexes: row 0 is 7 in X and 126 in"):
+        clone(estimator).fit(X[["city"]], Y, **{argument: values[::-1]})
+
+
+def test_offsets_of_predictions():
+    model = WideRegressor(epochs=1, random_state=0).fit(X, AMOUNT)
+    with pytest.raises(ValueError, match="X and offset have different indexes: row 0 is 7 in X and 0 in offset"):
+        model.predict(X, offset=pd.Series(np.zeros(N)))
+
+
+def test_labels_that_are_missing_or_doubled_agree():
+    labels = pd.Index([None, None, *map(str, range(N - 2))], dtype=object)
+    frame, y = X[["city"]].set_axis(labels), pd.Series(Y, index=labels)
+    WideClassifier(epochs=1).fit(frame, y)
+    nothing = pd.Index([pd.NA, *range(1, N)], dtype="Int64")
+    with pytest.raises(ValueError, match="row 0 is <NA> in X and 0 in y"):
+        WideClassifier(epochs=1).fit(frame.set_axis(nothing), pd.Series(Y))
+    pairs = pd.MultiIndex.from_arrays([["a"] * N, range(N)])
+    with pytest.raises(ValueError, match=r"row 0 is \('a', 0\) in X and \('a', 119\) in y"):
+        WideClassifier(epochs=1).fit(frame.set_axis(pairs), pd.Series(Y, index=pairs[::-1]))

@@ -23,6 +23,7 @@ from tabsym.table import (
     Kind,
     Table,
     assemble_frame,
+    check_same_rows,
     check_weights,
     match_features,
     read_table,
@@ -78,8 +79,14 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column; also where the indexes of pandas contradict each other.
         """
         self._check_words()
+        check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, who=type(self).__name__)
         weight = check_weights(sample_weight, len(table))
         columns = symbolic_columns(table, self.cols, booleans=False)

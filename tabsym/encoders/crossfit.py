@@ -20,7 +20,15 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.encoders.folds import Split, check_each_row_once, split_rows
 from tabsym.encoders.pieces import column_names, gather, is_frame, pick_columns, take_rows
-from tabsym.table import Table, check_target, check_weights, match_features, read_table, remember_features
+from tabsym.table import (
+    Table,
+    check_same_rows,
+    check_target,
+    check_weights,
+    match_features,
+    read_table,
+    remember_features,
+)
 
 
 class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
@@ -110,7 +118,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, groups)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
@@ -138,7 +146,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"cv={self.cv!r} would not keep groups together; pass a splitter such as cv=GroupKFold(5)."
             )
-        table, data, target, weight = self._fit(X, y, sample_weight)
+        table, data, target, weight = self._fit(X, y, sample_weight, groups)
         if self.cv is None:
             return self._finish(self.encoder_.transform(data), table, data)
         splits = self._splits(data, target, groups)
@@ -178,10 +186,13 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     # -- pieces ---------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any, NDArray[Any], NDArray[np.float64] | None]:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Table, Any, NDArray[Any], NDArray[np.float64] | None]:
         """Check everything, fit `encoder_`; the table, what the encoder gets of it, the target and the weights."""
         self._check_encoder(sample_weight)
         who = type(self).__name__
+        check_same_rows(X, y=y, sample_weight=sample_weight, groups=groups)
         table = read_table(X, who=who)
         target = check_target(y, len(table), who)
         weight = check_weights(sample_weight, len(table))
@@ -210,8 +221,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         """X as the encoder reads it: pandas for category_encoders, frames as they are, else an array."""
         if isinstance(X, pd.DataFrame):
             return X
-        if not table.named and np.ndim(X) > 1:  # a series without a name is a frame all the same
-            return np.asarray(X)
+        if not table.named and (array := np.asarray(X)).ndim > 1:  # a series without a name is a frame all the same
+            return array
         return _to("pandas", table.native) if _wants_pandas(self.encoder) else table.native
 
     def _splits(self, data: Any, target: NDArray[Any], groups: Any) -> list[Split]:

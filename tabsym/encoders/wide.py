@@ -16,7 +16,7 @@ from tabsym.codes import UNSEEN, Alphabet, RawCodes
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.estimators import WideClassifier, WideRegressor
-from tabsym.table import Kind, Table, check_classes, check_regression_target, read_table
+from tabsym.table import Kind, Table, check_classes, check_regression_target, check_target, read_table
 from tabsym.wide.tables import split_counts
 
 Floats = NDArray[np.float64]
@@ -120,19 +120,16 @@ class WideEncoder(OutOfFoldEncoder):
 
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: Floats | None) -> None:
         """Fit the model over the encoded and the numeric columns."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None; pass the target to fit."
-            )
-        model = self._choose_model(y)
+        target = check_target(y, len(table), type(self).__name__)
+        model = self._choose_model(target)
         wanted = [c.name for c in table.columns if c.name in encoded or c.kind is not Kind.SYMBOLIC]
         model.set_params(cols=[n for n in wanted if n in encoded or table[n].kind is Kind.BOOLEAN] or None)
         frame = nw.from_native(table.native, eager_only=True).select(wanted or table.names)
-        self.model_ = model.fit(frame.to_native(), y, sample_weight=weight)
+        self.model_ = model.fit(frame.to_native(), target, sample_weight=weight)
 
-    def _choose_model(self, y: Any) -> Any:
+    def _choose_model(self, target: NDArray[Any]) -> Any:
         if self.model is None:
-            classes = type_of_target(np.asarray(y)) in ("binary", "multiclass")
+            classes = type_of_target(target) in ("binary", "multiclass")
             return (WideClassifier if classes else WideRegressor)(random_state=self.random_state)
         if self.model.formula is not None:
             raise ValueError("model has a formula, whose blocks are not one for each column; give one without.")

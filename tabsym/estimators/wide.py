@@ -90,7 +90,7 @@ class WideClassifier(ClassifierMixin, WideBase):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column or argument.
+            In a sentence that names the column or argument; also where the indexes of pandas contradict each other.
         """
         if is_stream(X):
             name = target_name(y, self.formula)
@@ -98,7 +98,7 @@ class WideClassifier(ClassifierMixin, WideBase):
             fit_stream(self, X, name, extras, {"classes": find_classes(X, name)})
             return self
         config = Config.of(self)
-        table, y, weight = self._read_rows(config, X, y, sample_weight)
+        table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
         kept = np.ones(len(table), dtype=bool) if weight is None else weight > 0
         target = check_classes(y, len(table), who=type(self).__name__)
         if np.count_nonzero(np.bincount(target.codes[kept])) < 2:
@@ -137,7 +137,7 @@ class WideClassifier(ClassifierMixin, WideBase):
         the model is as it was before.
         """
         config = Config.of(self)
-        table, y, weight = self._read_rows(config, X, y, sample_weight)
+        table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
         fitted = hasattr(self, "model_")
         if fitted and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
@@ -245,7 +245,7 @@ class WideRegressor(RegressorMixin, WideBase):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column or argument.
+            In a sentence that names the column or argument; also where the indexes of pandas contradict each other.
         """
         if is_stream(X):
             fit_stream(self, X, y, {"sample_weight": sample_weight, "offset": offset}, {})
@@ -285,7 +285,7 @@ class WideRegressor(RegressorMixin, WideBase):
         return self.model_.loss.predict(margins)[:, 0]
 
     def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
-        table, y, weight = self._read_rows(config, X, y, sample_weight)
+        table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
         target = check_regression_target(y, len(table), who=type(self).__name__)
         loss = self._choose_loss()
         wrong = target <= loss.lowest if loss.lowest_open else target < loss.lowest

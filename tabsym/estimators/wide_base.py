@@ -20,7 +20,7 @@ from tabsym.estimators.crossing import table_of_crosses
 from tabsym.estimators.fitting import continue_model, fit_model
 from tabsym.estimators.show import describe_crosses, describe_model, plot_block
 from tabsym.estimators.training_data import Training, read_rows
-from tabsym.table import Table, match_features, read_table, remember_features, select_features
+from tabsym.table import Table, check_same_rows, match_features, read_table, remember_features, select_features
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel
 from tabsym.wide.plan import INTERCEPT
@@ -104,8 +104,9 @@ class WideBase(BaseEstimator):
 
     # -- fitting ----------------------------------------------------------
 
-    def _read_rows(self, config: Config, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any, Any]:
+    def _read_rows(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Table, Any, Any]:
         """The columns that the model reads, the target and the weights, checked."""
+        check_same_rows(X, y=y, sample_weight=sample_weight, offset=offset)
         return read_rows(config.who, config.formula, X, y, sample_weight)
 
     def _fit(self, config: Config, training: Training, loss: Loss, n_outputs: int) -> KeyboardInterrupt | None:
@@ -165,6 +166,7 @@ class WideBase(BaseEstimator):
     def _margins(self, X: Any, offset: Any = None) -> Floats:
         """Scores (n, K) of a table, in the user's units."""
         check_is_fitted(self, "model_")
+        check_same_rows(X, offset=offset)
         table = read_table(X, who=type(self).__name__, allow_empty=True)
         if self._has_formula:  # which reads some columns, in any order
             table = select_features(self, table)

@@ -36,6 +36,7 @@ from tabsym.table import (
     Column,
     Labels,
     Table,
+    check_same_rows,
     check_weights,
     match_features,
     read_table,
@@ -57,6 +58,7 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
         who = type(self).__name__
         self._check_words()
         check_modl_options(self)
+        check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, who=who)
         if not first:
             table = match_features(self, table)
