@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from tabsym.encoders.folds import Split, check_each_row_once, split_rows
+from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows
 from tabsym.encoders.pieces import column_names, gather, is_frame, pick_columns, take_rows
 from tabsym.table import (
     Table,
@@ -142,10 +142,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         ValueError
             Where `cv` does not hold each row out once, or folds differ in their columns.
         """
-        if groups is not None and (self.cv is None or isinstance(self.cv, Integral)):
-            raise ValueError(
-                f"cv={self.cv!r} would not keep groups together; pass a splitter such as cv=GroupKFold(5)."
-            )
+        refuse_lost_groups(self.cv, groups)
         table, data, target, weight = self._fit(X, y, sample_weight, groups)
         if self.cv is None:
             return self._finish(self.encoder_.transform(data), table, data)
@@ -227,9 +224,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def _splits(self, data: Any, target: NDArray[Any], groups: Any) -> list[Split]:
         classes = self._holds_classes(target)
-        cv = int(self.cv) if isinstance(self.cv, Integral) else self.cv
-        splits = split_rows(cv, data, target, classes=classes, random_state=self.random_state, groups=groups)
-        splits = check_each_row_once(splits, len(target))
+        splits = split_rows(self.cv, data, target, classes=classes, random_state=self.random_state, groups=groups)
         if classes and (target != target[0]).any():
             for fold, (train, _) in enumerate(splits):
                 if len(train) and (target[train] == target[train[0]]).all():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
+from sklearn.utils import column_or_1d
 
 Split = tuple[NDArray[Any], NDArray[Any]]
 
@@ -17,9 +20,11 @@ def split_rows(
 ) -> list[Split]:
     """The (training, held-out) rows of each fold; a number of folds means shuffled ones.
 
+    Each row is held out once, by a model that has not seen it; or there is a `ValueError`.
+
     Parameters
     ----------
-    cv : int, splitter or iterable of splits
+    cv : int, splitter or iterable of splits (of row numbers, or of masks)
     X : table or array of n rows
         Only for the splitter, which may look at it.
     y : ndarray of shape (n,)
@@ -30,10 +35,42 @@ def split_rows(
     groups : array-like of shape (n,), optional
         For splitters such as GroupKFold.
     """
-    splitter = check_cv(cv, y, classifier=classes)
-    if hasattr(splitter, "shuffle") and isinstance(cv, int):
+    refuse_lost_groups(cv, groups)
+    numbered = isinstance(cv, Integral)
+    splitter = check_cv(int(cv) if numbered else cv, y, classifier=classes)
+    if numbered:
         splitter.shuffle, splitter.random_state = True, random_state
-    return list(splitter.split(X, y, groups))
+    if groups is None and _needs_groups(splitter):
+        raise ValueError(
+            f"cv={splitter!r} needs the group of each row; pass fit_transform(X, y, groups=...), or in a Pipeline have "
+            "them routed by set_fit_request(groups=True)."
+        )
+    return check_each_row_once(list(splitter.split(X, y, _check_groups(groups, len(y)))), len(y))
+
+
+def refuse_lost_groups(cv: Any, groups: Any) -> None:
+    """A `ValueError` where groups were given and `cv` would not look at them."""
+    if groups is not None and (cv is None or isinstance(cv, Integral)):
+        raise ValueError(f"cv={cv!r} would not keep groups together; pass a splitter such as cv=GroupKFold(5).")
+
+
+def _needs_groups(splitter: Any) -> bool:
+    """Whether a splitter asks for groups, as scikit-learn's say of themselves."""
+    routing = getattr(splitter, "get_metadata_routing", None)
+    return routing is not None and routing().split.requests.get("groups") is True
+
+
+def _check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
+    """The group of each row (n,), or a `ValueError`."""
+    if groups is None:
+        return None
+    found = column_or_1d(groups)
+    if len(found) != n_rows:
+        raise ValueError(f"The table has {n_rows} rows and groups {len(found)} values; pass one group for each row.")
+    missing = pd.isna(found)
+    if missing.any():
+        raise ValueError(f"The group of row {int(np.argmax(missing))} is missing; give every row one.")
+    return np.asarray(found)
 
 
 def check_each_row_once(splits: Sequence[Split], n_rows: int) -> list[Split]:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.encoders.base import ColumnEncoder
-from tabsym.encoders.folds import Split, check_each_row_once, split_rows
-from tabsym.table import Table, check_weights, read_table
+from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows
+from tabsym.table import Table, check_same_rows, check_weights, read_table
 
 Floats = NDArray[np.float64]
 
@@ -28,13 +28,37 @@ class OutOfFoldEncoder(ColumnEncoder):
         """Whether the encoding of a row tells its target, so that a model trained on it would be misled."""
         return True
 
-    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None) -> dict[str, Floats]:
+    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
         """The encoded columns (n_rows,) by name, each row by what was learned without it."""
         raise NotImplementedError
 
-    # -- scikit-learn's method ----------------------------------------------------
+    # -- scikit-learn's methods ---------------------------------------------------
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Learn from all rows.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+            Rows of weight 0 count as absent.
+        groups : array-like of shape (n_rows,), optional
+            Taken for `fit_transform`'s sake (``set_fit_request(groups=True)``); all rows are used here.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column; also where the indexes of pandas contradict each other.
+        """
+        check_same_rows(X, groups=groups)
+        return super().fit(X, y, sample_weight)
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Fit, and encode; where the encoding estimates the target, each row by what the other folds taught (see `cv`).
 
         Parameters
@@ -42,16 +66,25 @@ class OutOfFoldEncoder(ColumnEncoder):
         X : dataframe or array-like of shape (n_rows, n_columns)
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
+        groups : array-like of shape (n_rows,), optional
+            For a `cv` that keeps groups together, such as GroupKFold.
 
         Returns
         -------
         dataframe, ndarray or csr_array of shape (n_rows, n_columns_out)
+
+        Raises
+        ------
+        ValueError
+            As `fit`; and where `cv` does not hold each row out once, needs groups, or would not look at them.
         """
-        self.fit(X, y, sample_weight)
+        if self._shows_target():
+            refuse_lost_groups(self.cv, groups)
+        self.fit(X, y, sample_weight, groups)
         if not self._shows_target() or self.cv is None or not self.columns_:
             return self.transform(X)
         table = read_table(X, who=type(self).__name__)
-        encoded = self._out_of_fold(table, y, check_weights(sample_weight, len(table)))
+        encoded = self._out_of_fold(table, y, check_weights(sample_weight, len(table)), groups)
         return self._assembled(
             table,
             {name: {new: encoded[new] for new in self._kept_names(state)} for name, state in self.columns_.items()},
@@ -59,11 +92,10 @@ class OutOfFoldEncoder(ColumnEncoder):
 
     # -- pieces ---------------------------------------------------------------------
 
-    def _folds(self, target: NDArray[Any], *, classes: bool) -> list[Split]:
+    def _folds(self, target: NDArray[Any], groups: Any, *, classes: bool) -> list[Split]:
         """The (training, held-out) rows of each fold; `target` (n_rows,) holds codes of classes, or numbers."""
         rows = np.zeros((len(target), 1))
-        splits = split_rows(self.cv, rows, target, classes=classes, random_state=self.random_state)
-        return check_each_row_once(splits, len(target))
+        return split_rows(self.cv, rows, target, classes=classes, random_state=self.random_state, groups=groups)
 
     def _unfilled(self, n_rows: int) -> dict[str, Floats]:
         """The output columns (n_rows,) by name, before any fold."""

@@ -44,7 +44,8 @@ class WideEncoder(OutOfFoldEncoder):
         Unfitted, without a formula; None: one with defaults, by the target.
     cv : int, splitter or None, default 5
         `fit_transform` encodes each row by a model that has not seen it, as
-        scikit-learn's TargetEncoder does; None: as ``fit(X, y).transform(X)``, which leaks.
+        scikit-learn's TargetEncoder does; None: as ``fit(X, y).transform(X)``, which leaks. Splitters
+        get the `groups` of `fit_transform`.
     verbose : int, default 0
         Accepted for compatibility; nothing is printed.
     cols : list of str (or positions, for arrays), one of them, "all" or None, default None
@@ -102,14 +103,14 @@ class WideEncoder(OutOfFoldEncoder):
         self.handle_unknown = handle_unknown
         self.random_state = random_state
 
-    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None) -> dict[str, Floats]:
+    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
         """The encoded columns (n_rows,) by name, each row by a model that has not seen it."""
         classes = is_classifier(self.model_)
         values = check_classes(y, len(table)).codes if classes else check_regression_target(y, len(table))
         labels = self.model_.classes_[values] if classes else values
         frame = nw.from_native(table.native, eager_only=True)
         encoded = self._unfilled(len(table))
-        for train, test in self._folds(values, classes=classes):
+        for train, test in self._folds(values, groups, classes=classes):
             fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True, cols=list(self.columns_))
             fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])
             part = fold._parts(read_table(frame[test].to_native()))

@@ -167,19 +167,20 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
     def _shows_target(self) -> bool:
         return self.output in ("probability", "logodds", "mean")
 
-    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None) -> dict[str, Floats]:
+    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
         """The encoded columns (n_rows,) by name, each row by parts that were learned without it."""
         classes = self._classes
         target = code_target(y, len(table), classes=classes, who=type(self).__name__)
         columns = [table[name] for name in self.columns_]
         encoded = self._unfilled(len(table))
-        for train, test in self._folds(target.codes if classes else target.values[target.codes], classes=classes):
+        values = target.codes if classes else target.values[target.codes]
+        for train, test in self._folds(values, groups, classes=classes):
             known = train if weight is None else train[weight[train] > 0]
             tables = self._tables(columns, target.present_in(known), weight, known)
             states = {name: plain_column(name, one) for name, one in self._partition(tables, classes).items()}
             for name, parts in self._codes(_rows_of(table, list(states), test), states).items():
-                values = look_up(self._fold_values(name, states[name].fitted, tables[name]), parts)
-                for new, column in zip(self.columns_[name].names, values.T, strict=True):
+                found = look_up(self._fold_values(name, states[name].fitted, tables[name]), parts)
+                for new, column in zip(self.columns_[name].names, found.T, strict=True):
                     encoded[new][test] = column
         return encoded
 

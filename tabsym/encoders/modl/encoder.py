@@ -14,7 +14,7 @@ from tabsym.encoders.modl.counts import add_counts
 from tabsym.encoders.modl.parts import values_of_parts
 from tabsym.encoders.modl.target import check_target_piece
 from tabsym.stats import Contingency
-from tabsym.table import frame_of, library_of_frame, read_table, restored, restored_column
+from tabsym.table import check_same_rows, frame_of, library_of_frame, read_table, restored, restored_column
 
 
 class MODLEncoder(MODLBase):
@@ -60,7 +60,8 @@ class MODLEncoder(MODLBase):
         What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
     cv : int, splitter or None, default 5
         For the outputs that estimate the target ("probability", "logodds", "mean"): `fit_transform` encodes each
-        row by parts learned on the other folds; None: as ``fit(X, y).transform(X)``, which leaks.
+        row by parts learned on the other folds; None: as ``fit(X, y).transform(X)``, which leaks. Splitters get the
+        `groups` of `fit_transform`.
     sparse_output : bool, default False
         For "onehot": a CSR matrix.
     cols : list of str (or positions, for arrays), one of them, "all" or None, default None
@@ -165,7 +166,7 @@ class MODLEncoder(MODLBase):
 
     # -- fitting ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MODLEncoder:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> MODLEncoder:
         """Partition the columns.
 
         Parameters
@@ -175,11 +176,19 @@ class MODLEncoder(MODLBase):
             Classes or numbers.
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 count as absent.
+        groups : array-like of shape (n_rows,), optional
+            Taken for `fit_transform`'s sake (``set_fit_request(groups=True)``); all rows are used here.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column; also where the indexes of pandas contradict each other.
         """
+        check_same_rows(X, groups=groups)
         table, tables, classes = self._count(X, y, sample_weight)
         self._learn(table, tables, classes)
         self.__dict__.pop("tables_", None)
