@@ -644,7 +644,7 @@ def test_levels_costs_and_certificates():
         assert one.is_optimal
         assert 0 <= one.gap < 1e-9
         assert one.lower_bound <= encoder.costs_[name]
-    table = contingency.count_numbers(NUMBER, Y, np.arange(2), None)
+    table = contingency.code_numbers(NUMBER).count(Y, np.arange(2))
     ends = np.searchsorted(table.values, encoder.partitions_["x"].bounds, side="right")
     np.testing.assert_allclose(encoder.costs_["x"], interval_cost(table.counts, [*ends, len(table.values)]))
     amounts = MODLEncoder().fit(X, AMOUNT)

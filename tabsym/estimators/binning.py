@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tabsym.codes.threads import in_threads
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.labels import interval_labels
-from tabsym.stats import count_numbers
+from tabsym.stats import code_numbers
 from tabsym.table import Column
 from tabsym.wide.sources import Bins
 
@@ -40,7 +40,7 @@ def cut_numbers(
     targets, codes = np.unique(y, return_inverse=True)
 
     def cut(column: Column) -> Bins | None:
-        table = count_numbers(column.values, codes.ravel(), targets, weight, column.measure)
+        table = code_numbers(column.values, column.measure).count(codes.ravel(), targets, weight)
         fitted = fit_column(table, Settings(), classes=classes)
         assert isinstance(fitted, Intervals)
         return _bins(column, fitted.bounds) if fitted.partition.n_parts > 1 else None

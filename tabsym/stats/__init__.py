@@ -1,5 +1,5 @@
 """Counts that add up: tables of a column's values by the target's."""
 
-from tabsym.stats.contingency import Contingency, count_numbers, count_symbols, merge_tables
+from tabsym.stats.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
 
-__all__ = ["Contingency", "count_numbers", "count_symbols", "merge_tables"]
+__all__ = ["CodedValues", "Contingency", "code_numbers", "code_symbols", "merge_tables"]

@@ -99,14 +99,44 @@ class Contingency:
         )
 
 
-def count_numbers(
-    values: Floats,
-    target: NDArray[np.integer[Any]],
-    targets: NDArray[Any],
-    weight: Floats | None,
-    measure: Measure = NUMBERS,
-) -> Contingency:
-    """The table of a numeric column: values (n,), NaN for missing; target (n,) codes into targets."""
+@dataclass(frozen=True)
+class CodedValues:
+    """The distinct values (B,) of a column as a table orders them, and the value of each row: codes (n,) into them.
+
+    To sort and to hash takes longer than to count: a column is coded once, and then counted for the rows of each fold.
+    """
+
+    codes: NDArray[np.integer[Any]]
+    values: NDArray[Any]
+    is_numeric: bool
+    measure: Measure = NUMBERS
+
+    def count(
+        self,
+        target: NDArray[np.integer[Any]],
+        targets: NDArray[Any],
+        weight: Floats | None = None,
+        rows: NDArray[np.int64] | None = None,
+    ) -> Contingency:
+        """The table of some rows, all if None: target (n,) codes into targets, weight (n,) above 0 in these rows.
+
+        Values that the rows do not hold are left out.
+        """
+        codes = self.codes
+        if rows is not None:
+            codes, target = codes[rows], target[rows]
+            weight = None if weight is None else weight[rows]
+        values, counts = self.values, _cells(codes, target, weight, len(self.values), len(targets))
+        held = np.bincount(codes, minlength=len(values)) > 0
+        if not held.all():
+            values, counts = values[held], counts[held]
+        return Contingency(
+            values, values if self.is_numeric else None, targets, counts, measure=self.measure
+        ).sketched()
+
+
+def code_numbers(values: Floats, measure: Measure = NUMBERS) -> CodedValues:
+    """A numeric column: values (n,), NaN for missing."""
     if np.isnan(values).any():
         values = np.where(np.isnan(values), -np.inf, values)
     order = np.argsort(values)
@@ -114,28 +144,19 @@ def count_numbers(
     first = np.empty(len(values), dtype=bool)
     first[0] = True
     np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
-    block = np.cumsum(first) - 1
-    distinct = ascending[first]
-    counts = _cells(block, target[order], None if weight is None else weight[order], len(distinct), len(targets))
-    return Contingency(distinct, distinct, targets, counts, measure=measure).sketched()
+    codes = np.empty(len(values), dtype=np.int64)
+    codes[order] = np.cumsum(first) - 1
+    return CodedValues(codes, ascending[first], True, measure)
 
 
-def count_symbols(
-    codes: NDArray[np.integer[Any]],
-    symbols: NDArray[Any],
-    target: NDArray[np.integer[Any]],
-    targets: NDArray[Any],
-    weight: Floats | None,
-) -> Contingency:
-    """The table of a symbolic column: codes (n,) into symbols, -1 for missing."""
-    n = len(symbols) + 1
-    counts = _cells(np.where(codes < 0, n - 1, codes), target, weight, n, len(targets))
-    found = np.asarray(counts.sum(axis=1)).ravel() > 0
-    named = np.empty(n, dtype=object)
+def code_symbols(codes: NDArray[np.integer[Any]], symbols: NDArray[Any]) -> CodedValues:
+    """A symbolic column: codes (n,) into symbols, -1 for missing."""
+    named = np.empty(len(symbols) + 1, dtype=object)
     named[:-1], named[-1] = symbols, None
-    order = np.flatnonzero(found)
-    order = order[_by_text(named[order])]
-    return Contingency(named[order], None, targets, counts[order])
+    order = _by_text(named)  # missing stays last
+    place = np.empty(len(named), dtype=np.int64)
+    place[order] = np.arange(len(named))
+    return CodedValues(place[codes], named[order], False)  # -1 reads the last place
 
 
 def merge_tables(a: Contingency, b: Contingency) -> Contingency:

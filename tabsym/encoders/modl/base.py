@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy import sparse
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import numeric_matrix
 from tabsym.encoders.modl.column import MODLColumn, encoded_column, estimates, plain_column
-from tabsym.encoders.modl.counts import count_columns
+from tabsym.encoders.modl.counts import code_column, count_columns
 from tabsym.encoders.modl.options import check_modl_options, settings_of
 from tabsym.encoders.modl.parts import (
     Handling,
@@ -31,7 +31,7 @@ from tabsym.encoders.modl.target import (
 )
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.modl import Groups, Intervals, fit_column
-from tabsym.stats import Contingency
+from tabsym.stats import CodedValues, Contingency
 from tabsym.table import (
     Column,
     Labels,
@@ -46,6 +46,15 @@ from tabsym.table import (
 )
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows that are learned from, those of weight above 0; rows that are encoded; the target with the values known."""
+
+    known: NDArray[np.int64]
+    held_out: NDArray[np.int64]
+    target: CodedTarget
 
 
 class MODLBase(PartitionReport, OutOfFoldEncoder):
@@ -96,10 +105,12 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
         self, columns: list[Column], target: CodedTarget, weight: Floats | None, rows: NDArray[np.int64] | None
     ) -> dict[str, Contingency]:
         """The counts of columns over some rows, all if None."""
-        return count_columns(
-            columns, target, weight, rows,
-            discretize=self.numeric == "discretize", allow_missing=self.handle_missing != "error", n_jobs=self.n_jobs,
-        )  # fmt: skip
+        return count_columns(columns, self._coded, target, weight, rows, n_jobs=self.n_jobs)
+
+    def _coded(self, column: Column) -> CodedValues:
+        return code_column(
+            column, discretize=self.numeric == "discretize", allow_missing=self.handle_missing != "error"
+        )
 
     def _partition(self, tables: dict[str, Contingency], classes: bool) -> dict[str, Intervals | Groups]:
         settings = settings_of(self, len(tables))
@@ -169,20 +180,33 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
 
     def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
         """The encoded columns (n_rows,) by name, each row by parts that were learned without it."""
-        classes = self._classes
-        target = code_target(y, len(table), classes=classes, who=type(self).__name__)
-        columns = [table[name] for name in self.columns_]
-        encoded = self._unfilled(len(table))
-        values = target.codes if classes else target.values[target.codes]
-        for train, test in self._folds(values, groups, classes=classes):
+        target = code_target(y, len(table), classes=self._classes, who=type(self).__name__)
+        values = target.codes if self._classes else target.values[target.codes]
+        folds = []
+        for train, test in self._folds(values, groups, classes=self._classes):
             known = train if weight is None else train[weight[train] > 0]
-            tables = self._tables(columns, target.present_in(known), weight, known)
-            states = {name: plain_column(name, one) for name, one in self._partition(tables, classes).items()}
-            for name, parts in self._codes(_rows_of(table, list(states), test), states).items():
-                found = look_up(self._fold_values(name, states[name].fitted, tables[name]), parts)
-                for new, column in zip(self.columns_[name].names, found.T, strict=True):
-                    encoded[new][test] = column
-        return encoded
+            folds.append(Fold(known, test, target.present_in(known)))
+
+        def encode(state: MODLColumn) -> Floats:
+            return self._column_out_of_fold(table, state, weight, folds)
+
+        states = list(self.columns_.values())
+        found = in_threads(encode, states, self.n_jobs)
+        pairs = zip(states, found, strict=True)
+        return {new: column for state, values in pairs for new, column in zip(state.names, values.T, strict=True)}
+
+    def _column_out_of_fold(self, table: Table, state: MODLColumn, weight: Floats | None, folds: list[Fold]) -> Floats:
+        """An encoded column (n_rows, outputs): coded once, its counts and parts made anew for each fold."""
+        settings = settings_of(self, len(self.columns_))
+        coded = self._coded(table[state.name])
+        out = np.zeros((len(table), len(state.names)))
+        for fold in folds:
+            counts = coded.count(fold.target.codes, fold.target.values, weight, fold.known)
+            fitted = fit_column(counts, settings, classes=self._classes)
+            held_out = _rows_of(table[state.name], fold.held_out)
+            parts = self._codes(held_out, {state.name: plain_column(state.name, fitted)})[state.name]
+            out[fold.held_out] = look_up(self._fold_values(state.name, fitted, counts), parts)
+        return out
 
     def _fold_values(self, name: str, fitted: Intervals | Groups, table: Contingency) -> Floats:
         """What a fold's parts (I,) are encoded as, in the output columns of all rows (I, outputs)."""
@@ -199,7 +223,6 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
         return estimates(table.summed(fitted.partition.labels, place, shape), self.output)
 
 
-def _rows_of(table: Table, names: list[str], rows: NDArray[np.int64]) -> Table:
-    """Some rows of some columns, whose kinds stay."""
-    columns = tuple(replace(table[name], series=table[name].series[rows]) for name in names)
-    return Table(columns=columns, n_rows=len(rows), native=None, named=table.named)
+def _rows_of(column: Column, rows: NDArray[np.int64]) -> Table:
+    """Some rows of one column, whose kind stays."""
+    return Table((replace(column, series=column.series[rows]),), n_rows=len(rows), native=None, named=True)

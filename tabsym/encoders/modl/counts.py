@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -12,7 +13,7 @@ from tabsym.codes import encode_column
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.modl.target import CodedTarget
-from tabsym.stats import Contingency, count_numbers, count_symbols, merge_tables
+from tabsym.stats import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
 from tabsym.table import Column, Kind
 
 Floats = NDArray[np.float64]
@@ -20,32 +21,31 @@ Floats = NDArray[np.float64]
 _FEW_ROWS = 100_000  # below, threads cost more than they save
 
 
+def code_column(column: Column, *, discretize: bool, allow_missing: bool) -> CodedValues:
+    """A column to be counted: a numeric one by value if `discretize`, else as symbols."""
+    if discretize and column.kind is Kind.NUMERIC:
+        if not allow_missing:
+            refuse_missing(column.name, np.isnan(column.values))
+        return code_numbers(column.values, column.measure)
+    raw = encode_column(column)
+    if not allow_missing:
+        refuse_missing(column.name, raw.codes < 0)
+    return code_symbols(raw.codes, raw.symbols)
+
+
 def count_columns(
     columns: list[Column],
+    code: Callable[[Column], CodedValues],
     target: CodedTarget,
     weight: Floats | None,
     rows: NDArray[np.int64] | None,
     *,
-    discretize: bool,
-    allow_missing: bool,
     n_jobs: int | None,
 ) -> dict[str, Contingency]:
-    """The counts of columns over some rows, all if None; numeric columns by value if `discretize`, else as symbols."""
-    codes = target.codes if rows is None else target.codes[rows]
-    if rows is not None and weight is not None:
-        weight = weight[rows]
+    """The counts of columns, coded by `code`, over some rows, all if None."""
 
     def count(column: Column) -> Contingency:
-        if discretize and column.kind is Kind.NUMERIC:
-            values = column.values
-            if not allow_missing:
-                refuse_missing(column.name, np.isnan(values))
-            values = values if rows is None else values[rows]
-            return count_numbers(values, codes, target.values, weight, column.measure)
-        raw = encode_column(column)
-        if not allow_missing:
-            refuse_missing(column.name, raw.codes < 0)
-        return count_symbols(raw.codes if rows is None else raw.codes[rows], raw.symbols, codes, target.values, weight)
+        return code(column).count(target.codes, target.values, weight, rows)
 
     found = in_threads(count, columns, n_jobs if len(target.codes) >= _FEW_ROWS else 1)
     return {column.name: one for column, one in zip(columns, found, strict=True)}
