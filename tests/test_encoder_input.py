@@ -122,6 +122,21 @@ def test_a_series_keeps_its_index():
         assert estimator.fit_transform(series, Y).index.equals(series.index)
 
 
+# -- y in transform ---------------------------------------------------------------------------------------
+
+
+@FRAMES
+@named([MODLEncoder(output="mean"), WideEncoder(random_state=0), *CROSS_FITS])
+def test_transform_takes_y_and_ignores_it(estimator, frame):
+    """A row's own target must not reach its encoding by this door, however it is given."""
+    data = frame({"city": COLUMNS["city"]})
+    fitted = clone(estimator).fit(data, Y)
+    expected = np.asarray(fitted.transform(data))
+    for y in (Y, 1 - Y, pd.Series(Y, index=range(7, 7 + N)), None):
+        np.testing.assert_array_equal(np.asarray(fitted.transform(data, y)), expected)
+        np.testing.assert_array_equal(np.asarray(fitted.transform(data, y=y)), expected)
+
+
 # -- indexes ----------------------------------------------------------------------------------------------
 
 X = pd.DataFrame(COLUMNS, index=range(7, 7 + N))

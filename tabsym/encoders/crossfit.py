@@ -155,13 +155,16 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             out.index = data.index if isinstance(data, pd.DataFrame) else pd.RangeIndex(len(out))
         return self._finish(out, table, data)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, y: Any = None) -> Any:
         """Encode new rows by the encoder fitted on all rows.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
             With the columns of fit.
+        y : ignored
+            Taken because category_encoders' supervised encoders take it. Rows are encoded by what all rows taught, also
+            those of training: encodings out of fold come from `fit_transform` alone.
 
         Returns
         -------

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.base import ColumnEncoder
 from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows
-from tabsym.table import Table, check_same_rows, check_weights, read_table
+from tabsym.table import Table, check_same_rows, check_weights, match_features, read_table
 
 Floats = NDArray[np.float64]
 
@@ -89,6 +90,30 @@ class OutOfFoldEncoder(ColumnEncoder):
             table,
             {name: {new: encoded[new] for new in self._kept_names(state)} for name, state in self.columns_.items()},
         )
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Encode a table: a frame of the kind it has, an array with ``return_df=False``.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+            With the columns of fit; 0 rows are allowed.
+        y : ignored
+            Taken because category_encoders' supervised encoders take it. Rows are encoded by what all rows taught, also
+            those of training: encodings out of fold come from `fit_transform` alone.
+
+        Returns
+        -------
+        dataframe, ndarray or csr_array of shape (n_rows, n_columns_out)
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column.
+        """
+        check_is_fitted(self, "columns_")
+        table = read_table(X, who=type(self).__name__, allow_empty=True)
+        return self._encode_table(match_features(self, table))
 
     # -- pieces ---------------------------------------------------------------------
 
