@@ -21,7 +21,7 @@ COLUMNS = {"city": RNG.choice(list("uvw"), N).tolist(), "n": RNG.normal(size=N).
 Y = ((np.array(COLUMNS["city"]) == "u") ^ (RNG.random(N) < 0.2)).astype(int)
 ENCODERS = [
     MODLEncoder(output="probability"),
-    WideEncoder(random_state=0),
+    WideEncoder(),
     CrossFit(TargetEncoder(target_type="binary")),
 ]
 FRAMES = pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
@@ -102,3 +102,14 @@ def test_the_first_row_that_leaks_is_named():
     with pytest.raises(ValueError, match="Fold 0 of cv both trains on row 2 and encodes it, which leaks"):
         check_each_row_once([(np.array([5, 4, 2]), np.array([3, 2, 5]))], 6)
     assert len(check_each_row_once([(rows[:3], rows[3:]), (rows[3:], rows[:3]), (rows, rows[:0])], 6)) == 2
+
+
+@EACH
+def test_features_made_twice_are_the_same_by_default(encoder):
+    X = pd.DataFrame(COLUMNS)[["city"]]
+
+    def made(**options):
+        return np.asarray(clone(encoder).set_params(**options).fit_transform(X, Y))
+
+    np.testing.assert_array_equal(made(), made())
+    assert not np.array_equal(made(random_state=None), made(random_state=None))

@@ -49,8 +49,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         int: shuffled folds, stratified where the target holds classes (and not
         where the encoder says ``target_type="continuous"``). Splitters get `groups`.
         Each row must be held out exactly once. None: as ``fit(X, y).transform(X)``, which leaks.
-    random_state : int, RandomState or None, default None
-        Of the shuffle, where `cv` is a number.
+    random_state : int, RandomState or None, default 0
+        Of the shuffle, where `cv` is a number; 0: a second run makes the same features, None: others.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     [True, False]
     """
 
-    def __init__(self, encoder, cv=5, *, random_state=None):
+    def __init__(self, encoder, cv=5, *, random_state=0):
         self.encoder = encoder
         self.cv = cv
         self.random_state = random_state

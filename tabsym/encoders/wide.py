@@ -59,8 +59,8 @@ class WideEncoder(OutOfFoldEncoder):
         "value": missing is a symbol of its own where it occurred in training, else 0.
     handle_unknown : {"value", "return_nan", "error"}, default "value"
         For symbols that fit has not seen. "value": 0, which is no effect.
-    random_state : int, RandomState or None, default None
-        Of the default model and of the folds.
+    random_state : int, RandomState or None, default 0
+        Of the default model and of the folds; 0: a second run makes the same features, None: others.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class WideEncoder(OutOfFoldEncoder):
         return_df=True,
         handle_missing="value",
         handle_unknown="value",
-        random_state=None,
+        random_state=0,
     ):
         self.model = model
         self.cv = cv

@@ -77,8 +77,9 @@ class MODLEncoder(MODLBase):
         For symbols that fit has not seen. "value": as `unseen` says.
     verbose : int, default 0
         1 writes a line per column to standard error.
-    random_state : int, default 0
-        Of the local search over groups of more than two classes, and of the folds.
+    random_state : int, RandomState or None, default 0
+        Of the folds, and where it is a number of the local search over groups of more than two classes; 0: a second
+        run makes the same features, None: other folds.
     n_jobs : int or None, default None
         Threads; the result is the same for any number.
 
