@@ -370,7 +370,7 @@ def test_unseen_symbols():
     }
     assert first == {"default_group": "{b}", "missing": "{Missing}"}
     assert MODLEncoder(unseen="missing").fit(frame[:190], y[:190]).transform(new)["g"][0] == "{b}"  # none missing
-    for options in ({"unseen": "error"}, {"handle_unknown": "error"}):
+    for options in ({"unseen": "error"}, {"handle_unknown": "error"}, {"unseen": "error", "handle_unknown": "error"}):
         with pytest.raises(ValueError, match=r"Column 'g' holds 'never' \(row 0\), which was not seen in fit"):
             MODLEncoder(**options).fit(frame, y).transform(new)
     for output in ("group", "onehot", "probability", "mean"):
@@ -848,6 +848,9 @@ def test_grid_search_in_a_pipeline():
         ({"numeric": "skip"}, "numeric='skip' is not known; use one of 'discretize', 'passthrough'"),
         ({"criterion": "mdlp"}, "criterion='mdlp' is not known; use one of 'khiops', 'page'"),
         ({"unseen": "guess"}, "unseen='guess' is not known; use one of"),
+        ({"unseen": "error", "handle_unknown": "return_nan"}, "'return_nan' and unseen='error' contradict each other"),
+        ({"unseen": "missing", "handle_unknown": "return_nan"}, "'return_nan' and unseen='missing' contradict"),
+        ({"unseen": "missing", "handle_unknown": "error"}, "'error' and unseen='missing' contradict each other"),
         ({"target_type": "binary"}, "target_type='binary' is not known; use one of"),
         ({"handle_missing": "drop"}, "handle_missing='drop' is not known; use one of"),
         ({"handle_unknown": "drop"}, "handle_unknown='drop' is not known; use one of"),

@@ -50,8 +50,9 @@ class MODLEncoder(MODLBase):
     monotonic : bool, default False
         Cut numeric columns so that the second class's share, or the mean target, only rises or only falls.
     unseen : {"default_group", "missing", "error"}, default "default_group"
-        Where a symbol that fit has not seen goes: to the group of the rarest symbol (as in Khiops), or to
-        that of the missing ones (to the default group where fit saw none missing).
+        Where a symbol that fit has not seen goes under ``handle_unknown="value"``: to the group of the rarest symbol
+        (as in Khiops), or to that of the missing ones (to the default group where fit saw none missing). "error" is
+        ``handle_unknown="error"``, by another name.
     time_limit : float, default None
         Seconds for each column; then the best partition by then is kept. None: optimal up to 4,096 distinct
         values, close to it beyond. With a limit the search for a proof goes on beyond, too, and for two classes covers
@@ -74,7 +75,8 @@ class MODLEncoder(MODLBase):
     handle_missing : {"value", "return_nan", "error"}, default "value"
         "value": missing is a symbol of its own, or lies below all numbers.
     handle_unknown : {"value", "return_nan", "error"}, default "value"
-        For symbols that fit has not seen. "value": as `unseen` says.
+        For symbols that fit has not seen. "value": as `unseen` says; beside the others `unseen` has nothing to say,
+        and settings that contradict each other are errors.
     verbose : int, default 0
         1 writes a line per column to standard error.
     random_state : int, RandomState or None, default 0

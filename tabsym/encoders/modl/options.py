@@ -38,6 +38,16 @@ def check_modl_options(encoder: Any) -> None:
             raise ValueError(f"{option}={value!r} is not possible; use True or False.")
     if encoder.sparse_output and encoder.output != "onehot":
         raise ValueError(f"sparse_output goes with output='onehot', not with {encoder.output!r}; set it to False.")
+    _refuse_contradictions(encoder.handle_unknown, encoder.unseen)
+
+
+def _refuse_contradictions(handle_unknown: str, unseen: str) -> None:
+    """A `ValueError` where the two options send unseen symbols to different places."""
+    if handle_unknown not in ("value", unseen) and unseen != "default_group":
+        raise ValueError(
+            f"handle_unknown={handle_unknown!r} and unseen={unseen!r} contradict each other; leave one of them out "
+            "(unseen names a group, for handle_unknown='value')."
+        )
 
 
 def settings_of(encoder: Any, n_columns: int) -> Settings:

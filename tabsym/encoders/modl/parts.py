@@ -66,7 +66,7 @@ def _group_of(state: MODLColumn, raw: RawCodes, handling: Handling) -> NDArray[n
         row = int(np.argmax(unseen))
         raise ValueError(
             f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which was not seen in fit; "
-            "fit on rows that have it, or set handle_unknown and unseen to something other than 'error'."
+            "fit on rows that have it, or leave out handle_unknown='error' and unseen='error'."
         )
     default = state.fitted.default
     if handling.unseen == "missing" and state.alphabet.has_missing:
