@@ -12,7 +12,7 @@ from scipy import sparse
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import numeric_matrix
 from tabsym.encoders.modl.column import MODLColumn, encoded_column, estimates, plain_column
-from tabsym.encoders.modl.counts import code_column, count_columns
+from tabsym.encoders.modl.counts import code_column, count_columns, warn_of_light_weights
 from tabsym.encoders.modl.options import check_modl_options, settings_of
 from tabsym.encoders.modl.parts import (
     Handling,
@@ -72,6 +72,7 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
         if not first:
             table = match_features(self, table)
         weight = check_weights(sample_weight, len(table))
+        warn_of_light_weights(weight)
         target = self._target(y, len(table), first)
         columns = self._columns_of(table) if first else self._columns_as_before(table)
         rows = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)

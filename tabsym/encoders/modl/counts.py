@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,22 @@ from tabsym.table import Column, Kind
 Floats = NDArray[np.float64]
 
 _FEW_ROWS = 100_000  # below, threads cost more than they save
+_LIGHT = 0.1  # weight of a row below which weights were more likely shares than rows
+
+
+def warn_of_light_weights(weight: Floats | None) -> None:
+    """A `UserWarning` where weights add up to far fewer rows than there are: the criterion counts rows."""
+    if weight is None:
+        return
+    n_rows, total = int(np.count_nonzero(weight)), float(weight.sum())
+    if total < _LIGHT * n_rows:
+        warn(
+            f"The weights of {n_rows:,} rows add up to {total:.4g}, and MODL takes that for the number of rows, of "
+            "which little can be learned; where weights are shares, multiply them by the number of rows: "
+            "sample_weight * len(sample_weight) / sample_weight.sum().",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def code_column(column: Column, *, discretize: bool, allow_missing: bool) -> CodedValues:

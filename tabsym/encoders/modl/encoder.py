@@ -178,7 +178,8 @@ class MODLEncoder(MODLBase):
         y : array-like of shape (n_rows,)
             Classes or numbers.
         sample_weight : array-like of shape (n_rows,), optional
-            Rows of weight 0 count as absent.
+            The criterion counts rows, and a row of weight 2 as two of them: weights that sum to 1 are one row in all,
+            of which nothing is learned (a UserWarning says so). Rows of weight 0 count as absent.
         groups : array-like of shape (n_rows,), optional
             Taken for `fit_transform`'s sake (``set_fit_request(groups=True)``); all rows are used here.
 
