@@ -10,13 +10,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.utils.multiclass import type_of_target
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.estimators import WideClassifier, WideRegressor
-from tabsym.table import Kind, Table, check_classes, check_regression_target, check_target, read_table
+from tabsym.estimators.checks import check_one_of
+from tabsym.table import (
+    TARGET_TYPES,
+    Kind,
+    Table,
+    check_classes,
+    check_regression_target,
+    check_target,
+    holds_classes,
+    read_table,
+)
 from tabsym.wide.tables import split_counts
 
 Floats = NDArray[np.float64]
@@ -42,6 +51,9 @@ class WideEncoder(OutOfFoldEncoder):
     ----------
     model : WideClassifier or WideRegressor, default None
         Unfitted, without a formula; None: one with defaults, by the target.
+    target_type : {"auto", "classes", "continuous"}, default "auto"
+        What `y` holds, where there is no `model` to say it. "auto": numbers with a fraction, or with more than 100
+        distinct values, are continuous (as in MODLEncoder).
     cv : int, splitter or None, default 5
         `fit_transform` encodes each row by a model that has not seen it, as
         scikit-learn's TargetEncoder does; None: as ``fit(X, y).transform(X)``, which leaks. Splitters
@@ -84,6 +96,7 @@ class WideEncoder(OutOfFoldEncoder):
         self,
         *,
         model=None,
+        target_type="auto",
         cv=5,
         verbose=0,
         cols=None,
@@ -94,6 +107,7 @@ class WideEncoder(OutOfFoldEncoder):
         random_state=0,
     ):
         self.model = model
+        self.target_type = target_type
         self.cv = cv
         self.verbose = verbose
         self.cols = cols
@@ -112,6 +126,7 @@ class WideEncoder(OutOfFoldEncoder):
         encoded = self._unfilled(len(table))
         for train, test in self._folds(values, groups, classes=classes):
             fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True, cols=list(self.columns_))
+            fold.set_params(target_type="classes" if classes else "continuous")  # as all rows say
             fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])
             part = fold._parts(read_table(frame[test].to_native()))
             for name, column in ((name, column) for columns in part.values() for name, column in columns.items()):
@@ -129,9 +144,15 @@ class WideEncoder(OutOfFoldEncoder):
         self.model_ = model.fit(frame.to_native(), target, sample_weight=weight)
 
     def _choose_model(self, target: NDArray[Any]) -> Any:
+        check_one_of("target_type", self.target_type, TARGET_TYPES)
         if self.model is None:
-            classes = type_of_target(target) in ("binary", "multiclass")
+            classes = holds_classes(target, self.target_type)
             return (WideClassifier if classes else WideRegressor)(random_state=self.random_state)
+        if self.target_type == ("continuous" if is_classifier(self.model) else "classes"):
+            raise ValueError(
+                f"target_type={self.target_type!r} contradicts model={type(self.model).__name__}(...), which says what "
+                "the target is; leave target_type out."
+            )
         if self.model.formula is not None:
             raise ValueError("model has a formula, whose blocks are not one for each column; give one without.")
         return clone(self.model)

@@ -14,9 +14,11 @@ from tabsym.table.target import (
     check_target,
     check_weights,
 )
+from tabsym.table.target_type import TARGET_TYPES, holds_classes
 
 __all__ = [
     "NUMBERS",
+    "TARGET_TYPES",
     "Column",
     "Kind",
     "Labels",
@@ -32,6 +34,7 @@ __all__ = [
     "check_weights",
     "frame_of",
     "library_of_frame",
+    "holds_classes",
     "match_features",
     "read_table",
     "remember_features",

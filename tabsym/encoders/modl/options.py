@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tabsym.modl import CRITERIA, Settings
+from tabsym.table import TARGET_TYPES
 
 
 def check_modl_options(encoder: Any) -> None:
@@ -17,7 +18,7 @@ def check_modl_options(encoder: Any) -> None:
         ("numeric", ("discretize", "passthrough")),
         ("criterion", CRITERIA),
         ("unseen", ("default_group", "missing", "error")),
-        ("target_type", ("auto", "classes", "continuous")),
+        ("target_type", TARGET_TYPES),
     ):
         value = getattr(encoder, option)
         if not (isinstance(value, str) and value in allowed):

@@ -9,12 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.table import check_classes, check_regression_target, check_target
+from tabsym.table import check_classes, check_regression_target, check_target, holds_classes
 
 Floats = NDArray[np.float64]
 
-MOST_CLASSES = 100
-"""Numeric targets with more distinct values are continuous, for target_type="auto"."""
 MOST_TARGETS = 65_536
 """Continuous targets with more distinct values are taken in so many cells of neighbours, each at its mean."""
 
@@ -35,8 +33,7 @@ class CodedTarget:
 
 def is_classification(y: Any, n_rows: int, target_type: str, who: str) -> bool:
     """Whether the target holds classes, by `target_type`."""
-    values = check_target(y, n_rows, who)
-    return _looks_like_classes(values) if target_type == "auto" else target_type == "classes"
+    return holds_classes(check_target(y, n_rows, who), target_type)
 
 
 def code_target(y: Any, n_rows: int, *, classes: bool, who: str) -> CodedTarget:
@@ -68,16 +65,6 @@ def check_target_piece(before: Any, now: Any) -> None:
             f"The target held {kinds[0]} before and holds {kinds[1]} now (such as {np.asarray(now).tolist()[0]!r}); "
             "convert it to one type in every piece."
         )
-
-
-def _looks_like_classes(values: Any) -> bool:
-    if values.dtype == object and pd.api.types.infer_dtype(values) in ("floating", "mixed-integer-float", "decimal"):
-        values = values.astype(np.float64)
-    if values.dtype.kind in "OUSb":
-        return True
-    if values.dtype.kind == "f" and (values != np.floor(values)).any():
-        return False
-    return len(pd.unique(values)) <= MOST_CLASSES
 
 
 def _in_cells(values: Floats, ranks: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
