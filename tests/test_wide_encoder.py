@@ -103,3 +103,47 @@ def test_in_a_pipeline_with_groups_of_columns():
     pipeline = make_pipeline(WideEncoder(cols=["a"], random_state=0), HistGradientBoostingClassifier(max_iter=20))
     assert cross_val_score(pipeline, X[["a", "n"]], Y, scoring="roc_auc").mean() > 0.8
     assert WideEncoder(cols=["a"]).fit(X, Y).get_feature_names_out().tolist() == ["a", "n", "b"]
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_numeric_columns_are_covariates_or_stay_out_of_the_model(kind):
+    """The effect of a symbol with the numbers held fixed; or without them, as if they were not in the table."""
+    n = np.where(X["a"] == "u", 1.0, -1.0) + 0.1 * X["n"]  # says nearly all that the symbol says
+    frame = kind({"a": X["a"].tolist(), "n": n.tolist(), "flag": (n > 0).tolist()})
+    alone = kind({"a": X["a"].tolist()})
+    y = 3 * n.to_numpy()
+    fixed = WideEncoder().fit(frame, y)
+    free = WideEncoder(numeric="passthrough").fit(frame, y)
+    assert set(fixed.model_.params_) > {"a", "n", "flag"}
+    assert "n" not in free.model_.params_
+    spread = {one: np.ptp(np.asarray(one.transform(frame))[:, 0].astype(float)) for one in (fixed, free)}
+    assert spread[fixed] < 1
+    assert spread[free] > 5
+    for encode in (lambda e, t: e.fit(t, y).transform(t), lambda e, t: e.fit_transform(t, y)):
+        out = encode(WideEncoder(numeric="passthrough"), frame)
+        np.testing.assert_array_equal(out["a"], encode(WideEncoder(), alone)["a"])
+        assert out["n"].to_list() == n.to_list()
+        assert out["flag"].dtype == frame["flag"].dtype
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_infinite_values_outside_the_model_come_out_as_they_went_in(kind):
+    numbers = np.r_[np.inf, -np.inf, X["n"][2:]].tolist()
+    frame = kind({"a": X["a"].tolist(), "n": numbers})
+    for out in (
+        WideEncoder(numeric="passthrough", cols="a").fit_transform(frame, Y),
+        WideEncoder(numeric="passthrough").fit(frame, Y).transform(frame),
+    ):
+        assert out["n"].to_list() == numbers
+    with pytest.raises(ValueError, match="Column 'n' contains infinity; replace"):
+        WideEncoder().fit(frame, Y)
+    with pytest.raises(ValueError, match="numeric='drop' is not known; use 'covariate' or 'passthrough'"):
+        WideEncoder(numeric="drop").fit(frame, Y)
+
+
+def test_a_model_of_no_columns_is_none():
+    encoder = WideEncoder(numeric="passthrough")
+    pd.testing.assert_frame_equal(encoder.fit_transform(X[["n"]], Y), X[["n"]])
+    assert encoder.model_ is None
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        encoder.fit(X[["n"]])

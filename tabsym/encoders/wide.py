@@ -43,9 +43,9 @@ class WideColumn:
 class WideEncoder(OutOfFoldEncoder):
     """Replace each symbol by the number that a wide model learned for it (one per class, for several).
 
-    The model is additive, over the encoded columns and the numeric ones
-    together, so a symbol's number is its effect with the other columns held
-    fixed; a target encoder's is its plain mean.
+    The model is additive, over the encoded columns and (see `numeric`) the
+    numeric ones together, so a symbol's number is its effect with the other
+    columns held fixed; a target encoder's is its plain mean.
 
     Parameters
     ----------
@@ -54,6 +54,10 @@ class WideEncoder(OutOfFoldEncoder):
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds, where there is no `model` to say it. "auto": numbers with a fraction, or with more than 100
         distinct values, are continuous (as in MODLEncoder).
+    numeric : {"covariate", "passthrough"}, default "covariate"
+        What numeric and boolean columns outside `cols` are to the model; they come out as they went in either way.
+        "covariate": they are in it, as the model's own `numeric` says, and infinite values are errors.
+        "passthrough": they are not, and nothing in them is looked at.
     cv : int, splitter or None, default 5
         `fit_transform` encodes each row by a model that has not seen it, as
         scikit-learn's TargetEncoder does; None: as ``fit(X, y).transform(X)``, which leaks. Splitters
@@ -76,8 +80,8 @@ class WideEncoder(OutOfFoldEncoder):
 
     Attributes
     ----------
-    model_ : WideClassifier or WideRegressor
-        Fitted on all rows.
+    model_ : WideClassifier, WideRegressor or None
+        Fitted on all rows; None where it would have no columns.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -92,11 +96,14 @@ class WideEncoder(OutOfFoldEncoder):
     [-10.0, 10.0, 0.0]
     """
 
+    model_: Any
+
     def __init__(
         self,
         *,
         model=None,
         target_type="auto",
+        numeric="covariate",
         cv=5,
         verbose=0,
         cols=None,
@@ -108,6 +115,7 @@ class WideEncoder(OutOfFoldEncoder):
     ):
         self.model = model
         self.target_type = target_type
+        self.numeric = numeric
         self.cv = cv
         self.verbose = verbose
         self.cols = cols
@@ -135,12 +143,17 @@ class WideEncoder(OutOfFoldEncoder):
         return encoded
 
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: Floats | None) -> None:
-        """Fit the model over the encoded and the numeric columns."""
+        """Fit the model over the encoded columns, and over the numeric ones where they are covariates."""
+        check_one_of("numeric", self.numeric, ("covariate", "passthrough"))
         target = check_target(y, len(table), type(self).__name__)
         model = self._choose_model(target)
-        wanted = [c.name for c in table.columns if c.name in encoded or c.kind is not Kind.SYMBOLIC]
+        others = self.numeric == "covariate"
+        wanted = [c.name for c in table.columns if c.name in encoded or (others and c.kind is not Kind.SYMBOLIC)]
+        if not wanted:
+            self.model_ = None
+            return
         model.set_params(cols=[n for n in wanted if n in encoded or table[n].kind is Kind.BOOLEAN] or None)
-        frame = nw.from_native(table.native, eager_only=True).select(wanted or table.names)
+        frame = nw.from_native(table.native, eager_only=True).select(wanted)
         self.model_ = model.fit(frame.to_native(), target, sample_weight=weight)
 
     def _choose_model(self, target: NDArray[Any]) -> Any:
