@@ -122,6 +122,15 @@ def test_a_series_keeps_its_index():
         assert estimator.fit_transform(series, Y).index.equals(series.index)
 
 
+@FRAMES
+@named(ENCODERS)
+def test_names_that_are_not_those_of_fit_are_refused(estimator, frame):
+    fitted = clone(estimator).fit(frame({"city": COLUMNS["city"]}), Y)
+    assert list(fitted.get_feature_names_out(["city"])) == list(fitted.get_feature_names_out())
+    with pytest.raises(ValueError, match="input_features is not equal to feature_names_in_; leave it out"):
+        fitted.get_feature_names_out(["town"])
+
+
 # -- y in transform ---------------------------------------------------------------------------------------
 
 

@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import get_config
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import UNSEEN, RawCodes, encode_columns
+from tabsym.encoders.transformer import TableTransformer
 from tabsym.table import (
     Kind,
     Table,
@@ -32,19 +32,11 @@ from tabsym.table import (
 )
 
 
-class ColumnEncoder(TransformerMixin, BaseEstimator):
+class ColumnEncoder(TableTransformer):
     """Base of the encoders; not public."""
 
     _missing_words: tuple[str, ...] = ("value", "return_nan", "error")
     _unknown_words: tuple[str, ...] = ("value", "return_nan", "error")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
     # -- for the encoders to fill in -------------------------------------------
 
@@ -204,19 +196,6 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             value = getattr(self, option)
             if value not in allowed:
                 raise ValueError(f"{option}={value!r} is not known; use one of {', '.join(map(repr, allowed))}.")
-
-    def _check_input_features(self, input_features: Any) -> None:
-        if input_features is None:
-            return
-        given = list(input_features)
-        fitted = getattr(self, "feature_names_in_", None)
-        if fitted is not None and given != list(fitted):
-            raise ValueError("input_features is not equal to feature_names_in_; leave it out.")
-        if len(given) != self.n_features_in_:
-            raise ValueError(
-                f"input_features should have length equal to number of features ({self.n_features_in_}), "
-                f"got {len(given)}."
-            )
 
 
 MISSING = -2

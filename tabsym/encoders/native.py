@@ -16,16 +16,16 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
+from tabsym.encoders.transformer import TableTransformer
 from tabsym.table import match_features, read_table, remember_features, symbolic_columns
 
 MISSING_TEXT, UNSEEN_TEXT, OTHER_TEXT = "(missing)", "(unseen)", "(other)"
 
 
-class NativeCategories(TransformerMixin, BaseEstimator):
+class NativeCategories(TableTransformer):
     """A pandas frame that boosters read natively and safely.
 
     Parameters
@@ -68,14 +68,6 @@ class NativeCategories(TransformerMixin, BaseEstimator):
         self.output = output
         self.max_levels = max_levels
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
     def fit(self, X: Any, y: Any = None) -> NativeCategories:
         """Learn the levels of each symbolic column.
 
@@ -115,8 +107,7 @@ class NativeCategories(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """The output names, f0, f1, ..."""
         check_is_fitted(self, "alphabets_")
-        if input_features is not None and len(input_features) != self.n_features_in_:
-            raise ValueError(f"input_features should have length equal to number of features ({self.n_features_in_}).")
+        self._check_input_features(input_features)
         return np.asarray(list(self.names_), dtype=object)
 
     def _most_frequent(self, raw: RawCodes) -> NDArray[Any]:
