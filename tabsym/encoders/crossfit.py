@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Integral
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows
-from tabsym.encoders.pieces import column_names, gather, is_frame, pick_columns, take_rows
+from tabsym.encoders.containers import data_for, in_users_container, wants_pandas
+from tabsym.encoders.folds import Split, refuse_lost_groups, split_by_target
+from tabsym.encoders.pieces import column_names, gather, pick_columns, take_rows
 from tabsym.table import (
     Table,
     check_same_rows,
@@ -146,7 +142,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         table, data, target, weight = self._fit(X, y, sample_weight, groups)
         if self.cv is None:
             return self._finish(self.encoder_.transform(data), table, data)
-        splits = self._splits(data, target, groups)
+        kind = getattr(self.encoder, "target_type", None)
+        splits = split_by_target(self.cv, data, target, kind, random_state=self.random_state, groups=groups)
         wanted = column_names(self.encoder_.transform(take_rows(data, np.arange(1))), self.encoder_)
         encoded = [self._encode_fold(data, target, weight, split) for split in splits]
         pieces = [self._matched(*piece, wanted, fold) for fold, piece in enumerate(encoded)]
@@ -173,7 +170,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         given = read_table(X, who=type(self).__name__, allow_empty=True)
         table = match_features(self, given)
-        data = self._data_for_encoder(X, given)
+        data = data_for(self.encoder, X, given)
         if table is not given:  # names on one side only, about which the warning was given: as in fit from here on
             data = table.native if hasattr(self, "feature_names_in_") else table.native.to_numpy()
         return self._finish(self.encoder_.transform(data), table, data)
@@ -196,10 +193,10 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         table = read_table(X, who=who)
         target = check_target(y, len(table), who)
         weight = check_weights(sample_weight, len(table))
-        if _wants_pandas(self.encoder) and target.dtype.kind in "OUS":
+        if wants_pandas(self.encoder) and target.dtype.kind in "OUS":
             # category_encoders number the classes that they see: a fold that lacks one would number others
             target = np.unique(target, return_inverse=True)[1]
-        data = self._data_for_encoder(X, table)
+        data = data_for(self.encoder, X, table)
         self.encoder_ = _fitted(clone(self.encoder), data, target, weight)
         remember_features(self, table)
         return table, data, target, weight
@@ -216,36 +213,6 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 f"{type(encoder).__name__} takes no sample_weight in fit; leave it out, or use an encoder that "
                 "takes it, such as tabsym's WideEncoder."
             )
-
-    def _data_for_encoder(self, X: Any, table: Table) -> Any:
-        """X as the encoder reads it: pandas for category_encoders, frames as they are, else an array."""
-        if isinstance(X, pd.DataFrame):
-            return X
-        if not table.named and (array := np.asarray(X)).ndim > 1:  # a series without a name is a frame all the same
-            return array
-        return _to("pandas", table.native) if _wants_pandas(self.encoder) else table.native
-
-    def _splits(self, data: Any, target: NDArray[Any], groups: Any) -> list[Split]:
-        classes = self._holds_classes(target)
-        splits = split_rows(self.cv, data, target, classes=classes, random_state=self.random_state, groups=groups)
-        if classes and (target != target[0]).any():
-            for fold, (train, _) in enumerate(splits):
-                if len(train) and (target[train] == target[train[0]]).all():
-                    raise ValueError(
-                        f"The training rows of fold {fold} hold one class only ({target[train].tolist()[0]!r}), from "
-                        "which nothing can be learned; use fewer folds or a stratified splitter (StratifiedGroupKFold)."
-                    )
-        return splits
-
-    def _holds_classes(self, target: NDArray[Any]) -> bool:
-        """Whether the target holds classes; whole numbers that hardly repeat are a quantity."""
-        if getattr(self.encoder, "target_type", None) == "continuous":
-            return False
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # "many classes": answered below
-            if type_of_target(target) not in ("binary", "multiclass"):
-                return False
-        return not isinstance(self.cv, Integral) or bool(np.unique(target, return_counts=True)[1].max() >= self.cv)
 
     def _encode_fold(
         self, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None, split: Split
@@ -274,46 +241,9 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def _finish(self, out: Any, table: Table, data: Any) -> Any:
         """The encoder's output in the container that the user gave, or asked for by set_output."""
-        if sparse.issparse(out):
-            return out
-        kind = _kind_of(table.native)
-        if isinstance(out, np.ndarray):
-            if not is_frame(data) or not getattr(self.encoder_, "return_df", True):
-                return out
-            out = _frame_of(out, column_names(out, self.encoder_), kind, table)
-        elif kind != "pandas" and _wants_pandas(self.encoder):
-            out = _to(kind, out)
         asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
-        return out if asked == "default" else _to(asked, out)
+        return in_users_container(out, self.encoder_, table, data, asked)
 
 
 def _fitted(encoder: Any, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None) -> Any:
     return encoder.fit(data, target) if weight is None else encoder.fit(data, target, sample_weight=weight)
-
-
-def _wants_pandas(encoder: Any) -> bool:
-    """Whether the encoder, or one inside it, is of category_encoders, which reads no other frames."""
-    parts = [encoder, *encoder.get_params().values()] if hasattr(encoder, "get_params") else [encoder]
-    return any(base.__module__.startswith("category_encoders") for part in parts for base in type(part).__mro__)
-
-
-def _kind_of(frame: Any) -> str:
-    return str(nw.from_native(frame, eager_only=True).implementation.value)
-
-
-def _to(kind: str, frame: Any) -> Any:
-    """A frame as pandas, polars or pyarrow; itself where it is that already."""
-    if _kind_of(frame) == kind:
-        return frame
-    source = nw.from_native(frame, eager_only=True)
-    return {"pandas": source.to_pandas, "polars": source.to_polars, "pyarrow": source.to_arrow}[kind]()
-
-
-def _frame_of(array: NDArray[Any], names: list[Any], kind: str, table: Table) -> Any:
-    if kind == "pandas":
-        frame = pd.DataFrame(array, columns=names, index=table.native.index)
-        return frame.infer_objects() if array.dtype == object else frame
-    columns = {str(name): array[:, place] for place, name in enumerate(names)}
-    lists = {name: column.tolist() if column.dtype == object else column for name, column in columns.items()}
-    backend = nw.from_native(table.native, eager_only=True).implementation
-    return nw.from_dict(lists, backend=backend).to_native()

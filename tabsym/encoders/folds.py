@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
@@ -11,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import type_of_target
 
 Split = tuple[NDArray[Any], NDArray[Any]]
 
@@ -46,6 +48,35 @@ def split_rows(
             "them routed by set_fit_request(groups=True)."
         )
     return check_each_row_once(list(splitter.split(X, y, _check_groups(groups, len(y)))), len(y))
+
+
+def split_by_target(
+    cv: Any, X: Any, target: NDArray[Any], kind: str | None, *, random_state: Any = None, groups: Any = None
+) -> list[Split]:
+    """As `split_rows`, stratified where the target (n,) holds classes, of which each training part must have two.
+
+    `kind`: the encoder's own `target_type`, which says so where it is "continuous".
+    """
+    classes = kind != "continuous" and _holds_classes(target, cv)
+    splits = split_rows(cv, X, target, classes=classes, random_state=random_state, groups=groups)
+    if not classes or (target == target[0]).all():
+        return splits
+    for fold, (train, _) in enumerate(splits):
+        if len(train) and (target[train] == target[train[0]]).all():
+            raise ValueError(
+                f"The training rows of fold {fold} hold one class only ({target[train].tolist()[0]!r}), from "
+                "which nothing can be learned; use fewer folds or a stratified splitter (StratifiedGroupKFold)."
+            )
+    return splits
+
+
+def _holds_classes(target: NDArray[Any], cv: Any) -> bool:
+    """Whether the target holds classes; whole numbers that hardly repeat are a quantity."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # "many classes": answered below
+        if type_of_target(target) not in ("binary", "multiclass"):
+            return False
+    return not isinstance(cv, Integral) or bool(np.unique(target, return_counts=True)[1].max() >= cv)
 
 
 def refuse_lost_groups(cv: Any, groups: Any) -> None:
