@@ -113,3 +113,16 @@ def test_features_made_twice_are_the_same_by_default(encoder):
 
     np.testing.assert_array_equal(made(), made())
     assert not np.array_equal(made(random_state=None), made(random_state=None))
+
+
+@FRAMES
+@pytest.mark.parametrize("encoder", ENCODERS[:2], ids=lambda e: type(e).__name__)
+def test_a_symbol_that_the_other_folds_lack_is_not_unknown(encoder, frame):
+    """It was seen in fit: handle_unknown='error' made fit_transform fail on every table with a rare symbol."""
+    X = frame({"city": ["rare", *COLUMNS["city"][1:]]})
+    strict = clone(encoder).set_params(handle_unknown="error")
+    np.testing.assert_array_equal(
+        np.asarray(strict.fit_transform(X, Y)), np.asarray(clone(encoder).fit_transform(X, Y))
+    )
+    with pytest.raises(ValueError, match=r"Column 'city' holds 'never' .* which was not seen in fit"):
+        strict.transform(frame({"city": ["never"]}))

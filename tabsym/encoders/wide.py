@@ -135,6 +135,8 @@ class WideEncoder(OutOfFoldEncoder):
         for train, test in self._folds(values, groups, classes=classes):
             fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True, cols=list(self.columns_))
             fold.set_params(target_type="classes" if classes else "continuous")  # as all rows say
+            if self.handle_unknown == "error":  # a symbol that the other folds lack was seen in fit
+                fold.set_params(handle_unknown="value")
             fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])
             part = fold._parts(read_table(frame[test].to_native()))
             for name, column in ((name, column) for columns in part.values() for name, column in columns.items()):

@@ -142,10 +142,12 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
         constant = [name for state in states for name in state.constant_names()]
         self.invariant_cols_ = constant if self.drop_invariant else []
 
-    def _codes(self, table: Table, states: dict[str, MODLColumn] | None = None) -> dict[str, NDArray[Any]]:
+    def _codes(self, table: Table) -> dict[str, NDArray[Any]]:
         """The part of each row; UNSEEN and MISSING where they are to be NaN."""
-        handling = Handling(self.handle_missing, self.handle_unknown, self.unseen)
-        return parts_of_rows(table, self.columns_ if states is None else states, handling)
+        return parts_of_rows(table, self.columns_, self._handling())
+
+    def _handling(self) -> Handling:
+        return Handling(self.handle_missing, self.handle_unknown, self.unseen)
 
     def _column_names(self, state: MODLColumn) -> list[str]:
         return state.names
@@ -198,14 +200,14 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
 
     def _column_out_of_fold(self, table: Table, state: MODLColumn, weight: Floats | None, folds: list[Fold]) -> Floats:
         """An encoded column (n_rows, outputs): coded once, its counts and parts made anew for each fold."""
-        settings = settings_of(self, len(self.columns_))
+        settings, handling = settings_of(self, len(self.columns_)), self._handling().of_folds()
         coded = self._coded(table[state.name])
         out = np.zeros((len(table), len(state.names)))
         for fold in folds:
             counts = coded.count(fold.target.codes, fold.target.values, weight, fold.known)
             fitted = fit_column(counts, settings, classes=self._classes)
             held_out = _rows_of(table[state.name], fold.held_out)
-            parts = self._codes(held_out, {state.name: plain_column(state.name, fitted)})[state.name]
+            parts = parts_of_rows(held_out, {state.name: plain_column(state.name, fitted)}, handling)[state.name]
             out[fold.held_out] = look_up(self._fold_values(state.name, fitted, counts), parts)
         return out
 

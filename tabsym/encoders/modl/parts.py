@@ -27,6 +27,11 @@ class Handling:
     handle_unknown: str
     unseen: str
 
+    def of_folds(self) -> Handling:
+        """For rows held out: a symbol that the other folds lack was seen in fit, and is no error."""
+        unknown = "value" if self.handle_unknown == "error" else self.handle_unknown
+        return replace(self, handle_unknown=unknown, unseen="default_group" if self.unseen == "error" else self.unseen)
+
 
 def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handling) -> dict[str, NDArray[Any]]:
     """The part of each row (n,), by column; UNSEEN and MISSING where they are to be NaN."""
