@@ -35,8 +35,8 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
             if _differ(one, another):
                 raise ValueError(
                     f"X and {name} have different indexes: row {row} is {one!r} in X and {another!r} in {name}; put "
-                    f"them in one order with {name}.loc[X.index], or where their rows go together as they are drop "
-                    "the labels of both with reset_index(drop=True)."
+                    f"them in one order with {name}.loc[X.index], or where their rows go together as they are pass "
+                    f"{name}.to_numpy(), which has no labels."
                 )
 
 
