@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,16 @@ SOURCE_GRID, TARGET_GRID = 12, 10
 """Columns of more than 2**12 distinct values are cut on the grid of so many quantiles, targets of 2**10 likewise."""
 MOST_TARGET_PARTS = 256
 MOST_ROUNDS = 12
-FINISHED, MANY = 3, 200
-"""So many of the best models go on over all values; the best alone where there are more symbols than that."""
+FINISHED = 3
+"""So many of the best models go on over all values."""
+FEW_GROUPS = 8
+"""Up to so many groups every two are joined."""
+SHAKEN = 12
+"""So many models are made from one with part of its target cuts elsewhere."""
+CHANGED = 3
+"""So often is the best of them changed cut by cut, as long as that helps."""
+MANY, TOO_MANY = 200, 2000
+"""Of more symbols than these target cuts are not changed one by one, and the best model alone goes on."""
 
 
 def cut_jointly(rows: Rows, options: Options) -> Grid:
@@ -57,13 +66,14 @@ def cut_jointly(rows: Rows, options: Options) -> Grid:
     starts = [replace(one, target_labels=_of_cells(one.target_labels, target_cells)) for one in _coarse_models(fine)]
     half = GridSearch(rows.coarser(source_cells, None), options.coarser(source_cells), deadline)
     best = null
-    finished = 1 if options.symbolic and rows.n_sources > MANY else FINISHED
+    finished = 1 if options.symbolic and rows.n_sources > TOO_MANY else FINISHED
     for start in _distinct(starts)[:finished]:
         if best is not null and time.monotonic() > deadline:
             break
         best = min(best, _finished(fine, half, start, target_cells), key=lambda one: one.cost)
     if best is null:
         return null
+    best = half.settled(_changed_once_more(fine, half, best, target_cells))
     labels = _of_cells(best.source.labels, source_cells)
     return replace(best, source=replace(best.source, labels=labels))
 
@@ -77,7 +87,7 @@ def _coarse_models(fine: GridSearch) -> list[Grid]:
     found = search.from_each(search.starts())
     best = min(found, key=lambda one: one.cost)
     for _ in range(MOST_ROUNDS):
-        further = search.from_each(search.changed(best.target_labels))
+        further = search.from_each(search.changed(best.source.labels, best.target_labels))
         found += further
         better = min(further, key=lambda one: one.cost, default=best)
         if not is_cheaper(better.cost, best.cost) or time.monotonic() > fine.deadline:
@@ -98,6 +108,21 @@ def _finished(fine: GridSearch, half: GridSearch, start: Grid, target_cells: Pla
     best = with_target(half.rows, half.options, best.source, best.prior, _of_cells(best.target_labels, target_cells))
     if target_cells is not None:
         best = half.slide(best)
+    return best
+
+
+def _changed_once_more(fine: GridSearch, half: GridSearch, best: Grid, target_cells: Places | None) -> Grid:
+    """The best model, or a cheaper one with more target cuts, or one less, over all values."""
+    for _ in range(CHANGED):
+        before = best.cost
+        labels = best.target_labels if target_cells is None else best.target_labels[_first_of(target_cells)]
+        further = fine.from_each(fine.changed(best.source.labels, labels))
+        for one in sorted(further, key=lambda one: one.cost)[:FINISHED]:
+            if is_cheaper(one.cost, best.cost) and time.monotonic() < fine.deadline:
+                start = replace(one, target_labels=_of_cells(one.target_labels, target_cells))
+                best = min(best, _finished(fine, half, start, target_cells), key=lambda one: one.cost)
+        if not is_cheaper(best.cost, before):
+            break
     return best
 
 
@@ -127,8 +152,8 @@ class GridSearch:
                 parts[order] = _labels(_equal_parts(sizes, start), rows.n_sources)
                 yield self.target_given(parts, quick=True)
 
-    def changed(self, labels: Places) -> Iterator[Places]:
-        """Target intervals beside these: with more cuts, with one less, with one elsewhere."""
+    def changed(self, parts: Places, labels: Places) -> Iterator[Places]:
+        """Target intervals beside these: with more cuts, with fewer, with some elsewhere; the best of joined parts."""
         n, ends = len(labels), _ends(labels)
         sizes = np.bincount(self.rows.target, self.rows.weight, minlength=n)
         for start in STARTS:
@@ -136,12 +161,29 @@ class GridSearch:
                 yield _labels(np.union1d(ends, _equal_parts(sizes, start)), n)
         if self.rows.n_sources > MANY and self.options.symbolic:
             return
+        rng = np.random.RandomState(self.options.random_state)
+        for _ in range(SHAKEN):  # some cuts gone, as many or fewer elsewhere
+            kept = ends[:-1][rng.random_sample(len(ends) - 1) < rng.random_sample()]
+            fresh = _equal_parts(sizes, 2 * n)[:-1] if n < 32 else _equal_parts(sizes, 32)[:-1]
+            new = rng.choice(fresh, rng.randint(len(ends) + 1)) if len(fresh) else fresh
+            yield _labels(np.unique(np.concatenate([kept, new, ends[-1:]])), n)
+        for a, b in self._neighbours(int(parts.max()) + 1):
+            fewer = np.where(parts == b, a, parts)
+            yield self.target_given(np.unique(fewer, return_inverse=True)[1].ravel(), quick=True)
         for place in range(len(ends) - 1):
             left, here, right = ends[place - 1] if place else 0, ends[place], ends[place + 1]
             others = np.delete(ends, place)
             yield _labels(others, n)
+            if 0 < place:
+                yield _labels(np.delete(others, place - 1), n)
             for there in {here - 1, here + 1, (left + here) // 2, (here + right + 1) // 2} - {left, here, right}:
                 yield _labels(np.union1d(others, there), n)
+
+    def _neighbours(self, n: int) -> list[tuple[int, int]]:
+        """Parts of the column that can be joined."""
+        if not self.options.symbolic:
+            return [(a, a + 1) for a in range(n - 1)]
+        return list(combinations(range(n), 2)) if n <= FEW_GROUPS else []
 
     def _sources_in_order(self) -> Places:
         """Values as they are; modalities by their mean rank of the target."""
@@ -203,6 +245,21 @@ class GridSearch:
         else:
             exact_cuts(task, boundaries, prior, best, Bounds(), 0)
         return _labels(best.ends, self.rows.n_targets)
+
+    def settled(self, grid: Grid) -> Grid:
+        """The column's parts for the target's cuts as they lie now, those moved again, until neither helps."""
+        best = grid
+        for _ in range(MOST_ROUNDS):
+            if time.monotonic() > self.deadline:
+                break
+            source = self.source_given(best.target_labels, quick=False)
+            if source.n_parts < 2:
+                break
+            found = self.slide(as_grid(self.rows, self.options, source, best.target_labels))
+            if not is_cheaper(found.cost, best.cost):
+                break
+            best = found
+        return best
 
     def slide(self, grid: Grid) -> Grid:
         """The target's cuts moved to their best places among all its values."""
