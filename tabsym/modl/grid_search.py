@@ -174,7 +174,7 @@ class GridSearch:
             left, here, right = ends[place - 1] if place else 0, ends[place], ends[place + 1]
             others = np.delete(ends, place)
             yield _labels(others, n)
-            if 0 < place:
+            if place > 0:
                 yield _labels(np.delete(others, place - 1), n)
             for there in {here - 1, here + 1, (left + here) // 2, (here + right + 1) // 2} - {left, here, right}:
                 yield _labels(np.union1d(others, there), n)
