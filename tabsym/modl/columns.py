@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a search is asked for."""
+    """What a search is asked for; without `prove` for a good model in a share of the time, as for folds."""
 
     criterion: str = "khiops"
     n_candidates: int = 1
@@ -33,6 +33,7 @@ class Settings:
     monotonic: bool = False
     time_limit: float | None = None
     random_state: int = 0
+    prove: bool = True
 
 
 @dataclass(frozen=True)
@@ -149,10 +150,12 @@ def _by_classes(table: Contingency, settings: Settings) -> Partition:
         return discretize(
             counts, criterion=settings.criterion, n_candidates=settings.n_candidates, max_parts=settings.max_parts,
             min_part_count=settings.min_part_count, monotonic=settings.monotonic, time_limit=settings.time_limit,
+            prove=settings.prove,
         )  # fmt: skip
     return group(
         counts, criterion=settings.criterion, n_candidates=settings.n_candidates, max_parts=settings.max_parts,
         min_part_count=settings.min_part_count, time_limit=settings.time_limit, random_state=settings.random_state,
+        prove=settings.prove,
     )  # fmt: skip
 
 
@@ -175,6 +178,7 @@ def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]
         not table.is_numeric, settings.criterion, settings.n_candidates, settings.max_parts, settings.min_part_count,
         settings.monotonic and table.is_numeric,
         sums.astype(np.float64) if settings.monotonic else None, settings.random_state, settings.time_limit,
+        settings.prove,
     )  # fmt: skip
     grid = cut_jointly(Rows(row, column, len(table.values), len(values), data), options)
     labels, n = grid.source.labels, grid.source.n_parts

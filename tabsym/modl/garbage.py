@@ -35,14 +35,14 @@ _MOST_MIDDLES = 64  # modalities of which the one in the middle is looked at
 
 
 def look_for_garbage(
-    grounds: list[Ground], best: Grouping, granularity: int, rng: np.random.RandomState
+    grounds: list[Ground], best: Grouping, granularity: int, rng: np.random.RandomState, *, few: bool = False
 ) -> tuple[Grouping, int]:
     """The best grouping, with a garbage group or without: starts at every granularity, the most promising polished.
 
     `grounds`: of two classes with no modalities joined, of more if they are not too many. Of those that are
     proportional, which are one without a garbage group, the frequent ones may be informative alone.
     """
-    for ground, start in _starts(grounds, best.cost):
+    for ground, start in _starts(grounds, best.cost, few):
         if time.monotonic() > ground.deadline:
             break
         better = polish(ground, start, rng)
@@ -52,9 +52,9 @@ def look_for_garbage(
     return best, granularity
 
 
-def _starts(grounds: list[Ground], cost: float) -> list[tuple[Ground, Grouping]]:
+def _starts(grounds: list[Ground], cost: float, few: bool) -> list[tuple[Ground, Grouping]]:
     if grounds and grounds[0].units.counts.shape[1] == 2:
-        return _cheaper_outside(grounds, _PROMISING * cost)
+        return _cheaper_outside(grounds, _PROMISING * cost, few)
     found = [
         (start.cost, place, start)
         for place, ground in enumerate(grounds)
@@ -65,7 +65,7 @@ def _starts(grounds: list[Ground], cost: float) -> list[tuple[Ground, Grouping]]
     return [(grounds[place], start) for _, place, start in found[:_POLISHED]]
 
 
-def _cheaper_outside(grounds: list[Ground], most_cost: float) -> list[tuple[Ground, Grouping]]:
+def _cheaper_outside(grounds: list[Ground], most_cost: float, few: bool) -> list[tuple[Ground, Grouping]]:
     """Of two classes: the best groups beside a garbage, each with its ground, if they cost at most so much.
 
     At prices from low to high, as the prior is concave in the number of informative modalities: there are several
@@ -74,8 +74,12 @@ def _cheaper_outside(grounds: list[Ground], most_cost: float) -> list[tuple[Grou
     found: list[tuple[Ground, Grouping, ByShare]] = []
     for ground in grounds:
         by_share = ByShare(ground.units.counts, most_ends=_MOST_ENDS, cells=_CELLS)
-        shares = _likely_shares(ground.units.counts)
-        models = [_beside_share(ground, by_share, share, price, _FEW) for share in shares for price in _PRICES]
+        shares = _likely_shares(ground.units.counts)[: 1 if few else None]
+        models = [
+            _beside_share(ground, by_share, share, price, _FEW)
+            for place, share in enumerate(shares)
+            for price in (_PRICES[1::2] if few or place else _PRICES)
+        ]
         best = min(models, key=lambda one: one.cost)
         if best.cost <= most_cost:
             found.append((ground, best, by_share))

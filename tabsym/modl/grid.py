@@ -76,6 +76,7 @@ class Options:
     value: Floats | None  # sums of the target at each distinct value, for monotone intervals
     random_state: int = 0
     time_limit: float | None = None
+    prove: bool = True
 
     def partition(self, counts: Floats, *, quick: bool, time_limit: float | None = None) -> Partition:
         """The column's two or more parts, given rows by target interval (B, T); infinitely dear if there are none."""
@@ -83,12 +84,13 @@ class Options:
             return group(
                 counts, criterion=self.criterion, n_candidates=self.n_candidates, max_parts=self.max_parts,
                 min_part_count=self.min_part_count, random_state=self.random_state, quick=quick, least_parts=2,
-                time_limit=time_limit,
+                time_limit=time_limit, prove=self.prove,
             )  # fmt: skip
         return discretize(
             counts, criterion=self.criterion, n_candidates=self.n_candidates, max_parts=self.max_parts,
             min_part_count=self.min_part_count, monotonic=self.monotonic, value=self.value,
             quick=quick and not self.monotonic, least_parts=2, time_limit=time_limit,
+            prove=self.prove,
         )  # fmt: skip
 
     def coarser(self, labels: Places | None) -> Options:

@@ -66,14 +66,15 @@ def cut_jointly(rows: Rows, options: Options) -> Grid:
     starts = [replace(one, target_labels=_of_cells(one.target_labels, target_cells)) for one in _coarse_models(fine)]
     half = GridSearch(rows.coarser(source_cells, None), options.coarser(source_cells), deadline)
     best = null
-    finished = 1 if options.symbolic and rows.n_sources > TOO_MANY else FINISHED
+    finished = 1 if not options.prove or (options.symbolic and rows.n_sources > TOO_MANY) else FINISHED
     for start in _distinct(starts)[:finished]:
         if best is not null and time.monotonic() > deadline:
             break
         best = min(best, _finished(fine, half, start, target_cells), key=lambda one: one.cost)
     if best is null:
         return null
-    best = half.settled(_changed_once_more(fine, half, best, target_cells))
+    if options.prove:
+        best = half.settled(_changed_once_more(fine, half, best, target_cells))
     labels = _of_cells(best.source.labels, source_cells)
     return replace(best, source=replace(best.source, labels=labels))
 
@@ -86,7 +87,7 @@ def _coarse_models(fine: GridSearch) -> list[Grid]:
     search = GridSearch(rows.coarser(source_cells, target_cells), options.coarser(source_cells), fine.deadline)
     found = search.from_each(search.starts())
     best = min(found, key=lambda one: one.cost)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MOST_ROUNDS if options.prove else 0):
         further = search.from_each(search.changed(best.source.labels, best.target_labels))
         found += further
         better = min(further, key=lambda one: one.cost, default=best)

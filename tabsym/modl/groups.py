@@ -53,6 +53,7 @@ def group(
     random_state: int = 0,
     quick: bool = False,
     least_parts: int = 1,
+    prove: bool = True,
 ) -> Partition:
     """The groups of least cost, with a lower bound on what any groups cost.
 
@@ -68,6 +69,8 @@ def group(
         A good model from few starts at few granularities, without a bound or a garbage group.
     least_parts : {1, 2}
         2: the best of two groups or more, even if one costs less; infinitely dear where there are none.
+    prove : bool
+        False: fewer starts for garbage groups, and no bound on them.
 
     Returns
     -------
@@ -88,6 +91,7 @@ def group(
         np.random.RandomState(random_state),
         factorials_of(np.ascontiguousarray(np.cumsum(counts, axis=0).T)),
         least_parts,
+        prove,
     )
     best, granularity, lower = search.quick() if quick else search.run()
     first = np.unique(best.labels, return_index=True)[1]  # groups of one size: by their first modality
@@ -121,6 +125,7 @@ class _Search:
     rng: np.random.RandomState
     table: Floats
     least_parts: int = 1
+    prove: bool = True
     bounds: Bounds = field(default_factory=Bounds)  # of two classes, on any groups of the finest modalities
 
     bound_without_garbage: float = -np.inf
@@ -308,9 +313,11 @@ class _Search:
             families = [units for units, bound in zip(families, least, strict=True) if is_cheaper(bound, best.cost)]
         join = self.counts.shape[1] > 2 and len(self.counts) > _MOST_SINGLE
         grounds = [self.ground(self.joined(units) if join else units) for units in families]
-        best, granularity = look_for_garbage(grounds, best, granularity, self.rng)
-        if np.isfinite(lower):
-            best, granularity, lower_with = self.beside_garbage(families, best, granularity)
+        best, granularity = look_for_garbage(grounds, best, granularity, self.rng, few=not self.prove)
+        if families and np.isfinite(lower):
+            lower_with = -np.inf
+            if self.prove:
+                best, granularity, lower_with = self.beside_garbage(families, best, granularity)
             lower = min(lower, lower_with)
         return best, granularity, lower
 

@@ -28,6 +28,7 @@ finds its exact place."""
 QUICK_GRID = 9
 TIE = 1e-11
 """Of all rows: boundaries of fractional weights that are as near to a quantile but for so much are equally near."""
+_IDLE = 3  # granularities without a better model, after which a search without a proof ends
 _NEAR = 64  # places of a finer grid that a cut found on the coarser one may move by
 
 
@@ -43,6 +44,7 @@ def discretize(
     value: Floats | None = None,
     quick: bool = False,
     least_parts: int = 1,
+    prove: bool = True,
 ) -> Partition:
     """The intervals of least cost, with a lower bound on what any intervals cost.
 
@@ -69,6 +71,10 @@ def discretize(
     least_parts : {1, 2}
         2: the best of two intervals or more, even if one costs less; infinitely dear where there are none.
 
+    prove : bool
+        False: without a bound, and without the searches that only a proof needs. The parts are the same but for numbers
+        of parts to which no price leads.
+
     Returns
     -------
     Partition
@@ -80,7 +86,7 @@ def discretize(
     n_rows = float(task.sizes[-1])
     null = null_prior(criterion, n_rows=n_rows) + parts_cost(counts.sum(axis=0)[None, :])
     best = Best(null if least_parts < 2 else np.inf, np.array([task.n_blocks], dtype=np.int64))
-    search = _Search(task, criterion, n_candidates, max_parts, best, n_rows, least_parts)
+    search = _Search(task, criterion, n_candidates, max_parts, best, n_rows, least_parts, prove)
     if least_parts > 1 and not monotonic:
         search.take_one_cut()
     if quick:
@@ -114,11 +120,17 @@ class _Search:
     best: Best
     n_rows: float
     least_parts: int = 1
+    prove: bool = True
 
     @property
     def most_exact(self) -> int:
         """Blocks up to which the optimum is certified."""
         return min(MOST_EXACT, math.isqrt(MOST_COUNTS // self.task.n_classes))
+
+    @property
+    def most_proved(self) -> int:
+        """Blocks up to which all are looked at; without a proof so many as a first look takes."""
+        return self.most_exact if self.prove else 2**self.coarse
 
     @property
     def coarse(self) -> int:
@@ -158,7 +170,7 @@ class _Search:
     def page(self, insist: bool) -> float:
         """Search under "page"; the lower bound reached."""
         fine = self.merged(np.arange(1, self.task.n_blocks + 1))
-        if len(fine) > self.most_exact:
+        if len(fine) > self.most_proved:
             self.approach(fine, 0)
             if not insist:
                 return -np.inf
@@ -169,8 +181,10 @@ class _Search:
     def khiops(self, insist: bool) -> float:
         """Search every granularity; first the coarse, which find good models, then from the finest, which bound."""
         grids = self.grids()
-        small = [g for g in grids if len(grids[g]) <= self.most_exact]
+        small = [g for g in grids if len(grids[g]) <= self.most_proved]
         for granularity in small:
+            if not self.prove and self.best.tag and granularity > self.best.tag + _IDLE:
+                break
             if len(grids[granularity]) <= 2**self.coarse:
                 prior = self.prior(len(grids[granularity]), granularity)
                 descend_cuts(self.task, grids[granularity], prior, self.best, granularity)
@@ -179,6 +193,8 @@ class _Search:
             self.slide_at(grids[granularity], granularity, _NEAR)
         if large and self.best.tag in large:
             self.approach(grids[self.best.tag], self.best.tag)
+        if not self.prove:
+            return -np.inf
         order = sorted(grids if insist else small, reverse=True)
         if not order:
             return self.best.cost

@@ -14,7 +14,7 @@ from tabsym.modl.criterion import garbage_prior, garbage_priors, parts_cost
 from tabsym.modl.hull import Best
 from tabsym.modl.intervals import quantile_boundaries
 from tabsym.modl.search import Task, descend_cuts, ln_constant, make_task, take_one_cut
-from tabsym.modl.units import Units, sum_by
+from tabsym.modl.units import Units, sum_by, without_gaps
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -73,7 +73,7 @@ class Ground:
 
     def price(self, labels: Places) -> Grouping:
         """The cost of a grouping, with the best choice of garbage or none; groups that are too small are joined."""
-        labels = np.unique(labels, return_inverse=True)[1].ravel()
+        labels = without_gaps(labels)
         if self.least > 1:
             labels = self._enlarged(labels)
         n = int(labels.max()) + 1
@@ -101,7 +101,7 @@ class Ground:
             sizes[into] += sizes[small]
             absent[small] = True
             labels = np.where(labels == small, into, labels)
-        return np.unique(labels, return_inverse=True)[1].ravel()
+        return without_gaps(labels)
 
 
 def _costs(groups: Floats) -> Floats:
@@ -238,4 +238,4 @@ def follow(merged: Places, n: int) -> Places:
     labels = np.arange(n)
     for a, b in merged:
         labels[labels == b] = a
-    return np.unique(labels, return_inverse=True)[1].ravel()
+    return without_gaps(labels)

@@ -12,7 +12,8 @@ from tabsym.modl.units import by_main_axis, by_share, sum_by
 _MOST_CLUSTERS = 300
 _MOST_ORDERS = 12
 _START_GROUPS = 32
-_RESTARTS = 8
+_RESTARTS, _FEW_RESTARTS = 8, 40
+_FEW = 32  # units up to which a restart takes less than a millisecond
 _LARGE = 2000  # units from which a single start has to do
 
 
@@ -39,8 +40,8 @@ def thorough(ground: Ground, first: Grouping, rng: np.random.RandomState, *, ins
         starts.append(_by_joins(ground, starts))
     found = [polish(ground, one, rng) for one in sorted(starts, key=lambda one: one.cost)[: 2 if large else None]]
     best = min(found, key=lambda one: one.cost)
-    tries = 0
-    while time.monotonic() < ground.deadline and (insist or tries < (0 if large else _RESTARTS)):
+    tries, enough = 0, _FEW_RESTARTS if len(ground.units) <= _FEW else 0 if large else _RESTARTS
+    while time.monotonic() < ground.deadline and (insist or tries < enough):
         best = min(best, polish(ground, _shaken(ground, best, rng), rng), key=lambda one: one.cost)
         tries += 1
         if insist and tries >= 1000:

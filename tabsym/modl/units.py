@@ -81,9 +81,18 @@ def join_proportional(units: Units) -> Units:
     return units.joined(labels.ravel())
 
 
+def without_gaps(labels: Places) -> Places:
+    """The labels (n,) numbered anew, in order, without those that nothing has."""
+    present = np.bincount(labels) > 0
+    return labels if present.all() else (np.cumsum(present) - 1)[labels]
+
+
 def sum_by(labels: Places, counts: Floats, n: int) -> Floats:
     """Sums of the rows of `counts` with each label (n, J)."""
-    return np.stack([np.bincount(labels, column, minlength=n) for column in counts.T], axis=1)
+    out = np.empty((n, counts.shape[1]))
+    for j in range(counts.shape[1]):
+        out[:, j] = np.bincount(labels, counts[:, j], minlength=n)
+    return out
 
 
 def by_share(counts: Floats, of: int) -> Places:
