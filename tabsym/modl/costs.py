@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tabsym.modl.criterion import (
     GARBAGE_FROM,
-    garbage_prior,
+    garbage_priors,
     group_prior,
     interval_prior,
     most_granularity,
@@ -157,7 +157,8 @@ def _prior_of_groups(of_unit: Places, n: int, units: Units, known: dict[str, Any
         best = float(group_prior("khiops", n, n_modalities=left, granularity=units.granularity, **known)[-1])
     if n >= 3 and left >= GARBAGE_FROM:
         largest = int(np.bincount(of_unit).max())  # the prior falls with the size of the garbage
-        best = min(best, garbage_prior(n, largest, n_modalities=left, granularity=units.granularity, **known))
+        other = garbage_priors(n, largest, n_modalities=left, granularity=units.granularity, **known)
+        best = min(best, float(other[-1]))
     return best
 
 

@@ -67,18 +67,8 @@ def _iterated_log(x: float, times: int) -> float:
     return x
 
 
-def ln_universal(k: NDArray[np.float64] | float, m: float) -> Floats:
+def ln_universal(k: int, m: float) -> float:
     """R(k; m): the length in nats of Rissanen's code of k, of the whole numbers from 1 to m."""
-    return LN2 * log2_star(k) + ln_code_sum(m)
-
-
-@lru_cache(maxsize=1)
-def _stars() -> Floats:
-    return log2_star(np.arange(1.0, _ADDED + 1))
-
-
-def ln_universal_of(k: int, m: float) -> float:
-    """R(k; m) for one k."""
     star = float(_stars()[k - 1]) if k <= _ADDED else float(log2_star(float(k))[0])
     return LN2 * star + ln_code_sum(m)
 
@@ -87,6 +77,11 @@ def ln_universal_to(most: int, m: float) -> Floats:
     """R(k; m) for k = 1 .. most."""
     stars = _stars()[:most] if most <= _ADDED else log2_star(np.arange(1.0, most + 1))
     return LN2 * stars + ln_code_sum(m)
+
+
+@lru_cache(maxsize=1)
+def _stars() -> Floats:
+    return log2_star(np.arange(1.0, _ADDED + 1))
 
 
 # -- partitions of a set ---------------------------------------------------------------------
@@ -108,15 +103,6 @@ def ln_partitions(n: int, most: int) -> Floats:
     found = np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)))
     found.flags.writeable = False
     return found
-
-
-@lru_cache(maxsize=4096)
-def ln_partitions_of(n: int, groups: int) -> float:
-    """ln B(n, groups) for one number of groups."""
-    powers = n * np.log(np.arange(1.0, groups + 1)) - gammaln(np.arange(2.0, groups + 2))
-    terms = powers + _ln_shares(groups)[::-1]
-    top = terms.max()
-    return float(top + math.log(np.exp(terms - top).sum()))
 
 
 def _ln_shares(most: int) -> Floats:
@@ -187,26 +173,11 @@ def _ln_whether_garbage(n_modalities: int) -> float:
     return LN2 if n_modalities > GARBAGE_FROM else 0.0
 
 
-@lru_cache(maxsize=65_536)  # searches of few symbols ask the same again and again
-def garbage_prior(
-    n_groups: int, garbage: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int
-) -> float:
-    """Khiops' prior of `n_groups` groups, one of which is the garbage and holds `garbage` modalities."""
-    rest, groups = n_modalities - garbage, n_groups - 1
-    if n_modalities < GARBAGE_FROM or garbage < 1 or groups < 2 or rest < groups:
-        return math.inf
-    ln_choice = ln_universal_of(rest - 1, n_modalities - 2) + rest * math.log(n_modalities)
-    ln_choice -= math.lgamma(rest + 1)
-    prior = _khiops_selection(n_candidates, granularity, n_rows) + _ln_whether_garbage(n_modalities)
-    prior += ln_universal_of(groups - 1, rest - 1) + ln_partitions_of(rest, groups)
-    return prior + ln_choice
-
-
 @lru_cache(maxsize=8192)  # columns of as many symbols ask the same; what they get is not to be written to
 def garbage_priors(
     most: int, garbage: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int
 ) -> Floats:
-    """`garbage_prior` of 1 .. most groups."""
+    """Khiops' priors of 1 .. most groups, one of which is the garbage and holds `garbage` modalities."""
     rest = n_modalities - garbage
     prior = np.full(most, np.inf)
     last = min(most, rest + 1)
@@ -215,7 +186,7 @@ def garbage_priors(
     groups = np.arange(2, last)  # beside the garbage
     prior[2:last] = _khiops_selection(n_candidates, granularity, n_rows) + _ln_whether_garbage(n_modalities)
     prior[2:last] += ln_universal_to(len(groups), rest - 1) + ln_partitions(rest, last - 1)[1:]
-    prior[2:last] += ln_universal_of(rest - 1, n_modalities - 2) + rest * math.log(n_modalities)
+    prior[2:last] += ln_universal(rest - 1, n_modalities - 2) + rest * math.log(n_modalities)
     prior[2:last] -= math.lgamma(rest + 1)
     prior.flags.writeable = False
     return prior
@@ -223,7 +194,7 @@ def garbage_priors(
 
 def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> float:
     """Khiops' cost of using a column at all, and of its granularity."""
-    return LN2 + math.log(n_candidates) + ln_universal_of(granularity, most_granularity(n_rows))
+    return LN2 + math.log(n_candidates) + ln_universal(granularity, most_granularity(n_rows))
 
 
 # -- parts -------------------------------------------------------------------------------------

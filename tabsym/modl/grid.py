@@ -124,7 +124,7 @@ def target_cost(criterion: str, sizes: Floats, n_rows: float) -> float:
         return within + float(np.log(n_rows))
     if len(sizes) < 2:
         return np.inf
-    return within + float(ln_universal(len(sizes) - 1, n_rows - 1)[0])
+    return within + ln_universal(len(sizes) - 1, n_rows - 1)
 
 
 def null_grid_cost(criterion: str, n_rows: float, n_modalities: int | None) -> float:

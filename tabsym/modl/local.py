@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from tabsym.modl import kernels_grouped as kernels
-from tabsym.modl.criterion import garbage_prior, garbage_priors, parts_cost
+from tabsym.modl.criterion import garbage_priors, parts_cost
 from tabsym.modl.hull import Best
 from tabsym.modl.intervals import quantile_boundaries
 from tabsym.modl.search import Task, descend_cuts, ln_constant, make_task, take_one_cut
@@ -51,14 +51,7 @@ class Ground:
 
     def with_garbage(self, n_groups: int, size: int) -> float:
         """Khiops' prior where one of the groups is the garbage, of `size` modalities."""
-        return garbage_prior(
-            n_groups,
-            size,
-            n_rows=float(self.units.counts.sum()),
-            n_modalities=self.units.n_modalities,
-            n_candidates=self.n_candidates,
-            granularity=self.units.granularity,
-        )
+        return float(self.all_with_garbage(n_groups, size)[-1])
 
     def all_with_garbage(self, most: int, size: int) -> Floats:
         """`with_garbage` for 1 .. most groups."""
