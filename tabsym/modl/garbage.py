@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl.hull import Best, is_cheaper
-from tabsym.modl.local import Ground, Grouping, labels_along, line_up, polish
+from tabsym.modl.local import Ground, Grouping, costs_of_groups, labels_along, line_up, polish
 from tabsym.modl.search import Passes, descend_cuts
 from tabsym.modl.shares import ByShare
 from tabsym.modl.units import Units, by_main_axis, by_share
@@ -31,6 +31,7 @@ _CELLS = 24, 48  # of shares: half as fine as for bounds
 _PRICES = 0.6, 1.2, 2.0, 3.0, 4.5, 7.0  # nats for a modality that is not in the garbage
 _SETTLED = 8  # models that are settled and polished
 _ROUNDS = 4
+_MOST_PAIRS = 64  # modalities of which every two are tried beside a garbage group
 _MOST_MIDDLES = 64  # modalities of which the one in the middle is looked at
 
 
@@ -59,7 +60,7 @@ def _starts(grounds: list[Ground], cost: float, few: bool) -> list[tuple[Ground,
         (start.cost, place, start)
         for place, ground in enumerate(grounds)
         if time.monotonic() < ground.deadline
-        for start in [*_uninformative_as_garbage(ground), *_largest_as_garbage(ground)]
+        for start in [*_two_outside(ground), *_uninformative_as_garbage(ground), *_largest_as_garbage(ground)]
     ]
     found.sort(key=lambda one: one[:2])
     return [(grounds[place], start) for _, place, start in found[:_POLISHED]]
@@ -148,6 +149,22 @@ def _uninformative_as_garbage(ground: Ground) -> list[Grouping]:
         last = n
         starts.append(_beside_garbage(ground, order[:n]))
     return sorted(starts, key=lambda one: one.cost)[:2]
+
+
+def _two_outside(ground: Ground) -> list[Grouping]:
+    """Two modalities with a group each, all others garbage: the best of all pairs, where those are not too many."""
+    units, n = ground.units, len(ground.units)
+    if n > _MOST_PAIRS or n < 4 or len(ground.prior) < 3:
+        return []
+    a, b = np.triu_indices(n, 1)
+    own = costs_of_groups(units.counts)
+    cost = own[a] + own[b] + costs_of_groups(units.counts.sum(axis=0) - units.counts[a] - units.counts[b])
+    starts = []
+    for place in np.argsort(cost, kind="stable")[:2]:
+        labels = np.zeros(n, dtype=np.int64)
+        labels[a[place]], labels[b[place]] = 1, 2
+        starts.append(ground.price(labels))
+    return starts
 
 
 def _largest_as_garbage(ground: Ground) -> list[Grouping]:

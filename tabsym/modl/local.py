@@ -86,7 +86,7 @@ class Ground:
         sizes, absent = groups.sum(axis=1), np.zeros(len(groups), dtype=bool)
         while absent.sum() < len(groups) - 1 and (sizes[~absent] < self.least).any():
             small = int(np.argmin(np.where(absent, np.inf, sizes)))
-            rise = _costs(groups + groups[small]) - _costs(groups)
+            rise = costs_of_groups(groups + groups[small]) - costs_of_groups(groups)
             rise[absent] = np.inf
             rise[small] = np.inf
             into = int(np.argmin(rise))
@@ -97,7 +97,7 @@ class Ground:
         return without_gaps(labels)
 
 
-def _costs(groups: Floats) -> Floats:
+def costs_of_groups(groups: Floats) -> Floats:
     """What each group costs, but for what is the same for all."""
     return np.asarray(gammaln(groups.sum(axis=1) + groups.shape[1]) - gammaln(groups + 1).sum(axis=1))
 
