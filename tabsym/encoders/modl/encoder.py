@@ -55,8 +55,9 @@ class MODLEncoder(MODLBase):
         ``handle_unknown="error"``, by another name.
     time_limit : float, default None
         Seconds for each column; then the best partition by then is kept. None: optimal up to 4,096 distinct
-        values, close to it beyond. With a limit the search for a proof goes on beyond, too, and for two classes covers
-        garbage groups beside more than 64 symbols (seconds for some hundred symbols).
+        values (fewer for more than eight classes), close to it beyond. With a limit the search for a proof goes on
+        beyond, too, and for two classes covers garbage groups (tenths of a second for some dozen symbols, seconds for
+        some hundred).
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
     cv : int, splitter or None, default 5
@@ -92,8 +93,9 @@ class MODLEncoder(MODLBase):
     costs_, null_costs_ : dict of str -> float
         In nats, of the partition and of one part.
     certificates_ : dict of str -> Certificate
-        Lower bounds. Beyond 12 symbols they are known for two classes only, and beyond 64 do not cover
-        Khiops' garbage groups unless there is a `time_limit`; there is none for regressions.
+        Lower bounds. Beyond 12 symbols they are known for two classes only, and cover Khiops' garbage groups as
+        far as that is cheap unless there is a `time_limit`. Of regressions they are known for small tables only: up to
+        six distinct values or five symbols of the column, or nine distinct targets.
     partitions_ : dict of str -> Intervals or Groups
         With `bounds` or `groups`, and `labels`, `target.counts`, `partition`.
     classes_ : ndarray
