@@ -46,7 +46,7 @@ def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: boo
         return options.with_epochs(min(epochs, MOST_EPOCHS_CHOSEN) if chosen else epochs, short=SHORT)
     full = config.batch_size is None or config.batch_size >= n_rows
     visits, most = (MOST_VISITS_FULL, MOST_PASSES_FULL) if full else (MOST_VISITS, MOST_PASSES)
-    most = int(np.clip(visits // n_rows, LEAST_PASSES, most))
+    most = int(np.clip(visits // (n_rows * options.dearer_by(layout.n_entries, n_rows)), LEAST_PASSES, most))
     return options.with_epochs(most, converges=True)
 
 

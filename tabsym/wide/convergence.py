@@ -36,7 +36,7 @@ LEAST_PASSES, LEAST_UPDATES = 12, 100
 TINY = 1e-12
 """Of a loss in units of training: less is rounding."""
 
-OPTIMISM = 0.25
+OPTIMISM = 0.2
 """A parameter fits noise, by half a unit of log-likelihood in all; training need not see more than the rest of that."""
 
 

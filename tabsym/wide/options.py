@@ -10,6 +10,9 @@ from tabsym.wide.optimizers import FTRL, Adagrad, AdamW, Optimizer, StateColumns
 from tabsym.wide.rules import Rule
 from tabsym.wide.schedules import schedule_numbers
 
+ROW = 10
+"""So many entries a row moves, about."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -100,6 +103,10 @@ class Options:
     def batch(self, n_rows: int) -> int:
         """Rows of a batch, of so many rows."""
         return max(1, n_rows if self.batch_size is None else min(self.batch_size, n_rows))
+
+    def dearer_by(self, n_entries: int, n_rows: int) -> int:
+        """How many rows' work an update is for each of its rows: all entries move at each where absent ones must."""
+        return max(1, n_entries // (ROW * self.batch(n_rows))) if self.must_sweep else 1
 
     def rule(self, loss: Loss, rate: float) -> Rule:
         """The options as the kernels read them."""

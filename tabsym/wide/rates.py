@@ -58,7 +58,8 @@ def search_rate(
 ) -> float:
     """The rate that lowers the loss of a sample most in a short training, by a climb from ``options.learning_rate``."""
     n_rows = len(rows.y)
-    size = min(n_rows, SAMPLE, max(512, SAMPLE_SCORES // task.n_outputs))
+    dearer = options.dearer_by(len(task.program.is_fixed), n_rows)
+    size = min(n_rows, max(512, min(SAMPLE, SAMPLE_SCORES // task.n_outputs) // dearer))
     sample = take_rows(rows, np.sort(rng.permutation(n_rows)[:size]), task.n_outputs)
     seed = rng.randint(np.iinfo(np.int32).max)
     tried: dict[float, float] = {}
