@@ -123,6 +123,55 @@ def test_a_series_keeps_its_index():
         assert estimator.fit_transform(series, Y).index.equals(series.index)
 
 
+TEXT = [*COLUMNS["city"][:-2], None, float("nan")]
+
+
+@pytest.mark.parametrize(
+    "kind", [list, tuple, lambda text: np.array(text, dtype=object)], ids=["list", "tuple", "array"]
+)
+@named([*ENCODERS, *CROSS_FITS])
+def test_text_in_one_dimension_is_a_column(estimator, kind):
+    column = np.array(TEXT, dtype=object)[:, None]
+    expected = clone(estimator).fit_transform(column, Y)
+    fitted = clone(estimator)
+    out = fitted.fit_transform(kind(TEXT), Y)
+    assert type(out) is type(expected)
+    assert fitted.n_features_in_ == 1
+    pd.testing.assert_frame_equal(pd.DataFrame(out), pd.DataFrame(expected))
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(fitted.transform(kind(TEXT[:3]))), pd.DataFrame(fitted.transform(column[:3]))
+    )
+
+
+@named(MODELS)
+def test_text_in_one_dimension_for_wide_models(estimator):
+    text = np.array(COLUMNS["city"])
+    model = clone(estimator).fit(text, Y)
+    np.testing.assert_array_equal(model.predict(text), clone(estimator).fit(text[:, None], Y).predict(text[:, None]))
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 2, 3], [1.5, None, 2.5], [None, None, None], ["a", 1, 2], np.arange(3)], ids=str
+)
+@named([*ENCODERS, *MODELS])
+def test_other_values_in_one_dimension_are_refused(estimator, values):
+    """They could be a row as well as a column."""
+    with pytest.raises(ValueError, match="Reshape your data"):
+        clone(estimator).fit(values, [0, 1, 0])
+
+
+@FRAMES
+@named(ENCODERS[:3])
+def test_names_in_and_out_as_category_encoders_call_them(estimator, frame):
+    with pytest.raises(ValueError, match="not fitted yet"):
+        clone(estimator).get_feature_names_in()
+    assert not hasattr(clone(estimator), "feature_names_out_")
+    fitted = clone(estimator).set_params(cols=["city"]).fit(frame(COLUMNS), Y)
+    assert fitted.get_feature_names_in().tolist() == ["city", "n", "all"]
+    assert fitted.feature_names_out_.tolist() == fitted.get_feature_names_out().tolist()
+    assert clone(estimator).fit(np.array([COLUMNS["city"]]).T, Y).get_feature_names_in().tolist() == ["x0"]
+
+
 @FRAMES
 @named(ENCODERS)
 def test_names_that_are_not_those_of_fit_are_refused(estimator, frame):
@@ -145,6 +194,16 @@ def test_transform_takes_y_and_ignores_it(estimator, frame):
     for y in (Y, 1 - Y, pd.Series(Y, index=range(7, 7 + N)), None):
         np.testing.assert_array_equal(np.asarray(fitted.transform(data, y)), expected)
         np.testing.assert_array_equal(np.asarray(fitted.transform(data, y=y)), expected)
+
+
+@FRAMES
+@named([MODLEncoder(output="mean"), WideEncoder(random_state=0), *CROSS_FITS])
+def test_transform_refuses_y_of_another_length(estimator, frame):
+    data = frame({"city": COLUMNS["city"]})
+    fitted = clone(estimator).fit(data, Y)
+    for y in (Y[:-1], [*Y, 1], pl.Series(Y[:3])):
+        with pytest.raises(ValueError, match=f"The table has {N} rows and y {len(y)}; .*leave it out"):
+            fitted.transform(data, y)
 
 
 # -- indexes ----------------------------------------------------------------------------------------------

@@ -115,6 +115,30 @@ def test_output_that_clashes_with_a_column():
         OneHotEncoder(cols=["a"]).fit(TRAIN.assign(a_1=1.0)).transform(TRAIN.assign(a_1=1.0))
 
 
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_outputs_of_two_columns_with_one_name(frame):
+    """category_encoders' names, which are right in every kind of output and on the way back."""
+    X = frame({"match": ["box_-1", "b"], "match_box": ["-1", "-1"], "a": ["-1", "-1#"]})
+    encoder = OneHotEncoder(use_cat_names=True, handle_unknown="indicator").fit(X)
+    out = encoder.transform(X)
+    names = ["match_box_-1", "match_b", "match_-1", "match_box_-1#", "match_box_-1##", "a_-1", "a_-1#", "a_-1##"]
+    assert list(out.columns) == names == encoder.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(np.asarray(out), [[1, 0, 0, 1, 0, 1, 0, 0], [0, 1, 0, 1, 0, 0, 1, 0]])
+    np.testing.assert_array_equal(clone(encoder).set_params(sparse_output=True).fit_transform(X).toarray(), out)
+    back = encoder.inverse_transform(out)
+    assert back.equals(X)
+    assert list(encoder.mapping[1]["mapping"].columns) == ["match_box_-1#", "match_box_-1##"]
+    dropped = clone(encoder).set_params(drop_invariant=True).fit(X)
+    assert dropped.get_feature_names_out().tolist() == ["match_box_-1", "match_b", "a_-1", "a_-1#"]
+
+
+def test_a_mapping_is_of_whole_numbers_where_it_holds_no_nan():
+    mapping = OneHotEncoder().fit(TRAIN).mapping[0]["mapping"]
+    assert {dtype.kind for dtype in mapping.dtypes} == {"i"}
+    mapping = OneHotEncoder(handle_unknown="return_nan").fit(TRAIN).mapping[0]["mapping"]
+    assert {dtype.kind for dtype in mapping.dtypes} == {"f"}
+
+
 def test_set_output_of_sparse_is_refused():
     encoder = OneHotEncoder(sparse_output=True).set_output(transform="pandas")
     with pytest.raises(ValueError, match="sparse"):

@@ -174,3 +174,19 @@ def test_the_greatest_of_several_is_the_symbol_in_both_kinds():
     for encoding in (soft, sparse.csr_array(soft), sparse.coo_matrix(soft), sparse.csc_array(soft)):
         back = encoder.inverse_transform(encoding)["x"]
         assert [None if pd.isna(one) else one for one in back] == ["b", "a", None, None, "c"]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_rows_of_nan_that_could_be_missing_or_unknown(frame, recwarn):
+    X, new = frame({"a": ["x", None], "b": ["p", "q"]}), frame({"a": ["x", "y"], "b": ["p", "q"]})
+    both = OneHotEncoder(handle_missing="return_nan", handle_unknown="return_nan").fit(X)
+    with pytest.warns(UserWarning, match="Rows of NaN in the encoding of column 'a' were missing or unknown") as caught:
+        back = both.inverse_transform(both.transform(new))
+    assert caught[0].filename == __file__
+    assert_same(back, X)
+    recwarn.clear()
+    both.inverse_transform(both.transform(new[:1]))
+    for options in ({"handle_missing": "return_nan"}, {"handle_unknown": "return_nan"}):
+        one = OneHotEncoder(**options).fit(X)
+        one.inverse_transform(one.transform(X))
+    assert not recwarn.list

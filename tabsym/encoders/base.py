@@ -47,6 +47,10 @@ class ColumnEncoder(TableTransformer):
         """The state of one column, from its rows of weight above 0 and their weights (None: all 1)."""
         raise NotImplementedError
 
+    def _settle(self, states: dict[str, Any]) -> dict[str, Any]:
+        """The states of all columns, after what can be said of them together only."""
+        return states
+
     def _column_names(self, state: Any) -> list[str]:
         """The output names of one column."""
         raise NotImplementedError
@@ -91,7 +95,7 @@ class ColumnEncoder(TableTransformer):
             kept = raw if weight is None else _of_rows(raw, weight > 0)
             states[column.name] = self._learn_column(column.name, kept, None if weight is None else weight[weight > 0])
         remember_features(self, table)
-        self.columns_ = states
+        self.columns_ = self._settle(states)
         self._names_in = table.names
         self.invariant_cols_: list[str] = []
         if self.drop_invariant:
@@ -129,6 +133,16 @@ class ColumnEncoder(TableTransformer):
             state = self.columns_.get(name)
             names += [name] if state is None else self._kept_names(state)
         return np.asarray(names, dtype=object)
+
+    def get_feature_names_in(self) -> NDArray[Any]:
+        """Names of the columns of fit, in order: category_encoders' method; ``x0, x1, ...`` where they had none."""
+        check_is_fitted(self, "columns_")
+        return np.asarray(self._names_in, dtype=object)
+
+    @property
+    def feature_names_out_(self) -> NDArray[Any]:
+        """What `get_feature_names_out` gives, by category_encoders' name."""
+        return self.get_feature_names_out()
 
     # -- pieces ---------------------------------------------------------------------
 

@@ -30,6 +30,8 @@ def data_for(encoder: Any, X: Any, table: Table) -> Any:
         return X
     if not table.named and (array := np.asarray(X)).ndim > 1:  # a series without a name is a frame all the same
         return array
+    if isinstance(X, (list, tuple, np.ndarray)):  # text in one dimension is an array of one column
+        return np.asarray(X, dtype=object)[:, None]
     return _to("pandas", table.native) if wants_pandas(encoder) else table.native
 
 

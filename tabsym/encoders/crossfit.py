@@ -18,6 +18,7 @@ from tabsym.encoders.folds import Split, refuse_lost_groups, split_by_target
 from tabsym.encoders.pieces import column_names, gather, pick_columns, take_rows
 from tabsym.table import (
     Table,
+    check_length,
     check_same_rows,
     check_target,
     check_weights,
@@ -169,6 +170,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         given = read_table(X, who=type(self).__name__, allow_empty=True)
+        check_length(y, len(given))
         table = match_features(self, given)
         data = data_for(self.encoder, X, given)
         if table is not given:  # names on one side only, about which the warning was given: as in fit from here on

@@ -47,7 +47,13 @@ def split_rows(
             f"cv={splitter!r} needs the group of each row; pass fit_transform(X, y, groups=...), or in a Pipeline have "
             "them routed by set_fit_request(groups=True)."
         )
-    return check_each_row_once(list(splitter.split(X, y, _check_groups(groups, len(y)))), len(y))
+    try:
+        splits = list(splitter.split(X, y, _check_groups(groups, len(y))))
+    except ValueError as error:
+        if not numbered:
+            raise
+        raise ValueError(f"{error} Each row is encoded by the other folds; set cv={cv} to fewer of them.") from None
+    return check_each_row_once(splits, len(y))
 
 
 def split_by_target(

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.base import ColumnEncoder
 from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows
-from tabsym.table import Table, check_same_rows, check_weights, match_features, read_table
+from tabsym.table import Table, check_length, check_same_rows, check_weights, match_features, read_table
 
 Floats = NDArray[np.float64]
 
@@ -113,6 +113,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         """
         check_is_fitted(self, "columns_")
         table = read_table(X, who=type(self).__name__, allow_empty=True)
+        check_length(y, len(table))
         return self._encode_table(match_features(self, table))
 
     # -- pieces ---------------------------------------------------------------------

@@ -6,7 +6,7 @@ from tabsym.table.measure import NUMBERS, Measure
 from tabsym.table.output import Labels, assemble_frame
 from tabsym.table.read import read_table
 from tabsym.table.restore import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
-from tabsym.table.same_rows import check_same_rows
+from tabsym.table.same_rows import check_length, check_same_rows
 from tabsym.table.target import (
     Target,
     check_classes,
@@ -29,6 +29,7 @@ __all__ = [
     "assemble_frame",
     "check_classes",
     "check_regression_target",
+    "check_length",
     "check_same_rows",
     "check_target",
     "check_weights",

@@ -1,8 +1,9 @@
 """Read any dataframe into a `Table`, and refuse what cannot be one, in a sentence.
 
 pandas, polars, pyarrow and whatever else narwhals knows are taken as they are;
-lazy frames are collected; a series is a frame of one column; arrays and nested
-lists get pandas columns named ``x0, x1, ...``. Nothing is copied here but arrays.
+lazy frames are collected; a series, or a list of text, is a frame of one column;
+arrays and nested lists get pandas columns named ``x0, x1, ...``. Nothing is copied
+here but arrays.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
 import pandas as pd
 from scipy import sparse
 from sklearn.utils import check_array
@@ -26,8 +28,9 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False) -> Tab
 
     Parameters
     ----------
-    X : dataframe, series, 2-D array or nested list
-        pandas, polars (lazy too), pyarrow, or anything that narwhals reads.
+    X : dataframe, series, 2-D array or nested list, or text in one dimension
+        pandas, polars (lazy too), pyarrow, or anything that narwhals reads. Text in one dimension is a column, as in
+        category_encoders; numbers in one dimension are refused, as in scikit-learn.
     who : str
         Who asks, for messages.
     allow_empty : bool
@@ -42,7 +45,7 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False) -> Tab
     TypeError
         Sparse or complex input, a stream, nested values, mixed types in a column.
     ValueError
-        No rows, no columns, duplicate column names, one-dimensional input.
+        No rows, no columns, duplicate column names, numbers in one dimension.
     """
     frame, names, named = _as_frame(X, who)
     n_rows = len(frame)
@@ -122,6 +125,8 @@ def _frame_of_series(series: nw.Series[Any]) -> tuple[Any, list[str], bool]:
 
 
 def _frame_of_array(X: Any, who: str) -> pd.DataFrame:
+    if _is_text(X):
+        X = np.asarray(X, dtype=object)[:, None]
     array = check_array(
         X,
         dtype=None,
@@ -132,6 +137,16 @@ def _frame_of_array(X: Any, who: str) -> pd.DataFrame:
     )
     frame = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
     return frame.infer_objects() if array.dtype == object else frame
+
+
+def _is_text(X: Any) -> bool:
+    """Whether X is a list or array of one dimension that holds text and missing values, and some text."""
+    if isinstance(X, np.ndarray):
+        if X.ndim != 1 or X.dtype.kind not in "OUT":
+            return False
+    elif not isinstance(X, (list, tuple)):
+        return False
+    return pd.api.types.infer_dtype(list(X), skipna=True) == "string"
 
 
 def _refuse_mixed_names(names: pd.Index) -> None:

@@ -40,6 +40,12 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
                 )
 
 
+def check_length(y: Any, n_rows: int) -> None:
+    """A `ValueError` where a target that is not looked at has another number of rows than the table."""
+    if y is not None and hasattr(y, "__len__") and len(y) != n_rows:
+        raise ValueError(f"The table has {n_rows} rows and y {len(y)}; transform does not need y: leave it out.")
+
+
 def _differ(one: Any, another: Any) -> bool:
     missing = [bool(pd.isna(one)), bool(pd.isna(another))]
     return missing[0] != missing[1] if any(missing) else bool(one != another)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,8 @@ class OneHotColumn:
     alphabet : Alphabet
         All symbols, those without an output column of their own too.
     names : list of str
-        Output columns: of symbols in code order, of the rare ones together, then the flags.
+        Output columns: of symbols in code order, of the rare ones together, then the flags. Unique over all columns
+        after `with_unique_names`.
     place_of : (M,)
         The output column of each symbol; ZEROS for what was dropped.
     missing_place, unknown_place : int
@@ -93,7 +94,7 @@ def learn_column(name: str, raw: RawCodes, weight: NDArray[np.float64] | None, o
     if options.unknown == "indicator":
         unknown_place = len(kept) + len(flags)
         flags.append("-1")
-    names = _unique_names([options.combine(name, label) for label in [*labels, *flags]])
+    names = [options.combine(name, label) for label in [*labels, *flags]]
     return OneHotColumn(
         alphabet, names, place_of[group_of].astype(np.int32), missing_place, unknown_place,
         np.append(symbol_of[kept], np.full(len(flags), UNSEEN)).astype(np.int64),
@@ -186,12 +187,16 @@ def _dropped_group(name: str, alphabet: Alphabet, group_of: NDArray[np.int64], o
     return int(group_of[code])
 
 
-def _unique_names(names: list[str]) -> list[str]:
-    """category_encoders' way with names that clash: a trailing # for each earlier one."""
-    seen: dict[str, int] = {}
-    out = []
-    for name in names:
-        times = seen.get(name, 0)
-        seen[name] = times + 1
-        out.append(name + "#" * times)
+def with_unique_names(states: dict[str, OneHotColumn]) -> dict[str, OneHotColumn]:
+    """The columns with category_encoders' way of naming outputs whose names clash: by trailing #."""
+    taken: set[str] = set()
+    out = {}
+    for name, state in states.items():
+        names = []
+        for new in state.names:
+            while new in taken:
+                new += "#"  # noqa: PLW2901
+            taken.add(new)
+            names.append(new)
+        out[name] = replace(state, names=names)
     return out

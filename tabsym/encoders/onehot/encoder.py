@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import CodeMatrix, RawCodes
 from tabsym.encoders.base import ColumnEncoder, numeric_matrix
-from tabsym.encoders.onehot.column import OneHotColumn, constant_names, learn_column
+from tabsym.encoders.onehot.column import OneHotColumn, constant_names, learn_column, with_unique_names
 from tabsym.encoders.onehot.inverse import encoding_of, restored_frame
 from tabsym.encoders.onehot.matrix import Ones, dense_columns, sparse_matrix
 from tabsym.encoders.onehot.options import UNKNOWN_WORDS, Options, options_of
@@ -190,7 +190,8 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         dataframe (array with ``return_df=False``)
             Of the kind of X; of arrays and sparse matrices, of the kind that fit was given. Rows of zeros are what
             `drop` dropped; without it, as rows of NaN, missing: which symbol they had is not in the encoding. Rare
-            symbols come back as the most frequent of them, which is encoded in the same way.
+            symbols come back as the most frequent of them, which is encoded in the same way. Where missing and
+            unknown symbols are both rows of NaN, a warning names the columns that have such rows.
 
         Raises
         ------
@@ -218,6 +219,9 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
 
     def _learn_column(self, name: str, raw: RawCodes, weight: NDArray[np.float64] | None) -> OneHotColumn:
         return learn_column(name, raw, weight, self._options)
+
+    def _settle(self, states: dict[str, OneHotColumn]) -> dict[str, OneHotColumn]:
+        return with_unique_names(states)
 
     def _column_names(self, state: OneHotColumn) -> list[str]:
         return state.names

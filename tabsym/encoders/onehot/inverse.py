@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import pandas as pd
@@ -108,11 +109,20 @@ def restored_frame(
     """
     native = encoding.native
     library = next(iter(types.values())).library if native is None else library_of_frame(native)
-    columns = {}
+    columns, doubtful = {}, []
     for name, kind in types.items():
         if name in states:
             places = encoding.places(len(states[name].names))
+            if states[name].missing_place == states[name].unknown_place == NANS and (places == NANS).any():
+                doubtful.append(name)
             columns[name] = restored(states[name].symbols_at(places), kind, library)
         else:
             columns[name] = encoding.untouched(kind, library)
+    if doubtful:
+        warn(
+            f"Rows of NaN in the encoding of column {', '.join(map(repr, doubtful))} were missing or unknown, which it "
+            "does not tell apart; they come back as missing.",
+            UserWarning,
+            stacklevel=3,
+        )
     return frame_of(columns, library, native.index if isinstance(native, pd.DataFrame) else None)

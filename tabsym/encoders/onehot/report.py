@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import UNSEEN
 from tabsym.encoders.base import MISSING
-from tabsym.encoders.onehot.column import ZEROS, OneHotColumn
+from tabsym.encoders.onehot.column import NANS, ZEROS, OneHotColumn
 from tabsym.encoders.onehot.matrix import Ones, dense_columns
 
 
@@ -64,5 +64,6 @@ def warn_of_unknown(states: dict[str, OneHotColumn], codes: dict[str, NDArray[np
 
 def _mapping_of(state: OneHotColumn) -> pd.DataFrame:
     codes = np.append(np.arange(len(state.alphabet)), [UNSEEN, MISSING])
-    columns = dense_columns(Ones("", state.places(codes), len(state.names)), np.float64)
+    places = state.places(codes)
+    columns = dense_columns(Ones("", places, len(state.names)), np.float64 if (places == NANS).any() else np.int64)
     return pd.DataFrame(dict(zip(state.names, columns, strict=True)), index=np.where(codes < 0, codes, codes + 1))
