@@ -114,7 +114,7 @@ FAULTS = [
           "tests/test_target_type.py:folds"),
     Fault("encoders: a fold is counted over all rows", "encoders/modl/base.py",
           "fold.target.values, weight, fold.known)", "fold.target.values, weight, None)",
-          "tests/test_modl_encoder.py:other_folds or random_keys"),
+          "tests/test_modl_folds.py:other_folds or random_keys"),
     Fault("encoders: weights of a fold stay in the order of all rows", "stats/contingency.py",
           "weight = None if weight is None else weight[rows]",
           "weight = None if weight is None else weight[: len(rows)]", "tests/test_contingency.py:rows"),

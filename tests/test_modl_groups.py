@@ -1,11 +1,15 @@
-"""MODL's groups of symbols, by its public face, against exact programs."""
+"""MODL's groups of symbols, against brute force and exact programs."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from tabsym import MODLEncoder
+from tabsym.modl import group, groups
 from tests import naive_groups, naive_modl
+from tests.modl_data import tables
 
 CLOSE = 1e-4  # of the cost
 CRITERIA = ["khiops", "page"]
@@ -73,3 +77,57 @@ def test_groups_are_optimal(criterion, n_symbols, n_classes, tables):
         if bound > best + 1e-5 or cost > best * (1 + CLOSE):
             misses.append((number, round(cost / best - 1, 6), "bound too high" if bound > best + 1e-5 else "", theirs))
     assert not misses, f"{len(misses)} of {tables}, worst {max(miss[1] for miss in misses)}: {misses[:10]}"
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(6, 3), st.sampled_from(["page", "khiops"]))
+def test_groups_equal_brute_force(counts, criterion):
+    assume(counts.sum() >= 2)
+    best, _ = naive_modl.best_groups(counts.astype(int), criterion)
+    found = group(counts, criterion=criterion)
+    assert found.cost == pytest.approx(best, abs=1e-7)
+    assert found.is_optimal
+
+
+@settings(max_examples=30, deadline=None)
+@given(tables(6, 2), st.sampled_from(["page", "khiops"]))
+def test_cuts_along_the_class_shares_are_optimal_groups(counts, criterion):
+    """Two classes: the road for many modalities, taken on tables small enough to look at every partition."""
+    assume(counts.sum() >= 2 and counts.shape[1] == 2 and len(counts) > 1)
+    best, _ = naive_modl.best_groups(counts.astype(int), criterion)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(groups, "MOST_SUBSETS", 1)
+        found = group(counts, criterion=criterion)
+    assert found.cost == pytest.approx(best, abs=1e-7)
+    assert found.is_optimal
+
+
+def test_groups_of_proportional_modalities_are_never_split():
+    rng = np.random.RandomState(1)
+    base = rng.randint(1, 9, (5, 3))
+    counts = np.concatenate([base, 2 * base, 3 * base]).astype(float)
+    found = group(counts, criterion="page")
+    assert np.array_equal(found.labels[:5], found.labels[5:10])
+    assert np.array_equal(found.labels[:5], found.labels[10:])
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_fifty_thousand_modalities(classes):
+    rng = np.random.RandomState(0)
+    shares = rng.dirichlet(np.ones(classes) * 0.5, size=8)
+    truth = rng.randint(0, 8, 50_000)
+    counts = np.array([rng.multinomial(20, shares[k]) for k in truth], dtype=float)
+    found = group(counts)
+    together = [np.bincount(found.labels[truth == k]).max() / (truth == k).sum() for k in range(8)]
+    assert 2 <= found.n_parts <= 12
+    assert np.mean(together) > 0.6
+    assert found.level > 0.1
+
+
+def test_no_bound_is_claimed_for_groups_of_a_least_size():
+    """With a least size the best groups need not lie together by class share: then nothing is proved."""
+    rng = np.random.RandomState(0)
+    counts = rng.randint(1, 30, (20, 2)).astype(float)
+    for criterion in ("page", "khiops"):
+        assert group(counts, criterion=criterion, min_part_count=100).lower_bound == -np.inf
+        assert group(counts, criterion=criterion).is_best_without_garbage

@@ -1,0 +1,48 @@
+"""Joint grids of a column and a regression's target, on counts; see test_modl_regression for the encoder."""
+
+import numpy as np
+import pytest
+
+from tabsym.modl.grid import Options, Rows
+from tabsym.modl.grid_search import cut_jointly
+from tests import naive_modl
+
+
+def joint(table, *, symbolic):
+    source, target = np.nonzero(table)
+    rows = Rows(source, target, *table.shape, table[source, target].astype(float))
+    return cut_jointly(rows, Options(symbolic, "khiops", 1, None, 1, False, None))
+
+
+def naive_joint_cost(table, grid, *, symbolic):
+    ends = [*(np.flatnonzero(np.diff(grid.target_labels)) + 1).tolist(), table.shape[1]]
+    if symbolic:
+        return naive_modl.regression_grouping_cost(table, grid.source.labels.tolist(), ends, garbage=None)
+    cuts = [*(np.flatnonzero(np.diff(grid.source.labels)) + 1).tolist(), len(table)]
+    return naive_modl.regression_interval_cost(table, cuts, ends)
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_joint_grids_cost_what_the_definition_says_and_come_near_the_best(symbolic):
+    rng = np.random.RandomState(4)
+    informative = 0
+    for strength in (0, 4, 12):
+        table = rng.randint(0, 3, (5, 5))
+        table += strength * np.eye(5, dtype=int)[:, rng.permutation(5) if symbolic else np.arange(5)]
+        table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+        grid = joint(table, symbolic=symbolic)
+        naive = naive_joint_cost(table, grid, symbolic=symbolic)
+        assert grid.source.cost == pytest.approx(naive, abs=1e-6)
+        search = naive_modl.best_regression_groups if symbolic else naive_modl.best_regression_intervals
+        best = search(table)[0]
+        assert best - 1e-6 <= grid.source.cost <= best * 1.01
+        informative += grid.source.n_parts > 1
+    assert informative >= 1
+
+
+def test_noise_is_no_grid():
+    rng = np.random.RandomState(5)
+    rows = Rows(np.arange(500), rng.permutation(500), 500, 500)
+    found = cut_jointly(rows, Options(False, "khiops", 1, None, 1, False, None))
+    assert found.source.n_parts == 1
+    assert found.source.level == 0.0

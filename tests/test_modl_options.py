@@ -1,0 +1,105 @@
+"""The options of MODLEncoder, and what it takes the target for."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from tabsym import MODLEncoder
+from tests.modl_data import AMOUNT, NUMBER, TARGETS, THREE, N, X, Y, same_parts
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_limits_on_parts_hold(target):
+    rng = np.random.default_rng(0)
+    y = TARGETS[target]
+    frame = pd.DataFrame({"x": NUMBER, "g": rng.integers(0, 30, N).astype(str)})
+    frame["g"] = np.where(rng.random(N) < 0.5, X["g"], frame["g"])
+    for criterion in ("khiops", "page"):
+        free = MODLEncoder(criterion=criterion).fit(frame, y)
+        for most in (1, 2, 3):
+            encoder = MODLEncoder(criterion=criterion, max_parts=most).fit(frame, y)
+            for name, one in encoder.partitions_.items():
+                assert one.partition.n_parts <= most
+                if target != "amounts":  # the joint grid of a regression is a local optimum
+                    assert encoder.costs_[name] >= free.costs_[name] - 1e-9
+        encoder = MODLEncoder(criterion=criterion, min_part_count=90).fit(frame, y)
+        for one in encoder.partitions_.values():
+            assert one.partition.counts.sum(axis=1).min() >= 90
+        assert set(MODLEncoder(min_part_count=10 * N).fit(frame, y).levels_.values()) == {0.0}
+
+
+def test_monotone_columns():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": np.linspace(0, 6, 900)})
+    for y in ((np.sin(frame["x"]) + rng.normal(size=900) / 3 > 0).astype(int), np.sin(frame["x"])):
+        free, bound = (MODLEncoder(monotonic=which).fit(frame, y) for which in (False, True))
+        steps = np.diff(free.partitions_["x"].target.means)
+        assert (steps > 0).any()
+        assert (steps < 0).any()
+        steps = np.diff(bound.partitions_["x"].target.means)
+        assert len(steps)
+        assert (steps >= 0).all() or (steps <= 0).all()
+        assert bound.costs_["x"] >= free.costs_["x"] - 1e-9
+    with pytest.raises(ValueError, match="monotonic=True needs two classes or a continuous target; set it to False"):
+        MODLEncoder(monotonic=True).fit(X, THREE)
+
+
+def test_what_the_target_is_taken_for():
+    counts = np.arange(N) % 50
+    assert len(MODLEncoder().fit(X, counts).classes_) == 50
+    assert not hasattr(MODLEncoder().fit(X, np.arange(N)), "classes_")
+    assert not hasattr(MODLEncoder(target_type="continuous").fit(X, Y), "classes_")
+    assert len(MODLEncoder(target_type="classes").fit(X[["g"]], np.arange(N) % 150).classes_) == 150
+    for y in (Y > 0, pd.Series(Y).astype("category"), pl.Series(Y), Y.tolist(), pd.Series(Y.astype(str)), Y * 1.0):
+        same_parts(MODLEncoder().fit(X, y), MODLEncoder().fit(X, Y))
+    for y in (pd.Series(AMOUNT).astype(object), pl.Series(AMOUNT), pd.Series(AMOUNT, dtype="Float64")):
+        same_parts(MODLEncoder().fit(X, y), MODLEncoder().fit(X, AMOUNT))
+    for y, words in (
+        (np.zeros(N), "needs at least 2 classes, but the target has 1 class only"),
+        (np.where(Y, np.nan, 1.0), "target is missing in"),
+        (np.where(Y, np.inf, 1.5), "infinite"),
+        (Y[:-1], "table has 420 rows and the target 419 values"),
+        (None, "requires y to be passed"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            MODLEncoder().fit(X, y)
+    with pytest.raises(ValueError, match="must be numeric, but holds values such as"):
+        MODLEncoder(target_type="continuous").fit(X, THREE)
+    with pytest.raises(ValueError, match="continuous"):
+        MODLEncoder(target_type="classes").fit(X, AMOUNT)
+    assert set(MODLEncoder(target_type="continuous").fit(X, np.ones(N)).levels_.values()) == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"output": "woe"}, "output='woe' is not known; use one of 'group', 'onehot'"),
+        ({"output": ["group"]}, r"output=\['group'\] is not known"),
+        ({"numeric": "skip"}, "numeric='skip' is not known; use one of 'discretize', 'passthrough'"),
+        ({"criterion": "mdlp"}, "criterion='mdlp' is not known; use one of 'khiops', 'page'"),
+        ({"unseen": "guess"}, "unseen='guess' is not known; use one of"),
+        ({"unseen": "error", "handle_unknown": "return_nan"}, "'return_nan' and unseen='error' contradict each other"),
+        ({"unseen": "missing", "handle_unknown": "return_nan"}, "'return_nan' and unseen='missing' contradict"),
+        ({"unseen": "missing", "handle_unknown": "error"}, "'error' and unseen='missing' contradict each other"),
+        ({"target_type": "binary"}, "target_type='binary' is not known; use one of"),
+        ({"handle_missing": "drop"}, "handle_missing='drop' is not known; use one of"),
+        ({"handle_unknown": "drop"}, "handle_unknown='drop' is not known; use one of"),
+        ({"max_parts": 0}, "max_parts=0 is not possible; use a whole number of at least 1, or None"),
+        ({"max_parts": 2.5}, "max_parts=2.5 is not possible"),
+        ({"n_candidates": True}, "n_candidates=True is not possible"),
+        ({"min_part_count": 0}, "min_part_count=0 is not possible; use a number above 0"),
+        ({"min_part_count": None}, "min_part_count=None is not possible"),
+        ({"min_part_count": float("nan")}, "min_part_count=nan is not possible"),
+        ({"time_limit": -1}, "time_limit=-1 is not possible; use a number above 0, or None"),
+        ({"monotonic": "increasing"}, "monotonic='increasing' is not possible; use True or False"),
+        ({"sparse_output": True}, "sparse_output goes with output='onehot', not with 'group'; set it to False"),
+        ({"sparse_output": "yes", "output": "onehot"}, "sparse_output='yes' is not possible; use True or False"),
+        ({"cols": ["q"]}, "cols names column 'q', which is not in the table; it has 'x', 'g'"),
+        ({"cols": "q"}, "cols names column 'q', which is not in the table; it has 'x', 'g'"),
+        ({"cv": "five", "output": "mean"}, "Expected `cv` as an integer"),
+    ],
+)
+def test_wrong_options_are_named(options, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        MODLEncoder(**options).fit_transform(X, Y)
