@@ -1,11 +1,15 @@
 """Intervals of ordered blocks, and monotone ones: against brute force, by identities, and of large columns."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from tabsym.modl import discretize, group, intervals
+from tabsym.modl import discretize, group, hull, intervals
+from tabsym.modl import search as searches
 from tests import naive_modl
 from tests.modl_data import steps, tables
 
@@ -99,12 +103,38 @@ def test_many_blocks_come_near_the_certified_optimum(criterion, n_steps, classes
     assert best.cost * (1 - 1e-12) <= near.cost <= best.cost * (1 + 1e-4)
 
 
-def test_time_limit_returns_the_best_so_far_with_a_bound():
-    counts = steps(60_000, 40, 1)
-    hasty = discretize(counts, time_limit=0.05)
-    patient = discretize(counts)
-    assert hasty.lower_bound <= patient.cost
-    assert hasty.cost <= hasty.null_cost
+class Clock:
+    """A second passes with every look at it."""
+
+    def __init__(self):
+        self.seconds = itertools.count(1.0)
+
+    def monotonic(self):
+        return next(self.seconds)
+
+
+def test_time_limit_returns_the_best_so_far_with_a_bound(monkeypatch):
+    counts = steps(1500, 20, 1)
+    truth = discretize(counts)
+    costs, bounds = [], []
+    for limit in (3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 300):
+        clock = Clock()
+        monkeypatch.setattr(hull, "time", clock)
+        monkeypatch.setattr(searches, "time", clock)
+        found = discretize(counts, time_limit=float(limit))
+        ends = [*(np.flatnonzero(np.diff(found.labels)) + 1).tolist(), len(counts)]
+        assert found.cost == pytest.approx(naive_modl.interval_cost(counts, ends, "khiops"), abs=1e-6)
+        assert found.lower_bound <= truth.cost + 1e-9
+        assert found.is_optimal == (found.lower_bound > truth.cost - 1e-9)
+        costs.append(found.cost)
+        bounds.append(found.lower_bound)
+    assert truth.cost * 1.01 < costs[0] < truth.null_cost
+    assert costs == sorted(costs, reverse=True)
+    assert bounds == sorted(bounds)
+    assert bounds[0] == -math.inf
+    assert any(-math.inf < bound < truth.cost - 1 for bound in bounds)
+    assert costs[-1] == pytest.approx(truth.cost)
+    assert bounds[-1] == pytest.approx(truth.cost)
 
 
 def test_exact_limit_is_what_it_says():

@@ -25,6 +25,7 @@ def test_limits_on_parts_hold(target):
                     assert encoder.costs_[name] >= free.costs_[name] - 1e-9
         encoder = MODLEncoder(criterion=criterion, min_part_count=90).fit(frame, y)
         for one in encoder.partitions_.values():
+            assert one.partition.n_parts > 1
             assert one.partition.counts.sum(axis=1).min() >= 90
         assert set(MODLEncoder(min_part_count=10 * N).fit(frame, y).levels_.values()) == {0.0}
 

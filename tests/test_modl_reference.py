@@ -102,7 +102,6 @@ def test_intervals_are_optimal_and_never_above_khiops(records):
         assert abs(page.cost - record["seed_optimum"]) <= ROUNDING
         for one in (found, page):
             assert one.is_optimal
-            assert one.lower_bound <= one.cost
             ends = np.append(np.flatnonzero(np.diff(one.labels)) + 1, len(counts))
             n_candidates = CANDIDATES[record["dataset"]]
             again = interval_cost(counts, ends, criterion=one.criterion, n_candidates=n_candidates)
