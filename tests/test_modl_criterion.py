@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from tabsym.modl import discretize, grouping_cost, interval_cost
-from tabsym.modl.criterion import ln_code_sum, ln_partitions, ln_universal
+from tabsym.modl.criterion import (
+    garbage_prior,
+    garbage_priors,
+    group_prior,
+    interval_prior,
+    ln_code_sum,
+    ln_partitions,
+    ln_partitions_of,
+    ln_universal,
+)
 from tests import naive_modl
 
 
@@ -33,3 +42,31 @@ def test_worked_by_hand():
     # Two groups of two symbols: ln 2 + ln B(2, 2) + 2 ln 7, B(2, 2) = 2.
     assert grouping_cost(counts, [0, 1], criterion="page") == pytest.approx(np.log(2 * 2 * 49))
     assert discretize(counts, criterion="page").n_parts == 2
+
+
+def test_priors_of_groups_are_those_of_the_specification():
+    for n_modalities in (2, 5, 6, 7, 8, 9, 20):
+        known = {"n_rows": 500.0, "n_modalities": n_modalities, "n_candidates": 3, "granularity": 4}
+        ours = group_prior("khiops", n_modalities, **known)
+        theirs = [naive_modl._grouping_prior(500, k, n_modalities, 0, 4, 3) for k in range(2, n_modalities + 1)]
+        np.testing.assert_allclose(ours[1:], theirs, atol=1e-9)
+        assert ours[0] == np.log(2)
+        for size in range(1, n_modalities + 1):
+            one_by_one = [garbage_prior(k, size, **known) for k in range(1, n_modalities + 1)]
+            theirs = [
+                naive_modl._grouping_prior(500, k, n_modalities, size, 4, 3)
+                if k > 1 and size < n_modalities
+                else np.inf
+                for k in range(1, n_modalities + 1)
+            ]
+            np.testing.assert_allclose(one_by_one, theirs, atol=1e-9)
+            np.testing.assert_allclose(garbage_priors(n_modalities, size, **known), theirs, atol=1e-9)
+            assert np.isfinite(theirs).any() == (n_modalities >= 7 and size <= n_modalities - 2)
+
+
+def test_priors_of_intervals_are_those_of_the_specification():
+    for n_rows, granularity in ((500, 1), (500, 4), (500, 9), (16, 4), (17, 5)):
+        ours = interval_prior("khiops", 12, n_rows=float(n_rows), n_candidates=3, granularity=granularity)
+        theirs = [naive_modl._interval_prior(n_rows, k, granularity, 3) for k in range(2, 13)]
+        np.testing.assert_allclose(ours[1:], theirs, atol=1e-9)
+        assert ours[0] == np.log(2)

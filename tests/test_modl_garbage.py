@@ -5,6 +5,7 @@ import pytest
 
 from tabsym.modl import group, grouping_cost, groups
 from tabsym.modl.criterion import parts_cost
+from tabsym.modl.garbage_bound import _Integrals
 from tabsym.modl.shares import ByShare
 from tests import naive_modl
 
@@ -141,3 +142,16 @@ def test_gains_of_groups_equal_the_integrals():
 
 def grouping_parts(counts):
     return parts_cost(counts.sum(axis=0)[None, :])
+
+
+def test_integrals_over_the_garbages_share_equal_sums_over_a_fine_grid():
+    rng = np.random.RandomState(1)
+    counts = rng.randint(0, 30, (9, 2)) + 1.0
+    units = ByShare(counts)
+    shares = (np.arange(2000) + 0.5) / 2000
+    for price in (0.5, 3.0):
+        found = _Integrals(units, np.inf, np.inf).least(price, 4, np.full(4, np.inf)).least
+        gained = [units.gained(units.costs(q), price, 4) - units.times @ units.costs(q) for q in shares]
+        exact = np.log(2000) - np.logaddexp.reduce(gained, axis=0)
+        assert (found <= exact + 1e-6).all()  # from below, as a bound on costs has to be
+        np.testing.assert_allclose(found, exact, atol=0.3)

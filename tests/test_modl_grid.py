@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tabsym.modl import grid_cost, grid_search
 from tabsym.modl.grid import Options, Rows
 from tabsym.modl.grid_search import cut_jointly
 from tests import naive_modl
@@ -46,3 +47,34 @@ def test_noise_is_no_grid():
     found = cut_jointly(rows, Options(False, "khiops", 1, None, 1, False, None))
     assert found.source.n_parts == 1
     assert found.source.level == 0.0
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_grids_too_large_to_look_at_each_cost_what_the_definition_says(symbolic):
+    """More targets than cells they are cut on at first: the cuts slide among all of them."""
+    rng = np.random.RandomState(1)
+    n, n_sources = 1500, 25
+    source = rng.randint(0, n_sources, n)
+    target = np.argsort(np.argsort(np.sin(source / 4) * 4 + rng.normal(size=n)))
+    table = np.zeros((n_sources, n), dtype=int)
+    table[source, target] = 1
+    grid = joint(table, symbolic=symbolic)
+    assert grid.source.n_parts > 2
+    assert grid.source.cost == pytest.approx(naive_joint_cost(table, grid, symbolic=symbolic), abs=1e-4)
+    again = grid_cost(table, grid.source.labels.tolist(), grid.target_labels.tolist(), symbolic=symbolic)
+    assert again == pytest.approx(grid.source.cost, abs=1e-8)
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_the_search_for_large_grids_finds_the_best_of_small_ones(symbolic, monkeypatch):
+    monkeypatch.setattr(grid_search, "every_grid", lambda *_: None)
+    rng = np.random.RandomState(2)
+    informative = 0
+    for strength in (0, 4, 8, 12, 16, 20):
+        table = rng.randint(0, 3, (6, 6))
+        table += strength * np.eye(6, dtype=int)[:, rng.permutation(6) if symbolic else np.arange(6)]
+        table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+        best = naive_modl.best_grid(table, symbolic)[0]
+        assert best - 1e-6 <= joint(table, symbolic=symbolic).source.cost <= best * (1.005 if symbolic else 1.0001)
+        informative += best < np.log(2) + naive_modl.ln_fact(table.sum()) - 1
+    assert informative >= 3

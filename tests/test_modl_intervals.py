@@ -141,3 +141,14 @@ def test_exact_limit_is_what_it_says():
     assert intervals.MOST_EXACT == 4096
     counts = steps(4000, 6, 2)
     assert discretize(counts).is_optimal
+
+
+def test_quantiles_as_near_to_two_boundaries_go_down_in_the_lower_half():
+    rng = np.random.RandomState(0)
+    tables = [[1] * 12, [2] * 7, [3] * 10, *(rng.randint(1, 4, 20).tolist() for _ in range(20))]
+    for sizes in tables:
+        before = np.concatenate([[0.0], np.cumsum(sizes)])
+        for granularity in range(1, naive_modl.gmax(sum(sizes))):
+            ours = intervals.quantile_boundaries(before, granularity)
+            inner = [end for end in ours.tolist() if end < len(sizes)]
+            assert inner == naive_modl.quantile_grid(sizes, granularity)
