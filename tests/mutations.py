@@ -165,7 +165,7 @@ FAULTS = [
           "        return with_target(self.rows, self.options, grid.source, prior, labels)",
           "tests/test_modl_grid.py:definition"),
     Fault("modl: the granularity costs nothing", "modl/criterion.py",
-          "return LN2 + math.log(n_candidates) + ln_universal_of(granularity, most_granularity(n_rows))",
+          "return LN2 + math.log(n_candidates) + ln_universal(granularity, most_granularity(n_rows))",
           "return LN2 + math.log(n_candidates)", "tests/test_modl_criterion.py:specification"),
     Fault("modl: joins beside garbage are not looked at", "modl/local.py",
           "for step in range(1, min(len(merged), 8) + 1):", "for step in range(0):", "tests/test_modl_local.py:split"),

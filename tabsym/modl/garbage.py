@@ -55,7 +55,8 @@ def look_for_garbage(
 
 def _starts(grounds: list[Ground], cost: float, few: bool) -> list[tuple[Ground, Grouping]]:
     if grounds and grounds[0].units.counts.shape[1] == 2:
-        return _cheaper_outside(grounds, _PROMISING * cost, few)
+        pairs = [] if few else [(ground, start) for ground in grounds for start in _two_outside(ground)[:1]]
+        return _cheaper_outside(grounds, _PROMISING * cost, few) + pairs
     found = [
         (start.cost, place, start)
         for place, ground in enumerate(grounds)
