@@ -200,7 +200,9 @@ class MODLBase(PartitionReport, OutOfFoldEncoder):
 
     def _column_out_of_fold(self, table: Table, state: MODLColumn, weight: Floats | None, folds: list[Fold]) -> Floats:
         """An encoded column (n_rows, outputs): coded once, its counts and parts made anew for each fold."""
-        settings = replace(settings_of(self, len(self.columns_)), prove=False)  # nobody sees the folds' certificates
+        settings = settings_of(self, len(self.columns_))
+        if self._classes:  # nobody sees the folds' certificates; a regression's parts would not be those of a fit
+            settings = replace(settings, prove=False)
         handling = self._handling().of_folds()
         coded = self._coded(table[state.name])
         out = np.zeros((len(table), len(state.names)))
