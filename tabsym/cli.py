@@ -7,19 +7,19 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit status."""
     args = _parser().parse_args(arguments)
     try:
-        from tabsym.compare import compare
+        import tabsym.compare  # noqa: F401
     except ModuleNotFoundError as error:
         print(f'tabsym compare needs {error.name!r}: pip install "tabsym[compare]"', file=sys.stderr)
         return 2
-    options = {name: value for name, value in vars(args).items() if name != "command"}
     try:
-        comparison = compare(**options)
+        n_ranked = _compare(vars(args))
     except BrokenPipeError:  # the reader went away, as `head` does
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 (Python flushes it at exit)
         return 1
@@ -28,7 +28,34 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    return 0 if len(comparison.ranking) else 1
+    return 0 if n_ranked else 1
+
+
+def _compare(args: dict[str, Any]) -> int:
+    """Run the comparison of one table or several; how many contenders could be ranked."""
+    from tabsym.compare import compare, compare_tables
+
+    options = {name: value for name, value in args.items() if name not in ("command", "contender", "tables", "target")}
+    options["contenders"] = _contenders(args["contenders"], args["contender"])
+    tables, targets = args["tables"], args["target"] or []
+    if len(tables) < 2:
+        return len(compare(*tables or [None], *_one(targets, "one table"), **options).ranking)
+    if len(targets) == 1:
+        targets = targets * len(tables)
+    if len(targets) != len(tables):
+        raise ValueError(
+            f"{len(tables)} tables need one --target for all of them, or as many, in order; not {len(targets)}."
+        )
+    if options.pop("save_best") is not None:
+        raise ValueError("--save-best goes with one table.")
+    options["out"] = options["out"] or "tabsym-compare-tables"
+    return len(compare_tables(list(zip(tables, targets, strict=True)), **options).ranks)
+
+
+def _one(targets: list[str], what: str) -> list[str]:
+    if len(targets) > 1:
+        raise ValueError(f"{what} has one --target, not {len(targets)}.")
+    return targets
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,14 +70,33 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Example: tabsym compare sales.csv --target price --contenders wide,lightgbm --folds 10",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    c.add_argument("table", nargs="?", help="CSV, TSV, Parquet, Arrow or JSON lines")
-    c.add_argument("--target", help="the column to predict; needed with a table")
-    c.add_argument("--task", choices=["binary", "multiclass", "regression"], help="found from the target, unless given")
+    c.add_argument("tables", nargs="*", metavar="table", help="CSV, TSV, Parquet, Arrow or JSON lines; one or several")
+    c.add_argument(
+        "--target", action="append", help="the column to predict; needed with a table; repeat it where tables differ"
+    )
+    tasks = ["binary", "multiclass", "regression", "count"]
+    c.add_argument("--task", choices=tasks, help="guessed from the target, and said first, unless given")
     c.add_argument("--contenders", type=_names, help=f"names, separated by commas, of {_known()}")
+    c.add_argument(
+        "--contender",
+        action="append",
+        metavar="NAME=MODULE:FACTORY",
+        help="one of your own: what makes the estimator, in a module that can be imported from here; may be repeated",
+    )
     c.add_argument("--folds", type=int, default=5, help="parts of the rows, each tested once")
     c.add_argument("--repeats", type=int, default=1, help="times the rows are parted anew")
-    c.add_argument("--metric", help="what ranks: auc, log_loss, average_precision, accuracy; rmse, mae, r2")
+    metrics = "auc, log_loss, average_precision, brier, accuracy; rmse, mae, r2; poisson_deviance"
+    c.add_argument("--metric", help=f"what ranks: {metrics}")
+    c.add_argument("--groups", metavar="COLUMN", help="keep rows with the same value together; it is no feature then")
+    c.add_argument("--time", metavar="COLUMN", help="train on what was before, test on what came next")
+    c.add_argument("--fold-column", metavar="COLUMN", help="which fold each row is tested in")
     c.add_argument("--unseen", metavar="COLUMN", help="hold out whole symbols of this column")
+    c.add_argument("--weight", metavar="COLUMN", help="sample weights, in training and in the scores")
+    c.add_argument("--exposure", metavar="COLUMN", help="of counts: what they are to be divided by")
+    c.add_argument("--offset", metavar="COLUMN", help="added to predicted amounts, or to the logarithm of counts")
+    c.add_argument(
+        "--tune", metavar="N|SECONDSs", help="choose settings inside every fold: so many, or so many seconds, as in 60s"
+    )
     c.add_argument("--drop", type=_names, help="columns to leave out, separated by commas")
     c.add_argument("--symbolic", type=_names, help="numeric columns to treat as symbols, separated by commas")
     c.add_argument("--time-limit", type=float, metavar="SECONDS", help="for one contender, all folds together")
@@ -58,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--jobs", type=int, default=1, help="contenders at a time; above 1, times compare less well")
     c.add_argument("--out", metavar="DIR", help="a new folder tabsym-compare-NAME, unless given")
     c.add_argument("--resume", action="store_true", help="go on with the results in the folder that --out names")
+    c.add_argument("--save-best", metavar="FILE", help="write the best contender, trained on all rows, to FILE.skops")
     c.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser
 
@@ -68,6 +115,19 @@ def _known() -> str:
     except ModuleNotFoundError:
         return 'those that pip install "tabsym[compare]" brings'
     return ", ".join(all_contenders())
+
+
+def _contenders(names: list[str] | None, own: list[str] | None) -> dict[str, str | None] | list[str] | None:
+    """Those named, and the user's own by address."""
+    if not own:
+        return names
+    chosen: dict[str, str | None] = dict.fromkeys(names or ["all"])
+    for text in own:
+        name, separator, address = text.partition("=")
+        if not separator or not name or not address:
+            raise ValueError(f"--contender {text!r} is not NAME=package.module:factory; write it so.")
+        chosen[name] = address
+    return chosen
 
 
 def _names(text: str) -> list[str]:

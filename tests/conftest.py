@@ -2,6 +2,7 @@
 
 import os
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # several tests at a time: boosters' threads would spin for cores
 os.environ["SCIPY_ARRAY_API"] = "1"  # before scipy is imported: scikit-learn skips checks without it
 
 from pathlib import Path

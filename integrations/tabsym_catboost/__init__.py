@@ -32,7 +32,10 @@ class _Native(BaseEstimator):
     def predict(self, X: Any) -> Any:
         """Predicted values or classes (n_rows,)."""
         check_is_fitted(self, "booster_")
-        return self.booster_.predict(self.categories_.transform(X)).ravel()
+        frame = self.categories_.transform(X)
+        if self.booster_.get_params().get("loss_function") == "Poisson":  # else it answers with the logarithm
+            return self.booster_.predict(frame, prediction_type="Exponent").ravel()
+        return self.booster_.predict(frame).ravel()
 
 
 class NativeCatBoostClassifier(ClassifierMixin, _Native):
@@ -64,7 +67,7 @@ class CatBoostAdapter:
 
         Parameters
         ----------
-        task : {"binary", "multiclass", "regression"}
+        task : {"binary", "multiclass", "regression", "count"}
         random_state : int, optional
         n_jobs : int, optional
             Threads.
@@ -78,13 +81,15 @@ class CatBoostAdapter:
         >>> len(model.predict(pd.DataFrame({"a": ["u", "v", "new"]})))
         3
         """
-        kind = NativeCatBoostRegressor if task == "regression" else NativeCatBoostClassifier
+        kind = NativeCatBoostRegressor if task in ("regression", "count") else NativeCatBoostClassifier
         return kind(self.booster(task, random_state, n_jobs))
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The plain estimator for a task, at its defaults, silent and writing no files."""
-        kind = CatBoostRegressor if task == "regression" else CatBoostClassifier
+        kind = CatBoostRegressor if task in ("regression", "count") else CatBoostClassifier
         options: dict[str, Any] = {"verbose": False, "allow_writing_files": False}
+        if task == "count":
+            options["loss_function"] = "Poisson"
         if random_state is not None:
             options["random_seed"] = random_state
         if n_jobs is not None:

@@ -26,7 +26,7 @@ class LightGBMAdapter:
 
         Parameters
         ----------
-        task : {"binary", "multiclass", "regression"}
+        task : {"binary", "multiclass", "regression", "count"}
         random_state : int, optional
         n_jobs : int, optional
             Threads.
@@ -44,8 +44,10 @@ class LightGBMAdapter:
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The plain estimator for a task, at its defaults and silent."""
-        kind = LGBMRegressor if task == "regression" else LGBMClassifier
-        return kind(random_state=random_state, n_jobs=n_jobs, verbosity=-1)
+        options: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs, "verbosity": -1}
+        if task == "count":
+            return LGBMRegressor(objective="poisson", **options)
+        return LGBMRegressor(**options) if task == "regression" else LGBMClassifier(**options)
 
 
 adapter = LightGBMAdapter()

@@ -28,7 +28,7 @@ class XGBoostAdapter:
 
         Parameters
         ----------
-        task : {"binary", "multiclass", "regression"}
+        task : {"binary", "multiclass", "regression", "count"}
         random_state : int, optional
         n_jobs : int, optional
             Threads.
@@ -46,8 +46,10 @@ class XGBoostAdapter:
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The plain estimator for a task, at its defaults, with categories enabled."""
-        kind = XGBRegressor if task == "regression" else XGBClassifier
-        return kind(random_state=random_state, n_jobs=n_jobs, enable_categorical=True)
+        options: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs, "enable_categorical": True}
+        if task == "count":
+            return XGBRegressor(objective="count:poisson", **options)
+        return XGBRegressor(**options) if task == "regression" else XGBClassifier(**options)
 
 
 adapter = XGBoostAdapter()

@@ -9,9 +9,12 @@ holds whatever was imported before.
 import sys
 from types import ModuleType
 
+from tabsym.compare.best import Winner, load
+from tabsym.compare.many import Comparisons, compare_tables
+from tabsym.compare.metrics import Metric
 from tabsym.compare.run import Comparison, compare
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "Comparisons", "Metric", "Winner", "compare", "compare_tables", "load"]
 
 
 class _CallableModule(ModuleType):

@@ -13,7 +13,10 @@ import pandas as pd
 
 from tabsym.compare.prepare import Prepared
 
-_LIBRARIES = ["tabsym", "numpy", "scipy", "scikit-learn", "pandas", "numba", "lightgbm", "xgboost", "catboost"]
+_LIBRARIES = (
+    "tabsym", "numpy", "scipy", "scikit-learn", "pandas", "numba", "lightgbm", "xgboost", "catboost",
+    "category-encoders",
+)  # fmt: skip
 
 
 def facts_of(prepared: Prepared) -> dict[str, Any]:
@@ -36,7 +39,9 @@ def _machine() -> str:
 
 def _fingerprint(prepared: Prepared) -> str:
     digest = hashlib.sha256(pd.util.hash_pandas_object(prepared.X, index=False).to_numpy().tobytes())
-    digest.update(np.ascontiguousarray(prepared.y).tobytes())
+    for numbers in (prepared.y, prepared.weight, prepared.exposure, prepared.offset):
+        if numbers is not None:
+            digest.update(np.ascontiguousarray(numbers).tobytes())
     return digest.hexdigest()[:16]
 
 

@@ -7,7 +7,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tabsym.compare.results import Results, rank
+from tabsym.compare.cells import cells, headings
+from tabsym.compare.ranking import rank
+from tabsym.compare.results import Results
 
 
 class Live:
@@ -27,13 +29,8 @@ class Live:
         if self.quiet:
             return self
         s = self.settings
-        held = f", unseen symbols of {s['unseen']!r}" if s["unseen"] else ""
-        self._print(
-            f"{s['table']}: {s['rows']:,} rows, {len(s['columns'])} columns, target {s['target']!r} ({s['task']}); "
-            f"{s['folds']} folds x {s['repeats']}{held}, ranked by {s['metric']}; every contender at its defaults"
-        )
-        for note in s["notes"]:
-            self._print(f"  {note}")
+        for line in opening(s):
+            self._print(line)
         if sys.stdout.isatty():
             try:
                 from rich.live import Live as RichLive
@@ -72,11 +69,12 @@ class Live:
                 self._say_lines(results)
         self._draw()
 
-    def close_with(self, results: Results, folder: Path) -> None:
-        """The last word: ranking, failures, where the files are."""
-        if self._rich is None:  # else the live table stays on the screen
-            self._print()
-            self._print(plain_ranking(results))
+    def close_with(self, results: Results, ranking: list[dict[str, Any]], finding: list[str], folder: Path) -> None:
+        """The last word: ranking, failures, the finding, where the files are."""
+        self._print()
+        self._print(plain_ranking(results, ranking))
+        self._print()
+        self._print("\n".join(finding))
         self._print(f"\nResults and report: {folder}/report.html, results.json, results.csv")
 
     def _print(self, text: str = "") -> None:
@@ -114,40 +112,41 @@ class Live:
             self._rich.update(Group(*lines))
 
 
-def verdict(row: dict[str, Any]) -> str:
-    """In words, how a contender compares with the best."""
-    if row["p"] is None:
-        return "best"
-    return "no detectable difference" if row["p_adjusted"] >= 0.05 else f"worse (p {_p(row['p_adjusted'])})"
-
-
-def cells(row: dict[str, Any], place: int) -> list[str]:
-    """A row of the ranking as text."""
-    size = "" if row["model_bytes"] is None else f"{row['model_bytes'] / 1e6:.1f}"
+def opening(settings: dict[str, Any]) -> list[str]:
+    """What is about to be done, the reading of the target first."""
+    notes = settings["notes"]
+    tuned = (
+        f"each tuned with {settings['tune']} in every fold" if settings["tune"] else "every contender at its defaults"
+    )
     return [
-        str(place),
-        row["label"],
-        f"{row['score']:.5g} ± {row['spread']:.2g}",
-        "" if row["p"] is None else f"{row['difference']:+.3g}",
-        verdict(row),
-        f"{row['fit_seconds']:.2f}",
-        f"{row['predict_seconds']:.2f}",
-        f"{row['peak_bytes'] / 1e6:.0f}",
-        size,
+        notes[0],
+        f"{settings['table']}: {settings['rows']:,} rows, {len(settings['columns'])} columns; {split_words(settings)}, "
+        f"ranked by {settings['metric']}; {tuned}",
+        *(f"  {note}" for note in notes[1:]),
     ]
 
 
-def headings(metric: str) -> list[str]:
-    """The headings over `cells`."""
-    return ["", "contender", f"{metric} (sd)", "to best", "verdict", "fit s", "predict s", "peak MB", "model MB"]
+def split_words(settings: dict[str, Any]) -> str:
+    """How the rows are split."""
+    folds = f"{settings['folds']} folds"
+    column = settings["split_column"]
+    how = {
+        "random": folds + (f" x {settings['repeats']}" if settings["repeats"] > 1 else ""),
+        "groups": f"{folds} x {settings['repeats']}, groups of {column!r} kept together",
+        "time": f"{folds} one after another in {column!r}, each trained on what was before",
+        "column": f"{folds} given by {column!r}",
+        "unseen": f"{folds} x {settings['repeats']}, whole symbols of {column!r} held out",
+    }
+    return how[settings["split"]]
 
 
-def plain_ranking(results: Results) -> str:
+def plain_ranking(results: Results, ranking: list[dict[str, Any]]) -> str:
     """The ranking as aligned text, with what failed below."""
-    rows = [headings(results.settings["metric"])]
-    rows += [cells(row, place) for place, row in enumerate(rank(results), 1)]
+    settings = results.settings
+    rows = [headings(settings, judged=True)]
+    rows += [cells(row, place, settings) for place, row in enumerate(ranking, 1)]
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines += [f"   {e['label']}: {e['error']}" for e in results.contenders.values() if e["error"]]
     return "\n".join(lines)
 
@@ -156,18 +155,15 @@ def _rich_table(results: Results) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
+    settings = results.settings
     table = Table(box=None)
-    for heading in headings(results.settings["metric"]):
+    for heading in headings(settings, judged=False):
         table.add_column(heading, no_wrap=heading != "contender")
-    for place, row in enumerate(rank(results), 1):
-        table.add_row(*(escape(cell) for cell in cells(row, place)), style="bold" if place == 1 else "")
+    for place, row in enumerate(rank(settings, results.contenders), 1):
+        table.add_row(*(escape(cell) for cell in cells(row, place, settings)), style="bold" if place == 1 else "")
     for entry in results.contenders.values():
         if entry["error"]:
             table.add_row("", escape(entry["label"]), escape(entry["error"]), style="red")
-        elif 0 < len(entry["folds"]) < results.settings["n_splits"]:
-            table.add_row("", escape(entry["label"]), f"{len(entry['folds'])} of {results.settings['n_splits']} folds")
+        elif 0 < len(entry["folds"]) < settings["n_splits"]:
+            table.add_row("", escape(entry["label"]), f"{len(entry['folds'])} of {settings['n_splits']} folds")
     return table
-
-
-def _p(value: float) -> str:
-    return "< .001" if value < 0.001 else f"{value:.3f}".lstrip("0")

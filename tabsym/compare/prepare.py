@@ -1,106 +1,68 @@
-"""A user's table, made ready: read, target and task found, columns typed, all said in notes."""
+"""A user's table, made ready: read, target and task found, columns typed, rows weighted, all said in notes."""
 
 from __future__ import annotations
 
-import csv
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.table import Kind, read_table
+from tabsym.compare.features import Features, learn_features
+from tabsym.compare.reading import read
+from tabsym.compare.task import CLASSES, Target, is_number, read_target
 
-_DATE_SHARE = 0.95
-_MOST_CLASSES = 20
-_FEW_ROWS = 50
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of the table that are no features, by what they say of the rows; None where there is none."""
+
+    weight: str | None = None
+    exposure: str | None = None
+    offset: str | None = None
+    groups: str | None = None
+    fold_column: str | None = None
+
+    def named(self) -> dict[str, str]:
+        """Role -> column."""
+        return {role: name for role, name in vars(self).items() if name is not None}
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Features (text, float and boolean columns), target, task, and notes on what was done.
+    """Features (text, float and boolean columns), target, rows' weights, and notes on what was done.
 
-    For classes, `y` are codes into `classes`.
+    `raw`: the features as the user has them, for contenders of the user's own. `frame`: all columns of the rows that
+    are left. `exposure` (n,): what counts are to be divided by; `offset` (n,): what is taken off amounts.
     """
 
     X: pd.DataFrame
-    y: NDArray[Any]
-    task: str
-    target: str
-    classes: list[str]
+    target: Target
+    features: Features
+    raw: pd.DataFrame
+    frame: pd.DataFrame
     notes: list[str]
+    weight: Floats | None = None
+    exposure: Floats | None = None
+    offset: Floats | None = None
+    roles: Columns = field(default_factory=Columns)
 
+    @property
+    def y(self) -> NDArray[Any]:
+        """Codes of classes, or numbers."""
+        return self.target.y
 
-def read_path(path: str | Path) -> pd.DataFrame:
-    """Read CSV, TSV, Parquet, Arrow (Feather) or JSON lines, by the file's ending."""
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    ending = path.suffix.lower()
-    if ending in (".csv", ".tsv", ".txt"):
-        return _read_text(path)
-    if ending in (".parquet", ".pq"):
-        return pd.read_parquet(path)
-    if ending in (".arrow", ".feather", ".ipc"):
-        return pd.read_feather(path)
-    if ending in (".jsonl", ".ndjson"):
-        return pd.read_json(path, lines=True, dtype=False)
-    raise ValueError(f"{path.name} has an ending that is not known; use .csv, .tsv, .parquet, .arrow or .jsonl.")
+    @property
+    def task(self) -> str:
+        return self.target.task
 
-
-def _read_text(path: Path) -> pd.DataFrame:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        encoding = "utf-8-sig"
-    except UnicodeDecodeError:
-        text = path.read_text(encoding="cp1252", errors="replace")
-        encoding = "cp1252"
-    if path.suffix.lower() == ".tsv":
-        separator = "\t"
-    else:
-        try:
-            separator = csv.Sniffer().sniff(text[:20_000], delimiters=",;\t|").delimiter
-        except csv.Error:
-            separator = ","
-    if not text.strip():
-        raise ValueError(f"{path.name} is empty; give a file with a header and rows.")
-    header = next(csv.reader(text.splitlines(), delimiter=separator, skipinitialspace=True))
-    for name in header:
-        if header.count(name) > 1:
-            raise ValueError(f"Column {name!r} appears twice in the header of {path.name}; rename one of the two.")
-    try:
-        frame = pd.read_csv(
-            path, sep=separator, encoding=encoding, encoding_errors="replace", dtype="str", skipinitialspace=True
-        )
-    except pd.errors.ParserError as error:
-        what = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-        raise ValueError(
-            f"{path.name} is not a table of equal rows, read with {separator!r} between fields ({what}); "
-            "mend that line, or quote the field."
-        ) from None
-    if separator == ";":
-        frame = frame.apply(_decimal_points)
-    return frame.apply(_numbers_where_numbers)
-
-
-def _decimal_points(column: pd.Series) -> pd.Series:
-    """Numbers written with a decimal comma, as they are where semicolons separate."""
-    present = column.dropna()
-    if present.empty or not present.str.fullmatch(r"[-+]?\d+(,\d+)?").all():
-        return column
-    return column.str.replace(",", ".", regex=False)
-
-
-def _numbers_where_numbers(column: pd.Series) -> pd.Series:
-    """Numbers as numbers, but codes with leading zeros stay text."""
-    present = column.dropna()
-    if present.empty or present.str.fullmatch(r"0\d+").any():
-        return column
-    numbers = pd.to_numeric(column, errors="coerce")
-    return numbers if numbers.notna().sum() == len(present) else column
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes."""
+        return [str(value) for value in self.target.classes]
 
 
 def prepare(
@@ -110,6 +72,7 @@ def prepare(
     task: str | None = None,
     drop: list[str] | None = None,
     symbolic: list[str] | None = None,
+    roles: Columns | None = None,
 ) -> Prepared:
     """Make a table ready for the comparison.
 
@@ -118,140 +81,90 @@ def prepare(
     table : dataframe or path
     target : str
         Name of the target column.
-    task : {"binary", "multiclass", "regression"}, optional
-        Found from the target where it is not given.
+    task : {"binary", "multiclass", "regression", "count"}, optional
+        Guessed from the target where it is not given.
     drop : list of str, optional
         Columns to leave out.
     symbolic : list of str, optional
         Numeric columns to treat as symbols (codes, ids).
+    roles : Columns, optional
+        Columns that weigh or split the rows; they are no features.
 
     Raises
     ------
     ValueError
-        The target or a named column is not there, or the target does not fit the task.
+        The target or a named column is not there, or does not fit.
     """
-    frame = read_path(table) if isinstance(table, (str, Path)) else _to_pandas(table)
+    roles = roles or Columns()
+    drop, symbolic = drop or [], symbolic or []
+    frame = read(table)
+    _check_names(frame, target, drop, symbolic, roles)
     notes: list[str] = []
-    for name in [target, *(drop or []), *(symbolic or [])]:
-        if name not in frame.columns:
-            raise ValueError(f"There is no column {name!r}; the table has {', '.join(map(repr, frame.columns))}.")
-    if target in (drop or []):
-        raise ValueError(f"{target!r} is the target and is to be dropped; leave it out of drop.")
     present = frame[target].notna().to_numpy()
     if not present.all():
         notes.append(f"{int((~present).sum()):,} rows without a target were left out.")
-        frame = frame[present]
-    y, classes, task = _target(frame[target], task, target)
-    X = frame.drop(columns=[target, *(drop or [])]).reset_index(drop=True)
-    for name in symbolic or []:
-        X[name] = X[name].astype("string").astype("str")
-    X = _plain(X, notes)
-    if X.shape[1] == 0:
+    frame = frame[present]
+    read_as = read_target(frame[target], target, task)
+    notes.insert(0, read_as.reading)
+    frame = frame.reset_index(drop=True)
+    own = dict.fromkeys([target, *drop, *roles.named().values()])
+    raw = frame.drop(columns=list(own))
+    if roles.groups is not None:
+        notes.append(f"Column {roles.groups!r} groups the rows and is no feature: no test row's group is trained on.")
+    if raw.shape[1] == 0:
         raise ValueError("No feature column is left; drop fewer columns.")
-    return Prepared(X, y, task, target, classes, notes)
+    features = learn_features(raw, symbolic, notes)
+    if not features.kinds:
+        raise ValueError("No feature column is left, as all are empty; drop fewer columns.")
+    weight, exposure, offset = _weights(frame, read_as.task, roles)
+    return Prepared(
+        features.apply(raw), read_as, features, raw, frame, notes, weight, exposure, offset, roles
+    )  # fmt: skip
 
 
-def _to_pandas(table: Any) -> pd.DataFrame:
-    if isinstance(table, pd.DataFrame):
-        return table
-    frame = nw.from_native(table)
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
-    return frame.to_pandas()
+def _check_names(frame: pd.DataFrame, target: str, drop: list[str], symbolic: list[str], roles: Columns) -> None:
+    for name in [target, *drop, *symbolic, *roles.named().values()]:
+        if name not in frame.columns:
+            raise ValueError(f"There is no column {name!r}; the table has {', '.join(map(repr, frame.columns))}.")
+    if target in drop:
+        raise ValueError(f"{target!r} is the target and is to be dropped; leave it out of drop.")
+    for role, name in roles.named().items():
+        if name == target:
+            raise ValueError(f"{name!r} is the target and cannot be the {role}, too; name another column.")
 
 
-def _target(y: pd.Series, task: str | None, name: str) -> tuple[NDArray[Any], list[str], str]:
-    if not len(y):
-        raise ValueError(f"Every row lacks the target {name!r}; there is nothing to compare.")
-    numeric = pd.api.types.is_numeric_dtype(y) and not pd.api.types.is_bool_dtype(y)
-    distinct = y.nunique()
-    if distinct < 2:
-        raise ValueError(f"The target {name!r} has one value only ({y.iloc[0]!r}); choose another target.")
-    if task is None:
-        whole = numeric and bool((y == y.round()).all())
-        as_classes = not numeric or distinct == 2 or (whole and distinct <= _MOST_CLASSES)
-        task = ("binary" if distinct == 2 else "multiclass") if as_classes else "regression"
-    if task == "regression":
-        if not numeric:
-            raise ValueError(
-                f"The target {name!r} is not numeric ({_stranger(y)}), so task='regression' does not fit; "
-                "mend such values, or leave them blank."
-            )
-        values = y.to_numpy(dtype=np.float64)
-        if not np.isfinite(values).all():
-            raise ValueError(f"The target {name!r} holds an infinite value; drop such rows.")
-        return values, [], task
-    if task not in ("binary", "multiclass"):
-        raise ValueError(f"task={task!r} is not known; use 'binary', 'multiclass' or 'regression'.")
-    if task == "binary" and distinct > 2:
-        raise ValueError(f"The target {name!r} has {distinct} classes, so task='binary' does not fit.")
-    if numeric and distinct > max(_MOST_CLASSES, len(y) // 2):
-        raise ValueError(f"The target {name!r} has {distinct} numeric values; use task='regression'.")
-    if not numeric and distinct > max(_MOST_CLASSES, len(y) // 10):
+def _weights(frame: pd.DataFrame, task: str, roles: Columns) -> tuple[Floats | None, Floats | None, Floats | None]:
+    """Weights, exposures and offsets of the rows, as far as they fit the task."""
+    weight, exposure, offset = (
+        None if name is None else _numbers(frame[name], name, role)
+        for role, name in (("weight", roles.weight), ("exposure", roles.exposure), ("offset", roles.offset))
+    )
+    if weight is not None and (weight.min() < 0 or weight.sum() <= 0):
+        raise ValueError(f"The weights in {roles.weight!r} must be 0 or more, and not all 0.")
+    if exposure is not None:
+        if task != "count":
+            raise ValueError(f"exposure={roles.exposure!r} is for counts, and the task is {task!r}; use task='count'.")
+        if exposure.min() <= 0:
+            raise ValueError(f"The exposures in {roles.exposure!r} must be above 0; drop such rows.")
+    if offset is None:
+        return weight, exposure, offset
+    if task in CLASSES:
         raise ValueError(
-            f"The target {name!r} is text with {distinct:,} different values in {len(y):,} rows ({_stranger(y)}), too "
-            "many to be classes; if it is a number, mend or blank the values that are not, else choose another target."
+            f"offset={roles.offset!r} does not go with classes: few contenders take one; make it a feature."
         )
-    codes, classes = pd.factorize(y, sort=True)
-    return codes.astype(np.int64), [str(value) for value in classes], task
+    if task == "regression":
+        return weight, exposure, offset
+    if exposure is not None:
+        raise ValueError(
+            "exposure and offset cannot go together: the offset of a count is the logarithm of its exposure."
+        )
+    return weight, np.exp(offset), None
 
 
-def _stranger(y: pd.Series) -> str:
-    """A value that is no number, and its row."""
-    strange = pd.to_numeric(y, errors="coerce").isna().to_numpy()
-    place = int(np.argmax(strange))
-    return f"such as {str(y.iloc[place])!r} in row {y.index[place]}"
-
-
-def _plain(X: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Every column as text, float or boolean; text that holds dates as days, month and weekday."""
-    table = read_table(X, who="compare")
-    columns: dict[str, Any] = {}
-    for column in table.columns:
-        series = column.series.to_native()
-        if column.series.is_null().all():
-            notes.append(f"Column {column.name!r} is empty and was left out.")
-            continue
-        if column.kind is Kind.SYMBOLIC:
-            text = pd.Series([None if pd.isna(v) else str(v) for v in series.tolist()], dtype="str")
-            moments = _dates(text)
-            if moments is None:
-                columns[column.name] = text
-                if len(text) >= _FEW_ROWS and text.nunique() == len(text):
-                    notes.append(
-                        f"Column {column.name!r} has another symbol in every row, of which nothing can be learned; "
-                        f"leave it out: --drop {column.name}."
-                    )
-            else:
-                notes.append(f"Column {column.name!r} holds dates: used as days, month and weekday.")
-                columns |= _date_parts(column.name, moments)
-        elif pd.api.types.is_datetime64_any_dtype(series):
-            notes.append(f"Column {column.name!r} holds dates: used as days, month and weekday.")
-            columns |= _date_parts(column.name, series)
-        elif column.kind is Kind.BOOLEAN and not column.series.is_null().any():
-            columns[column.name] = series.astype(bool)
-        else:
-            columns[column.name] = column.values
-    return pd.DataFrame(columns)
-
-
-def _dates(text: pd.Series) -> pd.Series | None:
-    present = text.dropna()
-    sample = present.head(200)
-    if not sample.str.contains(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", regex=True).all():
-        return None
-    for format_ in ("ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y"):
-        moments = pd.to_datetime(text, format=format_, errors="coerce")
-        if moments.notna().sum() >= _DATE_SHARE * len(present):
-            return moments
-    return None
-
-
-def _date_parts(name: str, moments: pd.Series) -> dict[str, Any]:
-    moments = moments.dt.tz_localize(None) if moments.dt.tz is not None else moments
-    days = (moments - pd.Timestamp(0)) / pd.Timedelta(days=1)
-    return {
-        name: days.to_numpy(dtype=np.float64, na_value=np.nan),
-        f"{name} month": moments.dt.strftime("%m").astype("str"),
-        f"{name} weekday": moments.dt.strftime("%a").astype("str"),
-    }
+def _numbers(values: pd.Series, name: str, role: str) -> Floats:
+    if not is_number(values):
+        raise ValueError(f"The {role} {name!r} holds no numbers; choose another column.")
+    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"The {role} {name!r} holds missing or infinite values; fill them, or drop such rows.")
+    return np.asarray(numbers)

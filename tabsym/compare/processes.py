@@ -5,39 +5,52 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tabsym.compare.contenders import Contender
+from tabsym.compare.job import Job, write_job, write_table
 from tabsym.compare.live import Live
+from tabsym.compare.metrics import Metric
 from tabsym.compare.prepare import Prepared
-from tabsym.compare.protocol import Split
 from tabsym.compare.results import Results
+from tabsym.compare.scores import score_fold
+from tabsym.compare.splits import Plan, Split
 from tabsym.compare.worker import MARK
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is to be run, and how; the same for every contender."""
+
+    prepared: Prepared
+    plan: Plan
+    splits: list[Split]
+    metric: Metric
+    time_limit: float | None
+    tune: str | None
+    seed: int
+    jobs: int
 
 
 @dataclass
 class Runner:
     """Runs contenders over the folds, `jobs` at a time, and keeps what they say in `results`."""
 
-    prepared: Prepared
-    splits: list[Split]
+    course: Course
     results: Results
     folder: Path
     live: Live
-    time_limit: float | None
-    seed: int
-    jobs: int
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
@@ -46,7 +59,7 @@ class Runner:
         waiting: queue.SimpleQueue[Contender] = queue.SimpleQueue()
         for contender in contenders:
             waiting.put(contender)
-        with _workplace(self.prepared, self.splits, self.jobs) as places:
+        with _workplace(self.course) as places:
             threads = [threading.Thread(target=self._serve, args=(waiting, place)) for place in places]
             try:
                 for thread in threads:
@@ -72,7 +85,7 @@ class Runner:
             except queue.Empty:
                 return
             done = set(self.results.entry(contender.name, contender.label)["folds"])
-            todo = [fold for fold in range(len(self.splits)) if str(fold) not in done]
+            todo = [fold for fold in range(len(self.course.splits)) if str(fold) not in done]
             if todo:
                 self._run_one(contender, todo, place)
             self.live.update(self.results)
@@ -84,9 +97,13 @@ class Runner:
             process.kill()
 
     def _run_one(self, contender: Contender, todo: list[int], place: Path) -> None:
-        threads = max(1, (os.cpu_count() or 1) // self.jobs)
-        self._write_job(contender, todo, threads, place)
         self.live.begin(contender.label)
+        threads = max(1, (os.cpu_count() or 1) // self.course.jobs)
+        try:
+            write_job(place, self._job(contender, todo, threads), contender, self.course.metric)
+        except TypeError as error:
+            self._fail(contender, str(error))
+            return
         started = time.monotonic()
         with (place / "errors.txt").open("w") as errors:
             process = subprocess.Popen(
@@ -98,48 +115,55 @@ class Runner:
             )
             self._processes.append(process)
             with process:
-                done = self._listen(contender, process)
+                done = self._listen(contender, process, place)
             self._processes.remove(process)
-        entry = self.results.entry(contender.name, contender.label)
-        if done < len(todo) and not entry["error"]:
-            timed_out = self.time_limit is not None and time.monotonic() - started >= self.time_limit
-            why = f"stopped at the time limit of {self.time_limit:g} s" if timed_out else _last_words(process, place)
-            self._fail(contender, why + self._so_far(contender))
+        if done < len(todo) and not self.results.entry(contender.name, contender.label)["error"]:
+            limit = self.course.time_limit
+            timed_out = limit is not None and time.monotonic() - started >= limit
+            words = (place / "errors.txt").read_text(errors="replace")
+            why = f"stopped at the time limit of {limit:g} s" if timed_out else last_words(process.returncode, words)
+            self._fail(contender, f"{why} after {self._n_done(contender)} of {len(self.course.splits)} folds")
 
-    def _write_job(self, contender: Contender, todo: list[int], threads: int, place: Path) -> None:
-        job = {
-            "contender": contender.name,
-            "task": self.prepared.task,
-            "n_classes": len(self.prepared.classes),
-            "todo": todo,
-            "seed": self.seed,
-            "threads": threads,
-        }
-        (place / "job.json").write_text(json.dumps(job))
+    def _job(self, contender: Contender, todo: list[int], threads: int) -> Job:
+        course = self.course
+        plan = {name: value for name, value in vars(course.plan).items() if name != "keys"}
+        return Job(
+            contender.name, contender.address, contender.raw and contender.address is None, course.prepared.task,
+            len(course.prepared.classes), todo, course.seed, threads, course.metric.name, course.tune, plan,
+        )  # fmt: skip
 
-    def _listen(self, contender: Contender, process: subprocess.Popen[str]) -> int:
+    def _listen(self, contender: Contender, process: subprocess.Popen[str], place: Path) -> int:
         """Keep what the process says until it ends; how many folds it did."""
-        timer = threading.Timer(self.time_limit, process.kill) if self.time_limit else None
-        if timer:
-            timer.start()
-        done = 0
-        assert process.stdout is not None
-        for line in process.stdout:
-            if not line.startswith(MARK):
-                continue
-            event = json.loads(line[len(MARK) :])
-            if "error" in event:
-                self._fail(contender, f"fold {event['fold'] + 1}: {event['error']}")
-                continue
-            done += 1
-            with self._lock:
-                self.results.add(contender.name, contender.label, event.pop("fold"), event)
-                self.results.save(self.folder)
-                self.live.update(self.results)
-        process.wait()
-        if timer:
-            timer.cancel()
+        with _stop_after(self.course.time_limit, process.kill):
+            done = 0
+            assert process.stdout is not None
+            for line in process.stdout:
+                if not line.startswith(MARK):
+                    continue
+                event = json.loads(line[len(MARK) :])
+                fold = event.pop("fold")
+                if "error" in event:
+                    self._fail(contender, event["error"] if fold is None else f"fold {fold + 1}: {event['error']}")
+                elif self._keep(contender, fold, event, place / f"prediction{fold}.npy"):
+                    done += 1
+            process.wait()
         return done
+
+    def _keep(self, contender: Contender, fold: int, result: dict[str, object], path: Path) -> bool:
+        """Score a fold's predictions and keep all of it; False where they cannot be scored."""
+        prediction = np.load(path, allow_pickle=False)
+        path.unlink()
+        course = self.course
+        try:
+            result |= score_fold(course.prepared, course.splits[fold][1], prediction, course.metric)
+        except Exception as error:  # the user's own metric may raise anything
+            self._fail(contender, f"fold {fold + 1}: {type(error).__name__}: {error}")
+            return False
+        with self._lock:
+            self.results.add(contender.name, contender.label, fold, result, prediction, self.folder)
+            self.results.save(self.folder)
+            self.live.update(self.results)
+        return True
 
     def _fail(self, contender: Contender, why: str) -> None:
         with self._lock:
@@ -147,35 +171,47 @@ class Runner:
             self.results.save(self.folder)
             self.live.update(self.results)
 
-    def _so_far(self, contender: Contender) -> str:
-        """What a contender that did not finish had reached; it is not ranked by it."""
-        metric = self.results.settings["metric"]
-        folds = self.results.entry(contender.name, contender.label)["folds"].values()
-        scores = [fold["scores"][metric] for fold in folds]
-        text = f" after {len(scores)} of {len(self.splits)} folds"
-        return f"{text} (mean {metric} of these {np.mean(scores):.5g})" if scores else text
-
-
-def _last_words(process: subprocess.Popen[str], place: Path) -> str:
-    lines = (place / "errors.txt").read_text(errors="replace").strip().splitlines()
-    return f"the process ended with status {process.returncode} ({lines[-1] if lines else 'no message'})"
+    def _n_done(self, contender: Contender) -> int:
+        return len(self.results.entry(contender.name, contender.label)["folds"])
 
 
 @contextmanager
-def _workplace(prepared: Prepared, splits: list[Split], jobs: int) -> Iterator[list[Path]]:
+def _stop_after(seconds: float | None, kill: Callable[[], None]) -> Iterator[None]:
+    timer = None if seconds is None else threading.Timer(seconds, kill)
+    if timer:
+        timer.start()
+    try:
+        yield
+    finally:
+        if timer:
+            timer.cancel()
+
+
+def last_words(status: int, errors: str) -> str:
+    """Why a process ended that had more to do: the signal that killed it, or its last line."""
+    if status < 0:
+        try:
+            name = signal.Signals(-status).name
+        except ValueError:
+            name = f"signal {-status}"
+        hint = ", which is what a machine sends that runs out of memory" if name == "SIGKILL" else ""
+        return f"the process was killed by {name}{hint},"
+    lines = [
+        line for line in errors.strip().splitlines() if "RuntimeWarning" not in line and "<frozen runpy>" not in line
+    ]
+    return f"the process ended with status {status} ({lines[-1].strip() if lines else 'no message'})"
+
+
+@contextmanager
+def _workplace(course: Course) -> Iterator[list[Path]]:
     """Temporary folders, one per job, that share the table and the folds."""
     with tempfile.TemporaryDirectory(prefix="tabsym-") as name:
-        shared: dict[str, Any] = {
-            "table.parquet": Path(name) / "table.parquet",
-            "splits.npz": Path(name) / "splits.npz",
-        }
-        prepared.X.assign(__target__=prepared.y).to_parquet(shared["table.parquet"])
-        arrays: dict[str, Any] = {f"train{j}": train for j, (train, _) in enumerate(splits)}
-        arrays |= {f"test{j}": test for j, (_, test) in enumerate(splits)}
-        np.savez(shared["splits.npz"], allow_pickle=False, **arrays)
-        places = [Path(name) / f"worker{job}" for job in range(max(1, jobs))]
+        shared = Path(name) / "shared"
+        shared.mkdir()
+        write_table(shared, course.prepared, course.splits, course.plan)
+        places = [Path(name) / f"worker{job}" for job in range(max(1, course.jobs))]
         for place in places:
             place.mkdir()
-            for file, path in shared.items():
-                (place / file).symlink_to(path)
+            for path in shared.iterdir():
+                (place / path.name).symlink_to(path)
         yield places

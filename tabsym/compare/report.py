@@ -1,37 +1,46 @@
-"""report.html: one self-contained page with the ranking, plots and how it was made."""
+"""report.html: one self-contained page with the finding, the ranking, plots and how it was made."""
 
 from __future__ import annotations
 
-import base64
-import io
 from pathlib import Path
 from typing import Any
 
+from tabsym.compare.calibration import reliability
+from tabsym.compare.cells import cells, headings, other_cells, other_headings
 from tabsym.compare.levels import MOST_ROWS
-from tabsym.compare.live import cells, headings
-from tabsym.compare.results import Results, rank
+from tabsym.compare.live import split_words
+from tabsym.compare.plots import reliability_plot, scores_plot, time_plot
+from tabsym.compare.prepare import Prepared
+from tabsym.compare.results import Results
+from tabsym.compare.splits import Split
 
-_FEW_FOLDS = 5
 _MOST_COLUMNS, _MOST_TEXT = 60, 90  # of the Levels
-_WORTH_SAYING = 1.5  # ratios of times below this may be noise
+_MOST_CURVES = 12
 _TEMPLATE = Path(__file__).with_name("report.html.jinja")
 
 
-def write_report(results: Results, folder: Path) -> Path:
+def write_report(
+    results: Results, ranking: list[dict[str, Any]], finding: list[str], folder: Path,
+    prepared: Prepared, splits: list[Split],
+) -> Path:  # fmt: skip
     """Write ``report.html`` into a folder; names from data are escaped."""
     from jinja2 import Environment
 
-    ranking = rank(results)
+    settings = results.settings
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
-        settings=results.settings,
-        headings=headings(results.settings["metric"]),
-        rows=[cells(row, place) for place, row in enumerate(ranking, 1)],
-        summary=summary(ranking, results.settings),
+        settings=settings,
+        split=split_words(settings),
+        headings=headings(settings, judged=True),
+        rows=[cells(row, place, settings) for place, row in enumerate(ranking, 1)],
+        other_headings=other_headings(settings),
+        other_rows=[other_cells(row, place, settings) for place, row in enumerate(ranking, 1)],
+        finding=finding,
         failures=[(e["label"], e["error"]) for e in results.contenders.values() if e["error"]],
-        plots=_plots(results, ranking) if ranking else [],
-        levels=_level_rows(results.settings.get("levels", [])),
-        most_level=max([one["level"] for one in results.settings.get("levels", [])] + [1e-12]),
+        plots=_plots(results, ranking, prepared, splits, folder) if ranking else [],
+        tuned=_settings_chosen(results, ranking),
+        levels=_level_rows(settings.get("levels", [])),
+        most_level=max([one["level"] for one in settings.get("levels", [])] + [1e-12]),
         level_rows=MOST_ROWS,
     )
     path = folder / "report.html"
@@ -39,27 +48,38 @@ def write_report(results: Results, folder: Path) -> Path:
     return path
 
 
-def summary(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> str:
-    """The finding in a sentence or two."""
-    if not ranking:
-        return "No contender completed all folds."
-    best = ranking[0]
-    text = f"{best['label']} has the best mean {settings['metric']} ({best['score']:.5g})."
-    ties = [row["label"] for row in ranking[1:] if row["p_adjusted"] >= 0.05]
-    if ties:
-        text += f" No detectable difference to it on this table: {', '.join(ties)}."
-    elif len(ranking) > 1:
-        text += " Every other contender is detectably worse."
-    if settings["n_splits"] < _FEW_FOLDS:
-        text += f" With {settings['n_splits']} folds, differences that matter can go undetected; use more."
-    level = [row for row in ranking if row is best or row["p_adjusted"] >= 0.05]
-    if any(row["name"] == "constant" for row in level[1:]):
-        return text + " That holds of the constant too: nothing here detectably predicts the target."
-    fastest = min(level, key=lambda row: row["fit_seconds"])
-    ratio = best["fit_seconds"] / max(fastest["fit_seconds"], 1e-9)
-    if ratio >= _WORTH_SAYING:
-        text += f" Of these, {fastest['label']} fits fastest, {ratio:.1f} times as fast as the best."
-    return text
+def _plots(
+    results: Results, ranking: list[dict[str, Any]], prepared: Prepared, splits: list[Split], folder: Path
+) -> list[tuple[str, str, str]]:
+    """Alternative texts, images, and what is to be said below each."""
+    settings = results.settings
+    plots = [
+        ("Scores by fold", scores_plot(settings, results.contenders, ranking), "Arrows: folds further out."),
+        ("Score against fit time", time_plot(settings, ranking), "Numbers are places in the ranking."),
+    ]
+    curves = [(row["label"], reliability(row["name"], prepared, splits, folder)) for row in ranking[:_MOST_CURVES]]
+    known = [(label, curve) for label, curve in curves if curve is not None]
+    if known:
+        words = "Reliability: on the line, what was predicted is what came."
+        if settings["task"] == "multiclass":
+            words += " Probabilities of all classes together."
+        plots.append(("Reliability", reliability_plot(known, settings["task"]), words))
+    return plots
+
+
+def _settings_chosen(results: Results, ranking: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """What tuning chose, by contender and fold."""
+    out = []
+    for row in ranking:
+        for fold, result in results.contenders[row["name"]]["folds"].items():
+            if result.get("params") is not None and results.settings["tune"]:
+                chosen = ", ".join(f"{name}={_short(value)}" for name, value in result["params"].items()) or "defaults"
+                out.append((f"{row['label']}, fold {int(fold) + 1}", f"{chosen} (of {result['tried']} tried)"))
+    return out
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _level_rows(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -69,65 +89,3 @@ def _level_rows(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:
         text = "  ".join(one["labels"]) if one["parts"] > 1 else ""
         rows.append(one | {"text": text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"})
     return rows
-
-
-def _plots(results: Results, ranking: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Captions and images."""
-    return [
-        ("Scores by fold", _scores_plot(results, ranking)),
-        ("Score against fit time", _time_plot(results, ranking)),
-    ]
-
-
-def _scores_plot(results: Results, ranking: list[dict[str, Any]]) -> str:
-    metric = results.settings["metric"]
-    figure, axes = _figure(0.4 * len(ranking) + 1.2)
-    for place, row in enumerate(reversed(ranking)):
-        folds = results.contenders[row["name"]]["folds"].values()
-        values = [fold["scores"][metric] for fold in folds]
-        axes.plot(values, [place] * len(values), "o", color="#8aa5c4", markersize=5, zorder=2)
-        axes.plot([row["score"]], [place], "|", color="#12355b", markersize=16, markeredgewidth=2.5, zorder=3)
-    names = [f"{_plain(row['label'])}  {place}" for place, row in enumerate(ranking, 1)]
-    axes.set_yticks(range(len(ranking)), names[::-1])
-    better = "right" if results.settings["larger_is_better"] else "left"
-    axes.set_xlabel(f"{metric}: each fold, and the mean (better to the {better})")
-    axes.grid(axis="x", color="#e5e5e5")
-    return _svg(figure)
-
-
-def _time_plot(results: Results, ranking: list[dict[str, Any]]) -> str:
-    figure, axes = _figure(4.2)
-    for place, row in enumerate(ranking):
-        axes.plot(row["fit_seconds"], row["score"], "o", color="#12355b" if place == 0 else "#8aa5c4")
-        point = (row["fit_seconds"], row["score"])
-        axes.annotate(str(place + 1), point, (5, 4), textcoords="offset points", fontsize=10)
-    axes.set_xscale("log")
-    axes.margins(x=0.08, y=0.12)
-    axes.set_xlabel("fit, seconds (median of folds, logarithmic)")
-    axes.set_ylabel(results.settings["metric"])
-    if not results.settings["larger_is_better"]:
-        axes.invert_yaxis()
-        axes.set_ylabel(results.settings["metric"] + " (better is up)")
-    axes.grid(color="#e5e5e5")
-    return _svg(figure)
-
-
-def _figure(height: float) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.4, height), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_axisbelow(True)
-    return figure, axes
-
-
-def _plain(text: str) -> str:
-    return text.replace("$", r"\$")  # matplotlib would read a formula
-
-
-def _svg(figure: Any) -> str:
-    """The figure as a data address: an image element runs no script, whatever the labels hold."""
-    out = io.BytesIO()
-    figure.savefig(out, format="svg")
-    return "data:image/svg+xml;base64," + base64.b64encode(out.getvalue()).decode()

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tabsym.compare.contenders import Contender, all_contenders
+from tabsym.compare.best import Winner, need_skops, train_best
+from tabsym.compare.contenders import Contender
 from tabsym.compare.facts import facts_of
 from tabsym.compare.levels import column_levels
 from tabsym.compare.live import Live
-from tabsym.compare.prepare import Prepared, prepare
-from tabsym.compare.processes import Runner
-from tabsym.compare.protocol import Metric, Split, choose_metric, make_splits
-from tabsym.compare.results import Results, load_results, rank
+from tabsym.compare.metrics import METRICS, Metric, choose_metric
+from tabsym.compare.own import choose
+from tabsym.compare.prepare import Columns, Prepared, prepare
+from tabsym.compare.processes import Course, Runner
+from tabsym.compare.ranking import complete, partial, rank
+from tabsym.compare.results import Results, load_results
+from tabsym.compare.rows import pairs_with
+from tabsym.compare.splits import Split, make_plan
+from tabsym.compare.tuning import read_budget
+from tabsym.compare.words import summary
+
+_SAME = ("target", "task", "metric", "folds", "repeats", "split", "split_column", "seed", "tune", "data")
 
 
 @dataclass(frozen=True)
@@ -27,17 +39,43 @@ class Comparison:
     Attributes
     ----------
     ranking : pandas.DataFrame
-        Complete contenders, best first: score, spread over folds, difference to the best
-        and its p-value, times, memory, model size.
+        Complete contenders, best first: score, spread over folds, all metrics, difference to the best with its
+        interval, p-value and verdict, totals, times, memory, model size.
+    finding : list of str
+        What can be said of it, and what not, in sentences.
     failures : dict of str -> str
         What went wrong, by contender.
     folder : Path
-        Where results.json, results.csv and report.html are.
+        Where results.json, results.csv, report.html and the predictions are.
+    larger_is_better : bool
+        Of the metric that ranks.
+    best : Winner
+        The best contender trained on all rows, when it is first asked for.
     """
 
     ranking: pd.DataFrame
+    finding: list[str]
     failures: dict[str, str]
     folder: Path
+    larger_is_better: bool
+    _course: Course = field(repr=False)
+    _contenders: dict[str, Contender] = field(repr=False)
+
+    @cached_property
+    def best(self) -> Winner:
+        """The best contender trained on all rows: `predict`, `predict_proba`, `save`.
+
+        Raises
+        ------
+        ValueError
+            No contender completed all folds.
+        """
+        if not len(self.ranking):
+            raise ValueError("No contender completed all folds, so there is no best one.")
+        course, contender = self._course, self._contenders[self.ranking["name"].iloc[0]]
+        return train_best(
+            contender, course.prepared, course.plan, course.metric, course.tune, course.seed, os.cpu_count() or 1
+        )
 
 
 def compare(
@@ -45,11 +83,18 @@ def compare(
     target: str | None = None,
     *,
     task: str | None = None,
-    contenders: list[str] | None = None,
+    contenders: Any = None,
     folds: int = 5,
     repeats: int = 1,
-    metric: str | None = None,
+    metric: str | Metric | None = None,
+    groups: str | None = None,
+    time: str | None = None,
+    fold_column: str | None = None,
     unseen: str | None = None,
+    weight: str | None = None,
+    exposure: str | None = None,
+    offset: str | None = None,
+    tune: int | str | None = None,
     drop: list[str] | None = None,
     symbolic: list[str] | None = None,
     time_limit: float | None = None,
@@ -57,6 +102,7 @@ def compare(
     jobs: int = 1,
     out: str | Path | None = None,
     resume: bool = False,
+    save_best: str | Path | None = None,
     quiet: bool = False,
 ) -> Comparison:
     """Compare treatments of categories on a table, under the same folds.
@@ -68,22 +114,40 @@ def compare(
         embedded table of retail sales.
     target : str
         The column to predict.
-    task : {"binary", "multiclass", "regression"}, optional
-        Found from the target where it is not given.
-    contenders : list of str, optional
-        Names of those that take part; default: all whose libraries are installed.
+    task : {"binary", "multiclass", "regression", "count"}, optional
+        Guessed from the target where it is not given; the guess is the first thing said.
+    contenders : list of str, or dict of name -> estimator, optional
+        Names of those that take part; default: all whose libraries are installed. In a dict a name stands for an
+        estimator or pipeline of your own, ``(estimator, space)`` with where to tune it, an address
+        ``"package.module:factory"``, or, with None, for the contender of that name; "all" for all. Your own get the
+        columns as they are in the table. The constant always takes part.
     folds, repeats : int, default 5 and 1
-    metric : str, optional
-        What ranks: auc (default for two classes), log_loss (for more), average_precision,
-        accuracy; rmse (default for regression), mae, r2.
+    metric : str or Metric, optional
+        What ranks: auc (default for two classes), log_loss (for more), average_precision, brier,
+        accuracy; rmse (default for regression), mae, r2; poisson_deviance (default for counts); or your own.
+    groups : str, optional
+        Keep all rows with the same value of this column together; it is no feature then.
+    time : str, optional
+        Train on what was before in this column and test on what came next, `folds` times.
+    fold_column : str, optional
+        A column that says which fold a row is tested in.
     unseen : str, optional
         Hold out whole symbols of this column, so that every test row has an unseen one.
+    weight : str, optional
+        Column of sample weights, in training as far as a contender takes them, and in every score.
+    exposure : str, optional
+        Of counts: the column of what they are to be divided by.
+    offset : str, optional
+        Column that is added to the prediction as it is: of amounts; of counts to their logarithm.
+    tune : int or str, optional
+        Budget for choosing settings inside every fold, the same for every contender: so many settings, or seconds
+        as in "60s". Default: everybody runs at its defaults.
     drop : list of str, optional
         Columns to leave out.
     symbolic : list of str, optional
         Numeric columns to treat as symbols.
     time_limit : float, optional
-        Seconds for one contender, all folds together; what was done by then is kept.
+        Seconds for one contender, all folds together; what was done by then is kept, but not ranked.
     seed : int, default 0
     jobs : int, default 1
         Contenders at a time; more than one makes times less comparable.
@@ -91,6 +155,8 @@ def compare(
         Folder for the results; default: a new folder ``tabsym-compare-NAME``.
     resume : bool, default False
         Go on with the results in `out`.
+    save_best : path, optional
+        Write the best contender, trained on all rows, to this file (skops).
     quiet : bool, default False
 
     Returns
@@ -110,35 +176,55 @@ def compare(
     ...                  out=getfixture("tmp_path") / "out", quiet=True)
     >>> result.ranking["name"].tolist()
     ['wide', 'constant']
+    >>> result.best.predict(sales.head(3)).shape
+    (3,)
     """
     _check_numbers(folds=folds, repeats=repeats, jobs=jobs, time_limit=time_limit)
-    for argument, value in (("contenders", contenders), ("drop", drop), ("symbolic", symbolic)):
+    for argument, value in (("drop", drop), ("symbolic", symbolic)):
         if isinstance(value, str):
             raise TypeError(f"{argument} must be a list, not the text {value!r}; pass {argument}=[{value!r}].")
+    read_budget(tune)
+    if save_best is not None:
+        need_skops()
     name, table, target = _source(table, target)
-    prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic)
-    chosen = _choose(contenders, prepared.task)
-    chosen_metric = choose_metric(prepared.task, metric)
-    splits = make_splits(prepared.X, prepared.y, prepared.task, folds=folds, repeats=repeats, seed=seed, unseen=unseen)
-    settings = _settings(
-        prepared, splits, chosen_metric, table=name, target=target, folds=folds, repeats=repeats, unseen=unseen,
-        seed=seed, jobs=jobs, time_limit=time_limit,
-    )  # fmt: skip
+    roles = Columns(weight, exposure, offset, groups, fold_column)
+    prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic, roles=roles)
+    chosen = choose(contenders, prepared.task)
+    ranked_by = choose_metric(prepared.task, metric)
+    course = _course(prepared, ranked_by, {"folds": folds, "repeats": repeats, "groups": groups, "time": time,
+                     "fold_column": fold_column, "unseen": unseen}, time_limit, tune, seed, jobs)  # fmt: skip
+    settings = _settings(course, name)
     folder = _folder(out, name, resume)
     results = _start(folder, settings, resume)
     with Live(settings, quiet=quiet) as live:
-        able = _able(chosen, results, live)
-        Runner(prepared, splits, results, folder, live, time_limit, seed, jobs).run(able)
+        Runner(course, results, folder, live).run(_able(chosen, results, live))
         results.settings["levels"] = column_levels(prepared, seed)
-    results.save(folder)
+    ranking = _judged(course, results, folder)
+    finding = summary(ranking, partial(settings, results.contenders), settings)
+    results.settings["finding"] = finding
+    results.save(folder, ranking)
     from tabsym.compare.report import write_report
 
-    write_report(results, folder)
-    ranking = pd.DataFrame(rank(results))
+    write_report(results, ranking, finding, folder, prepared, course.splits)
     failures = {n: e["error"] for n, e in results.contenders.items() if e["error"]}
+    by_name = {one.name: one for one in chosen}
+    larger = ranked_by.larger_is_better
+    comparison = Comparison(pd.DataFrame(ranking), finding, failures, folder, larger, course, by_name)
     if not quiet:
-        live.close_with(results, folder)
-    return Comparison(ranking, failures, folder)
+        live.close_with(results, ranking, finding, folder)
+    if save_best is not None and ranking:
+        _save_best(comparison, save_best, quiet)
+    return comparison
+
+
+def _save_best(comparison: Comparison, path: str | Path, quiet: bool) -> None:
+    try:
+        comparison.best.save(path)
+    except (ValueError, ModuleNotFoundError) as error:  # what was compared is not to be lost
+        warnings.warn(str(error), stacklevel=3)
+        return
+    if not quiet:
+        print(f"{comparison.best.label}, trained on all rows: {path}")
 
 
 def _check_numbers(*, folds: int, repeats: int, jobs: int, time_limit: float | None) -> None:
@@ -160,44 +246,61 @@ def _source(table: Any, target: str | None) -> tuple[str, Any, str]:
     return name, table, target
 
 
-def _choose(names: list[str] | None, task: str) -> list[Contender]:
-    known = all_contenders()
-    for name in names or []:
-        if name not in known:
-            raise ValueError(f"There is no contender {name!r}; there are {', '.join(known)}.")
-    return [c for c in known.values() if task in c.tasks and (names is None or c.name in names)]
+def _course(
+    prepared: Prepared, metric: Metric, split: dict[str, Any], time_limit: float | None, tune: int | str | None,
+    seed: int, jobs: int,
+) -> Course:  # fmt: skip
+    """The folds and what else is the same for all."""
+    for column in ("time", "unseen"):
+        if split[column] is not None and split[column] not in prepared.frame.columns:
+            have = ", ".join(map(repr, prepared.raw.columns))
+            raise ValueError(f"There is no column {split[column]!r} to split by; there are {have}.")
+    frame = prepared.frame
+    if split["unseen"] is not None and split["unseen"] in prepared.X.columns:
+        frame = frame.assign(**{split["unseen"]: prepared.X[split["unseen"]].to_numpy()})
+    plan = make_plan(frame, seed=seed, **split)
+    splits = plan.splits(prepared.y, prepared.task)
+    return Course(
+        prepared, plan, splits, metric, time_limit, None if tune is None else str(tune), seed, jobs
+    )  # fmt: skip
 
 
-def _settings(
-    prepared: Prepared,
-    splits: Sequence[Split],
-    metric: Metric,
-    *,
-    table: str,
-    target: str,
-    folds: int,
-    repeats: int,
-    unseen: str | None,
-    seed: int,
-    jobs: int,
-    time_limit: float | None,
-) -> dict[str, Any]:
+def _settings(course: Course, table: str) -> dict[str, Any]:
     """What was asked for and what it rests on, as it is written down."""
+    prepared, plan = course.prepared, course.plan
+    budget = read_budget(course.tune)
     options = {
         "table": table,
-        "target": target,
-        "metric": metric.name,
-        "larger_is_better": metric.larger_is_better,
-        "folds": folds,
-        "repeats": repeats,
-        "n_splits": len(splits),
-        "test_share": float(np.mean([len(test) / (len(train) + len(test)) for train, test in splits])),
-        "unseen": unseen,
-        "seed": seed,
-        "jobs": jobs,
-        "time_limit": time_limit,
+        "target": prepared.target.name,
+        "metric": course.metric.name,
+        "metrics": list(dict.fromkeys([*METRICS[prepared.task], course.metric.name])),
+        "larger_is_better": course.metric.larger_is_better,
+        "folds": plan.folds,
+        "repeats": plan.repeats,
+        "n_splits": len(course.splits),
+        "test_over_train": _test_over_train(course.splits),
+        "split": plan.how,
+        "split_column": plan.column,
+        **{role: getattr(prepared.roles, role) for role in ("weight", "exposure", "offset")},
+        "tune": None if budget is None else str(budget),
+        "seed": course.seed,
+        "jobs": course.jobs,
+        "time_limit": course.time_limit,
     }
     return options | facts_of(prepared)
+
+
+def _test_over_train(splits: Sequence[Split]) -> float:
+    return float(np.mean([len(test) / len(train) for train, test in splits]))
+
+
+def _judged(course: Course, results: Results, folder: Path) -> list[dict[str, Any]]:
+    """The ranking with verdicts."""
+    names = complete(results.settings, results.contenders)
+    pairs = {}
+    if len(names) > 1:
+        pairs = pairs_with(names[0], names[1:], course.prepared, course.splits, course.metric, folder)
+    return rank(results.settings, results.contenders, pairs)
 
 
 def _able(chosen: list[Contender], results: Results, live: Live) -> list[Contender]:
@@ -232,7 +335,7 @@ def _start(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
     if not resume or not (folder / "results.json").exists():
         return Results(settings)
     old = load_results(folder)
-    for key in ("target", "task", "folds", "repeats", "unseen", "seed", "data"):
+    for key in _SAME:
         if old.settings[key] != settings[key]:
             what = f"{key}: {old.settings[key]!r}, now {settings[key]!r}"
             if key == "data":

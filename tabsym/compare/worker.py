@@ -1,8 +1,8 @@
 """One contender's folds, in a process of their own.
 
 A process apart gives a true peak of memory, survives libraries that abort,
-and can be stopped at a time limit. It reads ``job.json`` and ``table.parquet``
-from a folder and writes one line of JSON to standard output per event.
+and can be stopped at a time limit. It reads its job from a folder, writes its predictions there, and one line of JSON
+to standard output per event. Scores are computed where all predictions come together.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import psutil
 from sklearn.base import clone
 
-from tabsym.compare.contenders import all_contenders
-from tabsym.compare.protocol import METRICS
+from tabsym.compare.fitting import Data, Trained, train
+from tabsym.compare.job import Work, read_job
+from tabsym.compare.splits import Split
+from tabsym.compare.tuning import read_budget, tune
 
 MARK = "@tabsym "
 _WARM_ROWS = 300
+_SINGLE_ROWS, _SINGLE_SECONDS = 20, 1.0
 
 
 class PeakMemory:
@@ -56,66 +58,70 @@ class PeakMemory:
 def main(folder: str) -> None:
     """Run the job in `folder`."""
     warnings.simplefilter("ignore")
-    job = json.loads((Path(folder) / "job.json").read_text())
-    table = pd.read_parquet(Path(folder) / "table.parquet")
-    y = table.pop("__target__").to_numpy()
-    splits = np.load(Path(folder) / "splits.npz")
-    contender = all_contenders()[job["contender"]]
-    model = contender.make(job["task"], job["seed"], job["threads"])
-    _warm_up(model, table, y, job["task"], splits[f"train{job['todo'][0]}"])
-    for fold in job["todo"]:
-        train, test = splits[f"train{fold}"], splits[f"test{fold}"]
+    try:
+        work = read_job(Path(folder))
+    except Exception as error:
+        _say({"fold": None, "error": f"it could not be made: {type(error).__name__}: {error}"})
+        return
+    _warm_up(work.model, work.data, work.splits[work.job.todo[0]])
+    for fold in work.job.todo:
         try:
-            result = run_fold(model, table, y, train, test, job["task"], job["n_classes"])
+            result, prediction = run_fold(work, work.splits[fold])
         except Exception as error:
             _say({"fold": fold, "error": f"{type(error).__name__}: {error}"})
             return
+        np.save(Path(folder) / f"prediction{fold}.npy", prediction, allow_pickle=False)
         _say({"fold": fold} | result)
 
 
-def run_fold(
-    model: Any, X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray, task: str, n_classes: int
-) -> dict[str, Any]:
-    """Fit on one fold's training rows, score on its test rows."""
-    # a fresh index: some encoders pair rows of X and y by label
-    X_train, X_test = X.iloc[train].reset_index(drop=True), X.iloc[test].reset_index(drop=True)
-    y_train = y[train]
-    if task != "regression":  # a fold can lack a class: code those it has
-        present, y_train = np.unique(y_train, return_inverse=True)
-    fresh = clone(model)
+def run_fold(work: Work, split: Split) -> tuple[dict[str, Any], np.ndarray]:
+    """Choose settings and fit on one fold's training rows, predict its test rows; times, memory, predictions."""
+    fit_on, test = work.data.rows(split[0]), work.data.rows(split[1])
+    model, chosen = work.model, {}
+    budget = read_budget(work.job.tune)
+    if budget is not None:
+        inside = work.plan.inside(split[0], work.data.y, work.job.task)
+        tuned = tune(model, work.space, fit_on, inside, work.metric, budget, work.job.seed)
+        model = clone(model).set_params(**tuned.params)
+        chosen = {"tune_seconds": tuned.seconds, "tried": tuned.tried, "failed": tuned.failed, "params": tuned.params}
     with PeakMemory() as memory:
         start = time.perf_counter()
-        fresh.fit(X_train, y_train)
+        trained = train(model, fit_on)
         fit_seconds = time.perf_counter() - start
     start = time.perf_counter()
-    prediction = fresh.predict(X_test) if task == "regression" else fresh.predict_proba(X_test)
+    prediction = trained.predict(test)
     predict_seconds = time.perf_counter() - start
-    if task != "regression":
-        everything = np.zeros((len(test), n_classes))
-        everything[:, present] = prediction
-        prediction = everything
-    if not np.isfinite(prediction).all():
-        raise ValueError("The predictions hold NaN or infinity.")
-    scores = {name: metric.score(y[test], prediction) for name, metric in METRICS[task].items()}
-    if not np.isfinite(list(scores.values())).all():
-        raise ValueError("A score is not finite: the target or the predictions are too large.")
-    return {
-        "scores": scores,
+    result = {
         "fit_seconds": fit_seconds,
         "predict_seconds": predict_seconds,
+        "predict_row_seconds": predict_seconds / len(test.y),
+        "one_row_seconds": _one_row(trained, test),
         "peak_bytes": memory.bytes,
-        "model_bytes": _size(fresh),
+        "model_bytes": _size(trained.model),
+        "unweighted": trained.unweighted,
     }
+    return result | chosen, prediction
 
 
-def _warm_up(model: Any, X: pd.DataFrame, y: np.ndarray, task: str, train: np.ndarray) -> None:
+def _one_row(trained: Trained, test: Data) -> float:
+    """Seconds for a table of one row: the median of a few."""
+    seconds: list[float] = []
+    for place in range(min(_SINGLE_ROWS, len(test.y))):
+        row = test.rows(np.array([place]))
+        start = time.perf_counter()
+        trained.predict(row)
+        seconds.append(time.perf_counter() - start)
+        if sum(seconds) > _SINGLE_SECONDS:
+            break
+    return float(np.median(seconds))
+
+
+def _warm_up(model: Any, data: Data, split: Split) -> None:
     """Load libraries and compile kernels before anything is timed."""
-    rows = train[:: max(1, len(train) // _WARM_ROWS)]
-    target = y[rows] if task == "regression" else np.unique(y[rows], return_inverse=True)[1]
+    places = split[0][:: max(1, len(split[0]) // _WARM_ROWS)]
+    rows = data.rows(places)
     try:
-        fresh = clone(model)
-        fresh.fit(X.iloc[rows], target)
-        fresh.predict(X.iloc[rows])
+        train(model, rows).predict(rows)
     except Exception:
         return  # what fails here fails in the first fold too, where it is reported
 
@@ -128,7 +134,7 @@ def _size(model: Any) -> int | None:
 
 
 def _say(event: dict[str, Any]) -> None:
-    sys.stdout.write(MARK + json.dumps(event) + "\n")
+    sys.stdout.write(MARK + json.dumps(event, default=str) + "\n")
     sys.stdout.flush()
 
 

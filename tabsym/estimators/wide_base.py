@@ -117,10 +117,7 @@ class WideBase(BaseEstimator):
         rng = check_random_state(self.random_state)
         fitted = fit_model(config, training, loss, n_outputs, rng)
         outcome = fitted.outcome
-        if fitted.chosen is not None:
-            self.interactions_ = table_of_crosses(fitted.chosen)
-        elif hasattr(self, "interactions_"):
-            del self.interactions_
+        self._chosen = fitted.chosen
         remember_features(self, training.table)
         self._rng = rng
         n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
@@ -197,6 +194,14 @@ class WideBase(BaseEstimator):
         """What was learned, by block: frames indexed by symbol, with the training rows as `count`."""
         check_is_fitted(self, "model_")
         return ParameterFrames(self.model_, self._output_names())
+
+    @property
+    def interactions_(self) -> pd.DataFrame:
+        """The crosses that were chosen, with ``interactions="auto"``."""
+        chosen = getattr(self, "_chosen", None)
+        if chosen is None:
+            raise AttributeError("interactions_ is there after a fit with interactions='auto' only.")
+        return table_of_crosses(chosen)
 
     def summary(self) -> str:
         """The score, and for every block its entries, rows, spread, and highest and lowest symbols, as text."""

@@ -167,17 +167,17 @@ class Layout:
         return all(self.blocks[f.block].source is None for f in term.factors)
 
     @cached_property
-    def uses(self) -> dict[tuple[int, int], int]:
-        """How often each component of a block is read, by (block, component)."""
-        found: dict[tuple[int, int], int] = {}
+    def uses(self) -> dict[int, dict[int, int]]:
+        """How often each component of a block is read, by block and component."""
+        found: dict[int, dict[int, int]] = {}
         for factor in (factor for term in self.terms for factor in term.factors):
-            key = factor.block, factor.component
-            found[key] = found.get(key, 0) + 1
+            own = found.setdefault(factor.block, {})
+            own[factor.component] = own.get(factor.component, 0) + 1
         return found
 
     def stands_alone(self, term: Term) -> bool:
         """Whether a term is one parameter that no other term reads."""
-        return len(term.factors) == 1 and self.uses[term.factors[0].block, term.factors[0].component] == 1
+        return len(term.factors) == 1 and self.uses[term.factors[0].block][term.factors[0].component] == 1
 
     @cached_property
     def constant(self) -> Term | None:

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any
 
-TASKS = ("binary", "multiclass", "regression")
+from tabsym.compare.task import TASKS
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,26 @@ class Contender:
         The estimator, unfitted, at its defaults. It gets a pandas frame of text, number
         and boolean columns, classes coded 0, 1, ..., and must have `fit` and `predict`,
         for classes `predict_proba`.
+    space : callable (task) -> dict of parameter -> list or scipy.stats distribution
+        Where ``--tune`` looks for better settings; parameters as `set_params` names them.
     requires : dict of module -> what to install
     order : int
         Cheap ones run first, so that a ranking appears early.
+    raw : bool
+        Whether it gets the user's own columns and class names instead of prepared ones.
+    address : str or None
+        Where a contender of the user's own comes from, as ``package.module:factory``.
     """
 
     name: str
     label: str
     make: Callable[[str, int, int], Any]
+    space: Callable[[str], dict[str, Any]] = lambda task: {}
     requires: dict[str, str] = field(default_factory=dict)
     order: int = 50
     tasks: tuple[str, ...] = TASKS
+    raw: bool = False
+    address: str | None = None
 
     def missing(self) -> str | None:
         """What to install, where a library that the contender needs is absent."""

@@ -9,43 +9,54 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.contenders.native import HistClassifier
+from tabsym.compare.contenders.native import hist_booster
+from tabsym.compare.spaces import space_of
+from tabsym.compare.task import CLASSES
 from tabsym.encoders import MODLEncoder, NativeCategories
 from tabsym.integrations import available, load_adapter
 
 _ORDER = {"lightgbm": 41, "xgboost": 42, "catboost": 61}
+_LABELS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
 
 
 def _groups(task: str, random_state: int) -> MODLEncoder:
-    kind = "continuous" if task == "regression" else "classes"
+    kind = "classes" if task in CLASSES else "continuous"
     return MODLEncoder(numeric="passthrough", target_type=kind, random_state=random_state)
 
 
 def _over(name: str) -> Callable[[str, int, int], Any]:
-    return lambda task, seed, jobs: make_pipeline(
-        _groups(task, seed), load_adapter(name).native(task, random_state=seed, n_jobs=jobs)
+    return lambda task, seed, jobs: Pipeline(
+        [("groups", _groups(task, seed)), ("native", load_adapter(name).native(task, random_state=seed, n_jobs=jobs))]
     )
 
 
 def _hist(task: str, random_state: int, n_jobs: int) -> Any:
-    kind = HistGradientBoostingRegressor if task == "regression" else HistClassifier
-    booster = kind(random_state=random_state, categorical_features="from_dtype")
-    return make_pipeline(_groups(task, random_state), NativeCategories(), booster)
+    return Pipeline(
+        [
+            ("groups", _groups(task, random_state)),
+            ("categories", NativeCategories()),
+            ("booster", hist_booster(task, random_state)),
+        ]
+    )
 
-
-_LABELS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
 
 CONTENDERS = [
-    Contender("modl-hist-gradient-boosting", "MODL groups + HistGradientBoosting", _hist, order=40),
+    Contender(
+        "modl-hist-gradient-boosting",
+        "MODL groups + HistGradientBoosting",
+        _hist,
+        lambda task: space_of("hist", "booster"),
+        order=40,
+    ),
     *(
         Contender(
             f"modl-{name}",
             f"MODL groups + {_LABELS.get(name, name)}",
             _over(name),
+            lambda task, name=name: space_of(name, "native__booster"),  # type: ignore[misc]
             requires={name: f"tabsym[{name}]"},
             order=_ORDER.get(name, 55),
         )

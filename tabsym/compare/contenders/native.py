@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline
 
 from tabsym.compare.contenders import Contender
+from tabsym.compare.spaces import space_of
+from tabsym.compare.task import CLASSES
 from tabsym.encoders import NativeCategories
 from tabsym.integrations import available, load_adapter
 
 _ORDER = {"lightgbm": 30, "xgboost": 31, "catboost": 60}
+_LABELS = {"lightgbm": "LightGBM native", "xgboost": "XGBoost native", "catboost": "CatBoost native"}
 
 
 class HistClassifier(HistGradientBoostingClassifier):
@@ -26,26 +29,36 @@ class HistClassifier(HistGradientBoostingClassifier):
         return self
 
 
+def hist_booster(task: str, random_state: int) -> Any:
+    """HistGradientBoosting for a task, categories by their type."""
+    if task in CLASSES:
+        return HistClassifier(random_state=random_state, categorical_features="from_dtype")
+    loss = "poisson" if task == "count" else "squared_error"
+    return HistGradientBoostingRegressor(loss=loss, random_state=random_state, categorical_features="from_dtype")
+
+
 def _hist(task: str, random_state: int, n_jobs: int) -> Any:
-    kind = HistGradientBoostingRegressor if task == "regression" else HistClassifier
-    return make_pipeline(
-        NativeCategories(max_levels=254), kind(random_state=random_state, categorical_features="from_dtype")
-    )
+    return Pipeline([("categories", NativeCategories(max_levels=254)), ("booster", hist_booster(task, random_state))])
 
 
 def _native(name: str) -> Callable[[str, int, int], Any]:
     return lambda task, seed, jobs: load_adapter(name).native(task, random_state=seed, n_jobs=jobs)
 
 
-_LABELS = {"lightgbm": "LightGBM native", "xgboost": "XGBoost native", "catboost": "CatBoost native"}
-
 CONTENDERS = [
-    Contender("hist-gradient-boosting", "HistGradientBoosting native (254 levels)", _hist, order=29),
+    Contender(
+        "hist-gradient-boosting",
+        "HistGradientBoosting native (254 levels)",
+        _hist,
+        lambda task: space_of("hist", "booster"),
+        order=29,
+    ),
     *(
         Contender(
             name,
             _LABELS.get(name, f"{name} native"),
             _native(name),
+            lambda task, name=name: space_of(name, "booster"),  # type: ignore[misc]
             requires={name: f"tabsym[{name}]"},
             order=_ORDER.get(name, 50),
         )

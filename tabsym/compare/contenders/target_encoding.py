@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import make_pipeline
+from scipy.stats import loguniform
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from tabsym.compare.contenders import Contender
+from tabsym.compare.spaces import space_of
 from tabsym.integrations import load_adapter
 
 
@@ -21,7 +23,12 @@ def _target_encoding(task: str, random_state: int, n_jobs: int) -> Any:
         encoder = PolynomialWrapper(encoder)
     booster = load_adapter("lightgbm").booster(task, random_state, n_jobs)
     # as an array: LightGBM refuses some characters in column names
-    return make_pipeline(encoder, FunctionTransformer(np.asarray), booster)
+    return Pipeline([("encode", encoder), ("plain", FunctionTransformer(np.asarray)), ("booster", booster)])
+
+
+def _space(task: str) -> dict[str, Any]:
+    encoder = "encode__feature_encoder" if task == "multiclass" else "encode"
+    return {f"{encoder}__smoothing": loguniform(1, 300)} | space_of("lightgbm", "booster")
 
 
 CONTENDERS = [
@@ -29,6 +36,7 @@ CONTENDERS = [
         "target-lightgbm",
         "Target encoding (category_encoders) + LightGBM",
         _target_encoding,
+        _space,
         requires={"category_encoders": "tabsym[compare]", "lightgbm": "tabsym[lightgbm]"},
         order=40,
     )

@@ -8,27 +8,42 @@ from __future__ import annotations
 
 from typing import Any
 
+from scipy.stats import loguniform
+
 from tabsym.compare.contenders import Contender
+from tabsym.compare.task import CLASSES
 from tabsym.estimators import WideClassifier, WideRegressor
 
 
 def _wide(task: str, random_state: int, n_jobs: int, **options: Any) -> Any:
-    kind = WideRegressor if task == "regression" else WideClassifier
-    return kind(random_state=random_state, n_jobs=n_jobs, **options)
+    if task in CLASSES:
+        return WideClassifier(random_state=random_state, n_jobs=n_jobs, **options)
+    if task == "count":
+        options["loss"] = "poisson"
+    return WideRegressor(random_state=random_state, n_jobs=n_jobs, **options)
 
 
 def _chosen(task: str, random_state: int, n_jobs: int) -> Any:
-    numeric = "quantile" if task == "regression" else "modl"
+    numeric = "modl" if task in CLASSES else "quantile"
     return _wide(task, random_state, n_jobs, interactions="auto", numeric=numeric)
 
 
+def _space(task: str) -> dict[str, Any]:
+    return {
+        "numeric": ["linear", "quantile", "modl"],
+        "l2": loguniform(1e-8, 1e-3),
+        "epochs": ["auto", 2, 5, 10, 20],
+    }
+
+
 CONTENDERS = [
-    Contender("wide", "Wide model, chosen crosses", _chosen, order=12),
-    Contender("wide-additive", "Wide model, additive", _wide, order=10),
+    Contender("wide", "Wide model, chosen crosses", _chosen, _space, order=12),
+    Contender("wide-additive", "Wide model, additive", _wide, _space, order=10),
     Contender(
         "wide-pairs",
         "Wide model, all pairs",
         lambda task, seed, jobs: _wide(task, seed, jobs, interactions=2),
+        _space,
         order=11,
     ),
 ]

@@ -1,0 +1,52 @@
+"""The ranking as rows of text, for terminals and the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabsym.compare import words
+
+
+def headings(settings: dict[str, Any], *, judged: bool) -> list[str]:
+    """The headings over `cells`."""
+    said = ["to best [95 %]", "verdict"] if judged else ["to best"]
+    tuned = ["tune s"] if settings.get("tune") else []
+    return [
+        "", "contender", f"{settings['metric']} (sd)", *said, *tuned, "fit s", "predict µs/row", "one row ms",
+        "peak MB", "model MB",
+    ]  # fmt: skip
+
+
+def cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str]:
+    """A row of the ranking; its verdict where it has one."""
+    if "verdict" in row:
+        said = [words.difference(row, settings), words.verdict(row, settings)]
+    else:
+        said = ["" if place == 1 else f"{row['difference']:+.3g}"]
+    tuned = [f"{row['tune_seconds']:.1f}" if row["tune_seconds"] is not None else ""] if settings.get("tune") else []
+    return [
+        str(place),
+        row["label"],
+        f"{row['score']:.5g} ± {row['spread']:.2g}",
+        *said,
+        *tuned,
+        f"{row['fit_seconds']:.2f}",
+        f"{1e6 * row['predict_row_seconds']:.3g}",
+        f"{1e3 * row['one_row_seconds']:.3g}",
+        f"{row['peak_bytes'] / 1e6:.0f}",
+        "" if row["model_bytes"] is None else f"{row['model_bytes'] / 1e6:.1f}",
+    ]
+
+
+def other_headings(settings: dict[str, Any]) -> list[str]:
+    """The headings over `other_cells`."""
+    totals = "predicted / observed" + ("" if settings["task"] != "multiclass" else ", class furthest off")
+    return ["", "contender", *settings["metrics"], totals]
+
+
+def other_cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str]:
+    """Every metric of a contender, and how its predictions add up."""
+    totals = [one for one in row["totals"] if one is not None]
+    furthest = max(totals, key=lambda one: abs(one - 1), default=None)
+    total = "" if furthest is None else f"{furthest:.4f}"
+    return [str(place), row["label"], *(f"{row['scores'][name]:.5g}" for name in settings["metrics"]), total]

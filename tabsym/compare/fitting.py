@@ -1,0 +1,153 @@
+"""One contender trained on some rows and asked about others: weights, exposures and absent classes are dealt with here.
+
+A count with an exposure e is trained as the rate y / e with e times the weight, which is the same Poisson loss as
+ln e as an offset, and the prediction is multiplied by e; so any contender that takes weights takes exposures. An
+offset of an amount is subtracted before training and added afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from tabsym.compare.task import CLASSES
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Data:
+    """What all contenders are trained and tested on.
+
+    `X`: a frame. `y` (n,): codes of classes, or numbers. `names`: the values that the codes stand for, given to
+    contenders of the user's own; None: these get the codes.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    task: str
+    n_classes: int = 0
+    weight: Floats | None = None
+    exposure: Floats | None = None
+    offset: Floats | None = None
+    names: NDArray[Any] | None = None
+
+    def rows(self, places: Places) -> Data:
+        """Some of the rows, with an index of their own: some encoders pair rows of X and y by label."""
+
+        def of(values: Any) -> Any:
+            return None if values is None else values[places]
+
+        return replace(
+            self,
+            X=take_rows(self.X, places),
+            y=self.y[places],
+            weight=of(self.weight),
+            exposure=of(self.exposure),
+            offset=of(self.offset),
+        )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained contender, and which classes it has seen; `unweighted`: there were weights and it takes none."""
+
+    model: Any
+    seen: Places
+    unweighted: bool = False
+
+    def predict(self, data: Data) -> Floats:
+        """Probabilities of all classes (n, n_classes), or numbers (n,), exposures and offsets in them."""
+        if data.task in CLASSES:
+            out = np.zeros((len(data.y), data.n_classes))
+            if len(data.y):
+                out[:, self.seen] = np.asarray(self.model.predict_proba(data.X), dtype=np.float64)
+            return out
+        values = np.empty(0)
+        if len(data.y):
+            values = np.asarray(self.model.predict(data.X), dtype=np.float64).reshape(len(data.y))
+        if data.exposure is not None:
+            values = values * data.exposure
+        return values if data.offset is None else values + data.offset
+
+
+def train(model: Any, data: Data) -> Trained:
+    """A clone of the model, trained on all rows.
+
+    Raises
+    ------
+    ValueError
+        There are exposures, and the model takes no weights.
+    """
+    fresh = clone(model)
+    y, weight, seen = data.y, data.weight, np.empty(0, dtype=np.int64)
+    names = _as_classes(data.names)
+    if data.task in CLASSES:  # some rows can lack a class: code those they have
+        seen, y = np.unique(y, return_inverse=True)
+        if names is not None:
+            y = names[seen][y]
+    if data.exposure is not None:
+        y = y / data.exposure
+        weight = data.exposure if weight is None else weight * data.exposure
+    if data.offset is not None:
+        y = y - data.offset
+    arguments = {} if weight is None else weights_for(fresh, weight)
+    if weight is not None and not arguments and data.exposure is not None:
+        raise ValueError("exposures need sample_weight, and its fit takes none")
+    fresh.fit(data.X, y, **arguments)
+    if names is not None and data.task in CLASSES:
+        seen = _places_of(fresh, names, seen)
+    return Trained(fresh, seen, unweighted=weight is not None and not arguments)
+
+
+def _as_classes(names: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Names that scikit-learn takes for classes; fractions it takes for numbers, so that codes stand for them."""
+    if names is None or (names.dtype.kind == "f" and (names != np.round(names)).any()):
+        return None
+    return names
+
+
+def weights_for(model: Any, weight: Floats) -> dict[str, Floats]:
+    """The arguments that hand these weights to every step of a pipeline that takes them; none if the last does not."""
+    return dict.fromkeys(_weight_names(model), weight)
+
+
+def _weight_names(model: Any, *, last: bool = True) -> list[str]:
+    """The names; a pipeline whose last step takes none gets none, unless it is itself a step on the way."""
+    if isinstance(model, Pipeline):
+        steps = [(step, one) for step, one in model.steps if not (one is None or isinstance(one, str))]
+        names = [
+            [f"{step}__{name}" for name in _weight_names(one, last=last and one is steps[-1][1])] for step, one in steps
+        ]
+        return [name for step in names for name in step] if names and (names[-1] or not last) else []
+    if has_fit_parameter(model, "sample_weight"):
+        return ["sample_weight"]
+    inner = getattr(model, "estimator", getattr(model, "regressor", None))  # a search or the like, that hands them on
+    hands_on = any(one.kind is one.VAR_KEYWORD for one in signature(model.fit).parameters.values())
+    return _weight_names(inner, last=last) if inner is not None and hands_on else []
+
+
+def _places_of(model: Any, names: NDArray[Any], seen: Places) -> Places:
+    """Where the model's own classes are among the names; without a word from it they are sorted."""
+    own = getattr(model, "classes_", None)
+    if own is None or len(own) != len(seen):
+        return np.asarray(seen[np.argsort(names[seen], kind="stable")])
+    place = {name: place for place, name in enumerate(names.tolist())}
+    return np.array([place[name] for name in np.asarray(own).tolist()], dtype=np.int64)
+
+
+def take_rows(X: Any, places: Places) -> Any:
+    """Some rows of a frame, with a fresh index where it has one."""
+    if hasattr(X, "iloc"):
+        return X.iloc[places].reset_index(drop=True)
+    import narwhals.stable.v2 as nw
+
+    return nw.from_native(X)[places.tolist()].to_native()

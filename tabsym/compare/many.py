@@ -1,0 +1,178 @@
+"""Several tables in one call: a comparison of each, and how the contenders rank over all of them.
+
+Ranks are averaged over tables (ties share theirs; one that failed on a table is last there). Whether contenders differ
+at all is Friedman's test; two of them differ if their mean ranks are further apart than Nemenyi's critical difference
+(Demšar 2006). With few tables that difference is large: then little can be said over tables, whatever is said of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from tabsym.compare.run import Comparison, compare
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """What comparisons of several tables gave.
+
+    Attributes
+    ----------
+    tables : dict of str -> Comparison
+    ranks : pandas.DataFrame
+        Contenders (rows, best mean rank first) by tables, with the mean in the column ``mean``.
+    critical_difference : float
+        Mean ranks further apart than this differ (Nemenyi, 5 %).
+    p : float
+        Friedman's test that all are equal.
+    finding : list of str
+        What can be said over all tables, in sentences.
+    failures : dict of str -> str
+        Tables that could not be compared, and why.
+    folder : Path
+        Where summary.html, summary.csv and a folder for each table are.
+    """
+
+    tables: dict[str, Comparison]
+    ranks: pd.DataFrame
+    critical_difference: float
+    p: float
+    finding: list[str]
+    failures: dict[str, str]
+    folder: Path
+
+
+def compare_tables(
+    tables: Mapping[str, tuple[Any, str]] | Sequence[tuple[Any, str]],
+    *,
+    out: str | Path = "tabsym-compare-tables",
+    quiet: bool = False,
+    **options: Any,
+) -> Comparisons:
+    """Compare treatments of categories on several tables, and rank the contenders over all of them.
+
+    Parameters
+    ----------
+    tables : dict of name -> (table, target), or list of (path, target)
+    out : path
+        Folder for the results, each table's in a folder of its name.
+    quiet : bool, default False
+    **options
+        Those of `compare`, the same for every table.
+
+    Returns
+    -------
+    Comparisons
+
+    Raises
+    ------
+    ValueError
+        Fewer than two tables, two of one name, or none could be compared.
+
+    Examples
+    --------
+    >>> from tabsym import datasets
+    >>> from tabsym.compare import compare_tables
+    >>> sales = datasets.make_retail(900)
+    >>> tables = {"first": (sales.head(300), "sales"), "second": (sales.tail(300), "sales")}
+    >>> found = compare_tables(tables, contenders=["wide", "onehot-linear"], folds=2,
+    ...                        out=getfixture("tmp_path") / "all", quiet=True)
+    >>> found.ranks.shape
+    (3, 3)
+    """
+    named = _named(tables)
+    folder = Path(out)
+    done: dict[str, Comparison] = {}
+    failures: dict[str, str] = {}
+    for name, (table, target) in named.items():
+        try:
+            done[name] = compare(table, target, out=folder / name, quiet=quiet, **options)
+        except (ValueError, TypeError, OSError) as error:  # the other tables go on
+            failures[name] = str(error)
+            if not quiet:
+                print(f"{name}: {error}")
+    if not done:
+        raise ValueError("No table could be compared: " + "; ".join(f"{n}: {why}" for n, why in failures.items()))
+    ranks = rank_tables(done)
+    critical, p = critical_difference(len(ranks), len(done)), friedman(ranks)
+    finding = summary(ranks, critical, p, failures)
+    found = Comparisons(done, ranks, critical, p, finding, failures, folder)
+    from tabsym.compare.summary import write_summary
+
+    write_summary(found)
+    if not quiet:
+        print(f"\n{ranks.round(2).to_string()}\n\n" + "\n".join(finding) + f"\n\nSummary: {folder}/summary.html")
+    return found
+
+
+def rank_tables(done: dict[str, Comparison]) -> pd.DataFrame:
+    """Ranks of the contenders that took part in every table, best mean first."""
+    took_part = [set(one.ranking["name"]) | set(one.failures) for one in done.values()]
+    everywhere = sorted(set.intersection(*took_part))
+    labels: dict[str, str] = {}
+    columns = {}
+    for table, one in done.items():
+        place = {row["name"]: row["score"] for row in one.ranking.to_dict("records")}
+        labels |= dict(zip(one.ranking["name"], one.ranking["label"], strict=True))
+        sign = -1.0 if one.larger_is_better else 1.0
+        columns[table] = stats.rankdata([sign * place[name] if name in place else np.inf for name in everywhere])
+    ranks = pd.DataFrame(columns, index=pd.Index([labels.get(name, name) for name in everywhere], name="contender"))
+    ranks["mean"] = ranks.mean(axis=1)
+    return ranks.sort_values("mean", kind="stable")
+
+
+def critical_difference(n_contenders: int, n_tables: int) -> float:
+    """Nemenyi's: mean ranks of two of n contenders over so many tables differ by more, by chance, in 5 % of cases."""
+    if n_contenders < 2:
+        return 0.0
+    q = float(stats.studentized_range.ppf(1 - ALPHA, n_contenders, np.inf)) / np.sqrt(2)
+    return float(q * np.sqrt(n_contenders * (n_contenders + 1) / (6 * n_tables)))
+
+
+def friedman(ranks: pd.DataFrame) -> float:
+    """P of all contenders being equal; 1 where there are too few to tell."""
+    values = ranks.drop(columns="mean").to_numpy()
+    if values.shape[0] < 3 or values.shape[1] < 2 or (values == values[:1]).all():
+        return 1.0
+    return float(stats.friedmanchisquare(*values).pvalue)
+
+
+def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, str]) -> list[str]:
+    """What can be said over all tables."""
+    n = ranks.shape[1] - 1
+    best, mean = str(ranks.index[0]), float(ranks["mean"].iloc[0])
+    out = [f"Over {n} tables {best} has the best mean rank ({mean:.2f} of {len(ranks)})."]
+    if p >= ALPHA:
+        out.append(f"That contenders differ at all cannot be told from {n} tables (Friedman, p {p:.2f}).")
+    else:
+        worse = [str(name) for name, one in ranks["mean"].items() if one - mean > critical]
+        near = [str(name) for name in ranks.index[1:] if str(name) not in worse]
+        out.append(f"Ranks that are further apart than {critical:.2f} differ (Nemenyi, 5 %).")
+        if worse:
+            out.append(f"Worse than it over these tables: {', '.join(worse)}.")
+        if near:
+            out.append(f"Not told apart from it over these tables: {', '.join(near)}.")
+    if failures:
+        out.append("Not compared: " + "; ".join(f"{name} ({why})" for name, why in failures.items()) + ".")
+    return out
+
+
+def _named(tables: Mapping[str, tuple[Any, str]] | Sequence[tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
+    if not isinstance(tables, Mapping):
+        names = [Path(path).stem for path, _ in tables]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"Two tables are named {name!r}; give a dict with names of your own.")
+        tables = dict(zip(names, tables, strict=True))
+    if len(tables) < 2:
+        raise ValueError("compare_tables needs two tables or more; use compare for one.")
+    return dict(tables)

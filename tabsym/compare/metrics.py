@@ -1,0 +1,190 @@
+"""The metrics: a score of predictions, and what each row adds to it, which tells how sure the score is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+from sklearn import metrics
+
+Floats = NDArray[np.float64]
+
+_SMALLEST = 1e-12  # of probabilities and predicted counts, as none of them may be 0 where a logarithm is taken
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score: its name, whether larger is better, and how to compute it.
+
+    Parameters
+    ----------
+    name : str
+    larger_is_better : bool
+    score : callable (y, p) or (y, p, weight) -> float
+        Numbers: values and predictions (n,). Classes: codes (n,) of the sorted classes, and probabilities
+        (n, classes). `weight` (n,) is given where the comparison has weights, which the callable must then take.
+    by_row : callable (y, p, weight) -> array of shape (n,), optional
+        What each row adds to the score, which is their weighted mean. For scores that are no means, such as the
+        AUC, to first order (influence values). Without it a test sees the scores of the folds only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabsym.compare import Metric
+    >>> cost = Metric("cost", larger_is_better=False, score=lambda y, p: float(np.mean(np.maximum(y - p, 0))))
+    >>> cost.of(np.array([1.0, 2.0]), np.array([0.0, 3.0]), None)
+    0.5
+    """
+
+    name: str
+    larger_is_better: bool
+    score: Callable[..., float]
+    by_row: Callable[[Floats, Floats, Floats | None], Floats] | None = None
+
+    def of(self, y: Floats, p: Floats, weight: Floats | None) -> float:
+        """The score of these predictions."""
+        return float(self.score(y, p) if weight is None else self.score(y, p, weight))
+
+
+def _squares(y: Floats, p: Floats, w: Floats | None) -> Floats:
+    return (y - p) ** 2
+
+
+def _rmse(y: Floats, p: Floats, w: Floats | None = None) -> float:
+    return float(np.sqrt(np.average(_squares(y, p, w), weights=w)))
+
+
+def _rmse_rows(y: Floats, p: Floats, w: Floats | None) -> Floats:
+    """The square root's slope is 1 / (2 rmse)."""
+    rmse = max(_rmse(y, p, w), 1e-300)
+    return np.asarray(rmse + (_squares(y, p, w) - rmse**2) / (2 * rmse))
+
+
+def _errors(y: Floats, p: Floats, w: Floats | None) -> Floats:
+    return np.abs(y - p)
+
+
+def _r2_rows(y: Floats, p: Floats, w: Floats | None) -> Floats:
+    """1 less a ratio of two means, both of which the rows move."""
+    squares, off = _squares(y, p, w), (y - np.average(y, weights=w)) ** 2
+    variance = max(float(np.average(off, weights=w)), 1e-300)
+    ratio = float(np.average(squares, weights=w)) / variance
+    return np.asarray(1 - squares / variance + ratio * (off / variance - 1))
+
+
+def _deviances(y: Floats, p: Floats, w: Floats | None) -> Floats:
+    p = np.maximum(p, _SMALLEST)
+    return np.asarray(2 * (xlogy(y, y / p) - y + p))
+
+
+def _surprises(y: Floats, p: Floats, w: Floats | None) -> Floats:
+    """- ln of the probability of what came, the probabilities made to add up to 1."""
+    own = p[np.arange(len(y)), y.astype(np.int64)] / np.maximum(p.sum(axis=1), _SMALLEST)
+    return np.asarray(-np.log(np.clip(own, _SMALLEST, 1.0)))
+
+
+def _hits(y: Floats, p: Floats, w: Floats | None) -> Floats:
+    return np.asarray((p.argmax(axis=1) == y).astype(np.float64))
+
+
+def _briers(y: Floats, p: Floats, w: Floats | None) -> Floats:
+    """Of two classes those of the second one, as scikit-learn has it."""
+    if p.shape[1] == 2:
+        return np.asarray((p[:, 1] - y) ** 2)
+    return np.asarray((p**2).sum(axis=1) - 2 * p[np.arange(len(y)), y.astype(np.int64)] + 1)
+
+
+def _auc_rows(y: Floats, p: Floats, w: Floats | None) -> Floats:
+    """By the share of the other class that each row is rightly apart from, ties half (DeLong et al. 1988)."""
+    score, positive = p[:, 1], y == 1
+    w = np.ones(len(y)) if w is None else w
+    order = np.argsort(score, kind="stable")
+    first, last = (np.searchsorted(score[order], score, side=side) for side in ("left", "right"))
+    right, parts = np.empty(len(y)), ((positive, 1), (~positive, -1))
+    for mine, sign in parts:
+        others = np.append(0.0, np.cumsum(np.where(mine, 0.0, w)[order]))
+        below = (others[first] + others[last])[mine] / (2 * max(others[-1], 1e-300))
+        right[mine] = below if sign > 0 else 1 - below
+    auc = np.average(right[positive], weights=w[positive])
+    of_class = np.where(positive, w[positive].sum(), w[~positive].sum())
+    return np.asarray(auc + (right - auc) * w.sum() / of_class)
+
+
+def _mean_of(rows: Callable[[Floats, Floats, Floats | None], Floats]) -> Callable[..., float]:
+    return lambda y, p, w=None: float(np.average(rows(y, p, w), weights=w))
+
+
+def _mean(name: str, rows: Callable[[Floats, Floats, Floats | None], Floats], *, larger_is_better: bool) -> Metric:
+    """A metric that is the mean of what the rows add."""
+    return Metric(name, larger_is_better, _mean_of(rows), rows)
+
+
+def _of_scikit(score: Callable[..., Any], column: int | None = None) -> Callable[..., float]:
+    return lambda y, p, w=None: float(score(y, p if column is None else p[:, column], sample_weight=w))
+
+
+_LOG_LOSS = _mean("log_loss", _surprises, larger_is_better=False)
+_ACCURACY = _mean("accuracy", _hits, larger_is_better=True)
+_BRIER = _mean("brier", _briers, larger_is_better=False)
+_RMSE = Metric("rmse", False, _rmse, _rmse_rows)
+_MAE = _mean("mae", _errors, larger_is_better=False)
+
+METRICS: dict[str, dict[str, Metric]] = {
+    task: {metric.name: metric for metric in known}
+    for task, known in {
+        "binary": [
+            Metric("auc", True, _of_scikit(metrics.roc_auc_score, 1), _auc_rows),
+            _LOG_LOSS,
+            Metric("average_precision", True, _of_scikit(metrics.average_precision_score, 1)),
+            _BRIER,
+            _ACCURACY,
+        ],
+        "multiclass": [_LOG_LOSS, _BRIER, _ACCURACY],
+        "regression": [_RMSE, _MAE, Metric("r2", True, _of_scikit(metrics.r2_score), _r2_rows)],
+        "count": [_mean("poisson_deviance", _deviances, larger_is_better=False), _RMSE, _MAE],
+    }.items()
+}
+"""Metrics by task; the first of each is what ranks by default."""
+
+
+def choose_metric(task: str, name: str | Metric | None) -> Metric:
+    """The ranking metric of a task, or the user's own.
+
+    Raises
+    ------
+    ValueError
+        The name is not that of a metric of the task.
+    """
+    known = METRICS[task]
+    if isinstance(name, Metric):
+        return name
+    if name is None:
+        return next(iter(known.values()))
+    if callable(name):
+        raise ValueError(
+            "A metric of your own needs a name and a direction: "
+            "metric=tabsym.compare.Metric('cost', larger_is_better=False, score=function)."
+        )
+    if name not in known:
+        raise ValueError(f"metric={name!r} is not known for {task} targets; use {', '.join(known)}.")
+    return known[name]
+
+
+def all_scores(task: str, ranking: Metric, y: Floats, p: Floats, weight: Floats | None) -> dict[str, float]:
+    """Every metric of the task, and the ranking one.
+
+    Raises
+    ------
+    ValueError
+        A prediction or a score is not a finite number.
+    """
+    if not np.isfinite(p).all():
+        raise ValueError("The predictions hold NaN or infinity.")
+    scores = {one.name: one.of(y, p, weight) for one in {**METRICS[task], ranking.name: ranking}.values()}
+    if not np.isfinite(list(scores.values())).all():
+        raise ValueError("A score is not finite: the target or the predictions are too large.")
+    return scores

@@ -1,0 +1,106 @@
+"""Contenders of the user's own: estimators and pipelines by name, or the address of something that makes one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from tabsym.compare.contenders import Contender, all_contenders
+from tabsym.compare.task import CLASSES
+
+ALL = "all"
+_ORDER = 5  # after the constant, before all others
+
+
+def choose(contenders: Any, task: str) -> list[Contender]:
+    """The contenders that take part, the constant always among them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A name is not known, or what it stands for is no estimator.
+    """
+    known = all_contenders()
+    if isinstance(contenders, str):
+        raise TypeError(f"contenders must be a list, not the text {contenders!r}; pass contenders=[{contenders!r}].")
+    asked: dict[str, Any] = {ALL: None} if contenders is None else {}
+    if contenders is not None:
+        asked = dict(contenders) if isinstance(contenders, Mapping) else dict.fromkeys(contenders)
+    chosen = {"constant": known["constant"]}
+    for name, value in asked.items():
+        if value is not None:
+            chosen[name] = _own(str(name), value, task)
+        elif name == ALL:
+            chosen |= {n: contender for n, contender in known.items() if n not in asked}
+        elif name in known:
+            chosen[name] = known[name]
+        else:
+            raise ValueError(
+                f"There is no contender {name!r}; there are {', '.join(known)}, and {ALL!r} for all of them."
+            )
+    return sorted((c for c in chosen.values() if task in c.tasks), key=lambda c: (c.order, c.name))
+
+
+def _own(name: str, value: Any, task: str) -> Contender:
+    """A contender from an estimator, (estimator, space), or an address."""
+    if isinstance(value, str):
+        _check_address(name, value)
+        return from_address(name, value)
+    model, space = value if isinstance(value, tuple) and len(value) == 2 else (value, {})
+    if isinstance(model, type) or not hasattr(model, "fit"):
+        raise TypeError(
+            f"Contender {name!r} is {model!r}, which is no estimator; pass an instance with fit and predict."
+        )
+    if task in CLASSES and not hasattr(model, "predict_proba"):
+        raise TypeError(
+            f"Contender {name!r} has no predict_proba, which classes are scored by; "
+            "wrap it in sklearn.calibration.CalibratedClassifierCV."
+        )
+    return Contender(name, name, lambda task, seed, jobs: model, lambda task: space, order=_ORDER, raw=True)
+
+
+def _check_address(name: str, address: str) -> None:
+    module, _, attribute = address.partition(":")
+    if not module or not attribute:
+        raise ValueError(
+            f"Contender {name!r} is {address!r}, which is no address; write package.module:factory, where factory "
+            "makes the estimator."
+        )
+
+
+def from_address(name: str, address: str) -> Contender:
+    """A contender whose estimator something in an importable module makes.
+
+    That is a function or class, called with those of `task`, `random_state` and `n_jobs` that it names, or an
+    estimator itself. Its attribute `space`, a dict or a function of the task, says where ``--tune`` looks.
+    """
+
+    def make(task: str, random_state: int, n_jobs: int) -> Any:
+        return _call(_load(address), {"task": task, "random_state": random_state, "n_jobs": n_jobs})
+
+    def space(task: str) -> dict[str, Any]:
+        found = getattr(_load(address), "space", {})
+        return found(task) if callable(found) else dict(found)
+
+    return Contender(name, name, make, space, order=_ORDER, raw=True, address=address)
+
+
+def _load(address: str) -> Any:
+    module, _, attribute = address.partition(":")
+    found: Any = import_module(module)
+    for part in attribute.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _call(factory: Any, options: dict[str, Any]) -> Any:
+    """The estimator: what is given, or what a callable makes with the options it names."""
+    if isinstance(factory, BaseEstimator) or not callable(factory):
+        return factory
+    call: Callable[..., Any] = factory
+    names = inspect.signature(call).parameters
+    return call(**{name: value for name, value in options.items() if name in names})

@@ -1,0 +1,152 @@
+"""The plots of a report, as images that hold no script; one contender that failed does not squash the others."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.compare.ranking import scores_of
+from tabsym.compare.task import CLASSES
+
+Floats = NDArray[np.float64]
+
+DARK, LIGHT, GRID = "#12355b", "#8aa5c4", "#e5e5e5"
+_FAR = 3.0  # times the spread of the better half: what lies further out is put at the edge, with its number
+
+
+def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]], ranking: list[dict[str, Any]]) -> str:
+    """Each contender's scores by fold, and their mean."""
+    metric = settings["metric"]
+    figure, axes = _figure(0.4 * len(ranking) + 1.2)
+    by_name = {row["name"]: scores_of(contenders[row["name"]], metric) for row in ranking}
+    low, high = limits(np.array([row["score"] for row in ranking]), np.concatenate(list(by_name.values())))
+    for place, row in enumerate(reversed(ranking)):
+        values = by_name[row["name"]]
+        inside = (values >= low) & (values <= high)
+        axes.plot(values[inside], np.full(inside.sum(), place), "o", color=LIGHT, markersize=5, zorder=2)
+        for beyond, edge, mark in ((values < low, low, "<"), (values > high, high, ">")):
+            if beyond.any():
+                axes.plot([edge], [place], mark, color=LIGHT, markersize=7, zorder=2, clip_on=False)
+        if low <= row["score"] <= high:
+            axes.plot([row["score"]], [place], "|", color=DARK, markersize=16, markeredgewidth=2.5, zorder=3)
+        else:
+            right = row["score"] > high
+            axes.annotate(
+                f"mean {row['score']:.3g}", (high if right else low, place), (-10 if right else 10, 0),
+                textcoords="offset points", ha="right" if right else "left", va="center", fontsize=9, color=DARK,
+            )  # fmt: skip
+    names = [f"{_plain(row['label'])}  {place}" for place, row in enumerate(ranking, 1)]
+    axes.set_yticks(range(len(ranking)), names[::-1])
+    axes.set_xlim(*_widened(low, high))
+    better = "right" if settings["larger_is_better"] else "left"
+    axes.set_xlabel(f"{metric}: each fold, and the mean (better to the {better})")
+    axes.grid(axis="x", color=GRID)
+    return _svg(figure)
+
+
+def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
+    """Score against fit time; what is far off lies at the edge."""
+    scores = np.array([row["score"] for row in ranking])
+    low, high = limits(scores, scores)
+    figure, axes = _figure(4.2)
+    for place, row in enumerate(ranking):
+        shown = min(max(row["score"], low), high)
+        far = shown != row["score"]
+        worse_is_down = (row["score"] < low) == settings["larger_is_better"]
+        mark = ("v" if worse_is_down else "^") if far else "o"
+        axes.plot(row["fit_seconds"], shown, mark, color=DARK if place == 0 else LIGHT, clip_on=False)
+        text = f"{place + 1}" + (f" ({row['score']:.3g})" if far else "")
+        axes.annotate(text, (row["fit_seconds"], shown), (5, 4), textcoords="offset points", fontsize=10)
+    axes.set_xscale("log")
+    axes.margins(x=0.08)
+    axes.set_ylim(*_widened(low, high, 0.12))
+    axes.set_xlabel("fit, seconds (median of folds, logarithmic)")
+    axes.set_ylabel(settings["metric"])
+    if not settings["larger_is_better"]:
+        axes.invert_yaxis()
+        axes.set_ylabel(settings["metric"] + " (better is up)")
+    axes.grid(color=GRID)
+    return _svg(figure)
+
+
+def reliability_plot(curves: list[tuple[str, Floats]], task: str) -> str:
+    """Mean outcome against mean prediction by tenths of the rows, a small panel each."""
+    columns = min(4, len(curves))
+    rows = -(-len(curves) // columns)
+    figure, panels = _figure(2.4 * rows + 0.4, rows, columns)
+    every = np.concatenate([curve for _, curve in curves])
+    low, high = float(every.min()), float(every.max())
+    if task not in CLASSES:
+        low, high = limits(every[:, 1], every.ravel())
+    logarithmic = task == "count" and low > 0
+    low, high = (low * 0.9, high * 1.1) if logarithmic else _widened(low, high)
+    for panel, (label, curve) in zip(panels.flat, curves, strict=False):
+        panel.plot([low, high], [low, high], color=GRID, linewidth=1.5, zorder=1)
+        panel.plot(curve[:, 0], curve[:, 1], "o-", color=DARK, markersize=3.5, linewidth=1, zorder=2)
+        panel.set_title(_plain(label), fontsize=8)
+        panel.set_xlim(low, high)
+        panel.set_ylim(low, high)
+        if logarithmic:
+            panel.set_xscale("log")
+            panel.set_yscale("log")
+        panel.tick_params(labelsize=7)
+    for panel in list(panels.flat)[len(curves) :]:
+        panel.set_visible(False)
+    figure.supxlabel("mean prediction of a tenth of the test rows", fontsize=9)
+    figure.supylabel("what came", fontsize=9)
+    return _svg(figure)
+
+
+def ranks_plot(means: pd.Series, critical: float) -> str:
+    """Mean ranks, best first, with the critical difference from the best on."""
+    figure, axes = _figure(0.35 * len(means) + 1.2)
+    places = range(len(means))
+    best = float(means.iloc[0])
+    axes.axvspan(best, best + critical, color=GRID, zorder=1)
+    axes.plot(means.to_numpy(), places, "o", color=DARK, zorder=3)
+    axes.set_yticks(places, [_plain(str(name)) for name in means.index])
+    axes.invert_yaxis()
+    axes.set_xlim(0.5, len(means) + 0.5)
+    axes.set_xlabel("mean rank over tables (better to the left; the band: the critical difference)")
+    return _svg(figure)
+
+
+def limits(means: Floats, values: Floats) -> tuple[float, float]:
+    """What an axis shows: all values, but for those far beyond the better-behaved half of the contenders."""
+    middle = float(np.median(means))
+    reach = float(np.median(np.abs(means - middle)))
+    near = np.abs(values - middle) <= _FAR * max(3 * reach, 1e-12 + 0.02 * abs(middle))
+    kept = values[near] if near.any() else values
+    return float(kept.min()), float(kept.max())
+
+
+def _widened(low: float, high: float, share: float = 0.04) -> tuple[float, float]:
+    room = share * (high - low) or 0.01 * abs(high) or 0.01
+    return low - room, high + room
+
+
+def _figure(height: float, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for one in axes.flat:
+        one.spines[["top", "right"]].set_visible(False)
+        one.set_axisbelow(True)
+    return figure, axes if rows * columns > 1 else axes[0, 0]
+
+
+def _plain(text: str) -> str:
+    return text.replace("$", r"\$")  # matplotlib would read a formula
+
+
+def _svg(figure: Any) -> str:
+    """The figure as a data address: an image element runs no script, whatever the labels hold."""
+    out = io.BytesIO()
+    figure.savefig(out, format="svg")
+    return "data:image/svg+xml;base64," + base64.b64encode(out.getvalue()).decode()

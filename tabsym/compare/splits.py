@@ -1,0 +1,183 @@
+"""The splits, the same for all: at random, by groups, by time, by a given column, or with symbols held out."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+from tabsym.compare.task import CLASSES
+
+Places = NDArray[np.int64]
+Split = tuple[Places, Places]
+
+HOW = ("random", "groups", "time", "column", "unseen")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How rows are split.
+
+    `how` is one of "random" (stratified by class), "groups" (all rows of a group together), "time" (train on what
+    was before), "column" (the folds are given) and "unseen" (as "groups", of the symbols of a feature). `keys` (n,):
+    codes of groups, folds or symbols; for time, ranks of the moments, equal where those are.
+    """
+
+    how: str
+    column: str | None
+    folds: int
+    repeats: int
+    seed: int
+    keys: Places | None = None
+
+    def splits(self, y: NDArray[np.generic], task: str) -> list[Split]:
+        """(Train rows, test rows) of every fold of every repeat.
+
+        Raises
+        ------
+        ValueError
+            There are too few rows, groups or moments, or a fold has one class only.
+        """
+        self._check(len(y))
+        splits = [split for repeat in range(self.repeats) for split in self._once(y, task, self.seed + repeat)]
+        if task in CLASSES:
+            self._refuse_one_class(splits, y)
+        return splits
+
+    def inside(self, rows: Places, y: NDArray[np.generic], task: str) -> Split:
+        """A split of some rows in the same manner, to choose settings by: the last in time, else a quarter at random.
+
+        In places of `rows`.
+        """
+        keys = None if self.keys is None else np.unique(self.keys[rows], return_inverse=True)[1]
+        n_keys = len(rows) if keys is None else int(keys.max()) + 1
+        if len(rows) < 2:
+            return np.arange(len(rows)), np.arange(len(rows))
+        if self.how == "random" or n_keys < 2:
+            plan = Plan("random", None, min(4, len(rows)), 1, self.seed)
+        elif self.how == "time":
+            plan = Plan("time", self.column, min(3, n_keys - 1), 1, self.seed, keys)
+        else:
+            plan = Plan("groups", self.column, min(4, n_keys), 1, self.seed, keys)
+        return list(plan._once(y[rows], task, self.seed))[-1]
+
+    def _check(self, n: int) -> None:
+        if self.folds < 2:
+            raise ValueError(f"folds={self.folds} is not possible; use at least 2.")
+        if self.folds > n:
+            raise ValueError(f"folds={self.folds} is more than the {n} rows; use fewer.")
+        if self.repeats > 1 and self.how in ("time", "column"):
+            raise ValueError(f"repeats={self.repeats} is not possible: splits by {self.how} are always the same.")
+
+    def _once(self, y: NDArray[np.generic], task: str, state: int) -> list[Split]:
+        n = len(y)
+        if self.keys is None:
+            if task not in CLASSES or np.unique(y, return_counts=True)[1].max() < self.folds:
+                return list(KFold(self.folds, shuffle=True, random_state=state).split(y))
+            with warnings.catch_warnings():  # a class rarer than folds is dealt with: see worker.run_fold
+                warnings.simplefilter("ignore", UserWarning)
+                return list(StratifiedKFold(self.folds, shuffle=True, random_state=state).split(y, y))
+        if self.how == "column":
+            return [(np.flatnonzero(self.keys != k), np.flatnonzero(self.keys == k)) for k in range(self.folds)]
+        if self.how == "time":
+            return _expanding(self.keys, self.folds)
+        if task in CLASSES and self.how == "groups" and np.unique(y, return_counts=True)[1].max() >= self.folds:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                folds = StratifiedGroupKFold(self.folds, shuffle=True, random_state=state)
+                return list(folds.split(np.zeros(n), y, self.keys))
+        return list(GroupKFold(self.folds, shuffle=True, random_state=state).split(np.zeros(n), y, self.keys))
+
+    def _refuse_one_class(self, splits: list[Split], y: NDArray[np.generic]) -> None:
+        remedy = {"unseen": "another --unseen column", "groups": "another --groups column"}.get(self.how, "more rows")
+        for train, test in splits:
+            if len(np.unique(y[train])) < 2 or (len(np.unique(y)) == 2 and len(np.unique(y[test])) < 2):
+                raise ValueError(f"A fold has one class only; use fewer folds or {remedy}.")
+
+
+def make_plan(
+    frame: pd.DataFrame,
+    *,
+    folds: int,
+    repeats: int,
+    seed: int,
+    groups: str | None = None,
+    time: str | None = None,
+    fold_column: str | None = None,
+    unseen: str | None = None,
+) -> Plan:
+    """The plan that the options ask for; `frame` holds the columns they name.
+
+    Raises
+    ------
+    ValueError
+        More than one way is asked for, or a column does not allow it.
+    """
+    asked = {"groups": groups, "time": time, "column": fold_column, "unseen": unseen}
+    asked = {how: name for how, name in asked.items() if name is not None}
+    if len(asked) > 1:
+        options = " and ".join("fold_column" if how == "column" else how for how in asked)
+        raise ValueError(f"{options} cannot go together; choose one split.")
+    if not asked:
+        return Plan("random", None, folds, repeats, seed)
+    how, name = next(iter(asked.items()))
+    assert name is not None
+    column = frame[name]
+    if how != "unseen" and column.isna().any():
+        raise ValueError(
+            f"Column {name!r}, which splits the rows, lacks {int(column.isna().sum()):,} values; fill them."
+        )
+    if how == "time":
+        keys = _ranks_of_moments(column, name)
+        if keys.max() < folds:
+            raise ValueError(
+                f"Column {name!r} has {keys.max() + 1} moments, too few for {folds} folds in time; use fewer folds."
+            )
+        return Plan(how, name, folds, repeats, seed, keys)
+    if how == "unseen" and pd.api.types.is_float_dtype(column):
+        raise ValueError(
+            f"Column {name!r} is read as a number; to hold its symbols out, let it be read as symbols: "
+            f"symbolic=[{name!r}] (--symbolic {name})."
+        )
+    codes, symbols = pd.factorize(column, sort=how == "column", use_na_sentinel=False)
+    if how == "column":
+        if len(symbols) < 2:
+            raise ValueError(f"Column {name!r} has one value only, and folds are two or more; choose another column.")
+        return Plan(how, name, len(symbols), repeats, seed, np.asarray(codes, dtype=np.int64))
+    if len(symbols) < folds:
+        words = "symbols" if how == "unseen" else "groups"
+        raise ValueError(f"Column {name!r} has {len(symbols)} {words}, fewer than {folds} folds; use fewer folds.")
+    return Plan(how, name, folds, repeats, seed, np.asarray(codes, dtype=np.int64))
+
+
+def _ranks_of_moments(column: pd.Series, name: str) -> Places:
+    """Places in the order of time: of dates, also written as text, and of numbers."""
+    from tabsym.compare.features import date_format
+
+    column = column.infer_objects()
+    if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_datetime64_any_dtype(column):
+        text = column.astype("str")
+        moments = pd.to_datetime(text, format=date_format(text) or "ISO8601", errors="coerce", utc=True)
+        if moments.isna().any():
+            strange = text[moments.isna()].iloc[0]
+            raise ValueError(f"Column {name!r} holds {strange!r}, which is no moment; give dates or numbers.")
+        column = moments
+    return np.asarray(np.unique(column.to_numpy(), return_inverse=True)[1], dtype=np.int64)
+
+
+def _expanding(moments: Places, folds: int) -> list[Split]:
+    """Blocks of about as many rows one after another, none within a moment; each but the first tested once."""
+    before = np.cumsum(np.bincount(moments))  # rows up to each moment
+    last, edges = len(before) - 1, [0]
+    for block in range(1, folds + 1):  # of folds + 1 blocks, where all but the last end: a moment each at least
+        wanted = int(np.searchsorted(before, before[-1] * block / (folds + 1))) + 1
+        edges.append(min(max(wanted, edges[-1] + 1), last - (folds - block)))
+    edges.append(last + 1)
+    return [
+        (np.flatnonzero(moments < edges[k]), np.flatnonzero((moments >= edges[k]) & (moments < edges[k + 1])))
+        for k in range(1, folds + 1)
+    ]

@@ -1,0 +1,157 @@
+"""What is to be predicted: the task that a target's values suggest, said in a sentence, and the target as numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+TASKS = ("binary", "multiclass", "regression", "count")
+CLASSES = ("binary", "multiclass")
+
+_MOST_CLASSES = 20
+_AMOUNTS = "if they are amounts: --task regression"
+_NAMES = "if they name classes: --task multiclass"
+_EVENTS = "if they count events: --task count"
+_CLASS_NAMES = re.compile(r"class|label|type|species|categor|cluster|segment|kind|group", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target of a comparison.
+
+    `y`: for classes codes into `classes`, which hold the user's own values; else floats. `reading`: how the
+    target was taken, and how to take it otherwise.
+    """
+
+    name: str
+    task: str
+    y: NDArray[Any]
+    classes: NDArray[Any]
+    reading: str
+
+
+def read_target(values: pd.Series, name: str, task: str | None) -> Target:
+    """The target, its task guessed where none is given.
+
+    Raises
+    ------
+    ValueError
+        The values do not fit the task.
+    """
+    name, values = str(name), values.infer_objects()
+    if not len(values):
+        raise ValueError(f"Every row lacks the target {name!r}; there is nothing to compare.")
+    if task is not None and task not in TASKS:
+        raise ValueError(f"task={task!r} is not known; use {', '.join(map(repr, TASKS))}.")
+    if values.nunique() < 2:
+        only = values.iloc[0]
+        only = only.item() if isinstance(only, np.generic) else only
+        raise ValueError(f"The target {name!r} has one value only ({only!r}); choose another target.")
+    if is_number(values) and not np.isfinite(values.to_numpy(dtype=np.float64)).all():
+        raise ValueError(f"The target {name!r} holds an infinite value; drop such rows.")
+    guess, why = _guess(values, name)
+    reading = f"Target {name!r}: {why}." if task is None else f"Target {name!r}: task {task!r}, as asked."
+    task = task or guess
+    if task in CLASSES:
+        _check_classes(values, name, task)
+        codes, classes = pd.factorize(values, sort=True)
+        return Target(name, task, codes.astype(np.int64), np.asarray(classes), reading)
+    return Target(name, task, _numbers(values, name, task), np.empty(0), reading)
+
+
+def is_number(values: pd.Series) -> bool:
+    """Whether a column holds numbers, booleans not among them."""
+    return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+
+
+def _guess(values: pd.Series, name: str) -> tuple[str, str]:
+    """The task, and why with the way to another."""
+    distinct = values.nunique()
+    if distinct == 2:
+        shown = " and ".join(str(value) for value in sorted(values.unique(), key=str))
+        return "binary", f"two values ({shown}), taken as two classes" + (f"; {_AMOUNTS}" if is_number(values) else "")
+    if not is_number(values):
+        return "multiclass", f"{distinct} values that are not numbers, taken as classes"
+    numbers = values.to_numpy(dtype=np.float64)
+    whole = bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())
+    if not whole or distinct > _MOST_CLASSES:
+        further = f"; {_EVENTS}" if whole and numbers.min() >= 0 else ""
+        further += f"; {_NAMES}" if distinct <= _MOST_CLASSES else ""
+        return "regression", f"{distinct:,} different numbers, taken as amounts{further}"
+    low, high = int(numbers.min()), int(numbers.max())
+    few = f"{distinct} whole numbers from {low} to {high}"
+    if not _CLASS_NAMES.search(name):
+        times = np.bincount((numbers - low).astype(np.int64)) if high - low < 10 * _MOST_CLASSES else np.zeros(0)
+        if _like_counts(low, times):
+            return "count", f"{few}, most of them small, taken as counts; {_AMOUNTS}, {_NAMES}"
+        if _like_ratings(times):
+            return "regression", f"{few} in a row, taken as ratings, that is as numbers; {_NAMES}, {_EVENTS}"
+    return "multiclass", f"{few}, taken as names of {distinct} classes; {_AMOUNTS}, {_EVENTS}"
+
+
+def _like_counts(low: int, times: NDArray[Any]) -> bool:
+    """From 0 on, most often 0 or 1, and ever rarer; three values only where each is at most half as frequent."""
+    if low != 0 or len(times) < 3:
+        return False
+    top = int(np.argmax(times))
+    falls = _steps(times[top:])
+    if top > 1 or (falls > 0).any() or times[-1] > times[top] / 2:
+        return False
+    return len(times) > 3 or bool((times[1:] <= times[:-1] / 2).all())
+
+
+def _like_ratings(times: NDArray[Any]) -> bool:
+    """Four or more values in a row whose frequencies rise and fall once at most: codes of classes go up and down."""
+    if len(times) < 4 or not times.all():
+        return False
+    steps = _steps(times)
+    steps = steps[steps != 0]
+    return len(steps) > 0 and int((steps[1:] != steps[:-1]).sum()) <= 1
+
+
+def _steps(times: NDArray[Any]) -> NDArray[np.float64]:
+    """Whether each frequency is above (1) or below (-1) the one before, or within two standard errors of it (0)."""
+    change = np.diff(times).astype(np.float64)
+    return np.sign(change) * (np.abs(change) > 2 * np.sqrt(times[1:] + times[:-1]))
+
+
+def _check_classes(values: pd.Series, name: str, task: str) -> None:
+    distinct = values.nunique()
+    if task == "binary" and distinct > 2:
+        raise ValueError(f"The target {name!r} has {distinct} classes, so task='binary' does not fit.")
+    if task == "multiclass" and distinct == 2:
+        raise ValueError(f"The target {name!r} has two classes; use task='binary'.")
+    if is_number(values) and distinct > max(_MOST_CLASSES, len(values) // 2):
+        raise ValueError(f"The target {name!r} has {distinct} numeric values; use task='regression'.")
+    if not is_number(values) and distinct > max(_MOST_CLASSES, len(values) // 10):
+        raise ValueError(
+            f"The target {name!r} is text with {distinct:,} different values in {len(values):,} rows "
+            f"({_stranger(values)}), too many to be classes; if it is a number, mend or blank the values that are not, "
+            "else choose another target."
+        )
+
+
+def _numbers(values: pd.Series, name: str, task: str) -> NDArray[np.float64]:
+    if not is_number(values) and not pd.api.types.is_bool_dtype(values):
+        raise ValueError(
+            f"The target {name!r} is not numeric ({_stranger(values)}), so task={task!r} does not fit; "
+            "mend such values, or leave them blank."
+        )
+    numbers = values.to_numpy(dtype=np.float64)
+    if task == "count" and numbers.min() < 0:
+        raise ValueError(
+            f"The target {name!r} holds {numbers.min():g}, and counts are 0 or more; use task='regression'."
+        )
+    return numbers
+
+
+def _stranger(values: pd.Series) -> str:
+    """A value that is no number, and its row."""
+    strange = pd.to_numeric(values, errors="coerce").isna().to_numpy()
+    place = int(np.argmax(strange))
+    return f"such as {str(values.iloc[place])!r} in row {values.index[place]}"

@@ -1,0 +1,189 @@
+"""The comparison in words: each contender's verdict, and the finding, that say what is known and no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabsym.compare.ranking import CONSTANT
+
+_WORTH_SAYING = 1.5  # ratios of times below this may be noise
+_MOST_REPEATS = 10
+_SHOWN = 4  # contenders named in a list before the rest is counted
+
+
+def verdict(row: dict[str, Any], settings: dict[str, Any]) -> str:
+    """In a few words, how a contender compares with the best."""
+    what = {
+        "best": "best",
+        "worse": f"worse (p {_p(row['p_adjusted'])})" if row["p_adjusted"] is not None else "",
+        "likely": f"likely worse (p {_p(row['p'])} alone)" if row["p"] is not None else "",
+        "level": "level with the best",
+        "unreliable": "unreliable",
+        "open": "not told apart",
+    }[row["verdict"]]
+    return what + under_constant(row, settings)
+
+
+def under_constant(row: dict[str, Any], settings: dict[str, Any]) -> str:
+    """Whether the constant does better."""
+    if row.get("under_constant"):
+        return ", under the constant"
+    folds = row.get("folds_under_constant", 0)
+    return f", under the constant in {folds} of {settings['n_splits']} folds" if folds else ""
+
+
+def difference(row: dict[str, Any], settings: dict[str, Any]) -> str:
+    """A contender's difference to the best with its interval, worse being positive; of losses also in per cent."""
+    if row["verdict"] == "best":
+        return ""
+    return f"{_worse(row, settings, 'difference')} [{_bounds(row, settings)}]"
+
+
+def summary(ranking: list[dict[str, Any]], partial: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
+    """The finding, a sentence each."""
+    if not ranking:
+        return ["No contender completed all folds.", *_incomplete(partial, settings)]
+    best, others = ranking[0], ranking[1:]
+    out = [f"{best['label']} has the best mean {settings['metric']} ({best['score']:.5g})."]
+    out += _against_constant(ranking)
+    out += _others(others, settings)
+    if nothing_predicts(ranking):
+        out.append("Nothing here detectably predicts the target.")
+    else:
+        out += _fastest(ranking)
+    out += _under(ranking, settings)
+    return out + _incomplete(partial, settings) + _incomplete_weights(ranking)
+
+
+def nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
+    """Whether the constant is best, or not told apart from the best."""
+    return any(row["name"] == CONSTANT and row["verdict"] in ("best", "open") for row in ranking)
+
+
+def _others(others: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
+    by = {
+        word: [row for row in others if row["verdict"] == word]
+        for word in ("worse", "likely", "level", "unreliable", "open")
+    }
+    out = []
+    if others and len(by["worse"]) == len(others):
+        out.append(
+            "Every other contender is detectably worse."
+            if len(others) > 1
+            else f"{others[0]['label']} is detectably worse."
+        )
+    elif by["worse"]:
+        out.append(f"Detectably worse: {len(by['worse'])} of the {len(others)} others.")
+    if by["likely"]:
+        each = [f"{row['label']} ({_worse(row, settings, 'difference')})" for row in by["likely"]]
+        out.append(f"Likely worse, but not surely among {len(others) + 1} contenders: {', '.join(each)}.")
+    if by["level"]:
+        out.append(f"Level with it, that is within 1 % of its gain over the constant: {_names(by['level'])}.")
+    if by["unreliable"]:
+        each = [
+            f"{row['label']} (in {row['folds_under_constant']} of {settings['n_splits']})" for row in by["unreliable"]
+        ]
+        out.append(f"Unreliable, in some folds worse than the constant: {', '.join(each)}.")
+    if by["open"]:
+        each = [
+            f"{row['label']} ({_worse(row, settings, 'difference')}, 95 % interval {_bounds(row, settings)}; "
+            f"worse in {row['folds_lost']} of {settings['n_splits']} folds)"
+            for row in by["open"][:_SHOWN]
+        ]
+        more = f", and {len(by['open']) - _SHOWN} more" if len(by["open"]) > _SHOWN else ""
+        out.append(
+            f"Not told apart from it, which does not mean equal: {'; '.join(each)}{more}."
+            + _remedy(by["open"], settings)
+        )
+    return out
+
+
+def _remedy(rows: list[dict[str, Any]], settings: dict[str, Any]) -> str:
+    """More repeats, where splits can be repeated."""
+    if settings["split"] in ("time", "column"):
+        return " More rows would tell more."
+    now = settings["repeats"]
+    if settings["folds"] < 5:
+        return f" With {settings['folds']} folds little can be told: try --folds 5."
+    if now >= _MOST_REPEATS:
+        return " More rows would tell more."
+    return f" More repeats may tell them apart: --repeats {min(_MOST_REPEATS, max(3, 2 * now))}."
+
+
+def _against_constant(ranking: list[dict[str, Any]]) -> list[str]:
+    best = ranking[0]
+    if best["name"] == CONSTANT and len(ranking) > 1:
+        return ["No contender does better than the constant."]
+    return []
+
+
+def _fastest(ranking: list[dict[str, Any]]) -> list[str]:
+    """A faster contender is named only where it is known to be as good."""
+    best = ranking[0]
+    level = [row for row in ranking if row["verdict"] in ("best", "level")]
+    fastest = min(level, key=lambda row: row["fit_seconds"])
+    ratio = best["fit_seconds"] / max(fastest["fit_seconds"], 1e-9)
+    if ratio < _WORTH_SAYING:
+        return []
+    return [f"{fastest['label']}, level with the best, fits {ratio:.1f} times as fast."]
+
+
+def _under(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
+    under = [row for row in ranking if row.get("under_constant")]
+    some = [row for row in ranking if row.get("folds_under_constant") and not row.get("under_constant")]
+    some = [row for row in some if row["verdict"] != "unreliable"]
+    out = []
+    if under:
+        out.append(f"Worse than the constant on average: {_names(under)}.")
+    if some:
+        each = [f"{row['label']} (in {row['folds_under_constant']} of {settings['n_splits']} folds)" for row in some]
+        out.append(f"Worse than the constant in some folds: {', '.join(each)}.")
+    return out
+
+
+def _incomplete(partial: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
+    out = []
+    for one in partial:
+        text = f"{one['label']} did {one['folds']} of {settings['n_splits']} folds and is not ranked: "
+        text += f"{settings['metric']} {one['score']:.5g} on these"
+        if "best" in one:
+            text += f", where {one['best']} has {one['best_score']:.5g}"
+        out.append(text + ".")
+    return out
+
+
+def _incomplete_weights(ranking: list[dict[str, Any]]) -> list[str]:
+    rows = [row for row in ranking if row["unweighted"] and row["name"] != CONSTANT]
+    return [f"Trained without the weights, which they do not take: {_names(rows)}."] if rows else []
+
+
+def _worse(row: dict[str, Any], settings: dict[str, Any], what: str) -> str:
+    """How much worse than the best, in the metric's unit or, of losses, in per cent of the best."""
+    value = -row[what] if settings["larger_is_better"] else row[what]
+    if settings["larger_is_better"] or row["best_score"] <= 0:
+        return f"{value:.3g} worse" if value >= 0 else f"{-value:.3g} better"
+    share = 100 * value / row["best_score"]
+    return f"{_percent(share)} % worse" if share >= 0 else f"{_percent(-share)} % better"
+
+
+def _bounds(row: dict[str, Any], settings: dict[str, Any]) -> str:
+    ends = [row["low"], row["high"]]
+    if settings["larger_is_better"]:
+        ends = [-row["high"], -row["low"]]
+    if settings["larger_is_better"] or row["best_score"] <= 0:
+        return f"{ends[0]:+.2g} to {ends[1]:+.2g}"
+    low, high = (_percent(100 * end / row["best_score"], "+") for end in ends)
+    return f"{low} to {high} %"
+
+
+def _percent(value: float, sign: str = "") -> str:
+    """Two digits, or whole numbers."""
+    return format(value, f"{sign}.0f" if abs(value) >= 10 else f"{sign}.2g")
+
+
+def _names(rows: list[dict[str, Any]]) -> str:
+    return ", ".join(row["label"] for row in rows)
+
+
+def _p(value: float) -> str:
+    return "< .001" if value < 0.001 else f"{value:.3f}".lstrip("0")

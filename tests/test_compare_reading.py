@@ -1,0 +1,201 @@
+"""Tables from files and from frames of other libraries."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from tabsym.compare.reading import read, read_path
+
+COLUMNS = {
+    "city": ["Bern", "Genève", None, "Zürich"],
+    "age": [31, 45, 22, 60],
+    "price": [1.5, None, -2.25, 1e9],
+    "zip": ["01234", "00017", "81000", "99999"],
+}
+
+
+def same(frame, columns=COLUMNS):
+    """Text as text with its missing values, numbers as numbers."""
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame.columns) == list(columns)
+    for name, values in columns.items():
+        got = [None if pd.isna(value) else value for value in frame[name].tolist()]
+        assert got == values, name
+        text = any(isinstance(value, str) for value in values)
+        assert pd.api.types.is_numeric_dtype(frame[name]) is not text
+
+
+def write(path: Path, text: str, encoding="utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def text_of(columns, separator):
+    rows = [list(columns), *zip(*columns.values())]
+    return "\n".join(separator.join("" if value is None else str(value) for value in row) for row in rows) + "\n"
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252"])
+def test_csv_by_any_separator_and_encoding(tmp_path, separator, encoding):
+    path = write(tmp_path / "t.csv", text_of(COLUMNS, separator), encoding)
+    same(read(path))
+    same(read(str(path)))
+
+
+@pytest.mark.parametrize("ending", ["tsv", "TSV"])
+def test_tsv_keeps_commas(tmp_path, ending):
+    path = write(tmp_path / f"t.{ending}", "a\tb\nx, y\t1\nz, w\t2\n")
+    same(read(path), {"a": ["x, y", "z, w"], "b": [1, 2]})
+
+
+def test_parquet_arrow_and_json_lines(tmp_path):
+    frame = pd.DataFrame(COLUMNS)
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_parquet(tmp_path / "t.pq")
+    frame.to_feather(tmp_path / "t.arrow")
+    frame.to_feather(tmp_path / "t.feather")
+    frame.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    frame.to_json(tmp_path / "t.ndjson", orient="records", lines=True)
+    for ending in ("parquet", "pq", "arrow", "feather", "jsonl", "ndjson"):
+        same(read(tmp_path / f"t.{ending}"))
+
+
+def test_arrow_written_by_others(tmp_path):
+    pl.DataFrame(COLUMNS).write_ipc(tmp_path / "t.arrow")
+    pl.DataFrame(COLUMNS).write_parquet(tmp_path / "t.parquet")
+    pl.DataFrame(COLUMNS).write_ndjson(tmp_path / "t.jsonl")
+    for ending in ("arrow", "parquet", "jsonl"):
+        same(read(tmp_path / f"t.{ending}"))
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pl.LazyFrame, pa.table, pd.DataFrame])
+def test_frames_of_other_libraries(make):
+    same(read(make(COLUMNS)))
+
+
+def test_types_of_polars_arrive():
+    moment = pd.Timestamp("2024-02-29")
+    frame = pl.DataFrame(
+        {
+            "b": [True, None, False],
+            "d": [moment, None, moment],
+            "c": pl.Series(["x", "y", None], dtype=pl.Categorical),
+            "n": [1, None, 3],
+        }
+    )
+    got = read(frame)
+    assert got["d"].tolist()[0] == moment
+    assert pd.api.types.is_datetime64_any_dtype(got["d"])
+    assert got["n"].dropna().tolist() == [1, 3]
+    assert pd.api.types.is_numeric_dtype(got["n"])
+    assert got["b"].dropna().tolist() == [True, False]
+    assert got["c"].dropna().tolist() == ["x", "y"]
+    assert got.isna().sum().tolist() == [1, 1, 1, 1]
+
+
+def test_a_pandas_frame_is_taken_as_it_is():
+    frame = pd.DataFrame({"a": [1, 2]}, index=[7, 8])
+    assert read(frame) is frame
+
+
+def test_quotes_hold_separators_and_lines(tmp_path):
+    path = write(tmp_path / "t.csv", 'a,b\n"x, y",1\n"two\nlines",2\n"a ""quote""",3\n')
+    same(read(path), {"a": ["x, y", "two\nlines", 'a "quote"'], "b": [1, 2, 3]})
+
+
+def test_a_quoted_header_of_two_lines(tmp_path):
+    path = write(tmp_path / "t.csv", '"a\nlong",b\nx,1\ny,2\n')
+    same(read(path), {"a\nlong": ["x", "y"], "b": [1, 2]})
+
+
+def test_one_column(tmp_path):
+    same(read(write(tmp_path / "t.csv", "price\n1.5\n2.5\n")), {"price": [1.5, 2.5]})
+
+
+def test_decimal_commas_where_semicolons_separate(tmp_path):
+    path = write(tmp_path / "t.csv", "a;b;c\n1,5;x,5;1\n-2,25;7;2\n3;8;3\n")
+    same(read(path), {"a": [1.5, -2.25, 3.0], "b": ["x,5", "7", "8"], "c": [1, 2, 3]})
+
+
+def test_codes_with_leading_zeros_stay_text_and_zero_is_a_number(tmp_path):
+    path = write(tmp_path / "t.csv", "zip,n,f\n01234,0,0.5\n81000,10,0.25\n")
+    same(read(path), {"zip": ["01234", "81000"], "n": [0, 10], "f": [0.5, 0.25]})
+
+
+def test_numbers_with_one_word_stay_text_as_written(tmp_path):
+    path = write(tmp_path / "t.csv", "a,b\n1.50,1\n2,2\nunknown,3\n")
+    same(read(path), {"a": ["1.50", "2", "unknown"], "b": [1, 2, 3]})
+
+
+def test_missing_values(tmp_path):
+    got = read(write(tmp_path / "t.csv", "a,b,c\n1,x,\n,,\n3,NA,\n"))
+    assert got["a"].isna().tolist() == [False, True, False]
+    assert got["a"].dropna().tolist() == [1, 3]
+    assert got["b"].isna().tolist() == [False, True, True]
+    assert got["c"].isna().all()
+
+
+def test_windows_lines(tmp_path):
+    same(read(write(tmp_path / "t.csv", "a,b\r\nx,1\r\ny,2\r\n")), {"a": ["x", "y"], "b": [1, 2]})
+
+
+def test_spaces_after_separators(tmp_path):
+    same(read(write(tmp_path / "t.csv", "a, b\nx, 1\ny, 2\n")), {"a": ["x", "y"], "b": [1, 2]})
+
+
+def test_json_lines_keep_text_and_booleans(tmp_path):
+    lines = ['{"code": "007", "on": true, "n": 1}', '{"code": "12", "on": false, "n": null}']
+    got = read(write(tmp_path / "t.jsonl", "\n".join(lines)))
+    assert got["code"].tolist() == ["007", "12"]
+    assert got["on"].tolist() == [True, False]
+    assert got["n"].isna().tolist() == [False, True]
+
+
+REFUSED = {
+    "an ending": ("t.xlsx", "a,b\n1,2\n", "t.xlsx"),
+    "no ending": ("table", "a,b\n1,2\n", "table"),
+    "empty": ("t.csv", "", "empty"),
+    "blank": ("t.csv", " \n\n", "empty"),
+    "twice": ("t.csv", "a,b,a\n1,2,3\n", "'a'"),
+    "a longer line": ("t.csv", "a,b\n1,2\n3,4\n5,6,7\n", "line 4"),
+    "all lines longer than the header": ("t.csv", "a,b\n1,2,3\n4,5,6\n", "t.csv"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "says"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_table_is_refused_in_a_sentence(tmp_path, name, text, says):
+    with pytest.raises(ValueError) as error:
+        read_path(write(tmp_path / name, text))
+    assert says in str(error.value)
+    assert str(error.value).endswith(".")
+
+
+@pytest.mark.parametrize(("text", "values"), [("a,b\n1,2,\n4,5,\n", [1, 4]), ("a\n1,5\n2,5\n", [1.5, 2.5])])
+def test_a_further_field_never_moves_the_columns(tmp_path, text, values):
+    """A separator at the end of each line, or a decimal comma: read as meant, or refused in a sentence."""
+    try:
+        got = read(write(tmp_path / "t.csv", text))
+    except ValueError as error:
+        assert "t.csv" in str(error)
+        return
+    assert got["a"].tolist() == values
+
+
+def test_no_file():
+    with pytest.raises(FileNotFoundError, match=r"'nowhere\.csv'"):
+        read("nowhere.csv")
+
+
+def test_files_of_a_kind_hold_the_same(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=300), "k": rng.integers(0, 9, 300), "s": rng.choice(["a", "b c"], 300)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "t.tsv", index=False, sep="\t")
+    frame.to_parquet(tmp_path / "t.parquet")
+    for ending in ("csv", "tsv", "parquet"):
+        pd.testing.assert_frame_equal(read(tmp_path / f"t.{ending}"), frame, check_dtype=False, rtol=1e-12)

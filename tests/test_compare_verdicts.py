@@ -1,0 +1,206 @@
+"""Verdicts and sentences: what is said of contenders is true of their scores."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from tabsym.compare.ranking import rank
+from tabsym.compare.rows import _pair
+from tabsym.compare.verdicts import Pair, adjusted_for_pairs, against_best
+from tabsym.compare.words import summary, verdict
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+import verdicts as study  # the study's own implementation of the test that it chose
+
+
+def made(scores, *, larger=False, folds=5, pairs=None, repeats=1, split="random", partial=()):
+    """Ranking and sentences of contenders with these scores by fold; the constant is named so."""
+    told = {
+        "metric": "auc" if larger else "rmse", "larger_is_better": larger, "n_splits": len(next(iter(scores.values()))),
+        "folds": folds, "repeats": repeats, "split": split, "test_over_train": 1 / (folds - 1), "tune": None,
+    }  # fmt: skip
+    plain = {
+        "fit_seconds": 1.0, "predict_seconds": 1.0, "predict_row_seconds": 1e-5, "one_row_seconds": 1e-3,
+        "peak_bytes": 1, "model_bytes": None, "unweighted": False, "observed": [10.0], "predicted": [11.0],
+    }  # fmt: skip
+    contenders = {
+        name: {
+            "label": name.capitalize(),
+            "error": None,
+            "folds": {str(j): plain | {"scores": {told["metric"]: float(score)}} for j, score in enumerate(own)},
+        }
+        for name, own in scores.items()
+    }
+    ranking = rank(told, contenders, pairs or {})
+    return ranking, summary(ranking, list(partial), told), told
+
+
+def by_name(ranking):
+    return {row["name"]: row for row in ranking}
+
+
+def test_without_rows_it_is_the_corrected_t_test_by_hand():
+    differences = np.array([[0.1, 0.3, 0.2, 0.4, 0.0]])
+    found = against_best(differences, [None], 0.25, np.ones(1))
+    error = np.sqrt(differences.var(ddof=1) * (1 / 5 + 1 / 4))
+    assert found.p[0] == pytest.approx(2 * stats.t.sf(0.2 / error, 4))
+    assert found.high[0] == pytest.approx(0.2 + stats.t.isf(0.025, 4) * error)
+    assert found.low[0] == pytest.approx(0.4 - found.high[0])
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.parametrize("n_contenders", [2, 3, 4, 9])
+def test_with_rows_it_is_the_test_that_the_study_chose(n_contenders, repeats):
+    rng, n, folds = np.random.default_rng(n_contenders), 4000, 5
+    parts = np.stack([rng.permutation(np.arange(n) % folds) for _ in range(repeats)])
+    rows = rng.normal(size=(1, 1, n)) + 0.3 * rng.normal(size=(n_contenders, repeats, n))
+    rows += 0.02 * np.arange(n_contenders)[:, None, None]
+    splits = []
+    for r in range(repeats):
+        for j in range(folds):
+            here = parts[r] == j
+            rows[:, r, here] += 0.03 * rng.normal(size=(n_contenders, 1))  # what the training adds
+            splits.append((np.flatnonzero(~here), np.flatnonzero(here)))
+    scores = np.array([[[row[r, parts[r] == j].mean() for j in range(folds)] for r in range(repeats)] for row in rows])
+    best, p, interval = study.verdict(scores, rows, parts)
+    others = [k for k in range(n_contenders) if k != best]
+    tested = [(i // folds, test) for i, (_, test) in enumerate(splits)]
+    pairs = [_pair([rows[k, r, test] - rows[best, r, test] for r, test in tested], None, splits) for k in others]
+    differences = np.array([(scores[k] - scores[best]).ravel() for k in others])
+    found = against_best(differences, pairs, 1 / (folds - 1), np.ones(len(others)))
+    np.testing.assert_allclose(found.p_adjusted, p[others], rtol=0.02, atol=1e-8)
+    np.testing.assert_allclose(found.low, interval[others, 0], rtol=0.02, atol=1e-4)
+    np.testing.assert_allclose(found.high, interval[others, 1], rtol=0.02, atol=1e-4)
+
+
+def test_equal_scores_are_no_difference_and_constant_ones_a_sure_one():
+    found = against_best(np.array([[0.0] * 5, [1.0] * 5]), [Pair(0.0, 0.0, 10)] * 2, 0.25, np.ones(2))
+    assert found.p.tolist() == [1.0, 0.0]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+@settings(max_examples=200, deadline=None)
+def test_adjusted_p_values_by_a_plain_loop(p):
+    p = np.array(p)
+    found, worst, left = adjusted_for_pairs(p), 0.0, len(p) + 1
+    for place in np.argsort(p, kind="stable"):
+        worst = max(worst, min(1.0, p[place] * left * (left - 1) / 2))
+        assert found[place] == pytest.approx(worst)
+        left -= 1
+
+
+def test_weights_count_in_what_rows_say():
+    rng = np.random.default_rng(0)
+    splits = [(np.arange(30, 60), np.arange(30)), (np.arange(30), np.arange(30, 60))]
+    difference, weight = rng.normal(size=60), rng.integers(1, 4, size=60).astype(float)
+    pair = _pair([difference[:30], difference[30:]], weight, splits)
+    want = 0.0
+    for part in (slice(0, 30), slice(30, 60)):
+        w, d = weight[part], difference[part]
+        want += (w**2 * (d - np.average(d, weights=w)) ** 2).sum() / w.sum() ** 2 / 4  # two folds
+    assert pair.rows == pytest.approx(want)
+    assert pair.n == 60
+
+
+def test_a_row_tested_in_each_repeat_counts_once():
+    rng = np.random.default_rng(1)
+    difference = rng.normal(size=40)
+    half = [(np.arange(20, 40), np.arange(20)), (np.arange(20), np.arange(20, 40))]
+    once = _pair([difference[:20], difference[20:]], None, half)
+    twice = _pair([difference[:20], difference[20:]] * 2, None, half * 2)
+    assert twice.rows == pytest.approx(once.rows)
+
+
+SURE = {"constant": [9, 9.1, 9, 9.2, 9], "good": [1, 1.1, 1, 1.2, 1]}
+
+
+def test_a_contender_that_diverges_is_unreliable_and_not_level():
+    ranking, sentences, told = made(SURE | {"wild": [1.01, 1.11, 1.01, 40, 90], "close": [1.3, 1.4, 1.31, 1.5, 1.3]})
+    wild = by_name(ranking)["wild"]
+    assert wild["verdict"] == "unreliable"
+    assert verdict(wild, told) == "unreliable, under the constant"
+    assert "Unreliable, in some folds worse than the constant: Wild (in 2 of 5)." in sentences
+    assert not any("Not told apart" in one for one in sentences)
+
+
+def test_not_told_apart_comes_with_its_interval_and_no_advice():
+    ranking, sentences, _ = made(SURE | {"other": [1.3, 0.9, 1.4, 1.0, 1.5]})
+    text = " ".join(sentences)
+    assert by_name(ranking)["other"]["verdict"] == "open"
+    assert "Not told apart from it, which does not mean equal: Other (15 % worse, 95 % interval" in text
+    assert "worse in 3 of 5 folds" in text
+    assert "--repeats 3" in text
+    assert "fits" not in text
+
+
+def test_a_faster_one_is_named_only_where_it_is_level():
+    level = {"other": [1.001, 1.101, 1.0, 1.2, 1.0005]}
+    ranking, sentences, told = made(SURE | level)
+    assert by_name(ranking)["other"]["verdict"] == "level"
+    assert any(one.startswith("Level with it") and "Other" in one for one in sentences)
+    by_name(ranking)["other"]["fit_seconds"] = 0.1
+    assert "Other, level with the best, fits 10.0 times as fast." in summary(ranking, [], told)
+
+
+def test_one_that_loses_every_fold_by_a_quarter():
+    rng = np.random.default_rng(0)
+    base = rng.normal(10, 0.3, 5)
+    ranking, sentences, _ = made({"constant": base * 2, "good": base, "worse": base * 1.26 + rng.normal(0, 0.1, 5)})
+    assert by_name(ranking)["worse"]["verdict"] == "worse"
+    assert "Every other contender is detectably worse." in sentences
+
+
+def test_told_apart_alone_but_not_among_many():
+    rng = np.random.default_rng(3)
+    others = {f"o{j}": 1.2 + np.abs(rng.normal(0, 0.5, 5)) for j in range(8)}
+    ranking, sentences, told = made(SURE | {"near": [1.1, 1.19, 1.05, 1.3, 1.09]} | others)
+    near = by_name(ranking)["near"]
+    assert near["p"] < 0.05 < near["p_adjusted"]
+    assert near["verdict"] == "likely"
+    assert verdict(near, told).startswith("likely worse (p .0")
+    assert any(one.startswith("Likely worse, but not surely among 11 contenders:") for one in sentences)
+
+
+def test_nothing_is_found_in_noise():
+    rng = np.random.default_rng(0)
+    scores = {"constant": 1 + 0.01 * rng.normal(size=5), "a": 0.999 + 0.01 * rng.normal(size=5)}
+    _, sentences, _ = made(scores)
+    assert "Nothing here detectably predicts the target." in sentences
+    _, sentences, _ = made({"constant": [1.0, 1.01, 1, 1, 1], "a": [1.2, 1.3, 1.21, 1.2, 1.25]})
+    assert "No contender does better than the constant." in sentences
+    assert "Worse than the constant on average: A." in sentences
+
+
+def test_of_scores_where_more_is_better_worse_is_less():
+    scores = {"constant": [0.5] * 5, "a": [0.9, 0.91, 0.9, 0.92, 0.9], "b": [0.7, 0.9, 0.8, 0.9, 0.75]}
+    ranking, sentences, _ = made(scores, larger=True)
+    row = by_name(ranking)["b"]
+    assert row["folds_lost"] == 5
+    assert row["difference"] == pytest.approx(-0.096)
+    assert "0.096 worse" in " ".join(sentences)
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"split": "time"}, "More rows would tell more."),
+    ({"repeats": 2}, "--repeats 4"),
+    ({"repeats": 10}, "More rows would tell more."),
+    ({"folds": 3}, "With 3 folds little can be told: try --folds 5."),
+])  # fmt: skip
+def test_what_would_tell_more(options, words):
+    _, sentences, _ = made(SURE | {"other": [1.3, 0.9, 1.4, 1.0, 1.5]}, **options)
+    assert words in " ".join(sentences)
+
+
+def test_partial_and_unweighted_contenders_are_named():
+    some = {"label": "Slow", "folds": 2, "error": "x", "score": 1.5, "best": "Good", "best_score": 1.25}
+    ranking, sentences, told = made(SURE, partial=[some])
+    assert "Slow did 2 of 5 folds and is not ranked: rmse 1.5 on these, where Good has 1.25." in sentences
+    by_name(ranking)["good"]["unweighted"] = True
+    assert "Trained without the weights, which they do not take: Good." in summary(ranking, [], told)
+    assert summary([], [some], told)[0] == "No contender completed all folds."
