@@ -12,7 +12,7 @@ from catboost import CatBoostClassifier, CatBoostRegressor
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders import NativeCategories
+from tabsym.encoders import NativeCategories, answer_of
 
 
 class _Native(BaseEstimator):
@@ -32,7 +32,7 @@ class _Native(BaseEstimator):
     def predict(self, X: Any) -> Any:
         """Predicted values or classes (n_rows,)."""
         check_is_fitted(self, "booster_")
-        return self.booster_.predict(self.categories_.transform(X)).ravel()
+        return answer_of(self.booster_.predict, self.categories_.transform(X)).ravel()
 
 
 class NativeCatBoostClassifier(ClassifierMixin, _Native):
@@ -46,7 +46,7 @@ class NativeCatBoostClassifier(ClassifierMixin, _Native):
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities (n_rows, n_classes)."""
         check_is_fitted(self, "booster_")
-        return self.booster_.predict_proba(self.categories_.transform(X))
+        return answer_of(self.booster_.predict_proba, self.categories_.transform(X))
 
 
 class NativeCatBoostRegressor(RegressorMixin, _Native):

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from tabsym.compare.contenders import Contender
 from tabsym.compare.contenders.native import HistClassifier
-from tabsym.encoders import MODLEncoder, NativeCategories
+from tabsym.encoders import MODLEncoder, NativeCategories, NativePipeline
 from tabsym.integrations import available, load_adapter
 
 _ORDER = {"lightgbm": 41, "xgboost": 42, "catboost": 61}
@@ -34,7 +34,9 @@ def _over(name: str) -> Callable[[str, int, int], Any]:
 def _hist(task: str, random_state: int, n_jobs: int) -> Any:
     kind = HistGradientBoostingRegressor if task == "regression" else HistClassifier
     booster = kind(random_state=random_state, categorical_features="from_dtype")
-    return make_pipeline(_groups(task, random_state), NativeCategories(), booster)
+    return make_pipeline(
+        _groups(task, random_state), NativePipeline([("categories", NativeCategories()), ("booster", booster)])
+    )
 
 
 _LABELS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}

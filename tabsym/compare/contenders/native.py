@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.pipeline import make_pipeline
 
 from tabsym.compare.contenders import Contender
-from tabsym.encoders import NativeCategories
+from tabsym.encoders import NativeCategories, NativePipeline
 from tabsym.integrations import available, load_adapter
 
 _ORDER = {"lightgbm": 30, "xgboost": 31, "catboost": 60}
@@ -28,9 +27,8 @@ class HistClassifier(HistGradientBoostingClassifier):
 
 def _hist(task: str, random_state: int, n_jobs: int) -> Any:
     kind = HistGradientBoostingRegressor if task == "regression" else HistClassifier
-    return make_pipeline(
-        NativeCategories(max_levels=254), kind(random_state=random_state, categorical_features="from_dtype")
-    )
+    booster = kind(random_state=random_state, categorical_features="from_dtype")
+    return NativePipeline([("categories", NativeCategories(max_levels=254)), ("booster", booster)])
 
 
 def _native(name: str) -> Callable[[str, int, int], Any]:
