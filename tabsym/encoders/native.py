@@ -27,6 +27,7 @@ from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
 from tabsym.encoders.transformer import TableTransformer
 from tabsym.table import (
     Column,
+    Kind,
     Table,
     check_one_type,
     match_features,
@@ -172,9 +173,12 @@ def _split_columns(table: Table, cols: Any) -> tuple[list[Column], list[Column]]
     HistGradientBoosting fails on numbers that are all missing.
     """
     chosen = {column.name for column in symbolic_columns(table, cols, booleans=False)}
-    symbolic = [column for column in table.columns if column.name in chosen or bool(np.isnan(column.values).all())]
-    names = {column.name for column in symbolic}
-    return symbolic, [column for column in table.columns if column.name not in names]
+    symbolic: list[Column] = []
+    others: list[Column] = []
+    for column in table.columns:
+        empty = column.kind is not Kind.SYMBOLIC and bool(np.isnan(column.values).all())
+        (symbolic if empty or column.name in chosen else others).append(column)
+    return symbolic, others
 
 
 def _coded(columns: list[Column]) -> dict[str, RawCodes]:

@@ -59,7 +59,8 @@ class NativePipeline(Pipeline):
     >>> from sklearn.ensemble import HistGradientBoostingClassifier
     >>> from tabsym.encoders import NativeCategories, NativePipeline
     >>> X = pd.DataFrame({"colour": ["red", "blue", "green"] * 20})
-    >>> model = NativePipeline([("categories", NativeCategories()), ("booster", HistGradientBoostingClassifier())])
+    >>> booster = HistGradientBoostingClassifier(max_iter=5)
+    >>> model = NativePipeline([("categories", NativeCategories()), ("booster", booster)])
     >>> model.fit(X, X["colour"]).predict_proba(X.head(0)).shape
     (0, 3)
     """
