@@ -24,7 +24,7 @@ class Adapter(Protocol):
     label: str
 
     def native(self, task: str, *, random_state: int | None = None, n_jobs: int | None = None) -> Any:
-        """An estimator that takes any table and treats categories the library's own way."""
+        """An estimator that takes any table, of no rows too, and treats categories the library's own way."""
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The library's plain estimator for a task, for numeric features."""

@@ -20,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 UNITS, COMBINATIONS, KERNELS = "tests/test_units.py", "tests/test_combinations.py", "tests/test_kernels.py"
+NATIVE = "tests/test_native_categories.py"
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,25 @@ FAULTS = [
           "None if weight is None else weight[codes >= 0]", "None", "tests/test_onehot_options.py:weights"),
     Fault("a row of zeros is not the dropped symbol", "encoders/onehot/column.py",
           "[UNSEEN, self.dropped]", "[UNSEEN, UNSEEN]", "tests/test_onehot_options.py:way_back"),
-    Fault("numbers are taken where fit saw dates", "encoders/modl/parts.py",
-          "if not state.fitted.measure.goes_with(column.measure) and", "if False and",
-          "tests/test_dates.py:told_apart"),
+    Fault("numbers are taken where fit saw dates", "table/columns.py",
+          "if fitted.goes_with(self.measure):", "if True:", "tests/test_dates.py:told_apart"),
+    Fault("native: objects are symbols in fit", "encoders/native.py",
+          "who=type(self).__name__, by_value=True)\n        columns", "who=type(self).__name__)\n        columns",
+          f"{NATIVE}:objects_that_are_numbers"),
+    Fault("native: numbers are taken where fit saw dates", "encoders/native.py",
+          "table[name].check_measure(self.measures_[name])", "pass", f"{NATIVE}:dates"),
+    Fault("native: mixtures that begin late are symbols", "encoders/native.py",
+          "check_one_type(name, raw.symbols)", "pass", f"{NATIVE}:far_down"),
+    Fault("native: levels in the order of categories", "encoders/native.py",
+          "order = pd.unique(present)", "order = np.unique(present)", f"{NATIVE}:order_of_the_rows"),
+    Fault("native: an unseen symbol is one called (unseen)", "encoders/native.py",
+          "if word not in known", "", f"{NATIVE}:words"),
+    Fault("native: numbers that are all missing stay numbers", "encoders/native.py",
+          "if empty or column.name", "if column.name", "tests/test_native_tables.py:any_value"),
+    Fault("native: categories without levels", "encoders/native.py",
+          "max(1, len(alphabet) + has_other)", "len(alphabet) + has_other", "tests/test_native_tables.py:any_value"),
+    Fault("native: boosters are asked about no rows", "encoders/native_pipeline.py",
+          "if len(frame):", "if True:", "tests/test_native_tables.py:no_rows"),
     Fault("dates of a zone are labelled in UTC", "modl/labels.py",
           'utc.tz_convert(zone or "UTC")', 'utc.tz_convert("UTC")', "tests/test_dates.py:labels"),
     Fault("mean weights of latent vectors are not spread over their components", "estimators/training_data.py",

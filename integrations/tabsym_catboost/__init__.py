@@ -6,13 +6,14 @@ NaN in a categorical column, and polars 2 Categorical ends the process.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from catboost import CatBoostClassifier, CatBoostRegressor
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders import NativeCategories
+from tabsym.encoders import NativeCategories, answer_of
 
 
 class _Native(BaseEstimator):
@@ -34,8 +35,8 @@ class _Native(BaseEstimator):
         check_is_fitted(self, "booster_")
         frame = self.categories_.transform(X)
         if self.booster_.get_params().get("loss_function") == "Poisson":  # else it answers with the logarithm
-            return self.booster_.predict(frame, prediction_type="Exponent").ravel()
-        return self.booster_.predict(frame).ravel()
+            return answer_of(partial(self.booster_.predict, prediction_type="Exponent"), frame).ravel()
+        return answer_of(self.booster_.predict, frame).ravel()
 
 
 class NativeCatBoostClassifier(ClassifierMixin, _Native):
@@ -49,7 +50,7 @@ class NativeCatBoostClassifier(ClassifierMixin, _Native):
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities (n_rows, n_classes)."""
         check_is_fitted(self, "booster_")
-        return self.booster_.predict_proba(self.categories_.transform(X))
+        return answer_of(self.booster_.predict_proba, self.categories_.transform(X))
 
 
 class NativeCatBoostRegressor(RegressorMixin, _Native):

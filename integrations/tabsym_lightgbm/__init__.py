@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from lightgbm import LGBMClassifier, LGBMRegressor
-from sklearn.pipeline import Pipeline
 
-from tabsym.encoders import NativeCategories
+from tabsym.encoders import NativeCategories, NativePipeline
 
 
 class LightGBMAdapter:
@@ -21,7 +20,7 @@ class LightGBMAdapter:
     name = "lightgbm"
     label = "LightGBM native"
 
-    def native(self, task: str, *, random_state: int | None = None, n_jobs: int | None = None) -> Pipeline:
+    def native(self, task: str, *, random_state: int | None = None, n_jobs: int | None = None) -> NativePipeline:
         """LightGBM with its own treatment of categories, at its defaults; takes any table.
 
         Parameters
@@ -40,7 +39,8 @@ class LightGBMAdapter:
         >>> model.predict(pd.DataFrame({"a": ["u", "v", "new"]})).round(1)[:2].tolist()
         [0.0, 1.0]
         """
-        return Pipeline([("categories", NativeCategories()), ("booster", self.booster(task, random_state, n_jobs))])
+        booster = self.booster(task, random_state, n_jobs)
+        return NativePipeline([("categories", NativeCategories()), ("booster", booster)])
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The plain estimator for a task, at its defaults and silent."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.pipeline import Pipeline
 from xgboost import XGBClassifier, XGBRegressor
 
-from tabsym.encoders import NativeCategories
+from tabsym.encoders import NativeCategories, NativePipeline
 
 
 class XGBoostAdapter:
@@ -21,7 +20,7 @@ class XGBoostAdapter:
     name = "xgboost"
     label = "XGBoost native"
 
-    def native(self, task: str, *, random_state: int | None = None, n_jobs: int | None = None) -> Pipeline:
+    def native(self, task: str, *, random_state: int | None = None, n_jobs: int | None = None) -> NativePipeline:
         """XGBoost with its own treatment of categories, at its defaults; takes any table.
 
         Classes must be coded 0, 1, ... (scikit-learn's `LabelEncoder`), as for XGBoost itself.
@@ -42,7 +41,8 @@ class XGBoostAdapter:
         >>> model.predict(pd.DataFrame({"a": ["u", "v", "new"]})).round(1)[:2].tolist()
         [0.0, 1.0]
         """
-        return Pipeline([("categories", NativeCategories()), ("booster", self.booster(task, random_state, n_jobs))])
+        booster = self.booster(task, random_state, n_jobs)
+        return NativePipeline([("categories", NativeCategories()), ("booster", booster)])
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The plain estimator for a task, at its defaults, with categories enabled."""

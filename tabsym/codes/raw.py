@@ -144,7 +144,7 @@ def _encode_arrow(arrow: Any, name: str) -> RawCodes:
         if symbols.distinct:
             return RawCodes(codes, used)
         arrow = array.cast(array.type.value_type)
-    if len(arrow) <= FEW or pa.types.is_null(arrow.type):
+    if len(arrow) <= FEW or pa.types.is_null(arrow.type) or isinstance(arrow.type, pa.BaseExtensionType):
         return _encode_values(name, arrow.to_pylist())
     if pa.types.is_floating(arrow.type):  # Arrow tells -0.0 from 0.0, and NaN from missing
         return _factorize(name, np.asarray(_one_array(arrow).to_numpy(zero_copy_only=False)))

@@ -3,7 +3,8 @@
 from tabsym.encoders.crossfit import CrossFit
 from tabsym.encoders.modl import MODLEncoder
 from tabsym.encoders.native import NativeCategories
+from tabsym.encoders.native_pipeline import NativePipeline, answer_of
 from tabsym.encoders.onehot import OneHotEncoder
 from tabsym.encoders.wide import WideEncoder
 
-__all__ = ["CrossFit", "MODLEncoder", "NativeCategories", "OneHotEncoder", "WideEncoder"]
+__all__ = ["CrossFit", "MODLEncoder", "NativeCategories", "NativePipeline", "OneHotEncoder", "WideEncoder", "answer_of"]

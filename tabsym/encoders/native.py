@@ -7,10 +7,15 @@ without a word (XGBoost 3.1 to 3.2 maps an unseen category to a neighbour).
 This transformer takes any frame and makes one kind of frame that all of them
 read rightly: pandas, numbers as float64, symbols as categories whose levels
 are those of training, unseen symbols as missing.
+
+What a column means is decided here once, in fit, by its values where its type
+says "object" (`tabsym.table.kinds`), and holds for every type that may carry
+the values later.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +25,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
 from tabsym.encoders.transformer import TableTransformer
-from tabsym.table import match_features, read_table, remember_features, symbolic_columns
+from tabsym.table import (
+    Column,
+    Kind,
+    Table,
+    check_one_type,
+    match_features,
+    read_table,
+    remember_features,
+    symbolic_columns,
+)
 
 MISSING_TEXT, UNSEEN_TEXT, OTHER_TEXT = "(missing)", "(unseen)", "(other)"
 
@@ -28,10 +42,20 @@ MISSING_TEXT, UNSEEN_TEXT, OTHER_TEXT = "(missing)", "(unseen)", "(other)"
 class NativeCategories(TableTransformer):
     """A pandas frame that boosters read natively and safely.
 
+    A column means the same in fit and in transform, and in every library, whatever type carries it:
+
+    - Text, bytes and columns of a category type are symbols. Categories of numbers, too: their type says so.
+    - Numbers and booleans are numbers, also in columns of type "object" (which are symbols to the encoders);
+      so are `Decimal` and fractions. Dates and durations are days.
+    - What fit took for numbers is read as numbers from any type, what it took for symbols is matched by value;
+      text is never parsed. Text for numbers, or dates for numbers, is an error, as are mixtures of types.
+    - None, NaN, NaT and NA are missing. A column without any value in fit tells nothing: all of it is missing
+      in transform.
+
     Parameters
     ----------
     cols : list of str (or positions), one of them, "all" or None, default None
-        Columns to pass as categories; None: text, object, category columns; "all": every column.
+        Columns to pass as categories; None: those that hold symbols; "all": every column.
     output : {"category", "text"}, default "category"
         "category": pandas categories by training level, missing and unseen as NaN
         (LightGBM, XGBoost, HistGradientBoosting). "text": strings, with words for missing
@@ -78,29 +102,33 @@ class NativeCategories(TableTransformer):
         """
         if self.output not in ("category", "text"):
             raise ValueError(f"output={self.output!r} is not known; use 'category' or 'text'.")
-        table = read_table(X, who=type(self).__name__)
-        columns = symbolic_columns(table, self.cols, booleans=False)
+        table = read_table(X, who=type(self).__name__, by_value=True)
+        columns, numeric = _split_columns(table, self.cols)
         alphabets = {}
-        for column, raw in zip(columns, encode_columns(columns), strict=True):
-            levels = self._most_frequent(raw)
-            alphabets[column.name] = (Alphabet(column.name, levels), len(levels) < len(raw.symbols))
+        for name, raw in _coded(columns).items():
+            levels = self._levels(raw)
+            alphabets[name] = (Alphabet(name, levels), len(levels) < len(raw.symbols))
         remember_features(self, table)
         self.alphabets_ = alphabets
+        self.measures_ = {column.name: column.measure for column in numeric}
         self.names_ = {f"f{j}": name for j, name in enumerate(table.names)}
-        self.categorical_ = [new for new, name in self.names_.items() if name in alphabets]
+        self.categorical_ = [new for new, name in self.names_.items() if self._is_category(name)]
         return self
 
     def transform(self, X: Any) -> pd.DataFrame:
         """The safe frame (n_rows, n_columns), columns named f0, f1, ... in order."""
         check_is_fitted(self, "alphabets_")
-        table = read_table(X, who=type(self).__name__, allow_empty=True)
+        table = read_table(X, who=type(self).__name__, allow_empty=True, by_value=True)
         table = match_features(self, table)
-        raws = dict(zip(self.alphabets_, encode_columns([table[n] for n in self.alphabets_]), strict=True))
+        raws = _coded([table[name] for name in self.alphabets_])
         columns: dict[str, Any] = {}
         for new, name in self.names_.items():
-            if name in raws:
+            if self._is_category(name):
                 columns[new] = self._symbols(name, raws[name])
+            elif name in raws:
+                columns[new] = np.full(len(table), np.nan)
             else:
+                table[name].check_measure(self.measures_[name])
                 columns[new] = table[name].values
         return pd.DataFrame(columns, index=getattr(table.native, "index", None))
 
@@ -110,12 +138,18 @@ class NativeCategories(TableTransformer):
         self._check_input_features(input_features)
         return np.asarray(list(self.names_), dtype=object)
 
-    def _most_frequent(self, raw: RawCodes) -> NDArray[Any]:
-        if self.max_levels is None or len(raw.symbols) <= self.max_levels:
-            return raw.symbols
-        counts = np.bincount(raw.codes[raw.codes >= 0], minlength=len(raw.symbols))
-        kept = np.sort(np.argsort(-counts, kind="stable")[: self.max_levels - 1])
-        return np.asarray(raw.symbols[kept])
+    def _is_category(self, name: str) -> bool:
+        """Whether a column is passed as categories; CatBoost stops at those without any, and takes NaN for them."""
+        return name in self.alphabets_ and (self.output == "category" or len(self.alphabets_[name][0]) > 0)
+
+    def _levels(self, raw: RawCodes) -> NDArray[Any]:
+        """The levels, or the most frequent, as they appear row by row: categories have another order in every type."""
+        present = raw.codes[raw.codes >= 0]
+        order = pd.unique(present)
+        if self.max_levels is not None and len(order) > self.max_levels:
+            counts = np.bincount(present)[order]
+            order = order[np.sort(np.argsort(-counts, kind="stable")[: self.max_levels - 1])]
+        return np.asarray(raw.symbols[order])
 
     def _symbols(self, name: str, raw: RawCodes) -> Any:
         alphabet, has_other = self.alphabets_[name]
@@ -124,7 +158,44 @@ class NativeCategories(TableTransformer):
         if has_other:  # a rare symbol and an unseen one are the same to the model
             codes = np.where((codes == UNSEEN) & ~missing, len(alphabet), codes)
         if self.output == "text":
-            words = np.array([*(str(s) for s in alphabet.symbols), OTHER_TEXT, UNSEEN_TEXT], dtype=object)
-            return np.where(missing, MISSING_TEXT, words[codes])
-        levels = [f"c{code}" for code in range(len(alphabet) + has_other)]
+            own = [str(symbol) for symbol in alphabet.symbols]
+            words = np.array([*own, *_words_beside(own, OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)], dtype=object)
+            return words[np.where(missing, len(words) - 1, np.where(codes == UNSEEN, len(words) - 2, codes))]
+        n_levels = max(1, len(alphabet) + has_other)  # of a column without any value, too: XGBoost needs one
+        levels = [f"c{code}" for code in range(n_levels)]
         return pd.Categorical.from_codes(np.where(missing, UNSEEN, codes).astype(np.int64), categories=pd.Index(levels))
+
+
+def _split_columns(table: Table, cols: Any) -> tuple[list[Column], list[Column]]:
+    """The columns to pass as categories, and those to pass as numbers.
+
+    A column without any value is one of the former: whether its type says float64 or "object" is chance, and
+    HistGradientBoosting fails on numbers that are all missing.
+    """
+    chosen = {column.name for column in symbolic_columns(table, cols, booleans=False)}
+    symbolic: list[Column] = []
+    others: list[Column] = []
+    for column in table.columns:
+        empty = column.kind is not Kind.SYMBOLIC and bool(np.isnan(column.values).all())
+        (symbolic if empty or column.name in chosen else others).append(column)
+    return symbolic, others
+
+
+def _coded(columns: list[Column]) -> dict[str, RawCodes]:
+    """Columns as codes, by name; a `TypeError` where one mixes types."""
+    raws = dict(zip([column.name for column in columns], encode_columns(columns), strict=True))
+    for name, raw in raws.items():
+        check_one_type(name, raw.symbols)
+    return raws
+
+
+def _words_beside(taken: list[str], *words: str) -> list[str]:
+    """The words, in more brackets where they are symbols of the column already."""
+    known = set(taken)
+    return [next(word for word in _in_brackets(first) if word not in known) for first in words]
+
+
+def _in_brackets(word: str) -> Iterator[str]:
+    while True:
+        yield word
+        word = f"({word})"

@@ -2,6 +2,7 @@
 
 from tabsym.table.columns import Column, Kind, Table
 from tabsym.table.features import match_features, remember_features, select_features, symbolic_columns
+from tabsym.table.kinds import check_one_type
 from tabsym.table.measure import NUMBERS, Measure
 from tabsym.table.output import Labels, assemble_frame
 from tabsym.table.read import read_table
@@ -30,6 +31,7 @@ __all__ = [
     "check_classes",
     "check_regression_target",
     "check_length",
+    "check_one_type",
     "check_same_rows",
     "check_target",
     "check_weights",

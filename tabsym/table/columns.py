@@ -73,6 +73,17 @@ class Column:
         """What `values` stand for: numbers, dates (days since 1970, in UTC) or durations (days)."""
         return measure_of(self.stored)
 
+    def check_measure(self, fitted: Measure) -> None:
+        """A `TypeError` where the values cannot be compared with those of fit: numbers where those were dates."""
+        if fitted.goes_with(self.measure):
+            return
+        missing = np.isnan(self.values)
+        if not missing.all():
+            raise TypeError(
+                f"Column {self.name!r} held {fitted} in fit and holds {self.measure} now (such as "
+                f"{self.series[int(np.argmin(missing))]!r}); convert it to the type it had."
+            )
+
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """Values as float64, missing as NaN; dates and durations in days.

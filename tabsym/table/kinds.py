@@ -1,17 +1,27 @@
-"""The kind of a column: by its type, which is looked up once for each; by its values where that is "object"."""
+"""The kind of a column: by its type, which is looked up once for each; by its values where that is "object".
+
+What objects are depends on who asks, which is what `Objects` says. To encoders and wide models a
+column of objects is symbols, as category_encoders has it, unless it comes from an array, all columns
+of which have one type. To the native boosters (`NativeCategories`) it is what its values are, so that
+a column means the same in fit and in predict whatever type carries it.
+"""
 
 from __future__ import annotations
 
+from decimal import Decimal
+from enum import Enum
 from functools import lru_cache
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tabsym.table.columns import Column, Kind
 from tabsym.table.measure import DATES, DURATIONS
-from tabsym.table.stored import library_of, series_at, stored_columns, wrapper_of
+from tabsym.table.stored import library_of, objects_of, series_at, stored_columns, wrapper_of
 
 _NESTED = (nw.List, nw.Array, nw.Struct)
 _SYMBOLIC = (nw.String, nw.Categorical, nw.Enum)
@@ -19,23 +29,41 @@ _TEMPORAL = (nw.Date, nw.Datetime, nw.Duration)
 _ALL_MISSING = ("Null", "null", "null[pyarrow]")
 _SAMPLE = 100  # objects that start with so many pieces of text are text: to look at all takes as long as to code them
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+_MIXED = ("mixed", "mixed-integer")
+_RARE = {  # how types are called that narwhals does not know, or has no use for here
+    "binary": Kind.SYMBOLIC,
+    "large_binary": Kind.SYMBOLIC,
+    "fixed_size_binary": Kind.SYMBOLIC,
+    "decimal": Kind.NUMERIC,
+}
 
 
-def columns_of(frame: Any, names: list[str], *, from_array: bool) -> tuple[Column, ...]:
+class Objects(Enum):
+    """What objects are, but dates and durations, which are numbers always."""
+
+    SYMBOLS = "symbols"
+    NUMBERS = "numbers"  # where they can be, else symbols
+    VALUES = (
+        "values"  # numbers of any sorts, booleans or symbols; polars' Object, bytes and wide decimals are read, too
+    )
+
+
+def columns_of(frame: Any, names: list[str], objects: Objects) -> tuple[Column, ...]:
     """The columns of a pandas, polars or pyarrow frame.
 
     Parameters
     ----------
     frame : frame
     names : list of str
-    from_array : bool
-        Whether the frame was made of an array, whose objects are numbers where they can be: all columns
-        of an array have one type.
+    objects : Objects
     """
     enums = _enums_of(frame)
+    columns = stored_columns(frame)
+    if objects is Objects.VALUES:
+        columns = [objects_of(stored) for stored in columns]
     out = []
-    for place, (name, stored) in enumerate(zip(names, stored_columns(frame), strict=True)):
-        kind = Kind.SYMBOLIC if name in enums else _kind_of(name, stored, frame, place, from_array)
+    for place, (name, stored) in enumerate(zip(names, columns, strict=True)):
+        kind = Kind.SYMBOLIC if name in enums else _kind_of(name, stored, frame, place, objects)
         out.append(Column.of_stored(name, kind, stored, wrapper_of(frame, place)))
     return tuple(out)
 
@@ -49,13 +77,17 @@ def _enums_of(frame: Any) -> set[str]:
     return set(frame.select(selectors.by_dtype(Enum)).columns)
 
 
-def _kind_of(name: str, stored: Any, frame: Any, place: int, from_array: bool) -> Kind:
+def _kind_of(name: str, stored: Any, frame: Any, place: int, objects: Objects) -> Kind:
     dtype = stored.type if library_of(stored) == "pyarrow" else stored.dtype
     if isinstance(dtype, pd.CategoricalDtype):  # its hash would go through all categories
         return Kind.SYMBOLIC
     if isinstance(dtype, np.dtype) and dtype.kind == "O":
-        return _kind_of_objects(name, stored, from_array=from_array)
-    return kind_of_type(dtype) or _kind_by_values(name, series_at(frame, place))
+        return _kind_of_objects(name, stored, objects)
+    kind = kind_of_type(dtype)
+    if kind is None and objects is Objects.VALUES:
+        text = str(dtype).lower()
+        kind = next((rare for start, rare in _RARE.items() if text.startswith(start)), None)
+    return kind or _kind_by_values(name, series_at(frame, place))
 
 
 @lru_cache(maxsize=512)
@@ -107,18 +139,34 @@ def _kind_by_values(name: str, series: nw.Series[Any]) -> Kind:
     raise TypeError(f"Column {name!r} has the type {dtype}, which is neither symbols nor numbers; convert it first.")
 
 
-def _kind_of_objects(name: str, values: Any, *, from_array: bool) -> Kind:
-    """Objects are symbols of one type, but dates and durations; numbers too where they come from an array."""
+def _kind_of_objects(name: str, values: Any, objects: Objects) -> Kind:
+    """Objects are symbols of one type, or what `objects` says."""
     if pd.api.types.infer_dtype(values[:_SAMPLE], skipna=True) == "string":
         return Kind.SYMBOLIC
     content = pd.api.types.infer_dtype(values, skipna=True)
-    if content in ("mixed", "mixed-integer"):
+    if objects is Objects.VALUES and content in _MIXED:  # NaT is missing among numbers, too; decimals go with floats
+        values = values[~np.asarray(pd.isna(values))]
+        content = "floating" if all(map(_is_number, values)) else pd.api.types.infer_dtype(values)
+    if content in _MIXED:
         _refuse_content(name, values)
     if content == "complex":
         _refuse_complex(name)
-    if content in (*DATES, *DURATIONS) or (from_array and content in _NUMBERS):
+    if content in (*DATES, *DURATIONS) or (objects is not Objects.SYMBOLS and content in _NUMBERS):
         return Kind.NUMERIC
-    return Kind.SYMBOLIC
+    return Kind.BOOLEAN if objects is Objects.VALUES and content == "boolean" else Kind.SYMBOLIC
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
+
+
+def check_one_type(name: str, symbols: NDArray[Any]) -> None:
+    """A `TypeError` where the symbols of a coded column are of several types, or nested.
+
+    `read_table` sees no mixture that begins after the first text, and none in categories.
+    """
+    if pd.api.types.infer_dtype(symbols, skipna=True) in _MIXED and not all(map(_is_number, symbols)):
+        _refuse_content(name, symbols)
 
 
 def _refuse_complex(name: str) -> None:

@@ -39,6 +39,8 @@ def measure_of(stored: Any) -> Measure:
     if arrow is not None:
         return _of_arrow(arrow.type)
     dtype = stored.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return measure_of(dtype.categories)
     if library_of(stored) == "polars":
         return _of_polars(dtype)
     if pd.api.types.is_object_dtype(dtype):
@@ -51,6 +53,8 @@ def measure_of(stored: Any) -> Measure:
 def _of_arrow(dtype: Any) -> Measure:
     import pyarrow as pa  # the caller holds an Arrow array, so it is there
 
+    if pa.types.is_dictionary(dtype):
+        return _of_arrow(dtype.value_type)
     if pa.types.is_timestamp(dtype):
         return Measure("dates", dtype.tz)
     if pa.types.is_date(dtype):
@@ -74,7 +78,7 @@ def _of_objects(values: Sequence[Any]) -> Measure:
         return Measure("durations")
     if holds not in DATES:
         return Measure()
-    first = next(value for value in values if not pd.isna(value))
+    first = next((value for value in values if not pd.isna(value)), None)
     zone = getattr(first, "tzinfo", None)
     return Measure("dates", None if zone is None else _zone_name(zone))
 

@@ -21,6 +21,7 @@ from tabsym.table.stored import arrow_in, library_of
 Floats = NDArray[np.float64]
 
 _PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+_TOO_WIDE = ("Int128", "UInt128")  # polars' integers that numpy has not
 _NUMBERS = ("floating", "decimal", "boolean")  # what numpy converts at once; integers may be too large for it
 
 
@@ -82,9 +83,9 @@ def _of_polars(series: Any, name: str) -> Floats:
     import polars as pl  # the caller holds a polars series, so it is there
 
     dtype = series.dtype
-    if dtype.is_float() or dtype.is_integer():
+    if (dtype.is_float() or dtype.is_integer()) and str(dtype) not in _TOO_WIDE:
         return _floats(series.to_numpy())
-    if dtype == pl.Boolean or dtype == pl.Decimal:
+    if dtype == pl.Boolean or dtype == pl.Decimal or str(dtype) in _TOO_WIDE:
         return _floats(series.cast(pl.Float64).to_numpy())
     if dtype == pl.Date:
         series = series.cast(pl.Datetime("us"))

@@ -18,12 +18,12 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from tabsym.table.columns import Table
-from tabsym.table.kinds import column_of_series, columns_of
+from tabsym.table.kinds import Objects, column_of_series, columns_of
 from tabsym.table.stored import library_of
 from tabsym.table.streams import is_stream
 
 
-def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False) -> Table:
+def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False, by_value: bool = False) -> Table:
     """Read `X` into named columns, symbolic, numeric or boolean.
 
     Parameters
@@ -35,6 +35,9 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False) -> Tab
         Who asks, for messages.
     allow_empty : bool
         Whether a table of no rows is accepted (at transform: 0 rows out).
+    by_value : bool
+        Whether a column of objects is what its values are (numbers, booleans or symbols), as a column of
+        their own type would be; else it is symbols, but for dates, durations and numbers of arrays.
 
     Returns
     -------
@@ -47,6 +50,8 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False) -> Tab
     ValueError
         No rows, no columns, duplicate column names, numbers in one dimension.
     """
+    if by_value and isinstance(X, (list, tuple)):
+        X = np.asarray(X, dtype=object)  # numpy would make text of the numbers in rows of both
     frame, names, named = _as_frame(X, who)
     n_rows = len(frame)
     if not names:
@@ -61,7 +66,8 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False) -> Tab
     if isinstance(frame, nw.DataFrame):
         columns = tuple(column_of_series(name, frame[name]) for name in names)
         return Table(columns, n_rows, frame.to_native(), named)
-    return Table(columns_of(frame, names, from_array=not named), n_rows, frame, named)
+    objects = Objects.VALUES if by_value else Objects.SYMBOLS if named else Objects.NUMBERS
+    return Table(columns_of(frame, names, objects), n_rows, frame, named)
 
 
 def _as_frame(X: Any, who: str) -> tuple[Any, list[str], bool]:

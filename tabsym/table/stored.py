@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
 import pandas as pd
 
 
@@ -72,3 +73,12 @@ def arrow_in(stored: Any) -> Any:
     if library == "pyarrow":
         return stored
     return getattr(stored, "_pa_array", None) if library == "pandas" else None
+
+
+def objects_of(stored: Any) -> Any:
+    """Objects of polars as an object array, as pandas has them; all else as it is."""
+    if library_of(stored) != "polars" or not stored.dtype.is_object():
+        return stored
+    values = np.empty(len(stored), dtype=object)
+    values[:] = stored.to_list()
+    return values

@@ -15,7 +15,7 @@ from tabsym.compare.contenders import Contender
 from tabsym.compare.contenders.native import hist_booster
 from tabsym.compare.spaces import space_of
 from tabsym.compare.task import CLASSES
-from tabsym.encoders import MODLEncoder, NativeCategories
+from tabsym.encoders import MODLEncoder, NativeCategories, NativePipeline
 from tabsym.integrations import available, load_adapter
 
 _ORDER = {"lightgbm": 41, "xgboost": 42, "catboost": 61}
@@ -34,13 +34,8 @@ def _over(name: str) -> Callable[[str, int, int], Any]:
 
 
 def _hist(task: str, random_state: int, n_jobs: int) -> Any:
-    return Pipeline(
-        [
-            ("groups", _groups(task, random_state)),
-            ("categories", NativeCategories()),
-            ("booster", hist_booster(task, random_state)),
-        ]
-    )
+    native = NativePipeline([("categories", NativeCategories()), ("booster", hist_booster(task, random_state))])
+    return Pipeline([("groups", _groups(task, random_state)), ("native", native)])
 
 
 CONTENDERS = [
@@ -48,7 +43,7 @@ CONTENDERS = [
         "modl-hist-gradient-boosting",
         "MODL groups + HistGradientBoosting",
         _hist,
-        lambda task: space_of("hist", "booster"),
+        lambda task: space_of("hist", "native__booster"),
         order=40,
     ),
     *(

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.pipeline import Pipeline
 
 from tabsym.compare.contenders import Contender
 from tabsym.compare.spaces import space_of
 from tabsym.compare.task import CLASSES
-from tabsym.encoders import NativeCategories
+from tabsym.encoders import NativeCategories, NativePipeline
 from tabsym.integrations import available, load_adapter
 
 _ORDER = {"lightgbm": 30, "xgboost": 31, "catboost": 60}
@@ -38,7 +37,8 @@ def hist_booster(task: str, random_state: int) -> Any:
 
 
 def _hist(task: str, random_state: int, n_jobs: int) -> Any:
-    return Pipeline([("categories", NativeCategories(max_levels=254)), ("booster", hist_booster(task, random_state))])
+    booster = hist_booster(task, random_state)
+    return NativePipeline([("categories", NativeCategories(max_levels=254)), ("booster", booster)])
 
 
 def _native(name: str) -> Callable[[str, int, int], Any]:

@@ -49,11 +49,7 @@ def _interval_of(state: MODLColumn, column: Column, handle_missing: str) -> NDAr
     assert isinstance(state.fitted, Intervals)
     values = as_numbers(column).values
     missing = np.isnan(values)
-    if not state.fitted.measure.goes_with(column.measure) and not missing.all():
-        raise TypeError(
-            f"Column {column.name!r} held {state.fitted.measure} in fit and holds {column.measure} now (such as "
-            f"{column.series[int(np.argmin(missing))]!r}); convert it to the type it had."
-        )
+    column.check_measure(state.fitted.measure)
     parts = state.fitted.parts(values)
     if handle_missing == "error":
         refuse_missing(column.name, missing)
