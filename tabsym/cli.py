@@ -43,9 +43,7 @@ def _compare(args: dict[str, Any]) -> int:
     if len(targets) == 1:
         targets = targets * len(tables)
     if len(targets) != len(tables):
-        raise ValueError(
-            f"{len(tables)} tables need one --target for all of them, or as many, in order; not {len(targets)}."
-        )
+        raise ValueError(f"{len(tables)} tables need one --target for all, or one each in order; not {len(targets)}.")
     if options.pop("save_best") is not None:
         raise ValueError("--save-best goes with one table.")
     options["out"] = options["out"] or "tabsym-compare-tables"

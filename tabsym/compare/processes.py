@@ -146,6 +146,9 @@ class Runner:
                     self._fail(contender, event["error"] if fold is None else f"fold {fold + 1}: {event['error']}")
                 elif self._keep(contender, fold, event, place / f"prediction{fold}.npy"):
                     done += 1
+                else:  # no fold of it can be scored
+                    process.kill()
+                    break
             process.wait()
         return done
 

@@ -1,0 +1,101 @@
+"""The winner: trained on all rows, used on new tables, written to a file without code and read back."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from tabsym.cli import main
+from tabsym.compare import load
+from tabsym.compare.best import train_best
+from tabsym.compare.contenders import all_contenders
+from tabsym.compare.metrics import choose_metric
+from tabsym.compare.own import from_address
+from tabsym.compare.prepare import prepare
+from tabsym.compare.splits import Plan
+from tabsym.datasets import make_retail
+
+SALES = make_retail(300)
+SALES["day"] = pd.date_range("2024-01-01", periods=300).strftime("%d.%m.%Y")
+PLAN = Plan("random", None, 5, 1, 0)
+
+
+def winner(contender, table=SALES, task="regression", tune=None):
+    prepared = prepare(table, "sales", task=task)
+    return train_best(contender, prepared, PLAN, choose_metric(task, None), tune, 0, 1)
+
+
+def classes_of(n):
+    return SALES.assign(sales=pd.qcut(SALES["sales"], n, labels=[f"class {j}" for j in range(n)]).astype(str))
+
+
+@pytest.mark.parametrize("name", ["wide", "wide-pairs", "onehot-linear", "lightgbm", "modl-xgboost", "constant"])
+@pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
+def test_it_comes_back_from_a_file_as_it_was(name, task, tmp_path):
+    table = SALES if task == "regression" else classes_of(2 if task == "binary" else 3)
+    model = winner(all_contenders()[name], table, task)
+    back = load(model.save(tmp_path / "best.skops"))
+    new = table.drop(columns="sales").sample(20, random_state=0)
+    new.loc[new.index[0], "store"] = "never seen"
+    np.testing.assert_array_equal(back.predict(new), model.predict(new))
+    if task == "regression":
+        with pytest.raises(TypeError, match="has no probabilities; use predict"):
+            back.predict_proba(new)
+    else:
+        assert set(back.predict(new)) <= set(table["sales"])
+        np.testing.assert_allclose(back.predict_proba(new).sum(axis=1), 1)
+
+
+def test_new_tables_of_any_kind_mean_the_same():
+    model = winner(all_contenders()["wide"])
+    want = model.predict(SALES.head(30))
+    mixed = SALES.head(30)[SALES.columns[::-1]].drop(columns="sales").astype({"store": "category"})
+    np.testing.assert_array_equal(model.predict(mixed), want)
+    np.testing.assert_array_equal(model.predict(pl.from_pandas(SALES.head(30))), want)
+    days = SALES.head(30).assign(day=pd.date_range("2024-01-01", periods=30))
+    np.testing.assert_array_equal(model.predict(days), want)
+    assert model.predict(SALES.head(0)).shape == (0,)
+    with pytest.raises(ValueError, match="no column 'store', which the model was trained with"):
+        model.predict(SALES.drop(columns="store"))
+
+
+def test_one_of_the_users_own_gets_its_own_columns():
+    own = from_address("mine", "tests.own_contenders:ready")
+    table = SALES[["store", "colour", "sales"]].dropna()
+    model = winner(own, table, tune="3")
+    np.testing.assert_allclose(model.predict(table), own.make("regression", 0, 1).fit(
+        table[["store", "colour"]], table["sales"]).predict(table[["store", "colour"]]))  # fmt: skip
+
+
+def test_what_cannot_be_written_without_code_says_so(tmp_path):
+    model = winner(all_contenders()["target-lightgbm"])
+    with pytest.raises(ValueError, match=r"cannot be written to a file without code .*comparison\.best"):
+        model.save(tmp_path / "best.skops")
+    assert not list(tmp_path.iterdir())
+
+
+def test_strange_types_are_refused_unless_trusted(tmp_path):
+    own = from_address("mine", "tests.own_contenders:Mean")
+    path = winner(own).save(tmp_path / "best.skops")
+    with pytest.raises(ValueError, match=r"holds tests\.own_contenders\.Mean, which tabsym does not know"):
+        load(path)
+    assert load(path, trusted=["tests.own_contenders.Mean"]).predict(SALES.head(2)).shape == (2,)
+
+
+def test_functions_are_no_classes(tmp_path):
+    import skops.io
+    from sklearn.preprocessing import FunctionTransformer
+
+    path = tmp_path / "evil.skops"
+    skops.io.dump({"estimator": FunctionTransformer(pd.read_pickle)}, path)
+    with pytest.raises(ValueError, match=r"holds .*read_pickle"):
+        load(path)
+
+
+def test_save_best_from_the_shell(tmp_path, capsys):
+    table, best = tmp_path / "sales.csv", tmp_path / "best.skops"
+    SALES.to_csv(table, index=False)
+    arguments = ["compare", str(table), "--target", "sales", "--contenders", "wide-additive", "--folds", "2"]
+    assert main([*arguments, "--save-best", str(best), "--out", str(tmp_path / "out")]) == 0
+    assert f"trained on all rows: {best}" in capsys.readouterr().out
+    assert load(best).predict(table).shape == (300,)
