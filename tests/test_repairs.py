@@ -8,6 +8,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
+from tabsym.estimators.automatic import training_options, within_work
+from tabsym.estimators.config import Config
+from tabsym.estimators.planning import plan_layout
+from tabsym.estimators.training_data import Training
+from tabsym.table import read_table
 from tabsym.wide import FTRL, SGD
 
 RNG = np.random.default_rng(0)
@@ -121,6 +126,23 @@ def test_streams_of_single_rows_are_standardised_by_all_rows():
         model.partial_fit(TABLE.iloc[[row]], y[[row]])
     rest = slice(600, None)
     assert np.mean((model.predict(TABLE[rest]) - y[rest]) ** 2) < 0.5 * np.var(y[rest])
+
+
+def test_passes_are_counted_by_their_work_where_every_symbol_moves_at_every_update():
+    """AdamW's decay at a falling rate moves absent symbols: their number is known when the columns are coded."""
+
+    def most(n_symbols, **options):
+        X = pd.DataFrame({"a": [f"s{j % n_symbols}" for j in range(2000)]})
+        config = Config.of(WideRegressor(schedule="invscaling", gradient="mean", batch_size=1, **options))
+        training = Training(read_table(X), np.zeros(2000), None, None)
+        layout = plan_layout(config, training).grow(training.table)[0]
+        planned = training_options(config, layout, 2000)
+        return within_work(planned, layout, 2000).epochs, planned.epochs
+
+    few, planned = most(1000, optimizer="adamw")
+    assert few == 10 * planned // (1001 // 10)
+    assert most(20, optimizer="adamw") == (planned, planned)
+    assert most(1000, optimizer="adam") == (planned, planned)
 
 
 def test_early_stopping_and_adaptive_rates_get_passes_to_work_with():

@@ -26,6 +26,12 @@ MOST_PASSES, MOST_PASSES_FULL, LEAST_PASSES = 1_000, 4_000, 10
 MOST_VISITS_FULL, and MOST_PASSES_FULL, in batches of all rows, where a pass is one update.
 """
 
+MOST_DEARER = 10
+"""Where every entry moves at every update: so many times the work of others, as a tenth of it ends far from an optimum.
+
+About a minute for 10,000 rows of 1,200 symbols in batches of 1 (benchmarks/convergence: adamw, "mean", falling rates).
+"""
+
 SHORT = 0.05
 """Passes by count ended too soon where the last of them lowered the loss by more than this share of it."""
 
@@ -46,8 +52,16 @@ def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: boo
         return options.with_epochs(min(epochs, MOST_EPOCHS_CHOSEN) if chosen else epochs, short=SHORT)
     full = config.batch_size is None or config.batch_size >= n_rows
     visits, most = (MOST_VISITS_FULL, MOST_PASSES_FULL) if full else (MOST_VISITS, MOST_PASSES)
-    most = int(np.clip(visits // (n_rows * options.dearer_by(layout.n_entries, n_rows)), LEAST_PASSES, most))
-    return options.with_epochs(most, converges=True)
+    return options.with_epochs(int(np.clip(visits // n_rows, LEAST_PASSES, most)), converges=True)
+
+
+def within_work(options: Options, layout: Layout, n_rows: int) -> Options:
+    """Fewer passes at most where every entry moves at every update, now that the entries are known (`layout`)."""
+    dearer = options.dearer_by(layout.n_entries, n_rows)
+    if not options.converges or dearer == 1:
+        return options
+    most = max(LEAST_PASSES, MOST_DEARER * options.epochs // dearer)
+    return options.with_epochs(min(options.epochs, most), converges=True)
 
 
 def piece_options(config: Config, layout: Layout) -> Options:

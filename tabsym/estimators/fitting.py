@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes import RawCodes
-from tabsym.estimators.automatic import piece_options, training_options
+from tabsym.estimators.automatic import piece_options, training_options, within_work
 from tabsym.estimators.config import Config
 from tabsym.estimators.crossing import find_crosses
 from tabsym.estimators.planning import plan_bins, plan_layout
@@ -68,6 +68,7 @@ def fit_model(config: Config, training: Training, loss: Loss, n_outputs: int, rn
     layout = plan_layout(config, training, crosses, bins)
     options = training_options(config, layout, len(training.y), chosen=bool(chosen))
     model, coded = _blank(config, options, layout, training, loss, n_outputs, raws, rng)
+    options = within_work(options, model.layout, len(training.y))
     rows = coded.lay(model, options, rng, config.n_jobs)
     del coded  # what training does not need is not kept while it runs
     model = _begin(model, rows, config)
