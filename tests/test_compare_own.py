@@ -1,16 +1,19 @@
 """Contenders of the user's own: estimators, addresses, spaces, failures; splits, weights and tuning around them."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import ParameterSampler
 
 from tabsym import compare
 from tabsym.cli import main
 from tabsym.compare import Metric
+from tabsym.compare.contenders import all_contenders
 from tabsym.compare.own import choose
 from tabsym.datasets import make_retail
 from tests.own_contenders import Mean, Names, ready
@@ -184,3 +187,15 @@ def test_groups_are_no_feature(tmp_path):
     result = run(table, "sales", {"mine": Mean(columns=own)}, tmp_path, groups="who")
     assert not result.failures
     assert "groups of &#39;who&#39; kept together" in (result.folder / "report.html").read_text()
+
+
+def test_every_space_is_published():
+    """docs/compare.md names every setting that is tuned, and each contender; and contenders know them."""
+    page = (Path(__file__).parents[1] / "docs" / "compare.md").read_text()
+    for contender in all_contenders().values():
+        assert f"`{contender.name}`" in page
+        for task in ("binary", "multiclass", "regression", "count"):
+            space = contender.space(task)
+            assert all(f"`{name.rpartition('__')[2]}`" in page for name in space)
+            sample = next(iter(ParameterSampler(space, 1, random_state=0)), {}) if space else {}
+            contender.make(task, 0, 1).set_params(**sample)

@@ -27,7 +27,7 @@ import pandas as pd
 from fits import RESULTS, FitLog, plain
 
 from tabsym import WideRegressor, datasets
-from tabsym.compare.results import corrected_t_test
+from tabsym.compare.verdicts import against_best
 from tabsym.wide import Adam
 
 TABLES = {  # target, symbols, symbols, number
@@ -174,7 +174,7 @@ def _pair(name: str, batch: int, tests: pd.DataFrame, rates: pd.Series) -> str:
         for value in ("rmse", "mae", "seconds")
     )
     difference = (rmse["gse"] - rmse["mean"]).to_numpy()
-    p = corrected_t_test(difference, TEST_SHARE)
+    p = against_best(difference[None], [None], TEST_SHARE / (1 - TEST_SHARE), np.ones(1)).p[0]
     show = _digits(name)
     return (
         f"| {name} | {batch} | {plain(rates[name, 'gse', batch])} / {plain(rates[name, 'mean', batch])} "
