@@ -211,7 +211,7 @@ def _step_down(p: np.ndarray, times: np.ndarray) -> np.ndarray:
 # ---- the other candidates ----
 
 
-def today(m: Against):
+def earlier(m: Against):
     return np.sqrt(m.s2 * corrected(m)), np.full(m.s2.shape, m.folds * m.repeats - 1.0)
 
 
@@ -265,7 +265,7 @@ def beyond_critical(t: np.ndarray, df: np.ndarray, kind: str) -> np.ndarray:
 
 
 ERRORS: dict[str, Callable] = {
-    "A": today,
+    "A": earlier,
     "B": rows_only,
     "C": two_parts,
     "C20": partial(two_parts, upper=0.2),
