@@ -158,9 +158,9 @@ def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, 
         near = [str(name) for name in ranks.index[1:] if str(name) not in worse]
         out.append(f"Ranks that are further apart than {critical:.2f} differ (Nemenyi, 5 %).")
         if worse:
-            out.append(f"Worse than it over these tables: {', '.join(worse)}.")
+            out.append(f"Worse than it over these tables: {'; '.join(worse)}.")
         if near:
-            out.append(f"Not told apart from it over these tables: {', '.join(near)}.")
+            out.append(f"Not told apart from it over these tables: {'; '.join(near)}.")
     if failures:
         out.append("Not compared: " + "; ".join(f"{name} ({why})" for name, why in failures.items()) + ".")
     return out

@@ -76,14 +76,14 @@ def _others(others: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]
         out.append(f"Detectably worse: {len(by['worse'])} of the {len(others)} others.")
     if by["likely"]:
         each = [f"{row['label']} ({_worse(row, settings, 'difference')})" for row in by["likely"]]
-        out.append(f"Likely worse, but not surely among {len(others) + 1} contenders: {', '.join(each)}.")
+        out.append(f"Likely worse, but not surely among {len(others) + 1} contenders: {'; '.join(each)}.")
     if by["level"]:
         out.append(f"Level with it, that is within 1 % of its gain over the constant: {_names(by['level'])}.")
     if by["unreliable"]:
         each = [
             f"{row['label']} (in {row['folds_under_constant']} of {settings['n_splits']})" for row in by["unreliable"]
         ]
-        out.append(f"Unreliable, in some folds worse than the constant: {', '.join(each)}.")
+        out.append(f"Unreliable, in some folds worse than the constant: {'; '.join(each)}.")
     if by["open"]:
         each = [
             f"{row['label']} ({_worse(row, settings, 'difference')}, 95 % interval {_bounds(row, settings)}; "
@@ -137,7 +137,7 @@ def _under(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]
         out.append(f"Worse than the constant on average: {_names(under)}.")
     if some:
         each = [f"{row['label']} (in {row['folds_under_constant']} of {settings['n_splits']} folds)" for row in some]
-        out.append(f"Worse than the constant in some folds: {', '.join(each)}.")
+        out.append(f"Worse than the constant in some folds: {'; '.join(each)}.")
     return out
 
 
@@ -182,7 +182,7 @@ def _percent(value: float, sign: str = "") -> str:
 
 
 def _names(rows: list[dict[str, Any]]) -> str:
-    return ", ".join(row["label"] for row in rows)
+    return "; ".join(row["label"] for row in rows)  # labels have commas
 
 
 def _p(value: float) -> str:

@@ -1,0 +1,186 @@
+"""Every sentence of a comparison's finding, checked against the scores of its folds, on tables of six kinds."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tabsym import compare
+from tests.own_contenders import Mean
+
+RNG = np.random.default_rng(0)
+
+
+def rare_class():
+    a = RNG.integers(0, 12, 400)
+    y = np.array(["u", "v", "w"], dtype=object)[a % 3]
+    y[:2] = "rare"
+    return pd.DataFrame({"a": [f"s{j}" for j in a], "b": RNG.choice(list("xyz"), 400), "y": y}), {}
+
+
+def all_equal():
+    a = RNG.choice(list("uv"), 300)
+    return pd.DataFrame({"a": a, "y": np.where(a == "u", 1.5, 3.25) + 1e-12 * RNG.normal(size=300)}), {}
+
+
+def noise():
+    return pd.DataFrame({"a": RNG.choice(list("uvwxyz"), 300), "y": RNG.choice(["yes", "no"], 300)}), {}
+
+
+def counts():
+    exposure, a = RNG.uniform(0.2, 2, 600), RNG.integers(0, 4, 600)
+    n = RNG.poisson(exposure * np.array([0.2, 0.6, 1.2, 2.4])[a])
+    return pd.DataFrame({"a": [f"s{j}" for j in a], "years": exposure, "y": n}), {"exposure": "years"}
+
+
+def ratings():
+    a = RNG.integers(0, 5, 500)
+    y = np.clip(np.round(3.6 + 0.5 * (a - 2) + RNG.normal(0, 0.9, 500)), 1, 5).astype(int)
+    return pd.DataFrame({"a": [f"s{j}" for j in a], "b": RNG.choice(list("xyz"), 500), "y": y}), {}
+
+
+def series():
+    day = pd.date_range("2024-01-01", periods=400, freq="6h")
+    store = RNG.integers(0, 4, 400)
+    y = 3.0 * store + 0.01 * np.arange(400) + RNG.normal(size=400)
+    return pd.DataFrame({"day": day.astype(str), "store": [f"s{j}" for j in store], "y": y}), {"time": "day"}
+
+
+TASKS = {rare_class: "multiclass", all_equal: "binary", noise: "binary", counts: "count", ratings: "regression",
+         series: "regression"}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", TASKS, ids=lambda make: make.__name__)
+def test_every_sentence_is_true(make, tmp_path):
+    table, options = make()
+    if make is all_equal:
+        options = {"task": "regression"}
+    contenders = {"wide-additive": None, "onehot-linear": None, "lightgbm": None}
+    if make in (counts, ratings, series):
+        contenders |= {"wild": Mean(share=3.0), "fails": Mean(fails=True)}
+    result = compare(table, "y", contenders=contenders, out=tmp_path / "o", quiet=True, **options)
+    body = json.loads((result.folder / "results.json").read_text())
+    assert body["settings"]["task"] == ("regression" if make is all_equal else TASKS[make])
+    assert body["settings"]["notes"][0].startswith("Target 'y':")
+    facts = Facts(body)
+    for sentence in result.finding:
+        facts.check(sentence)
+    page = (result.folder / "report.html").read_text()
+    assert all(
+        sentence.replace("'", "&#39;").replace("+", "&#43;") in page.replace("+", "&#43;")
+        for sentence in result.finding
+    )
+
+
+class Facts:
+    """What the folds' scores say, computed anew; `check` asks whether a sentence agrees."""
+
+    def __init__(self, body):
+        self.settings = body["settings"]
+        metric, n = self.settings["metric"], self.settings["n_splits"]
+        self.sign = -1.0 if self.settings["larger_is_better"] else 1.0
+        self.losses, self.names = {}, {}
+        for name, entry in body["contenders"].items():
+            if len(entry["folds"]) == n:
+                own = [entry["folds"][str(fold)]["scores"][metric] for fold in range(n)]
+                self.losses[entry["label"]] = self.sign * np.array(own)
+                self.names[entry["label"]] = name
+        self.best = min(self.losses, key=lambda label: self.losses[label].mean())
+        self.verdicts = {row["label"]: row for row in body["ranking"]}
+        self.constant = self.losses["Constant"]
+
+    def check(self, sentence):
+        for pattern, check in self.known().items():
+            found = re.fullmatch(pattern, sentence)
+            if found:
+                check(*found.groups())
+                return
+        pytest.fail(f"no check knows the sentence: {sentence}")
+
+    def known(self):
+        return {
+            r"(.+) has the best mean (\w+) \((\S+)\)\.": self.is_best,
+            r"Detectably worse: (\d+) of the (\d+) others\.": self.n_worse,
+            r"(Every other contender|.+) is detectably worse\.": self.all_worse,
+            r"Likely worse, but not surely among (\d+) contenders: (.+)\.": self.likely,
+            r"Level with it, that is within 1 % of its gain over the constant: (.+)\.": self.level,
+            r"Unreliable, in some folds worse than the constant: (.+)\.": self.unreliable,
+            r"Not told apart from it, which does not mean equal: (.+?)\.( More .+| With .+)": self.open,
+            r"Nothing here detectably predicts the target\.": self.nothing,
+            r"No contender does better than the constant\.": self.is_constant_best,
+            r"(.+), level with the best, fits (\S+) times as fast\.": self.faster,
+            r"Worse than the constant on average: (.+)\.": self.under,
+            r"Worse than the constant in some folds: (.+)\.": self.partly_under,
+        }
+
+    def folds_under(self, label):
+        return int((self.losses[label] > self.constant).sum())
+
+    def is_best(self, label, metric, score):
+        assert label == self.best
+        assert float(score) == pytest.approx(self.sign * self.losses[label].mean(), rel=1e-4)
+
+    def n_worse(self, worse, others):
+        assert int(others) == len(self.losses) - 1
+        assert int(worse) == sum(row["verdict"] == "worse" for row in self.verdicts.values())
+        for label, row in self.verdicts.items():
+            if row["verdict"] == "worse":
+                assert self.losses[label].mean() > self.losses[self.best].mean()
+                assert row["p_adjusted"] < 0.05
+
+    def all_worse(self, _):
+        assert all(row["verdict"] == "worse" for label, row in self.verdicts.items() if label != self.best)
+
+    def likely(self, n, names):
+        assert int(n) == len(self.losses)
+        for name in names.split("; "):
+            row = self.verdicts[re.sub(r" \([^()]*(worse|better)\)$", "", name)]
+            assert row["p"] < 0.05 <= row["p_adjusted"]
+
+    def level(self, names):
+        gain = self.constant.mean() - self.losses[self.best].mean()
+        for name in names.split("; "):
+            row = self.verdicts[name]
+            assert max(abs(row["low"]), abs(row["high"])) <= 0.01 * gain * (1 + 1e-9)
+
+    def unreliable(self, names):
+        for name, folds in re.findall(r"([^;(]+?) \(in (\d+) of \d+\)", names):
+            assert self.folds_under(name.strip()) == int(folds) > 0
+
+    def open(self, names, _):
+        one = (
+            r"([^;]+?) \((\S+)( %)? (worse|better), 95 % interval (\S+) to (\S+?)( %)?; worse in (\d+) of (\d+) folds\)"
+        )
+        seen = re.findall(one, names)
+        assert seen
+        for label, amount, percent, word, low, high, _, folds, n in seen:
+            difference = self.losses[label.strip()] - self.losses[self.best]
+            shown = difference.mean() / (abs(self.losses[self.best].mean()) / 100 if percent else 1)
+            assert float(amount) == pytest.approx(abs(shown), rel=0.06)
+            assert word == ("worse" if shown >= 0 else "better")
+            assert int(folds) == int((difference > 0).sum())
+            assert int(n) == len(difference)
+            assert float(low) <= shown * 1.06 + 1e-9
+            assert float(high) >= shown * 0.94 - 1e-9
+
+    def nothing(self):
+        assert self.best == "Constant" or self.verdicts["Constant"]["p_adjusted"] >= 0.05
+
+    def is_constant_best(self):
+        assert self.best == "Constant"
+
+    def faster(self, label, ratio):
+        fit = {name: row["fit_seconds"] for name, row in self.verdicts.items()}
+        assert fit[self.best] / fit[label] == pytest.approx(float(ratio), rel=0.1)
+        assert self.verdicts[label]["verdict"] == "level"
+
+    def under(self, names):
+        for name in names.split("; "):
+            assert self.losses[name].mean() > self.constant.mean()
+
+    def partly_under(self, names):
+        for name, folds in re.findall(r"([^;(]+?) \(in (\d+) of \d+ folds\)", names):
+            assert self.folds_under(name.strip()) == int(folds)
+            assert self.losses[name.strip()].mean() <= self.constant.mean()
