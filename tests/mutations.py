@@ -149,7 +149,7 @@ FAULTS = [
     Fault("modl: garbage groups are searched from 8 modalities", "modl/groups.py",
           'self.criterion == "khiops" and len(self.counts) >= GARBAGE_FROM',
           'self.criterion == "khiops" and len(self.counts) > GARBAGE_FROM', "tests/test_modl_local.py:7 and partition"),
-    Fault("modl: quantiles as near to two boundaries go up in the lower half", "modl/intervals.py",
+    Fault("modl: quantiles as near to two boundaries go up in the lower half", "modl/quantiles.py",
           "np.where(tied, targets <= total / 2 + hair, down < up)", "np.where(tied, targets > total, down < up)",
           "tests/test_modl_intervals.py:quantiles_as_near"),
     Fault("modl: R(T - 1; N) for the target's intervals", "modl/grid.py",
@@ -158,9 +158,9 @@ FAULTS = [
     Fault("modl: the ranks of the target are left out", "modl/grid.py",
           "within = float(gammaln(sizes + 1).sum())", "within = 0.0", "tests/test_modl_grid.py:definition"),
     Fault("modl: what the target of a joined grid costs stays in its prior", "modl/grid_search.py",
-          "labels = _labels(np.unique(ends), self.rows.n_targets)\n"
+          "labels = labels_of(np.unique(ends), self.rows.n_targets)\n"
           "        return with_target(self.rows, self.options, grid.source, grid.prior, labels)",
-          "labels = _labels(np.unique(ends), self.rows.n_targets)\n"
+          "labels = labels_of(np.unique(ends), self.rows.n_targets)\n"
           "        prior = as_grid(self.rows, self.options, grid.source, labels).prior\n"
           "        return with_target(self.rows, self.options, grid.source, prior, labels)",
           "tests/test_modl_grid.py:definition"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from tabsym.modl import discretize, group, hull, intervals
+from tabsym.modl import discretize, group, hull, intervals, quantiles
 from tabsym.modl import search as searches
 from tests import naive_modl
 from tests.modl_data import steps, tables
@@ -90,7 +90,7 @@ def test_quantiles_next_to_boundaries_are_all_that_matter(sizes, weight):
             continue
         up, down = places[above] - target, target - places[above - 1]
         chosen.add(above - 1 if down < up or (down == up and target <= total / 2) else above)
-    assert intervals.quantile_boundaries(before, 10).tolist() == [i + 1 for i in sorted(chosen | {len(places) - 1})]
+    assert quantiles.quantile_boundaries(before, 10).tolist() == [i + 1 for i in sorted(chosen | {len(places) - 1})]
 
 
 @pytest.mark.parametrize("criterion", ["page", "khiops"])
@@ -149,6 +149,6 @@ def test_quantiles_as_near_to_two_boundaries_go_down_in_the_lower_half():
     for sizes in tables:
         before = np.concatenate([[0.0], np.cumsum(sizes)])
         for granularity in range(1, naive_modl.gmax(sum(sizes))):
-            ours = intervals.quantile_boundaries(before, granularity)
+            ours = quantiles.quantile_boundaries(before, granularity)
             inner = [end for end in ours.tolist() if end < len(sizes)]
             assert inner == naive_modl.quantile_grid(sizes, granularity)

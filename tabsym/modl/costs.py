@@ -17,7 +17,7 @@ from tabsym.modl.criterion import (
     null_prior,
     parts_cost,
 )
-from tabsym.modl.intervals import quantile_boundaries
+from tabsym.modl.quantiles import quantile_boundaries
 from tabsym.modl.units import Units, sum_by, units_by_granularity
 
 Floats = NDArray[np.float64]

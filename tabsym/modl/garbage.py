@@ -11,6 +11,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.modl.ends import labels_of
 from tabsym.modl.hull import Best, is_cheaper
 from tabsym.modl.local import Ground, Grouping, costs_of_groups, labels_along, line_up, polish
 from tabsym.modl.search import Passes, descend_cuts
@@ -194,7 +195,7 @@ def _beside_garbage(ground: Ground, chosen: Places) -> Grouping:
     best = Best(np.inf, np.array([len(order)]), 0)
     descend_cuts(task, ends, prior[: len(ends)], best, 0)
     labels = np.full(len(units), len(best.ends), dtype=np.int64)
-    labels[order] = np.searchsorted(best.ends, np.arange(len(order)), side="right")
+    labels[order] = labels_of(best.ends, len(order))
     return ground.price(labels)
 
 

@@ -15,6 +15,7 @@ from scipy.special import gammaln
 
 from tabsym.modl.costs import grouping_cost, interval_cost
 from tabsym.modl.criterion import ln_universal, null_prior, parts_cost
+from tabsym.modl.ends import ends_of
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.partition import Partition
@@ -175,8 +176,7 @@ def grid_cost(
     if symbolic:
         parts = grouping_cost(joined, source.tolist(), criterion=criterion, n_candidates=n_candidates)
     else:
-        ends = np.append(np.flatnonzero(np.diff(source)) + 1, len(source))
-        parts = interval_cost(joined, ends.tolist(), criterion=criterion, n_candidates=n_candidates)
+        parts = interval_cost(joined, ends_of(source).tolist(), criterion=criterion, n_candidates=n_candidates)
     return parts + target_cost(criterion, joined.sum(axis=0), n_rows)
 
 

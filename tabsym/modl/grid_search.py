@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from tabsym.modl import kernels_ordered as kernels
 from tabsym.modl.criterion import target_prior
+from tabsym.modl.ends import ends_of, labels_of
 from tabsym.modl.grid import Grid, Options, Rows, as_grid, dear, one_cell, with_target
 from tabsym.modl.grid_small import every_grid
 from tabsym.modl.hull import Best, Bounds, is_cheaper
-from tabsym.modl.intervals import quantile_boundaries
 from tabsym.modl.partition import Partition
+from tabsym.modl.quantiles import quantile_boundaries
 from tabsym.modl.search import Task, deadline_of, descend_cuts, exact_cuts, make_task, take_one_cut
 
 Floats = NDArray[np.float64]
@@ -142,7 +143,7 @@ class GridSearch:
         sizes = np.bincount(rows.target, rows.weight, minlength=rows.n_targets)
         for start in STARTS:
             if start <= rows.n_targets:
-                yield _labels(_equal_parts(sizes, start), rows.n_targets)
+                yield labels_of(_equal_parts(sizes, start), rows.n_targets)
         if rows.n_targets <= max(STARTS):
             yield np.arange(rows.n_targets)
         order = self._sources_in_order()
@@ -150,16 +151,16 @@ class GridSearch:
         for start in STARTS:
             if start <= rows.n_sources:
                 parts = np.empty(rows.n_sources, dtype=np.int64)
-                parts[order] = _labels(_equal_parts(sizes, start), rows.n_sources)
+                parts[order] = labels_of(_equal_parts(sizes, start), rows.n_sources)
                 yield self.target_given(parts, quick=True)
 
     def changed(self, parts: Places, labels: Places) -> Iterator[Places]:
         """Target intervals beside these: with more cuts, with fewer, with some elsewhere; the best of joined parts."""
-        n, ends = len(labels), _ends(labels)
+        n, ends = len(labels), ends_of(labels)
         sizes = np.bincount(self.rows.target, self.rows.weight, minlength=n)
         for start in STARTS:
             if start <= n:
-                yield _labels(np.union1d(ends, _equal_parts(sizes, start)), n)
+                yield labels_of(np.union1d(ends, _equal_parts(sizes, start)), n)
         if self.rows.n_sources > MANY and self.options.symbolic:
             return
         rng = np.random.RandomState(self.options.random_state)
@@ -167,18 +168,18 @@ class GridSearch:
             kept = ends[:-1][rng.random_sample(len(ends) - 1) < rng.random_sample()]
             fresh = _equal_parts(sizes, 2 * n)[:-1] if n < 32 else _equal_parts(sizes, 32)[:-1]
             new = rng.choice(fresh, rng.randint(len(ends) + 1)) if len(fresh) else fresh
-            yield _labels(np.unique(np.concatenate([kept, new, ends[-1:]])), n)
+            yield labels_of(np.unique(np.concatenate([kept, new, ends[-1:]])), n)
         for a, b in self._neighbours(int(parts.max()) + 1):
             fewer = np.where(parts == b, a, parts)
             yield self.target_given(np.unique(fewer, return_inverse=True)[1].ravel(), quick=True)
         for place in range(len(ends) - 1):
             left, here, right = ends[place - 1] if place else 0, ends[place], ends[place + 1]
             others = np.delete(ends, place)
-            yield _labels(others, n)
+            yield labels_of(others, n)
             if place > 0:
-                yield _labels(np.delete(others, place - 1), n)
+                yield labels_of(np.delete(others, place - 1), n)
             for there in {here - 1, here + 1, (left + here) // 2, (here + right + 1) // 2} - {left, here, right}:
-                yield _labels(np.union1d(others, there), n)
+                yield labels_of(np.union1d(others, there), n)
 
     def _neighbours(self, n: int) -> list[tuple[int, int]]:
         """Parts of the column that can be joined."""
@@ -245,7 +246,7 @@ class GridSearch:
             descend_cuts(task, boundaries, prior, best, 0)
         else:
             exact_cuts(task, boundaries, prior, best, Bounds(), 0)
-        return _labels(best.ends, self.rows.n_targets)
+        return labels_of(best.ends, self.rows.n_targets)
 
     def settled(self, grid: Grid) -> Grid:
         """The column's parts for the target's cuts as they lie now, those moved again, until neither helps."""
@@ -265,11 +266,11 @@ class GridSearch:
     def slide(self, grid: Grid) -> Grid:
         """The target's cuts moved to their best places among all its values."""
         task, boundaries = self._target_task(grid.source.labels)
-        ends = _ends(grid.target_labels)
+        ends = ends_of(grid.target_labels)
         kernels.slide_cuts(
             task.cumulative, task.table, task.shift, np.append(0, boundaries), len(boundaries), 1.0, ends
         )  # fmt: skip
-        labels = _labels(np.unique(ends), self.rows.n_targets)
+        labels = labels_of(np.unique(ends), self.rows.n_targets)
         return with_target(self.rows, self.options, grid.source, grid.prior, labels)
 
     def _target_task(self, parts: Places) -> tuple[Task, Places]:
@@ -295,7 +296,7 @@ def _cells(codes: NDArray[np.integer], weight: Floats | None, n: int, grid: int)
     if n <= 2**grid:
         return None
     sizes = np.bincount(codes, weight, minlength=n)
-    return _labels(quantile_boundaries(np.concatenate([[0.0], np.cumsum(sizes)]), grid), n)
+    return labels_of(quantile_boundaries(np.concatenate([[0.0], np.cumsum(sizes)]), grid), n)
 
 
 def _of_cells(labels: Places, cells: Places | None) -> Places:
@@ -312,13 +313,3 @@ def _equal_parts(sizes: NDArray[np.floating] | NDArray[np.integer], n: int) -> P
     before = np.cumsum(sizes)
     wanted = before[-1] * np.arange(1, n) / n
     return np.unique(np.append(np.searchsorted(before, wanted) + 1, len(sizes)))
-
-
-def _labels(ends: Places, n: int) -> Places:
-    """The part of each of n blocks, of parts that end there."""
-    return np.searchsorted(ends, np.arange(n), side="right")
-
-
-def _ends(labels: Places) -> Places:
-    """Where parts end."""
-    return np.append(np.flatnonzero(np.diff(labels)) + 1, len(labels)).astype(np.int64)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity
+from tabsym.modl.ends import ends_of
 from tabsym.modl.grid import Grid, Options, Rows, as_grid, dear, one_cell
 from tabsym.modl.groups import MOST_SUBSETS
 from tabsym.modl.partition import Partition
@@ -63,8 +64,7 @@ def _of_source(rows: Rows, options: Options, labels: Places, target_given: Targe
     if options.symbolic:
         cost, granularity = groups_and_granularity(sizes, labels, options.criterion, options.n_candidates)
     else:
-        ends = np.append(np.flatnonzero(np.diff(labels)) + 1, len(labels))
-        cost, granularity = intervals_and_granularity(sizes, ends, options.criterion, options.n_candidates)
+        cost, granularity = intervals_and_granularity(sizes, ends_of(labels), options.criterion, options.n_candidates)
     # of one class the cost is the prior
     counts = sum_by(labels, sizes, int(labels.max()) + 1)
     source = Partition(options.criterion, labels, counts, cost, cost, -np.inf, granularity)

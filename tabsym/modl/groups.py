@@ -13,10 +13,10 @@ from tabsym.modl.criterion import GARBAGE_FROM, group_prior, null_prior, parts_c
 from tabsym.modl.garbage import look_for_garbage
 from tabsym.modl.garbage_bound import bound_garbage, first_bound
 from tabsym.modl.hull import Best, Bounds, is_cheaper
-from tabsym.modl.intervals import quantile_boundaries
-from tabsym.modl.local import CELLS, Ground, Grouping, cut_along, polish
+from tabsym.modl.local import CELLS, Ground, Grouping, cut_along, labels_along, polish
 from tabsym.modl.multistart import equal_cells, quick_start, thorough
 from tabsym.modl.partition import Partition
+from tabsym.modl.quantiles import quantile_boundaries
 from tabsym.modl.search import (
     deadline_of,
     descend_cuts,
@@ -296,8 +296,7 @@ class _Search:
         if best.tag < 0:
             return start, 0, lower
         joined, order, task, _ = tasks[best.tag]
-        labels = np.empty(len(order), dtype=np.int64)
-        labels[order] = np.searchsorted(best.ends, np.arange(len(order)), side="right")
+        labels = labels_along(order, best.ends)
         return Grouping(best.cost, labels[joined.labels]), joined.granularity, lower
 
     def with_garbage(

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from tabsym.modl import kernels_ordered as kernels
 from tabsym.modl.criterion import interval_prior, most_granularity, null_prior, parts_cost
+from tabsym.modl.ends import labels_of
 from tabsym.modl.hull import Best, Bounds
 from tabsym.modl.monotone import MONOTONE_GRID, MonotonePasses
 from tabsym.modl.partition import Partition
+from tabsym.modl.quantiles import quantile_boundaries
 from tabsym.modl.search import Task, deadline_of, descend_cuts, exact_cuts, make_task, take_one_cut
 
 Floats = NDArray[np.float64]
@@ -26,8 +28,6 @@ COARSE = 11
 """Larger columns are first cut on the grid of 2**COARSE quantiles (of many classes on a coarser one), then each cut
 finds its exact place."""
 QUICK_GRID = 9
-TIE = 1e-11
-"""Of all rows: boundaries of fractional weights that are as near to a quantile but for so much are equally near."""
 _IDLE = 3  # granularities without a better model, after which a search without a proof ends
 _NEAR = 64  # places of a finer grid that a cut found on the coarser one may move by
 
@@ -100,7 +100,7 @@ def discretize(
     lower = min(lower, best.cost)
     return Partition(
         criterion=criterion,
-        labels=np.repeat(np.arange(len(best.ends)), np.diff(np.concatenate([[0], best.ends]))),
+        labels=labels_of(best.ends, task.n_blocks),
         counts=task.part_counts(best.ends),
         cost=best.cost,
         null_cost=null,
@@ -290,35 +290,6 @@ class _Search:
                 bound = exact_cuts(self.task, boundaries, prior, self.best, bounds, granularity, passes)
                 lower = min(lower, bound)
         return -np.inf if reduced else lower
-
-
-def quantile_boundaries(sizes: Floats, granularity: int, among: Places | None = None) -> Places:
-    """Boundaries nearest to the 2**granularity quantiles; the last boundary is always one.
-
-    `sizes` (B + 1,): rows before each boundary; `among`: the boundaries to choose from, all if None.
-    """
-    boundaries = np.arange(1, len(sizes)) if among is None else among
-    places, total = sizes[boundaries], float(sizes[-1])
-    cells = 2**granularity
-    if cells >= total or len(boundaries) == 1:
-        return boundaries
-    which = np.arange(1, cells) if cells <= 8 * len(places) else _next_to(places, cells, total)
-    targets = total * which / cells
-    above = np.minimum(np.searchsorted(places, targets), len(places) - 1)
-    below = np.maximum(above - 1, 0)
-    up, down = places[above] - targets, targets - places[below]
-    hair = 0.0 if (places == np.floor(places)).all() else TIE * total  # fractions do not add up to the last digit
-    tied = np.abs(down - up) <= hair
-    nearer = np.where(np.where(tied, targets <= total / 2 + hair, down < up), below, above)
-    nearer = np.where(above == 0, 0, nearer)
-    nearer = np.append(nearer, len(boundaries) - 1)  # ascending
-    return np.asarray(boundaries[nearer[np.append(nearer[1:] != nearer[:-1], True)]])
-
-
-def _next_to(places: Floats, cells: int, total: float) -> Floats:
-    """Of very many quantiles those next to a boundary: no boundary is nearest to others only."""
-    below = np.floor(places * (cells / total))
-    return np.unique(np.clip(below[:, None] + np.arange(-1, 3)[None, :], 1, cells - 1))
 
 
 def _nearest(ends: Places, boundaries: Places) -> Places:

@@ -11,8 +11,9 @@ from scipy.special import gammaln
 
 from tabsym.modl import kernels_grouped as kernels
 from tabsym.modl.criterion import garbage_priors, parts_cost
+from tabsym.modl.ends import labels_of
 from tabsym.modl.hull import Best
-from tabsym.modl.intervals import quantile_boundaries
+from tabsym.modl.quantiles import quantile_boundaries
 from tabsym.modl.search import Task, descend_cuts, ln_constant, make_task, take_one_cut
 from tabsym.modl.units import Units, sum_by, without_gaps
 
@@ -123,7 +124,7 @@ def line_up(ground: Ground, order: Places, cells: int = CELLS) -> tuple[Task, Pl
 def labels_along(order: Places, ends: Places) -> Places:
     """The part of each unit, where the units in this order are cut at these ends."""
     labels = np.empty(len(order), dtype=np.int64)
-    labels[order] = np.searchsorted(ends, np.arange(len(order)), side="right")
+    labels[order] = labels_of(ends, len(order))
     return labels
 
 
