@@ -5,7 +5,8 @@ import pytest
 
 from tabsym.modl import group, grouping_cost, groups
 from tabsym.modl.criterion import GARBAGE_FROM, group_prior
-from tabsym.modl.local import Ground, _join, _move, polish
+from tabsym.modl.ground import Ground
+from tabsym.modl.local import _join, _move, polish
 from tabsym.modl.search import factorials_of
 from tabsym.modl.units import join_proportional, units_by_granularity
 from tests import naive_groups, naive_modl

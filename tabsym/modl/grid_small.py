@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity
 from tabsym.modl.ends import ends_of
 from tabsym.modl.grid import Grid, Options, Rows, as_grid, dear, one_cell
-from tabsym.modl.groups import MOST_SUBSETS
 from tabsym.modl.partition import Partition
+from tabsym.modl.subsets import MOST_SUBSETS
 from tabsym.modl.units import sum_by
 
 Places = NDArray[np.int64]
