@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from tabsym.modl import discretize, group, hull, intervals, quantiles
+from tabsym.modl import discretize, group, hull, interval_search, quantiles
 from tabsym.modl import search as searches
 from tests import naive_modl
 from tests.modl_data import steps, tables
@@ -138,7 +138,7 @@ def test_time_limit_returns_the_best_so_far_with_a_bound(monkeypatch):
 
 
 def test_exact_limit_is_what_it_says():
-    assert intervals.MOST_EXACT == 4096
+    assert interval_search.MOST_EXACT == 4096
     counts = steps(4000, 6, 2)
     assert discretize(counts).is_optimal
 

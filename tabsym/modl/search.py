@@ -18,8 +18,8 @@ from tabsym.modl.hull import Best, Bounds, Found, certify, descend, is_cheaper, 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-_MOST_BY_NUMBER = 6e8  # cost evaluations for which the exact search by number of parts is run
-_CHUNK = 512
+_MOST_BY_NUMBER = 6e8  # costs that a search by number of parts may look at: time for proofs where no price leads
+_CLOCK_EVERY = 512  # boundaries between looks at the clock
 
 
 class OutOfTime(Exception):
@@ -84,6 +84,13 @@ def make_task(counts: Floats, least: float, deadline: float, table: Floats | Non
     cumulative = np.zeros((counts.shape[1], len(counts) + 1))
     np.cumsum(counts.T, axis=1, out=cumulative[:, 1:])
     return Task(cumulative, factorials_of(cumulative) if table is None else table, least, deadline)
+
+
+def between_unlike(task: Task, boundaries: Places) -> Places:
+    """Boundaries but those between two blocks of rows of one and the same class."""
+    pure = np.empty(len(boundaries), dtype=np.int64)
+    kernels.pure_classes(task.cumulative, boundaries, pure)
+    return boundaries[np.append((pure[1:] != pure[:-1]) | (pure[1:] < 0), True)]
 
 
 def factorials_of(cumulative: Floats) -> Floats:
@@ -187,8 +194,8 @@ class Passes:
         own = price - self.ln_classes
         self.best[0], self.best[1:] = 0.0, np.inf
         self.alive[0], n_alive = 0, 1
-        for start in range(1, n + 1, _CHUNK):
-            stop = min(n + 1, start + _CHUNK)
+        for start in range(1, n + 1, _CLOCK_EVERY):
+            stop = min(n + 1, start + _CLOCK_EVERY)
             if self.two is not None:
                 n_alive = kernels.best_cuts_two(
                     self.two[0], self.two[1], task.table, own, start, stop, self.best, self.before, self.alive, n_alive
