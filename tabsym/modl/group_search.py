@@ -14,7 +14,7 @@ from tabsym.modl.units import Units, join_proportional, units_by_granularity
 Floats = NDArray[np.float64]
 
 MOST_GROUPS = 512
-"""Numbers of groups that have a prior: memory for models that no column is known to need."""
+"""Numbers of groups that have a prior: time, for models of more groups."""
 
 
 @dataclass(frozen=True)

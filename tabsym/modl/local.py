@@ -14,7 +14,7 @@ from tabsym.modl.units import sum_by, without_gaps
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-_MOST_POLISHES, _MOST_SWEEPS = 40, 40  # rounds of moves and joins, sweeps of moves in one: searches stop by themselves
+_MOST_POLISHES, _MOST_SWEEPS = 40, 40  # rounds of moves and joins, and sweeps of moves in each: time for cost
 
 
 def polish(ground: Ground, start: Grouping, rng: np.random.RandomState) -> Grouping:

@@ -39,3 +39,10 @@ def _next_to(places: Floats, cells: int, total: float) -> Floats:
     """Of very many quantiles those next to a boundary: no boundary is nearest to others only."""
     below = np.floor(places * (cells / total))
     return np.unique(np.clip(below[:, None] + np.arange(-1, 3)[None, :], 1, cells - 1))
+
+
+def ends_of_equal_parts(sizes: NDArray[np.number], n: int) -> Places:
+    """The boundaries at or above n - 1 equally spaced quantiles, and the last, of blocks of these sizes (B,)."""
+    before = np.cumsum(sizes)
+    wanted = before[-1] * np.arange(1, n) / n
+    return np.unique(np.append(np.searchsorted(before, wanted) + 1, len(sizes)))
