@@ -12,7 +12,7 @@ from tabsym.modl.search import descend_cuts
 
 Places = NDArray[np.int64]
 
-_TIMES = 2  # on a coarse grid, and around the cuts found there
+_TIMES = 2  # on a coarse grid, then around the cuts found there: time for cost
 
 
 def approach(search: IntervalSearch, boundaries: Places, granularity: int) -> None:

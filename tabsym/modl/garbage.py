@@ -29,8 +29,7 @@ _MOST_RUN_ENDS = 49  # places where runs of modalities may end
 _GROUPS_AT_FIRST, _GROUPS_SETTLED = 4, 6  # beside the garbage, of all models and of the best
 _WORTH_SETTLING = 1.01  # times the best cost: models that may become better
 _MOST_SETTLED, _MOST_ROUNDS = 8, 4  # models that are settled and polished, and rounds of settling
-_MOST_WITH_PAIRS = 64  # modalities of which every two are tried beside a garbage group
-_MOST_WITH_MIDDLE = 64  # modalities of which the one in the middle is looked at
+_MOST_TRIED = 64  # modalities of which every two are tried beside a garbage, and the share of the one in the middle
 _MOST_POLISHED = 12  # starts of more than two classes
 _MOST_INFORMATIVE_GROUPS = 64  # beside the modalities that say little
 _MOST_START_GROUPS, _START_PLACES = 10, 256  # of cuts whose largest group is the garbage, and where they may lie
@@ -129,7 +128,7 @@ def _share(counts: Floats) -> float:
 def _likely_shares(counts: Floats) -> list[float]:
     """Of a garbage: that of all rows, and of the modality in the middle: a few large ones may be far from it."""
     share = _share(counts)
-    if len(counts) > _MOST_WITH_MIDDLE:
+    if len(counts) > _MOST_TRIED:
         return [share]
     middle = counts[by_share(counts, 1)[len(counts) // 2]]
     return [share, _share(middle[None, :])]
@@ -155,7 +154,7 @@ def _uninformative_as_garbage(ground: Ground) -> list[Grouping]:
 def _two_outside(ground: Ground) -> list[Grouping]:
     """Two modalities with a group each, all others garbage: the best of all pairs, where those are not too many."""
     units, n = ground.units, len(ground.units)
-    if n > _MOST_WITH_PAIRS or n < 4 or len(ground.prior) < 3:
+    if n > _MOST_TRIED or n < 4 or len(ground.prior) < 3:
         return []
     a, b = np.triu_indices(n, 1)
     own = costs_of_groups(units.counts)

@@ -83,7 +83,7 @@ def first_bound(ground: Ground, bounds: Bounds) -> float:
         bound = _BoundAt(ground, bounds, Grouping(np.inf, np.empty(0, dtype=np.int64)), 0.0, np.random.RandomState(0))
     except OutOfTime:
         return -np.inf
-    return float((bound.parts + bound.priors).min()) if len(bound.groups) else np.inf
+    return float((bound.of_parts + bound.priors).min()) if len(bound.groups) else np.inf
 
 
 @dataclass
@@ -109,7 +109,7 @@ class _BoundAt:
         self.priors = np.array([self._priors(int(v)) for v in self.informative])
         numbers = np.append(self.groups, self.groups[-1] + 1) if self.more else self.groups
         any_parts = self._any_parts(numbers.astype(np.float64) + 1.0, most + 1.0)
-        self.parts = np.tile(any_parts, (len(self.informative), 1))
+        self.of_parts = np.tile(any_parts, (len(self.informative), 1))
 
     def _priors(self, v: int) -> Floats:
         """Of v informative modalities in 2 .. K groups; the prior of more is at least that of one more.
@@ -134,7 +134,7 @@ class _BoundAt:
             return np.inf
         units: ByShare | None = None
         while True:
-            costs = self.parts + self.priors
+            costs = self.of_parts + self.priors
             row, column = np.unravel_index(np.argmin(costs), costs.shape)
             lower = float(costs[row, column])
             if not is_cheaper(lower, self.best.cost) or len(self.lines) >= _MOST_PRICES:
@@ -151,13 +151,13 @@ class _BoundAt:
             if found is None:
                 return lower
             self.lines[price] = found.least[: costs.shape[1]]
-            np.maximum(self.parts, self.lines[price] - price * self.informative[:, None], out=self.parts)
+            np.maximum(self.of_parts, self.lines[price] - price * self.informative[:, None], out=self.of_parts)
             self._offer(units, found.share, price)
 
     def _needed(self, price: float) -> Floats:
         """What parts and price must cost at least, by number of groups, for the bound to meet the best cost."""
         needed = self.best.cost - self.priors + price * self.informative[:, None]
-        needed = np.where(self.parts + self.priors < self.best.cost, needed, -np.inf).max(axis=0)
+        needed = np.where(self.of_parts + self.priors < self.best.cost, needed, -np.inf).max(axis=0)
         return needed if self.more else np.append(needed, -np.inf)
 
     def _offer(self, units: ByShare, share: float, price: float) -> None:

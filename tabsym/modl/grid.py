@@ -43,7 +43,7 @@ class Rows:
         return float(len(self.source) if self.weight is None else self.weight.sum())
 
     def table(self, source: Places | None, target: Places | None) -> Floats:
-        """Rows by part of the source and of the target, whose codes have these labels (None: themselves)."""
+        """Rows by part of the source and interval of the target, whose codes have these labels (None: themselves)."""
         a = self.source if source is None else source[self.source]
         b = self.target if target is None else target[self.target]
         n_a = self.n_sources if source is None else int(source.max()) + 1
@@ -119,7 +119,7 @@ class Grid:
 
 
 def target_cost(criterion: str, sizes: Floats, n_rows: float) -> float:
-    """What target intervals of these sizes (T,) cost beside the parts of the grid: how many, and the ranks within."""
+    """What target intervals of these sizes (T,) cost beside the cells of the grid: how many, and the ranks within."""
     within = float(gammaln(sizes + 1).sum())
     if criterion == "page":
         return within + float(np.log(n_rows))
@@ -174,10 +174,10 @@ def grid_cost(
         return null_grid_cost(criterion, n_rows, len(table) if symbolic else None)
     joined = np.stack([np.bincount(target, row) for row in table])
     if symbolic:
-        parts = grouping_cost(joined, source.tolist(), criterion=criterion, n_candidates=n_candidates)
+        of_parts = grouping_cost(joined, source.tolist(), criterion=criterion, n_candidates=n_candidates)
     else:
-        parts = interval_cost(joined, ends_of(source).tolist(), criterion=criterion, n_candidates=n_candidates)
-    return parts + target_cost(criterion, joined.sum(axis=0), n_rows)
+        of_parts = interval_cost(joined, ends_of(source).tolist(), criterion=criterion, n_candidates=n_candidates)
+    return of_parts + target_cost(criterion, joined.sum(axis=0), n_rows)
 
 
 def as_grid(rows: Rows, options: Options, source: Partition, target: Places) -> Grid:

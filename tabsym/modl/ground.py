@@ -74,7 +74,7 @@ class Ground:
         if self.least > 1:
             labels = self._enlarged(labels)
         n = int(labels.max()) + 1
-        parts = parts_cost(sum_by(labels, self.units.counts, n))
+        of_parts = parts_cost(sum_by(labels, self.units.counts, n))
         cost, garbage = float(self.prior[n - 1]) if n <= len(self.prior) else np.inf, None
         if self.has_garbage and 3 <= n <= len(self.prior):
             sizes = np.bincount(labels, self.units.weights, minlength=n)
@@ -82,7 +82,7 @@ class Ground:
             other = self.with_garbage(n, int(sizes[largest]))
             if other < cost:
                 cost, garbage = other, largest
-        return Grouping(parts + cost, labels, garbage)
+        return Grouping(of_parts + cost, labels, garbage)
 
     def _enlarged(self, labels: Places) -> Places:
         """Each group of fewer than `least` rows in the one where that costs least."""

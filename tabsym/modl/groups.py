@@ -24,11 +24,12 @@ from tabsym.modl.units import Units, by_main_axis, sum_by
 Floats = NDArray[np.float64]
 
 MOST_BOUNDED = 64
-"""Up to this many modalities of two classes garbage groups are bounded without a time limit being asked for."""
+"""Up to this many modalities of two classes garbage groups are bounded without a time limit being asked for;
+benchmarks/modl/garbage.py shows what bounds for more take."""
 QUICK_GROUPS, QUICK_PLACES, QUICK_POLISH = 64, 128, 128
 """Quick searches look at so many groups, cut at so many places, and leave the cuts of more units as they are."""
-_MOST_SUBSETS_AGAIN = 9  # units that coarse granularities leave of more modalities: every partition, or a bound
-_MOST_UNJOINED = 5000  # modalities of more than two classes that are looked at one by one beside a garbage group
+_MOST_LEFT = 9  # units that a coarse granularity leaves of which every partition is looked at: time for a tight bound
+_MOST_UNJOINED = 5000  # modalities of more classes that are looked at one by one beside a garbage: time for cost
 
 
 class _Searched(NamedTuple):
@@ -175,7 +176,7 @@ def _bounded_with_garbage(
 
     The integrals for more, a tenth of a second each, are computed only where a time limit asks for a proof.
     """
-    few = [units for units in families if len(units) <= _MOST_SUBSETS_AGAIN]
+    few = [units for units in families if len(units) <= _MOST_LEFT]
     best = every_partition(search, few, best)
     grounds = [search.ground(units) for units in families[len(few) :]]
     most_work = np.inf if search.insist else 0.0

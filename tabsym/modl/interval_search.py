@@ -10,19 +10,16 @@ from numpy.typing import NDArray
 
 from tabsym.modl.criterion import interval_prior, most_granularity
 from tabsym.modl.hull import Best, Bounds
-from tabsym.modl.quantiles import quantile_boundaries
+from tabsym.modl.quantiles import COARSE_GRID, quantile_boundaries
 from tabsym.modl.search import Task, between_unlike, exact_cuts
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 MOST_EXACT = 4096
-"""Up to this many blocks the optimum is certified; beyond, only if `time_limit` gives the time."""
+"""Up to this many blocks the optimum is certified; beyond, only if `time_limit` gives the time that it takes."""
 MOST_COUNTS = 8 * MOST_EXACT**2
 """Blocks squared times classes: of more classes the optimum is certified for fewer blocks, for as much work."""
-COARSE_GRID = 11
-"""A first look at larger columns is on the grid of 2**11 quantiles (of many classes on a coarser one): time for how
-near it comes."""
 
 
 @dataclass
@@ -54,7 +51,7 @@ class IntervalSearch:
 
     @property
     def coarse_grid(self) -> int:
-        """Granularity of a first look."""
+        """Granularity of a first look; of many classes a coarser one."""
         return min(COARSE_GRID, self.most_exact.bit_length() - 1)
 
     def prior(self, n_blocks: int, granularity: int = 0) -> Floats:

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
+COARSE_GRID = 11
+"""A first look at very many blocks is on the grid of 2**11 quantiles: time for how near it comes."""
 TIE = 1e-11
 """Of all rows: boundaries of fractional weights that are as near to a quantile but for so much are equally near."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from tabsym.modl import kernels_ordered as kernels
-from tabsym.modl.criterion import ln_factorials, parts_cost, target_parts_cost
+from tabsym.modl.criterion import ln_factorials, parts_cost, target_intervals_cost
 from tabsym.modl.hull import Best, Bounds, Found, certify, descend, is_cheaper, take
 
 Floats = NDArray[np.float64]
@@ -70,7 +70,7 @@ class Task:
 
     def cost(self, ends: Places) -> float:
         counts = self.part_counts(ends)
-        return target_parts_cost(counts) if self.of_target else parts_cost(counts)
+        return target_intervals_cost(counts) if self.of_target else parts_cost(counts)
 
     def at(self, boundaries: Places) -> Task:
         """The same rows in coarser blocks, which end at these boundaries (without 0, with B)."""

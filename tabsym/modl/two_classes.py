@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from tabsym.modl.ground import CUT_PLACES, Grouping, labels_along
 from tabsym.modl.group_search import GroupSearch
 from tabsym.modl.hull import Best, Bounds
-from tabsym.modl.quantiles import quantile_boundaries
+from tabsym.modl.quantiles import COARSE_GRID, quantile_boundaries
 from tabsym.modl.search import Task, descend_cuts, exact_cuts, make_task, take_one_cut
 from tabsym.modl.units import Units, by_share
 
 Places = NDArray[np.int64]
 
-_COARSE_GRID = 11
-"""Of more than 4 * CUT_PLACES units a first look cuts at 2**11 quantiles: time for a better model to start from."""
+_MOST_FIRST = 4 * CUT_PLACES  # units of which a first look cuts anywhere: time for a better model to start from
 
 
 class CutGroups(NamedTuple):
@@ -72,5 +71,5 @@ def _first_look(search: GroupSearch, line: _Lined, best: Best, tag: int) -> None
     prior = search.prior(line.units)
     if search.least_parts > 1 and len(prior) > 1:
         take_one_cut(line.task, line.ends, float(prior[1]), best, tag)
-    few = len(line.ends) <= 4 * CUT_PLACES
-    descend_cuts(line.task, line.ends if few else quantile_boundaries(line.task.sizes, _COARSE_GRID), prior, best, tag)
+    few = len(line.ends) <= _MOST_FIRST
+    descend_cuts(line.task, line.ends if few else quantile_boundaries(line.task.sizes, COARSE_GRID), prior, best, tag)
