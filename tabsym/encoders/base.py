@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, RawCodes, encode_columns
+from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
 from tabsym.encoders.transformer import TableTransformer
 from tabsym.table import (
     Kind,
@@ -183,16 +183,15 @@ class ColumnEncoder(TableTransformer):
         for column, raw in zip(columns, encode_columns(columns), strict=True):
             if self.handle_missing == "error":
                 refuse_missing(column.name, raw.codes < 0)
-            alphabet = self.columns_[column.name].alphabet
-            codes = alphabet.transform(raw)
-            unseen = (codes == UNSEEN) & (raw.codes >= 0)
+            codes = codes_in(self.columns_[column.name].alphabet, raw)
+            unseen = codes == UNSEEN
             if self.handle_unknown == "error" and unseen.any():
                 value = raw.symbols[raw.codes[np.argmax(unseen)]]
                 raise ValueError(
                     f"Column {column.name!r} holds {value!r} (row {int(np.argmax(unseen))}), which was not seen in "
                     "fit; fit on rows that have it, or set handle_unknown to something other than 'error'."
                 )
-            out[column.name] = np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes).astype(np.int32)
+            out[column.name] = codes.astype(np.int32)
         return out
 
     def _kept_names(self, state: Any) -> list[str]:
@@ -203,8 +202,7 @@ class ColumnEncoder(TableTransformer):
         """Output columns that are constant over the training rows."""
         found = []
         for state, raw in zip(self.columns_.values(), raws, strict=True):
-            codes = state.alphabet.transform(raw)
-            values = self._encode_column(state, np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes))
+            values = self._encode_column(state, codes_in(state.alphabet, raw))
             for name, column in zip(state.names, values, strict=True):
                 if (column == column[0]).all():
                     found.append(name)
@@ -219,6 +217,12 @@ class ColumnEncoder(TableTransformer):
 
 MISSING = -2
 """In the codes that `_encode_column` gets: a missing value that is not in the alphabet."""
+
+
+def codes_in(alphabet: Alphabet, raw: RawCodes) -> NDArray[Any]:
+    """Codes in the alphabet; UNSEEN, or MISSING where it does not have the missing one."""
+    codes = alphabet.transform(raw)
+    return np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes)
 
 
 def refuse_missing(name: str, missing: NDArray[np.bool_]) -> None:

@@ -1,4 +1,9 @@
-"""Optimal grouping: modalities with class counts into groups."""
+"""Optimal grouping: modalities with class counts into groups.
+
+Of few modalities every partition is looked at (`subsets`). Of two classes the groups are cuts along the class shares
+(`two_classes`), of more they are searched for from many starts (`multistart`). Khiops' criterion then looks for
+groups beside a garbage group (`garbage`), and bounds what those cost (`garbage_bound`).
+"""
 
 from __future__ import annotations
 

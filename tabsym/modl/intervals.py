@@ -1,4 +1,8 @@
-"""Optimal discretization: ordered blocks of class counts into intervals."""
+"""Optimal discretization: ordered blocks of class counts into intervals.
+
+Cuts lie on the grids of `interval_search`, one for each granularity. Those of up to some thousand blocks are searched
+exactly (`search`, `hull`); of more the cuts are approached (`approach`). Monotone ones are in `monotone`.
+"""
 
 from __future__ import annotations
 
