@@ -151,7 +151,7 @@ FAULTS = [
           'self.criterion == "khiops" and len(self.counts) > GARBAGE_FROM', "tests/test_modl_local.py:7 and partition"),
     Fault("modl: quantiles as near to two boundaries go up in the lower half", "modl/quantiles.py",
           "np.where(tied, targets <= total / 2 + hair, down < up)", "np.where(tied, targets > total, down < up)",
-          "tests/test_modl_intervals.py:quantiles_as_near"),
+          "tests/test_modl_quantiles.py:quantiles_as_near"),
     Fault("modl: R(T - 1; N) for the target's intervals", "modl/grid.py",
           "ln_universal(len(sizes) - 1, n_rows - 1)", "ln_universal(len(sizes) - 1, n_rows)",
           "tests/test_modl_grid.py:definition"),
