@@ -32,7 +32,7 @@ MOST_BOUNDED = 64
 """Up to this many modalities of two classes garbage groups are bounded without a time limit being asked for;
 benchmarks/modl/garbage.py shows what bounds for more take."""
 QUICK_GROUPS, QUICK_PLACES, QUICK_POLISH = 64, 128, 128
-"""Quick searches look at so many groups, cut at so many places, and leave the cuts of more units as they are."""
+"""Quick searches look at so many groups, cut at so many places, and do not polish cuts of more units: time for cost."""
 _MOST_LEFT = 9  # units that a coarse granularity leaves of which every partition is looked at: time for a tight bound
 _MOST_UNJOINED = 5000  # modalities of more classes that are looked at one by one beside a garbage: time for cost
 

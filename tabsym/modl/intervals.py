@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 QUICK_GRID = 9
 """Quick searches cut on the grid of 2**9 quantiles: time for how near they come."""
-_MOST_IDLE = 3  # granularities without a better model, after which a search without a proof ends
+_MOST_IDLE = 3  # granularities without a better model, after which a search without a proof ends: time for cost
 _SLIDE_REACH = 64  # places of a finer grid that a cut found on the coarser one may move by in a sweep, for time
 
 
