@@ -66,7 +66,7 @@ def cut_jointly(rows: Rows, options: Options) -> Grid:
 
 @dataclass(frozen=True)
 class _Resolutions:
-    """The column against cells of the target (`fine`), and against all its values (`full`), whose `cells` are these."""
+    """The column against cells of the target, and against all its values; `cells`: that of each value, None: itself."""
 
     fine: GridSearch
     full: GridSearch
