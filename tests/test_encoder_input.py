@@ -225,6 +225,15 @@ CASES = [
 ]
 
 
+def learned(estimator, method, frame, y):
+    """What a call gives, or what the fitted estimator then makes of the same rows."""
+    fitted = clone(estimator)
+    out = getattr(fitted, method)(frame, y)
+    if method != "fit_transform":
+        out = fitted.predict(frame) if hasattr(fitted, "predict") else fitted.transform(frame)
+    return np.asarray(out)
+
+
 @pytest.mark.parametrize(("estimator", "method"), CASES)
 def test_a_target_with_other_labels_is_refused(estimator, method):
     """Of category_encoders' rule: above all the same labels in another order, which no length gives away."""
@@ -240,15 +249,20 @@ def test_a_target_with_other_labels_is_refused(estimator, method):
         call(frame, y.reset_index(drop=True))
     with pytest.raises(ValueError, match="row 0 is 7 in X and 8 in y"):
         call(frame["city"], swapped.to_frame())
-    for good in (y, y.set_axis(y.index.astype(object)), y.to_numpy(), y.tolist(), pl.Series(y.tolist())):
-        call(frame, good)
+    expected = learned(estimator, method, frame, Y)
+    for good in (y, y.set_axis(y.index.astype(object)), y.tolist(), pl.Series(y.tolist())):
+        np.testing.assert_array_equal(learned(estimator, method, frame, good), expected)
 
 
 @pytest.mark.parametrize(("estimator", "method"), CASES)
 def test_a_table_without_labels_takes_any_index(estimator, method):
+    """Rows go together as they lie, whatever the target's labels say of their order."""
     y = pd.Series(Y, index=X.index[::-1])
     for frame in (pl.DataFrame({"city": COLUMNS["city"]}), np.array([COLUMNS["city"]], dtype=object).T):
-        getattr(clone(estimator), method)(frame, y)
+        found = learned(estimator, method, frame, y)
+        np.testing.assert_array_equal(found, learned(estimator, method, frame, Y))
+        by_label = learned(estimator, method, frame, y[::-1].to_numpy())
+        assert isinstance(estimator, OneHotEncoder) or not np.array_equal(found, by_label)
 
 
 @pytest.mark.parametrize(

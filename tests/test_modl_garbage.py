@@ -5,7 +5,7 @@ import pytest
 
 from tabsym.modl import group, grouping_cost, groups
 from tabsym.modl.criterion import parts_cost
-from tabsym.modl.garbage_bound import _Integrals
+from tabsym.modl.garbage_integrals import GarbageIntegrals
 from tabsym.modl.shares import ByShare
 from tests import naive_modl
 
@@ -91,9 +91,9 @@ def test_bounds_on_any_groups_hold_for_groups_that_are_not_in_a_row():
     parts = np.array([counts[apart == k].sum(axis=0) for k in range(10)])
     seen = []
 
-    def note(grounds, bounds, best, granularity, rng, most_work):
+    def note(grounds, bounds, best, rng, most_work):
         seen.append(bounds)
-        return best, granularity, -np.inf
+        return best, -np.inf
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(groups, "bound_garbage", note)
@@ -150,7 +150,7 @@ def test_integrals_over_the_garbages_share_equal_sums_over_a_fine_grid():
     units = ByShare(counts)
     shares = (np.arange(2000) + 0.5) / 2000
     for price in (0.5, 3.0):
-        found = _Integrals(units, np.inf, np.inf).least(price, 4, np.full(4, np.inf)).least
+        found = GarbageIntegrals(units, np.inf, np.inf).least(price, 4, np.full(4, np.inf)).least
         gained = [units.gained(units.costs(q), price, 4) - units.times @ units.costs(q) for q in shares]
         exact = np.log(2000) - np.logaddexp.reduce(gained, axis=0)
         assert (found <= exact + 1e-6).all()  # from below, as a bound on costs has to be

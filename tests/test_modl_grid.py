@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tabsym.modl import grid_cost, grid_search
+from tabsym.modl import grid_cost, joint_cuts
 from tabsym.modl.grid import Options, Rows
-from tabsym.modl.grid_search import cut_jointly
+from tabsym.modl.joint_cuts import cut_jointly
 from tests import naive_modl
 
 
@@ -67,7 +67,7 @@ def test_grids_too_large_to_look_at_each_cost_what_the_definition_says(symbolic)
 
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_the_search_for_large_grids_finds_the_best_of_small_ones(symbolic, monkeypatch):
-    monkeypatch.setattr(grid_search, "every_grid", lambda *_: None)
+    monkeypatch.setattr(joint_cuts, "every_grid", lambda *_: None)
     rng = np.random.RandomState(2)
     informative = 0
     for strength in (0, 4, 8, 12, 16, 20):

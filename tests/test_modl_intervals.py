@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from tabsym.modl import discretize, group, hull, intervals
+from tabsym.modl import discretize, group, hull, interval_search
 from tabsym.modl import search as searches
 from tests import naive_modl
 from tests.modl_data import steps, tables
@@ -75,24 +75,6 @@ def test_fractional_counts_agree_with_whole_ones(counts, criterion):
     assert almost.cost == pytest.approx(whole.cost, abs=1e-6)
 
 
-@given(st.lists(st.integers(1, 300), min_size=2, max_size=30), st.sampled_from([1.0, 0.5, 1 / 3]))
-@settings(max_examples=60, deadline=None)
-def test_quantiles_next_to_boundaries_are_all_that_matter(sizes, weight):
-    """The 2**10 quantiles of few blocks, by those next to boundaries, and one by one."""
-    sizes = [*sizes, 3100]
-    before = np.concatenate([[0.0], np.cumsum(np.array(sizes) * weight)])
-    total, places = before[-1], before[1:]
-    chosen = set()
-    for target in total * np.arange(1, 2**10) / 2**10:
-        above = int(np.searchsorted(places, target))
-        if above == 0:
-            chosen.add(0)
-            continue
-        up, down = places[above] - target, target - places[above - 1]
-        chosen.add(above - 1 if down < up or (down == up and target <= total / 2) else above)
-    assert intervals.quantile_boundaries(before, 10).tolist() == [i + 1 for i in sorted(chosen | {len(places) - 1})]
-
-
 @pytest.mark.parametrize("criterion", ["page", "khiops"])
 @pytest.mark.parametrize(("n_steps", "classes"), [(1, 2), (20, 2), (60, 3)])
 def test_many_blocks_come_near_the_certified_optimum(criterion, n_steps, classes):
@@ -138,17 +120,6 @@ def test_time_limit_returns_the_best_so_far_with_a_bound(monkeypatch):
 
 
 def test_exact_limit_is_what_it_says():
-    assert intervals.MOST_EXACT == 4096
+    assert interval_search.MOST_EXACT == 4096
     counts = steps(4000, 6, 2)
     assert discretize(counts).is_optimal
-
-
-def test_quantiles_as_near_to_two_boundaries_go_down_in_the_lower_half():
-    rng = np.random.RandomState(0)
-    tables = [[1] * 12, [2] * 7, [3] * 10, *(rng.randint(1, 4, 20).tolist() for _ in range(20))]
-    for sizes in tables:
-        before = np.concatenate([[0.0], np.cumsum(sizes)])
-        for granularity in range(1, naive_modl.gmax(sum(sizes))):
-            ours = intervals.quantile_boundaries(before, granularity)
-            inner = [end for end in ours.tolist() if end < len(sizes)]
-            assert inner == naive_modl.quantile_grid(sizes, granularity)

@@ -5,7 +5,8 @@ import pytest
 
 from tabsym.modl import group, grouping_cost, groups
 from tabsym.modl.criterion import GARBAGE_FROM, group_prior
-from tabsym.modl.local import Ground, _join, _move, polish
+from tabsym.modl.ground import Ground
+from tabsym.modl.local import _join, _move, polish
 from tabsym.modl.search import factorials_of
 from tabsym.modl.units import join_proportional, units_by_granularity
 from tests import naive_groups, naive_modl
@@ -59,6 +60,15 @@ def naive_cost(ground, counts, grouping):
     return naive_modl.grouping_cost(
         counts, labels, "khiops", granularity=ground.units.granularity, garbage=False if garbage is None else garbage
     )
+
+
+def one_large_group(rng, ground):
+    """Groupings at random, one group larger than the others: the garbage, where that is cheaper."""
+    n = len(ground.units)
+    for n_groups in (3, 4, 5):
+        size = rng.integers(2, n)
+        labels = np.where(np.arange(n) < size, 0, rng.integers(0, n_groups, n))
+        yield ground.price(rng.permutation(labels))
 
 
 def perturbed(rng, labels):
@@ -139,10 +149,7 @@ def test_costs_never_rise_and_are_those_of_the_definition(n_classes, joined, ste
         counts = mostly_silent(rng, n_symbols, n_classes)
         counts[n_symbols // 2] = 2 * counts[0]  # one unit where proportional modalities are joined
         for ground in grounds_of(counts, joined=joined):
-            for n_groups in (3, 4, 5):
-                size = rng.integers(2, len(ground.units))  # the largest group, more or less
-                labels = np.where(np.arange(len(ground.units)) < size, 0, rng.integers(0, n_groups, len(ground.units)))
-                start = ground.price(rng.permutation(labels))
+            for start in one_large_group(rng, ground):
                 end = step(ground, start, order)
                 assert start.cost == pytest.approx(naive_cost(ground, counts, start), abs=1e-6)
                 assert end.cost == pytest.approx(naive_cost(ground, counts, end), abs=1e-6)
@@ -153,6 +160,17 @@ def test_costs_never_rise_and_are_those_of_the_definition(n_classes, joined, ste
     assert garbage_before >= 5
     assert garbage_after >= 2
     assert lower >= 20
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_sweeps_of_moves_that_cost_more_in_all_are_not_kept(n_classes):
+    """Each move out of the garbage is priced as the first one; of groups that have settled some sweeps cost nats."""
+    rng = np.random.default_rng(n_classes)
+    for n_symbols in (7, 8, 10, 12, 14, 20, 30, 40) * 3:
+        for ground in grounds_of(mostly_silent(rng, n_symbols, n_classes), joined=False):
+            for start in one_large_group(rng, ground):
+                settled = _move(ground, start, np.random.RandomState(0))
+                assert _move(ground, settled, np.random.RandomState(1)).cost <= settled.cost
 
 
 @pytest.mark.parametrize(("n_classes", "share"), [(2, 0.65), (3, 0.9)])

@@ -31,8 +31,14 @@ def test_the_remedy_is_one():
 
 
 def test_what_is_no_share_is_not_told_of():
-    few = np.r_[np.ones(10), np.zeros(N - 10)][np.argsort(np.arange(N) % 20, kind="stable")]  # rows left out
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for weight in (few, np.full(N, 0.11), np.full(N, 1e6)):
-            MODLEncoder().fit(X, Y, sample_weight=weight)
+    few = np.isin(np.arange(N), np.arange(0, 100, 10)).astype(float)  # rows left out
+    cases = [(few, 45.0, [[5, 0], [0, 5]]), (np.full(N, 0.11), 49.5, [[5.5, 0], [0, 16.5]]),
+             (np.full(N, 1e6), 49.5, [[5e7, 0], [0, 1.5e8]])]  # fmt: skip
+    for weight, bound, rows in cases:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = MODLEncoder().fit(X, Y, sample_weight=weight).partitions_["x"]
+        assert found.bounds.tolist() == [bound]
+        np.testing.assert_allclose(found.target.counts, rows)
+    alone = MODLEncoder().fit(X[few > 0], Y[few > 0])
+    assert MODLEncoder().fit(X, Y, sample_weight=few).costs_ == alone.costs_

@@ -44,9 +44,9 @@ def gather(
     codes = np.empty((len(rows), len(columns)), dtype=np.int32)
 
     def fill(first: int) -> None:  # a tile of the matrix stays in cache while its columns are written
-        part = slice(first, first + _TILE)
+        tile = slice(first, first + _TILE)
         for place, column in enumerate(columns):
-            gather_columns(column, rows[part], starts[place], strides[place], codes[part], place)
+            gather_columns(column, rows[tile], starts[place], strides[place], codes[tile], place)
 
     in_threads(fill, range(0, len(rows), _TILE), n_jobs)
     return codes

@@ -1,8 +1,8 @@
 """What every encoder shares: which columns, checks, names, the frame put together again.
 
 An encoder knows one column at a time: `_learn_column` makes its state from
-codes, `_column_names` and `_encode_column` use it. The loop over columns,
-and everything a user can get wrong, is here.
+codes, which has the `names` of its output columns, and `_encode_column` uses it. The loop over
+columns, and everything a user can get wrong, is here.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, RawCodes, encode_columns
+from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
 from tabsym.encoders.transformer import TableTransformer
 from tabsym.table import (
     Kind,
     Table,
     assemble_frame,
+    check_length,
     check_same_rows,
     check_weights,
     match_features,
@@ -50,10 +51,6 @@ class ColumnEncoder(TableTransformer):
     def _settle(self, states: dict[str, Any]) -> dict[str, Any]:
         """The states of all columns, after what can be said of them together only."""
         return states
-
-    def _column_names(self, state: Any) -> list[str]:
-        """The output names of one column."""
-        raise NotImplementedError
 
     def _encode_column(self, state: Any, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
         """The output columns of one column, from its codes in the column's alphabet."""
@@ -119,10 +116,7 @@ class ColumnEncoder(TableTransformer):
         ValueError, TypeError
             In a sentence that names the column.
         """
-        check_is_fitted(self, "columns_")
-        table = read_table(X, who=type(self).__name__, allow_empty=True)
-        table = match_features(self, table)
-        return self._encode_table(table)
+        return self._encode_table(self._read_as_fitted(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the output columns, in order."""
@@ -146,12 +140,19 @@ class ColumnEncoder(TableTransformer):
 
     # -- pieces ---------------------------------------------------------------------
 
-    def _encode_table(self, table: Table) -> Any:
-        return self._assembled(table, self._parts(table))
+    def _read_as_fitted(self, X: Any, y: Any = None) -> Table:
+        """The table X with the columns of fit, whose rows go with y if there is one."""
+        check_is_fitted(self, "columns_")
+        table = read_table(X, who=type(self).__name__, allow_empty=True)
+        check_length(y, len(table))
+        return match_features(self, table)
 
-    def _assembled(self, table: Table, parts: dict[str, dict[str, NDArray[Any]]]) -> Any:
-        """The table with the encoded columns in place of what they encode, in the container asked for."""
-        frame = assemble_frame(table, parts)
+    def _encode_table(self, table: Table) -> Any:
+        return self._assembled(table, self._encoded_columns(table))
+
+    def _assembled(self, table: Table, encoded: dict[str, dict[str, NDArray[Any]]]) -> Any:
+        """The table with output columns in place of what they encode, in the container asked for."""
+        frame = assemble_frame(table, encoded)
         if self.return_df:
             return self._in_asked_container(frame)
         return nw.from_native(frame, eager_only=True).to_numpy()
@@ -163,13 +164,17 @@ class ColumnEncoder(TableTransformer):
             return frame
         return nw.from_native(frame, eager_only=True).to_pandas()
 
-    def _parts(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
-        parts: dict[str, dict[str, NDArray[Any]]] = {}
-        for name, codes in self._codes(table).items():
-            state = self.columns_[name]
-            encoded = dict(zip(self._column_names(state), self._encode_column(state, codes), strict=True))
-            parts[name] = {new: encoded[new] for new in self._kept_names(state)}
-        return parts
+    def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
+        """The output columns by name, by the column that they encode."""
+        return {
+            name: self._kept_columns(self.columns_[name], self._encode_column(self.columns_[name], codes))
+            for name, codes in self._codes(table).items()
+        }
+
+    def _kept_columns(self, state: Any, columns: list[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The output columns of one column by name, without those that `drop_invariant` drops."""
+        named = dict(zip(state.names, columns, strict=True))
+        return {name: named[name] for name in self._kept_names(state)}
 
     def _codes(self, table: Table) -> dict[str, NDArray[np.int32]]:
         """Codes of the encoded columns, after the checks that 'error' asks for."""
@@ -178,29 +183,27 @@ class ColumnEncoder(TableTransformer):
         for column, raw in zip(columns, encode_columns(columns), strict=True):
             if self.handle_missing == "error":
                 refuse_missing(column.name, raw.codes < 0)
-            alphabet = self.columns_[column.name].alphabet
-            codes = alphabet.transform(raw)
-            unseen = (codes == UNSEEN) & (raw.codes >= 0)
+            codes = codes_in(self.columns_[column.name].alphabet, raw)
+            unseen = codes == UNSEEN
             if self.handle_unknown == "error" and unseen.any():
                 value = raw.symbols[raw.codes[np.argmax(unseen)]]
                 raise ValueError(
                     f"Column {column.name!r} holds {value!r} (row {int(np.argmax(unseen))}), which was not seen in "
                     "fit; fit on rows that have it, or set handle_unknown to something other than 'error'."
                 )
-            out[column.name] = np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes).astype(np.int32)
+            out[column.name] = codes.astype(np.int32)
         return out
 
     def _kept_names(self, state: Any) -> list[str]:
         dropped = set(self.invariant_cols_)
-        return [name for name in self._column_names(state) if name not in dropped]
+        return [name for name in state.names if name not in dropped]
 
     def _find_invariant(self, raws: list[RawCodes]) -> list[str]:
         """Output columns that are constant over the training rows."""
         found = []
         for state, raw in zip(self.columns_.values(), raws, strict=True):
-            codes = state.alphabet.transform(raw)
-            values = self._encode_column(state, np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes))
-            for name, column in zip(self._column_names(state), values, strict=True):
+            values = self._encode_column(state, codes_in(state.alphabet, raw))
+            for name, column in zip(state.names, values, strict=True):
                 if (column == column[0]).all():
                     found.append(name)
         return found
@@ -214,6 +217,12 @@ class ColumnEncoder(TableTransformer):
 
 MISSING = -2
 """In the codes that `_encode_column` gets: a missing value that is not in the alphabet."""
+
+
+def codes_in(alphabet: Alphabet, raw: RawCodes) -> NDArray[Any]:
+    """Codes in the alphabet; UNSEEN, or MISSING where it does not have the missing one."""
+    codes = alphabet.transform(raw)
+    return np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes)
 
 
 def refuse_missing(name: str, missing: NDArray[np.bool_]) -> None:

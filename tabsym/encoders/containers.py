@@ -20,8 +20,8 @@ from tabsym.table import Table
 
 def wants_pandas(encoder: Any) -> bool:
     """Whether the encoder, or one inside it, is of category_encoders, which reads no other frames."""
-    parts = [encoder, *encoder.get_params().values()] if hasattr(encoder, "get_params") else [encoder]
-    return any(base.__module__.startswith("category_encoders") for part in parts for base in type(part).__mro__)
+    steps = [encoder, *encoder.get_params().values()] if hasattr(encoder, "get_params") else [encoder]
+    return any(base.__module__.startswith("category_encoders") for step in steps for base in type(step).__mro__)
 
 
 def data_for(encoder: Any, X: Any, table: Table) -> Any:

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.base import ColumnEncoder
 from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows
-from tabsym.table import Table, check_length, check_same_rows, check_weights, match_features, read_table
+from tabsym.table import Table, check_same_rows, check_weights, read_table
 
 Floats = NDArray[np.float64]
 
@@ -111,10 +110,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         ValueError, TypeError
             In a sentence that names the column.
         """
-        check_is_fitted(self, "columns_")
-        table = read_table(X, who=type(self).__name__, allow_empty=True)
-        check_length(y, len(table))
-        return self._encode_table(match_features(self, table))
+        return self._encode_table(self._read_as_fitted(X, y))
 
     # -- pieces ---------------------------------------------------------------------
 
@@ -125,4 +121,4 @@ class OutOfFoldEncoder(ColumnEncoder):
 
     def _unfilled(self, n_rows: int) -> dict[str, Floats]:
         """The output columns (n_rows,) by name, before any fold."""
-        return {name: np.zeros(n_rows) for state in self.columns_.values() for name in self._column_names(state)}
+        return {name: np.zeros(n_rows) for state in self.columns_.values() for name in state.names}

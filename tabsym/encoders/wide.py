@@ -138,8 +138,8 @@ class WideEncoder(OutOfFoldEncoder):
             if self.handle_unknown == "error":  # a symbol that the other folds lack was seen in fit
                 fold.set_params(handle_unknown="value")
             fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])
-            part = fold._parts(read_table(frame[test].to_native()))
-            for name, column in ((name, column) for columns in part.values() for name, column in columns.items()):
+            held_out = fold._encoded_columns(read_table(frame[test].to_native()))
+            for name, column in (pair for columns in held_out.values() for pair in columns.items()):
                 if name in encoded:
                     encoded[name][test] = column
         return encoded
@@ -178,9 +178,6 @@ class WideEncoder(OutOfFoldEncoder):
         place = found.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))
         names = [name] if found.shape[1] == 1 else [f"{name}_{label}" for label in found.columns]
         return WideColumn(alphabet, names, found.to_numpy()[place])
-
-    def _column_names(self, state: WideColumn) -> list[str]:
-        return state.names
 
     def _encode_column(self, state: WideColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
         known = state.alphabet.missing_code

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tabsym.modl.grid import Options, Rows
-from tabsym.modl.grid_search import cut_jointly
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
+from tabsym.modl.joint_cuts import cut_jointly
 from tabsym.modl.labels import group_labels, interval_labels
 from tabsym.modl.partition import Partition
 from tabsym.stats import Contingency

@@ -17,7 +17,7 @@ from tabsym.modl.criterion import (
     null_prior,
     parts_cost,
 )
-from tabsym.modl.intervals import quantile_boundaries
+from tabsym.modl.quantiles import quantile_boundaries
 from tabsym.modl.units import Units, sum_by, units_by_granularity
 
 Floats = NDArray[np.float64]
@@ -76,11 +76,11 @@ def intervals_and_granularity(
 
 
 def _cost_of_intervals(table: Floats, ends: Places, criterion: str, n_candidates: int, granularity: int) -> float:
-    parts = parts_cost(np.add.reduceat(table, np.append(0, ends[:-1]), axis=0))
+    of_parts = parts_cost(np.add.reduceat(table, np.append(0, ends[:-1]), axis=0))
     known: dict[str, Any] = {"n_rows": float(table.sum()), "n_candidates": n_candidates, "granularity": granularity}
     if len(ends) == 1:
-        return parts + null_prior(criterion, n_rows=known["n_rows"])
-    return parts + float(interval_prior(criterion, len(ends), **known)[-1])
+        return of_parts + null_prior(criterion, n_rows=known["n_rows"])
+    return of_parts + float(interval_prior(criterion, len(ends), **known)[-1])
 
 
 def grouping_cost(
@@ -120,10 +120,10 @@ def grouping_cost(
     table, groups, n = _grouped(counts, labels)
     left = len(table) if n_modalities is None else n_modalities
     known: dict[str, Any] = {"n_rows": float(table.sum()), "n_candidates": n_candidates, "granularity": granularity}
-    parts = parts_cost(sum_by(groups, table, n))
+    of_parts = parts_cost(sum_by(groups, table, n))
     if n == 1:
-        return parts + null_prior(criterion, n_rows=known["n_rows"], n_modalities=len(table))
-    return parts + float(group_prior(criterion, n, n_modalities=left, **known)[-1])
+        return of_parts + null_prior(criterion, n_rows=known["n_rows"], n_modalities=len(table))
+    return of_parts + float(group_prior(criterion, n, n_modalities=left, **known)[-1])
 
 
 def groups_and_granularity(
@@ -132,12 +132,12 @@ def groups_and_granularity(
     """The cost as `grouping_cost` has it, and Khiops' granularity where it is least (0 under "page")."""
     table, groups, n = _grouped(counts, labels)
     n_rows = float(table.sum())
-    parts = parts_cost(sum_by(groups, table, n))
+    of_parts = parts_cost(sum_by(groups, table, n))
     if n == 1:
-        return parts + null_prior(criterion, n_rows=n_rows, n_modalities=len(table)), 0
+        return of_parts + null_prior(criterion, n_rows=n_rows, n_modalities=len(table)), 0
     known: dict[str, Any] = {"n_rows": n_rows, "n_candidates": n_candidates}
     if criterion == "page":
-        return parts + float(group_prior(criterion, n, n_modalities=len(table), **known)[-1]), 0
+        return of_parts + float(group_prior(criterion, n, n_modalities=len(table), **known)[-1]), 0
     best, granularity = np.inf, 0
     for units in units_by_granularity(table):
         of_unit = np.zeros(len(units), dtype=np.int64)
@@ -147,7 +147,7 @@ def groups_and_granularity(
         prior = _prior_of_groups(of_unit, n, units, known)
         if prior < best:
             best, granularity = prior, units.granularity
-    return parts + best, granularity
+    return of_parts + best, granularity
 
 
 def _prior_of_groups(of_unit: Places, n: int, units: Units, known: dict[str, Any]) -> float:

@@ -22,7 +22,7 @@ LN2 = math.log(2.0)
 _ADDED = 2_000  # terms of the universal code's sum that Khiops adds one by one
 _FIFTH_LOG = 65_536  # 2**2**2**2, from where a fifth iterated logarithm is positive
 MOST_TABLE = 20_000_000
-"""Up to this many rows, ln k! comes from a table; beyond it, and for fractional counts, from lgamma."""
+"""Up to this many rows ln k! comes from a table, memory for time; beyond, and for fractional counts, from lgamma."""
 
 
 # -- Rissanen's universal code of the whole numbers ------------------------------------------
@@ -217,7 +217,7 @@ def parts_cost(counts: NDArray[np.float64]) -> float:
     return float(total - gammaln(counts + 1).sum())
 
 
-def target_parts_cost(counts: NDArray[np.float64]) -> float:
+def target_intervals_cost(counts: NDArray[np.float64]) -> float:
     """What target intervals add to a joint grid, by their rows in each source part (T, I): sum ln N_j! / prod N_ij!."""
     return float(gammaln(counts.sum(axis=1) + 1).sum() - gammaln(counts + 1).sum())
 

@@ -11,8 +11,10 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.modl.ends import labels_of
+from tabsym.modl.ground import Ground, Grouping, costs_of_groups, labels_along, line_up
 from tabsym.modl.hull import Best, is_cheaper
-from tabsym.modl.local import Ground, Grouping, costs_of_groups, labels_along, line_up, polish
+from tabsym.modl.local import polish
 from tabsym.modl.search import Passes, descend_cuts
 from tabsym.modl.shares import ByShare
 from tabsym.modl.units import Units, by_main_axis, by_share
@@ -20,24 +22,22 @@ from tabsym.modl.units import Units, by_main_axis, by_share
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-_MOST_BESIDE = 10  # groups of the starts whose largest group is the garbage
-_MOST_INFORMATIVE_GROUPS = 64
-_POLISHED = 12
-_START_CELLS = 256  # places where these starts may cut
-_PROMISING = 1.01  # times the best cost: models that may become better
-_FEW, _MANY = 4, 6  # groups beside the garbage, at first and of the best models
-_MOST_ENDS = 49  # places where runs of modalities may end
-_CELLS = 24, 48  # of shares: half as fine as for bounds
+# all of these trade time for cost; benchmarks/modl/garbage.py shows both, of two classes
 _PRICES = 0.6, 1.2, 2.0, 3.0, 4.5, 7.0  # nats for a modality that is not in the garbage
-_SETTLED = 8  # models that are settled and polished
-_ROUNDS = 4
-_MOST_PAIRS = 64  # modalities of which every two are tried beside a garbage group
-_MOST_MIDDLES = 64  # modalities of which the one in the middle is looked at
+_SHARE_CELLS = 24, 48  # of the shares of groups: half as fine as for bounds
+_MOST_RUN_ENDS = 49  # places where runs of modalities may end
+_GROUPS_AT_FIRST, _GROUPS_SETTLED = 4, 6  # beside the garbage, of all models and of the best
+_WORTH_SETTLING = 1.01  # times the best cost: models that may become better
+_MOST_SETTLED, _MOST_ROUNDS = 8, 4  # models that are settled and polished, and rounds of settling
+_MOST_TRIED = 64  # modalities of which every two are tried beside a garbage, and the share of the one in the middle
+_MOST_POLISHED = 12  # starts of more than two classes
+_MOST_INFORMATIVE_GROUPS = 64  # beside the modalities that say little
+_MOST_START_GROUPS, _START_PLACES = 10, 256  # of cuts whose largest group is the garbage, and where they may lie
 
 
 def look_for_garbage(
-    grounds: list[Ground], best: Grouping, granularity: int, rng: np.random.RandomState, *, few: bool = False
-) -> tuple[Grouping, int]:
+    grounds: list[Ground], best: Grouping, rng: np.random.RandomState, *, few: bool = False
+) -> Grouping:
     """The best grouping, with a garbage group or without: starts at every granularity, the most promising polished.
 
     `grounds`: of two classes with no modalities joined, of more if they are not too many. Of those that are
@@ -48,15 +48,14 @@ def look_for_garbage(
             break
         better = polish(ground, start, rng)
         if is_cheaper(better.cost, best.cost):
-            best = Grouping(better.cost, better.labels[ground.units.labels], better.garbage)
-            granularity = ground.units.granularity
-    return best, granularity
+            best = better.of_modalities(ground.units)
+    return best
 
 
 def _starts(grounds: list[Ground], cost: float, few: bool) -> list[tuple[Ground, Grouping]]:
     if grounds and grounds[0].units.counts.shape[1] == 2:
         pairs = [] if few else [(ground, start) for ground in grounds for start in _two_outside(ground)[:1]]
-        return _cheaper_outside(grounds, _PROMISING * cost, few) + pairs
+        return _cheaper_outside(grounds, _WORTH_SETTLING * cost, few) + pairs
     found = [
         (start.cost, place, start)
         for place, ground in enumerate(grounds)
@@ -64,7 +63,7 @@ def _starts(grounds: list[Ground], cost: float, few: bool) -> list[tuple[Ground,
         for start in [*_two_outside(ground), *_uninformative_as_garbage(ground), *_largest_as_garbage(ground)]
     ]
     found.sort(key=lambda one: one[:2])
-    return [(grounds[place], start) for _, place, start in found[:_POLISHED]]
+    return [(grounds[place], start) for _, place, start in found[:_MOST_POLISHED]]
 
 
 def _cheaper_outside(grounds: list[Ground], most_cost: float, few: bool) -> list[tuple[Ground, Grouping]]:
@@ -75,10 +74,10 @@ def _cheaper_outside(grounds: list[Ground], most_cost: float, few: bool) -> list
     """
     found: list[tuple[Ground, Grouping, ByShare]] = []
     for ground in grounds:
-        by_share = ByShare(ground.units.counts, most_ends=_MOST_ENDS, cells=_CELLS)
+        by_share = ByShare(ground.units.counts, most_ends=_MOST_RUN_ENDS, cells=_SHARE_CELLS)
         shares = _likely_shares(ground.units.counts)[: 1 if few else None]
         models = [
-            _beside_share(ground, by_share, share, price, _FEW)
+            _beside_share(ground, by_share, share, price, _GROUPS_AT_FIRST)
             for place, share in enumerate(shares)
             for price in (_PRICES[1::2] if few or place else _PRICES)
         ]
@@ -88,7 +87,7 @@ def _cheaper_outside(grounds: list[Ground], most_cost: float, few: bool) -> list
         if time.monotonic() > ground.deadline:
             break
     found.sort(key=lambda one: one[1].cost)
-    return [(ground, _settled(ground, by_share, one)) for ground, one, by_share in found[:_SETTLED]]
+    return [(ground, _settled(ground, by_share, one)) for ground, one, by_share in found[:_MOST_SETTLED]]
 
 
 def _beside_share(ground: Ground, by_share: ByShare, share: float, price: float, most: int) -> Grouping:
@@ -101,14 +100,14 @@ def _beside_share(ground: Ground, by_share: ByShare, share: float, price: float,
 def _settled(ground: Ground, by_share: ByShare, best: Grouping) -> Grouping:
     """In rounds, the share and the price are those of the garbage before, as long as the cost falls."""
     units = ground.units
-    for _ in range(_ROUNDS):
+    for _ in range(_MOST_ROUNDS):
         if best.garbage is None:
             return best
         inside = best.labels == best.garbage
         n_groups, size = int(best.labels.max()) + 1, int(units.weights[inside].sum())
         rise = ground.with_garbage(n_groups, size - 1) - ground.with_garbage(n_groups, size)
         price = rise if np.isfinite(rise) and rise > _PRICES[0] else _PRICES[0]
-        found = _beside_share(ground, by_share, _share(units.counts[inside]), price, _MANY)
+        found = _beside_share(ground, by_share, _share(units.counts[inside]), price, _GROUPS_SETTLED)
         if not is_cheaper(found.cost, best.cost):
             return best
         best = found
@@ -129,7 +128,7 @@ def _share(counts: Floats) -> float:
 def _likely_shares(counts: Floats) -> list[float]:
     """Of a garbage: that of all rows, and of the modality in the middle: a few large ones may be far from it."""
     share = _share(counts)
-    if len(counts) > _MOST_MIDDLES:
+    if len(counts) > _MOST_TRIED:
         return [share]
     middle = counts[by_share(counts, 1)[len(counts) // 2]]
     return [share, _share(middle[None, :])]
@@ -155,7 +154,7 @@ def _uninformative_as_garbage(ground: Ground) -> list[Grouping]:
 def _two_outside(ground: Ground) -> list[Grouping]:
     """Two modalities with a group each, all others garbage: the best of all pairs, where those are not too many."""
     units, n = ground.units, len(ground.units)
-    if n > _MOST_PAIRS or n < 4 or len(ground.prior) < 3:
+    if n > _MOST_TRIED or n < 4 or len(ground.prior) < 3:
         return []
     a, b = np.triu_indices(n, 1)
     own = costs_of_groups(units.counts)
@@ -171,8 +170,8 @@ def _two_outside(ground: Ground) -> list[Grouping]:
 def _largest_as_garbage(ground: Ground) -> list[Grouping]:
     """Cuts along the main axis into few groups, the one with most modalities as the garbage."""
     order = by_main_axis(ground.units.counts)
-    task, ends = line_up(ground, order, _START_CELLS)
-    most = min(_MOST_BESIDE, len(ends), ground.max_parts or _MOST_BESIDE)
+    task, ends = line_up(ground, order, _START_PLACES)
+    most = min(_MOST_START_GROUPS, len(ends), ground.max_parts or _MOST_START_GROUPS)
     found = (Passes(task, ends).by_number(most) or [])[2:]
     starts = [ground.price(labels_along(order, one.ends)) for one in found]
     return sorted((one for one in starts if one.garbage is not None), key=lambda one: one.cost)[:2]
@@ -188,13 +187,13 @@ def _beside_garbage(ground: Ground, chosen: Places) -> Grouping:
     if most < 2 or not np.isfinite(prior[1]):
         return Grouping(np.inf, np.zeros(len(units), dtype=np.int64))
     prior[0] = prior[1]
-    part = Ground(Units(units.counts[order], units.weights[order], np.arange(len(order)), len(order)), prior,
+    outside = Ground(Units(units.counts[order], units.weights[order], np.arange(len(order)), len(order)), prior,
                   ground.table, ground.least, ground.n_candidates, False, ground.deadline)  # fmt: skip
-    task, ends = line_up(part, np.arange(len(order)))
+    task, ends = line_up(outside, np.arange(len(order)))
     best = Best(np.inf, np.array([len(order)]), 0)
     descend_cuts(task, ends, prior[: len(ends)], best, 0)
     labels = np.full(len(units), len(best.ends), dtype=np.int64)
-    labels[order] = np.searchsorted(best.ends, np.arange(len(order)), side="right")
+    labels[order] = labels_of(best.ends, len(order))
     return ground.price(labels)
 
 

@@ -21,46 +21,43 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl.garbage import mean_price
+from tabsym.modl.garbage_integrals import GarbageIntegrals
+from tabsym.modl.ground import Ground, Grouping
 from tabsym.modl.hull import Bounds, is_cheaper
-from tabsym.modl.local import Ground, Grouping, polish
+from tabsym.modl.local import polish
 from tabsym.modl.search import OutOfTime
-from tabsym.modl.shares import ByShare, shares_along
+from tabsym.modl.shares import ByShare
 
 Floats = NDArray[np.float64]
 
-_MOST_GROUPS = 12
+# all of these trade time for nats of the gap, which benchmarks/modl/garbage.py shows
+_MOST_COUNTED = 12
 """Beyond so many informative groups one column stands for all: the gain of any number, the prior of one more."""
 _MOST_UNITS = 3000
 """Of more modalities of different counts the first integral alone would take minutes."""
-_FIRST_CELLS = 12
 _MOST_PRICES = 12
-_SETTLED = 0.02  # nats by which a cell's halves must lower the bound to be halved again
-_SLIGHT = -6.0  # ln of the share of a cell that is not worth halving
-_PROMISING = 1.001  # times the best cost: models worth a polish
+_WORTH_POLISHING = 1.001  # times the best cost: models that may become better
 
 
 def bound_garbage(
     grounds: list[Ground],
     bounds: Bounds,
     best: Grouping,
-    granularity: int,
     rng: np.random.RandomState,
     most_work: float,
-) -> tuple[Grouping, int, float]:
-    """The best grouping known by then, its granularity, and a cost that none with a garbage group is below.
+) -> tuple[Grouping, float]:
+    """The best grouping known by then, and a cost that none with a garbage group is below.
 
     Parameters
     ----------
     grounds : of single modalities at each granularity, none joined
     bounds : on the parts of any groups of the finest modalities, in a row or not: prices are not negative
-    best, granularity : the best grouping so far, which the bound shall meet
+    best : the best grouping so far, which the bound shall meet
     rng : of the order of moves
     most_work : float
         Values of integrands looked at, about 3e8 a second.
@@ -68,18 +65,16 @@ def bound_garbage(
     lower, price = np.inf, None
     for ground in grounds:
         if time.monotonic() > ground.deadline:
-            return best, granularity, -np.inf
+            return best, -np.inf
         try:
             bound = _BoundAt(ground, bounds, best, most_work / len(grounds), rng, price)
         except OutOfTime:
-            return best, granularity, -np.inf
+            return best, -np.inf
         lower = min(lower, bound.raised())
         price = next(reversed(bound.lines), price)  # what was enough here is likely to be enough there
         if bound.best is not best:
-            found = bound.best
-            best = Grouping(found.cost, found.labels[ground.units.labels], found.garbage)
-            granularity = ground.units.granularity
-    return best, granularity, lower
+            best = bound.best.of_modalities(ground.units)
+    return best, lower
 
 
 def first_bound(ground: Ground, bounds: Bounds) -> float:
@@ -88,7 +83,7 @@ def first_bound(ground: Ground, bounds: Bounds) -> float:
         bound = _BoundAt(ground, bounds, Grouping(np.inf, np.empty(0, dtype=np.int64)), 0.0, np.random.RandomState(0))
     except OutOfTime:
         return -np.inf
-    return float((bound.parts + bound.priors).min()) if len(bound.groups) else np.inf
+    return float((bound.of_parts + bound.priors).min()) if len(bound.groups) else np.inf
 
 
 @dataclass
@@ -106,15 +101,15 @@ class _BoundAt:
     def __post_init__(self) -> None:
         n, limit = len(self.ground.units), self.ground.max_parts
         most = n - 1 if limit is None else min(n - 1, limit - 1)
-        self.groups = np.arange(2, min(_MOST_GROUPS, most) + 1)  # beside the garbage
+        self.groups = np.arange(2, min(_MOST_COUNTED, most) + 1)  # beside the garbage
         self.informative = np.arange(2, n)
-        self.more = most > _MOST_GROUPS
+        self.more = most > _MOST_COUNTED
         if not len(self.groups):
             return
         self.priors = np.array([self._priors(int(v)) for v in self.informative])
         numbers = np.append(self.groups, self.groups[-1] + 1) if self.more else self.groups
         any_parts = self._any_parts(numbers.astype(np.float64) + 1.0, most + 1.0)
-        self.parts = np.tile(any_parts, (len(self.informative), 1))
+        self.of_parts = np.tile(any_parts, (len(self.informative), 1))
 
     def _priors(self, v: int) -> Floats:
         """Of v informative modalities in 2 .. K groups; the prior of more is at least that of one more.
@@ -139,7 +134,7 @@ class _BoundAt:
             return np.inf
         units: ByShare | None = None
         while True:
-            costs = self.parts + self.priors
+            costs = self.of_parts + self.priors
             row, column = np.unravel_index(np.argmin(costs), costs.shape)
             lower = float(costs[row, column])
             if not is_cheaper(lower, self.best.cost) or len(self.lines) >= _MOST_PRICES:
@@ -149,20 +144,20 @@ class _BoundAt:
                 return lower
             if units is None:
                 units = ByShare(self.ground.units.counts)
-                integrals = _Integrals(units, self.most_work, self.ground.deadline)
+                integrals = GarbageIntegrals(units, self.most_work, self.ground.deadline)
             if len(units.counts) > _MOST_UNITS:
                 return lower
             found = integrals.least(price, int(self.groups[-1]), self._needed(price))
             if found is None:
                 return lower
             self.lines[price] = found.least[: costs.shape[1]]
-            np.maximum(self.parts, self.lines[price] - price * self.informative[:, None], out=self.parts)
+            np.maximum(self.of_parts, self.lines[price] - price * self.informative[:, None], out=self.of_parts)
             self._offer(units, found.share, price)
 
     def _needed(self, price: float) -> Floats:
         """What parts and price must cost at least, by number of groups, for the bound to meet the best cost."""
         needed = self.best.cost - self.priors + price * self.informative[:, None]
-        needed = np.where(self.parts + self.priors < self.best.cost, needed, -np.inf).max(axis=0)
+        needed = np.where(self.of_parts + self.priors < self.best.cost, needed, -np.inf).max(axis=0)
         return needed if self.more else np.append(needed, -np.inf)
 
     def _offer(self, units: ByShare, share: float, price: float) -> None:
@@ -172,7 +167,7 @@ class _BoundAt:
         if not models:  # at this price nothing is better off outside the garbage
             return
         found = min(models, key=lambda one: one.cost)
-        if found.cost < _PROMISING * self.best.cost:
+        if found.cost < _WORTH_POLISHING * self.best.cost:
             found = polish(self.ground, found, self.rng)
         if is_cheaper(found.cost, self.best.cost):
             self.best = found
@@ -194,76 +189,3 @@ class _BoundAt:
         if above - below < 0.1 * price:
             return None
         return 0.5 * (price + (below if price - below > above - price else above))
-
-
-class _Least(NamedTuple):
-    """What parts and price cost at least, by number of groups; the garbage's share where two groups gain most."""
-
-    least: Floats
-    share: float
-
-
-class _Integrals:
-    """Integrals over the garbage's share."""
-
-    def __init__(self, units: ByShare, most_work: float, deadline: float) -> None:
-        self.units, self.most_work, self.deadline = units, most_work, deadline
-
-    @property
-    def spent(self) -> bool:
-        return self.units.work > self.most_work or time.monotonic() > self.deadline
-
-    def least(self, price: float, most: int, needed: Floats) -> _Least | None:
-        """For 2 .. `most` informative groups, then any number of them; None if there is no time for a first look.
-
-        Cells of the share are halved where most is to be had, until what is `needed` is reached.
-        """
-        cells: list[_Cell] = []
-        for start, end in pairwise(np.linspace(0.0, np.pi / 2, _FIRST_CELLS + 1)):
-            if self.spent:
-                return None
-            cells.append(_Cell(start, end, self._mass(start, end, price, most)))
-        settled: list[_Cell] = []
-        while True:
-            mass = np.logaddexp.reduce([cell.mass for cell in cells + settled], axis=0)
-            short = -mass < needed
-            share = [float((cell.mass - mass)[short].max()) if short.any() else -np.inf for cell in cells]
-            place = int(np.argmax(share)) if cells else 0
-            if not cells or share[place] < _SLIGHT or self.spent:
-                likely = max(cells + settled, key=lambda cell: float(cell.mass[0]))
-                return _Least(-mass, float(shares_along(np.array(0.5 * (likely.start + likely.end)))))
-            cell = cells.pop(place)
-            middle = 0.5 * (cell.start + cell.end)
-            halves = [_Cell(a, b, self._mass(a, b, price, most)) for a, b in ((cell.start, middle), (middle, cell.end))]
-            lowered = cell.mass - np.logaddexp(halves[0].mass, halves[1].mass)
-            (settled if float(lowered[short].max()) < _SETTLED else cells).extend(halves)
-
-    def _mass(self, start: float, end: float, price: float, most: int) -> Floats:
-        """ln of the integral of exp(-parts - price) over a cell of the garbage's share, at most, by number of groups.
-
-        In the cell the cost of a modality in the garbage lies above its tangent; what is gained beside
-        it is convex along the tangent, so its logarithm lies below the line between the ends.
-        """
-        q_start, q_end = shares_along(np.array([start, end]))
-        q, half = 0.5 * (q_start + q_end), 0.5 * (q_end - q_start)
-        cost, rise = self.units.costs(q), half * (self.units.counts @ [1.0 / (1.0 - q), -1.0 / q])
-        left, right = (
-            self.units.gained(at_end, price, most) - self.units.times @ at_end for at_end in (cost - rise, cost + rise)
-        )
-        return np.asarray(np.log(2.0 * half) + _ln_mean_exp(left, right))
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """A cell of the garbage's share, in angles, and the ln of what it holds at most, by number of groups."""
-
-    start: float
-    end: float
-    mass: Floats
-
-
-def _ln_mean_exp(x: Floats, y: Floats) -> Floats:
-    """ln of the mean of exp over a line from x to y."""
-    d = np.abs(x - y)
-    wide = np.where(d > 1e-9, d, 1.0)
-    return np.asarray(np.maximum(x, y) + np.where(d > 1e-9, np.log(-np.expm1(-wide) / wide), 0.0))

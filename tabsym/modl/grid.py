@@ -15,6 +15,7 @@ from scipy.special import gammaln
 
 from tabsym.modl.costs import grouping_cost, interval_cost
 from tabsym.modl.criterion import ln_universal, null_prior, parts_cost
+from tabsym.modl.ends import ends_of
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.partition import Partition
@@ -42,7 +43,7 @@ class Rows:
         return float(len(self.source) if self.weight is None else self.weight.sum())
 
     def table(self, source: Places | None, target: Places | None) -> Floats:
-        """Rows by part of the source and of the target, whose codes have these labels (None: themselves)."""
+        """Rows by part of the source and interval of the target, whose codes have these labels (None: themselves)."""
         a = self.source if source is None else source[self.source]
         b = self.target if target is None else target[self.target]
         n_a = self.n_sources if source is None else int(source.max()) + 1
@@ -118,7 +119,7 @@ class Grid:
 
 
 def target_cost(criterion: str, sizes: Floats, n_rows: float) -> float:
-    """What target intervals of these sizes (T,) cost beside the parts of the grid: how many, and the ranks within."""
+    """What target intervals of these sizes (T,) cost beside the cells of the grid: how many, and the ranks within."""
     within = float(gammaln(sizes + 1).sum())
     if criterion == "page":
         return within + float(np.log(n_rows))
@@ -173,11 +174,10 @@ def grid_cost(
         return null_grid_cost(criterion, n_rows, len(table) if symbolic else None)
     joined = np.stack([np.bincount(target, row) for row in table])
     if symbolic:
-        parts = grouping_cost(joined, source.tolist(), criterion=criterion, n_candidates=n_candidates)
+        of_parts = grouping_cost(joined, source.tolist(), criterion=criterion, n_candidates=n_candidates)
     else:
-        ends = np.append(np.flatnonzero(np.diff(source)) + 1, len(source))
-        parts = interval_cost(joined, ends.tolist(), criterion=criterion, n_candidates=n_candidates)
-    return parts + target_cost(criterion, joined.sum(axis=0), n_rows)
+        of_parts = interval_cost(joined, ends_of(source).tolist(), criterion=criterion, n_candidates=n_candidates)
+    return of_parts + target_cost(criterion, joined.sum(axis=0), n_rows)
 
 
 def as_grid(rows: Rows, options: Options, source: Partition, target: Places) -> Grid:

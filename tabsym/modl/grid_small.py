@@ -9,22 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl.costs import groups_and_granularity, intervals_and_granularity
+from tabsym.modl.ends import ends_of
 from tabsym.modl.grid import Grid, Options, Rows, as_grid, dear, one_cell
-from tabsym.modl.groups import MOST_SUBSETS
 from tabsym.modl.partition import Partition
+from tabsym.modl.subsets import MOST_SUBSETS
 from tabsym.modl.units import sum_by
 
 Places = NDArray[np.int64]
 TargetGiven = Callable[[Places], Places]
 
-MOST_TARGETS = 9
-"""Up to so many distinct targets each of their 256 partitions is looked at."""
-MOST_VALUES = 64
-"""Of a column of so many distinct values or less, as each partition of the targets asks for an exact search of them."""
-FEW_VALUES, FEW_SYMBOLS = 6, 5
-"""Up to so many values or symbols each of their 31 or 51 partitions is looked at."""
-MOST_EXACT_TARGETS = 1024
-"""Of so many distinct targets or less, as each of those asks for exact cuts of the targets."""
+# partitions of the few, and the searches that each asks for of the many: time for exact grids
+FEW_TARGETS, MOST_VALUES_BESIDE = 9, 64
+"""Up to so many distinct targets each of their 256 partitions is looked at, beside so many distinct values or less."""
+FEW_VALUES, FEW_SYMBOLS, MOST_TARGETS_BESIDE = 6, 5, 1024
+"""Up to so many values or symbols each of their 31 or 51 partitions is looked at, beside so many targets or less."""
 
 
 def every_grid(rows: Rows, options: Options, deadline: float, target_given: TargetGiven) -> Grid | None:
@@ -34,10 +32,10 @@ def every_grid(rows: Rows, options: Options, deadline: float, target_given: Targ
     where the constraints leave no two parts.
     """
     few = FEW_SYMBOLS if options.symbolic else FEW_VALUES
-    most = MOST_SUBSETS if options.symbolic else MOST_VALUES
-    if rows.n_sources <= few and rows.n_targets <= MOST_EXACT_TARGETS and not options.monotonic:
+    most = MOST_SUBSETS if options.symbolic else MOST_VALUES_BESIDE
+    if rows.n_sources <= few and rows.n_targets <= MOST_TARGETS_BESIDE and not options.monotonic:
         found = (_of_source(rows, options, labels, target_given) for labels in _every_source(rows, options))
-    elif rows.n_targets <= MOST_TARGETS and rows.n_sources <= most:
+    elif rows.n_targets <= FEW_TARGETS and rows.n_sources <= most:
         found = (_of_target(rows, options, labels) for labels in every_cut(rows.n_targets))
     else:
         return None
@@ -63,8 +61,7 @@ def _of_source(rows: Rows, options: Options, labels: Places, target_given: Targe
     if options.symbolic:
         cost, granularity = groups_and_granularity(sizes, labels, options.criterion, options.n_candidates)
     else:
-        ends = np.append(np.flatnonzero(np.diff(labels)) + 1, len(labels))
-        cost, granularity = intervals_and_granularity(sizes, ends, options.criterion, options.n_candidates)
+        cost, granularity = intervals_and_granularity(sizes, ends_of(labels), options.criterion, options.n_candidates)
     # of one class the cost is the prior
     counts = sum_by(labels, sizes, int(labels.max()) + 1)
     source = Partition(options.criterion, labels, counts, cost, cost, -np.inf, granularity)

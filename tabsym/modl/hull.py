@@ -23,7 +23,7 @@ Places = NDArray[np.int64]
 
 TOLERANCE = 1e-11
 """Relative: costs closer than this are equal."""
-_MOST_PASSES = 60
+_MOST_PASSES = 60  # time for a certificate
 
 
 def is_cheaper(cost: float, than: float) -> bool:

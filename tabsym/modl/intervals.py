@@ -1,35 +1,32 @@
-"""Optimal discretization: ordered blocks of class counts into intervals."""
+"""Optimal discretization: ordered blocks of class counts into intervals.
+
+Cuts lie on the grids of `interval_search`, one for each granularity. Those of up to some thousand blocks are searched
+exactly (`search`, `hull`); of more the cuts are approached (`approach`). Monotone ones are in `monotone`.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl import kernels_ordered as kernels
-from tabsym.modl.criterion import interval_prior, most_granularity, null_prior, parts_cost
+from tabsym.modl.approach import approach, slide_at
+from tabsym.modl.criterion import most_granularity, null_prior, parts_cost
+from tabsym.modl.ends import labels_of
 from tabsym.modl.hull import Best, Bounds
-from tabsym.modl.monotone import MONOTONE_GRID, MonotonePasses
+from tabsym.modl.interval_search import IntervalSearch
+from tabsym.modl.monotone import search_monotone
 from tabsym.modl.partition import Partition
-from tabsym.modl.search import Task, deadline_of, descend_cuts, exact_cuts, make_task, take_one_cut
+from tabsym.modl.quantiles import quantile_boundaries
+from tabsym.modl.search import deadline_of, descend_cuts, make_task, take_one_cut
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 
-MOST_EXACT = 4096
-"""Up to this many blocks the optimum is certified; beyond, only if `time_limit` gives the time."""
-MOST_COUNTS = 8 * MOST_EXACT**2
-"""Blocks squared times classes: of more classes the optimum is certified for fewer blocks, for as much work."""
-COARSE = 11
-"""Larger columns are first cut on the grid of 2**COARSE quantiles (of many classes on a coarser one), then each cut
-finds its exact place."""
 QUICK_GRID = 9
-TIE = 1e-11
-"""Of all rows: boundaries of fractional weights that are as near to a quantile but for so much are equally near."""
-_IDLE = 3  # granularities without a better model, after which a search without a proof ends
-_NEAR = 64  # places of a finer grid that a cut found on the coarser one may move by
+"""Quick searches cut on the grid of 2**9 quantiles: time for how near they come."""
+_MOST_IDLE = 3  # granularities without a better model, after which a search without a proof ends: time for cost
+_SLIDE_REACH = 64  # places of a finer grid that a cut found on the coarser one may move by in a sweep, for time
 
 
 def discretize(
@@ -70,7 +67,6 @@ def discretize(
         A good model on a grid of 512 quantiles, without a bound.
     least_parts : {1, 2}
         2: the best of two intervals or more, even if one costs less; infinitely dear where there are none.
-
     prove : bool
         False: without a bound, and without the searches that only a proof needs. The parts are the same but for numbers
         of parts to which no price leads.
@@ -83,245 +79,79 @@ def discretize(
     task = make_task(counts, float(min_part_count), deadline_of(time_limit))
     if monotonic:
         task = replace(task, value=task.cumulative[1] if value is None else np.concatenate([[0.0], np.cumsum(value)]))
-    n_rows = float(task.sizes[-1])
-    null = null_prior(criterion, n_rows=n_rows) + parts_cost(counts.sum(axis=0)[None, :])
+    null = null_prior(criterion, n_rows=float(task.sizes[-1])) + parts_cost(counts.sum(axis=0)[None, :])
     best = Best(null if least_parts < 2 else np.inf, np.array([task.n_blocks], dtype=np.int64))
-    search = _Search(task, criterion, n_candidates, max_parts, best, n_rows, least_parts, prove)
+    search = IntervalSearch(task, criterion, n_candidates, max_parts, least_parts, prove, best)
     if least_parts > 1 and not monotonic:
-        search.take_one_cut()
+        _take_one_cut(search)
     if quick:
-        lower = search.quick()
+        lower = _search_quickly(search)
     elif monotonic:
-        lower = search.monotone()
+        lower = search_monotone(search)
     elif criterion == "page":
-        lower = search.page(time_limit is not None)
+        lower = _search_page(search, insist=time_limit is not None)
     else:
-        lower = search.khiops(time_limit is not None)
-    lower = min(lower, best.cost)
+        lower = _search_khiops(search, insist=time_limit is not None)
     return Partition(
         criterion=criterion,
-        labels=np.repeat(np.arange(len(best.ends)), np.diff(np.concatenate([[0], best.ends]))),
+        labels=labels_of(best.ends, task.n_blocks),
         counts=task.part_counts(best.ends),
         cost=best.cost,
         null_cost=null,
-        lower_bound=lower,
+        lower_bound=min(lower, best.cost),
         granularity=best.tag,
     )
 
 
-@dataclass
-class _Search:
-    """One search: the task, the criterion and the best model so far."""
+def _take_one_cut(search: IntervalSearch) -> None:
+    """The best two intervals: searches by prices may find one, or many."""
+    for granularity, ends in search.grids().items():
+        prior = search.prior(len(ends), granularity)
+        if len(prior) > 1:
+            take_one_cut(search.task, ends, float(prior[1]), search.best, granularity)
 
-    task: Task
-    criterion: str
-    n_candidates: int
-    max_parts: int | None
-    best: Best
-    n_rows: float
-    least_parts: int = 1
-    prove: bool = True
 
-    @property
-    def most_exact(self) -> int:
-        """Blocks up to which the optimum is certified."""
-        return min(MOST_EXACT, math.isqrt(MOST_COUNTS // self.task.n_classes))
+def _search_quickly(search: IntervalSearch) -> float:
+    """A good model on a grid of 512 quantiles; no bound."""
+    finest = min(most_granularity(search.n_rows), QUICK_GRID)
+    grids = {0: QUICK_GRID} if search.criterion == "page" else {g: g for g in range(2, finest + 1)}
+    for granularity, grid in grids.items():
+        ends = search.merged(quantile_boundaries(search.task.sizes, grid))
+        descend_cuts(search.task, ends, search.prior(len(ends), granularity), search.best, granularity)
+    return -np.inf
 
-    @property
-    def most_proved(self) -> int:
-        """Blocks up to which all are looked at; without a proof so many as a first look takes."""
-        return self.most_exact if self.prove else 2**self.coarse
 
-    @property
-    def coarse(self) -> int:
-        """Granularity of a first look."""
-        return min(COARSE, self.most_exact.bit_length() - 1)
-
-    def prior(self, n_blocks: int, granularity: int = 0) -> Floats:
-        most = n_blocks if self.max_parts is None else min(n_blocks, self.max_parts)
-        prior = interval_prior(
-            self.criterion, most, n_rows=self.n_rows, n_candidates=self.n_candidates, granularity=granularity
-        )
-        prior[: self.least_parts - 1] = np.inf
-        return np.asarray(prior)
-
-    def take_one_cut(self) -> None:
-        """The best two intervals: searches by prices may find one, or many."""
-        grids = self.grids() if self.criterion == "khiops" else {0: self.merged(np.arange(1, self.task.n_blocks + 1))}
-        for granularity, ends in grids.items():
-            prior = self.prior(len(ends), granularity)
-            if len(prior) > 1:
-                take_one_cut(self.task, ends, float(prior[1]), self.best, granularity)
-
-    def quick(self) -> float:
-        """A good model on a grid of 512 quantiles."""
-        sizes = self.task.sizes
-        if self.criterion == "page":
-            ends = self.merged(quantile_boundaries(sizes, QUICK_GRID))
-            descend_cuts(self.task, ends, self.prior(len(ends)), self.best, 0)
+def _search_page(search: IntervalSearch, *, insist: bool) -> float:
+    """Search under "page"; the lower bound reached."""
+    fine = search.grids()[0]
+    if len(fine) > search.most_looked_at:
+        approach(search, fine, 0)
+        if not insist:
             return -np.inf
-        for granularity in range(2, min(most_granularity(self.n_rows), QUICK_GRID) + 1):
-            ends = self.merged(quantile_boundaries(sizes, granularity))
-            descend_cuts(self.task, ends, self.prior(len(ends), granularity), self.best, granularity)
+    return search.exact(fine, 0, Bounds())
+
+
+def _search_khiops(search: IntervalSearch, *, insist: bool) -> float:
+    """Search every granularity; first the coarse, which find good models, then from the finest, which bound."""
+    task, best, grids = search.task, search.best, search.grids()
+    small = [g for g in grids if len(grids[g]) <= search.most_looked_at]
+    for granularity in small:
+        if not search.prove and best.tag and granularity > best.tag + _MOST_IDLE:
+            break
+        if len(grids[granularity]) <= 2**search.coarse_grid:
+            prior = search.prior(len(grids[granularity]), granularity)
+            descend_cuts(task, grids[granularity], prior, best, granularity)
+    large = [g for g in grids if g not in small]
+    for granularity in large:
+        slide_at(search, grids[granularity], granularity, _SLIDE_REACH)
+    if large and best.tag in large:
+        approach(search, grids[best.tag], best.tag)
+    if not search.prove:
         return -np.inf
-
-    # -- page ---------------------------------------------------------------------------------
-
-    def page(self, insist: bool) -> float:
-        """Search under "page"; the lower bound reached."""
-        fine = self.merged(np.arange(1, self.task.n_blocks + 1))
-        if len(fine) > self.most_proved:
-            self.approach(fine, 0)
-            if not insist:
-                return -np.inf
-        return self.exact(fine, 0, Bounds())
-
-    # -- khiops -------------------------------------------------------------------------------
-
-    def khiops(self, insist: bool) -> float:
-        """Search every granularity; first the coarse, which find good models, then from the finest, which bound."""
-        grids = self.grids()
-        small = [g for g in grids if len(grids[g]) <= self.most_proved]
-        for granularity in small:
-            if not self.prove and self.best.tag and granularity > self.best.tag + _IDLE:
-                break
-            if len(grids[granularity]) <= 2**self.coarse:
-                prior = self.prior(len(grids[granularity]), granularity)
-                descend_cuts(self.task, grids[granularity], prior, self.best, granularity)
-        large = [g for g in grids if g not in small]
-        for granularity in large:
-            self.slide_at(grids[granularity], granularity, _NEAR)
-        if large and self.best.tag in large:
-            self.approach(grids[self.best.tag], self.best.tag)
-        if not self.prove:
-            return -np.inf
-        order = sorted(grids if insist else small, reverse=True)
-        if not order:
-            return self.best.cost
-        lower, bounds = np.inf, Bounds()
-        for granularity in order:
-            lower = min(lower, self.exact(grids[granularity], granularity, bounds))
-        return lower if insist or not large else -np.inf
-
-    def grids(self) -> dict[int, Places]:
-        """Boundaries where cuts may lie, by granularity, without those that no optimum needs."""
-        sizes, grids = self.task.sizes, {}
-        last = np.empty(0, dtype=np.int64)
-        for granularity in range(1, most_granularity(self.n_rows) + 1):
-            boundaries = self.merged(quantile_boundaries(sizes, granularity))
-            if not np.array_equal(boundaries, last):  # else the coarser granularity says the same for less
-                grids[granularity] = last = boundaries
-        return grids
-
-    # -- pieces -------------------------------------------------------------------------------
-
-    def merged(self, boundaries: Places) -> Places:
-        """Without boundaries between pure blocks of a class: no optimum cuts there, unless parts have a least size."""
-        if self.task.least > 1:
-            return boundaries
-        pure = np.empty(len(boundaries), dtype=np.int64)
-        kernels.pure_classes(self.task.cumulative, boundaries, pure)
-        return boundaries[np.append((pure[1:] != pure[:-1]) | (pure[1:] < 0), True)]
-
-    def exact(self, boundaries: Places, granularity: int, bounds: Bounds) -> float:
-        """The lower bound over these boundaries; the best model is kept up to date."""
-        return exact_cuts(
-            self.task, boundaries, self.prior(len(boundaries), granularity), self.best, bounds, granularity
-        )
-
-    def approach(self, boundaries: Places, granularity: int) -> None:
-        """A model near the optimum: exact on a coarse grid, each cut moved to its place; again around the cuts."""
-        sizes = self.task.sizes
-        coarse = quantile_boundaries(sizes, self.coarse, boundaries)
-        prior = self.prior(len(boundaries), granularity)
-        for _ in range(2):
-            descend_cuts(self.task, self.merged(coarse), prior, self.best, granularity)
-            self.slide_at(boundaries, granularity)
-            coarse = self._around(self.best.ends, boundaries)
-
-    def slide_at(self, boundaries: Places, granularity: int, reach: int | None = None) -> None:
-        """Move the best model's cuts to their best places among these boundaries, at most `reach` places a sweep."""
-        ends = self.best.ends
-        if len(ends) < 2:
-            return
-        allowed = np.concatenate([[0], boundaries])
-        moved = _nearest(ends, boundaries)
-        if len(moved) != len(ends):
-            return
-        kernels.slide_cuts(
-            self.task.cumulative,
-            self.task.table,
-            self.task.shift,
-            allowed,
-            reach or len(allowed),
-            self.task.least,
-            moved,
-        )
-        moved = np.unique(moved)
-        if (np.diff(self.task.sizes[np.concatenate([[0], moved])]) < self.task.least).any():
-            return
-        cost = self.task.cost(moved) + float(self.prior(len(moved), granularity)[-1])
-        if cost < self.best.cost:
-            self.best.cost, self.best.ends, self.best.tag = cost, moved, granularity
-
-    def _around(self, ends: Places, boundaries: Places) -> Places:
-        """A coarse grid, and finer places around each cut."""
-        coarse = quantile_boundaries(self.task.sizes, self.coarse - 1, boundaries)
-        places = np.searchsorted(boundaries, ends[:-1])
-        steps = np.unique(np.concatenate([np.arange(5), 2 ** np.arange(3, 14)]))
-        windows = places[:, None] + np.concatenate([-steps, steps])[None, :]
-        if windows.size > 2**self.coarse:
-            windows = places[:, None] + np.arange(-1, 2)[None, :]
-        windows = windows[(windows >= 0) & (windows < len(boundaries))]
-        return np.unique(np.concatenate([coarse, boundaries[windows.ravel()], ends]))
-
-    def monotone(self) -> float:
-        """Search among monotone partitions, rising and falling; the lower bound, up to 2**10 boundaries."""
-        grids = self.grids() if self.criterion == "khiops" else {0: self.merged(np.arange(1, self.task.n_blocks + 1))}
-        lower, reduced = np.inf, False
-        for rising in (True, False):
-            bounds = Bounds()
-            for granularity in sorted(grids, reverse=True):
-                boundaries = grids[granularity]
-                if len(boundaries) > 2**MONOTONE_GRID:
-                    boundaries, reduced = quantile_boundaries(self.task.sizes, MONOTONE_GRID, boundaries), True
-                prior = self.prior(len(boundaries), granularity)
-                passes = MonotonePasses(self.task, boundaries, rising)
-                bound = exact_cuts(self.task, boundaries, prior, self.best, bounds, granularity, passes)
-                lower = min(lower, bound)
-        return -np.inf if reduced else lower
-
-
-def quantile_boundaries(sizes: Floats, granularity: int, among: Places | None = None) -> Places:
-    """Boundaries nearest to the 2**granularity quantiles; the last boundary is always one.
-
-    `sizes` (B + 1,): rows before each boundary; `among`: the boundaries to choose from, all if None.
-    """
-    boundaries = np.arange(1, len(sizes)) if among is None else among
-    places, total = sizes[boundaries], float(sizes[-1])
-    cells = 2**granularity
-    if cells >= total or len(boundaries) == 1:
-        return boundaries
-    which = np.arange(1, cells) if cells <= 8 * len(places) else _next_to(places, cells, total)
-    targets = total * which / cells
-    above = np.minimum(np.searchsorted(places, targets), len(places) - 1)
-    below = np.maximum(above - 1, 0)
-    up, down = places[above] - targets, targets - places[below]
-    hair = 0.0 if (places == np.floor(places)).all() else TIE * total  # fractions do not add up to the last digit
-    tied = np.abs(down - up) <= hair
-    nearer = np.where(np.where(tied, targets <= total / 2 + hair, down < up), below, above)
-    nearer = np.where(above == 0, 0, nearer)
-    nearer = np.append(nearer, len(boundaries) - 1)  # ascending
-    return np.asarray(boundaries[nearer[np.append(nearer[1:] != nearer[:-1], True)]])
-
-
-def _next_to(places: Floats, cells: int, total: float) -> Floats:
-    """Of very many quantiles those next to a boundary: no boundary is nearest to others only."""
-    below = np.floor(places * (cells / total))
-    return np.unique(np.clip(below[:, None] + np.arange(-1, 3)[None, :], 1, cells - 1))
-
-
-def _nearest(ends: Places, boundaries: Places) -> Places:
-    """The boundaries nearest in number to these ends, each once."""
-    place = np.clip(np.searchsorted(boundaries, ends), 0, len(boundaries) - 1)
-    return np.unique(boundaries[place])
+    order = sorted(grids if insist else small, reverse=True)
+    if not order:
+        return best.cost
+    lower, bounds = np.inf, Bounds()
+    for granularity in order:
+        lower = min(lower, search.exact(grids[granularity], granularity, bounds))
+    return lower if insist or not large else -np.inf

@@ -17,8 +17,9 @@ from tabsym.jit import allocating_kernel, inlined, kernel
 from tabsym.modl.factorials import ln_factorial
 
 PRUNE_EVERY = 8
-"""Boundaries between looks at which starts can be given up."""
-MOST_SWEEPS = 20
+"""Boundaries between looks at which starts can be given up: time for looks, or for starts that no optimum uses."""
+MOST_SLIDES = 20
+"""Sweeps over the cuts of a model, each moved between its neighbours: time for cost."""
 
 
 @inlined
@@ -165,7 +166,7 @@ def slide_cuts(cumulative, table, shift, allowed, reach, least, ends):
     n_classes = cumulative.shape[0]
     sweeps = 0
     moved = True
-    while moved and sweeps < MOST_SWEEPS:
+    while moved and sweeps < MOST_SLIDES:
         moved = False
         sweeps += 1
         for i in range(len(ends) - 1):

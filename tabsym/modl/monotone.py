@@ -6,14 +6,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.modl import kernels_ordered as kernels
-from tabsym.modl.hull import Found
-from tabsym.modl.search import Task
+from tabsym.modl.hull import Bounds, Found
+from tabsym.modl.interval_search import IntervalSearch
+from tabsym.modl.quantiles import quantile_boundaries
+from tabsym.modl.search import Task, exact_cuts
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 MONOTONE_GRID = 10
 """Monotone cuts lie on the grid of 2**MONOTONE_GRID quantiles: the search holds a table over pairs of boundaries."""
+
+
+def search_monotone(search: IntervalSearch) -> float:
+    """Search partitions that rise, and those that fall; the lower bound, up to 2**MONOTONE_GRID boundaries."""
+    lower, reduced = np.inf, False
+    grids = search.grids()
+    for rising in (True, False):
+        bounds = Bounds()
+        for granularity in sorted(grids, reverse=True):
+            boundaries = grids[granularity]
+            if len(boundaries) > 2**MONOTONE_GRID:
+                boundaries, reduced = quantile_boundaries(search.task.sizes, MONOTONE_GRID, boundaries), True
+            prior = search.prior(len(boundaries), granularity)
+            passes = MonotonePasses(search.task, boundaries, rising)
+            bound = exact_cuts(search.task, boundaries, prior, search.best, bounds, granularity, passes)
+            lower = min(lower, bound)
+    return -np.inf if reduced else lower
 
 
 class MonotonePasses:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from tabsym.modl import kernels_ordered as kernels
-from tabsym.modl.criterion import ln_factorials, parts_cost, target_parts_cost
+from tabsym.modl.criterion import ln_factorials, parts_cost, target_intervals_cost
 from tabsym.modl.hull import Best, Bounds, Found, certify, descend, is_cheaper, take
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-_MOST_BY_NUMBER = 6e8  # cost evaluations for which the exact search by number of parts is run
-_CHUNK = 512
+_MOST_BY_NUMBER = 6e8  # costs that a search by number of parts may look at: time for proofs where no price leads
+_CLOCK_EVERY = 512  # boundaries between looks at the clock
 
 
 class OutOfTime(Exception):
@@ -70,7 +70,7 @@ class Task:
 
     def cost(self, ends: Places) -> float:
         counts = self.part_counts(ends)
-        return target_parts_cost(counts) if self.of_target else parts_cost(counts)
+        return target_intervals_cost(counts) if self.of_target else parts_cost(counts)
 
     def at(self, boundaries: Places) -> Task:
         """The same rows in coarser blocks, which end at these boundaries (without 0, with B)."""
@@ -84,6 +84,13 @@ def make_task(counts: Floats, least: float, deadline: float, table: Floats | Non
     cumulative = np.zeros((counts.shape[1], len(counts) + 1))
     np.cumsum(counts.T, axis=1, out=cumulative[:, 1:])
     return Task(cumulative, factorials_of(cumulative) if table is None else table, least, deadline)
+
+
+def between_unlike(task: Task, boundaries: Places) -> Places:
+    """Boundaries but those between two blocks of rows of one and the same class."""
+    pure = np.empty(len(boundaries), dtype=np.int64)
+    kernels.pure_classes(task.cumulative, boundaries, pure)
+    return boundaries[np.append((pure[1:] != pure[:-1]) | (pure[1:] < 0), True)]
 
 
 def factorials_of(cumulative: Floats) -> Floats:
@@ -187,8 +194,8 @@ class Passes:
         own = price - self.ln_classes
         self.best[0], self.best[1:] = 0.0, np.inf
         self.alive[0], n_alive = 0, 1
-        for start in range(1, n + 1, _CHUNK):
-            stop = min(n + 1, start + _CHUNK)
+        for start in range(1, n + 1, _CLOCK_EVERY):
+            stop = min(n + 1, start + _CLOCK_EVERY)
             if self.two is not None:
                 n_alive = kernels.best_cuts_two(
                     self.two[0], self.two[1], task.table, own, start, stop, self.best, self.before, self.alive, n_alive

@@ -22,7 +22,8 @@ from tabsym.modl.units import by_share
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-CELLS = 48, 96
+BOUND_CELLS = 48, 96
+"""Cells of the shares of groups, of all and of where nearly all rows are: time for nats of the gap."""
 
 
 class _Runs(NamedTuple):
@@ -49,7 +50,7 @@ class ByShare:
         Cells of the shares of groups: of all, and of where nearly all rows are.
     """
 
-    def __init__(self, counts: Floats, most_ends: int | None = None, cells: tuple[int, int] = CELLS) -> None:
+    def __init__(self, counts: Floats, most_ends: int | None = None, cells: tuple[int, int] = BOUND_CELLS) -> None:
         distinct, same, times = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
         order = by_share(distinct, 1)
         self.counts, self.times = np.ascontiguousarray(distinct[order]), times[order].astype(np.float64)
@@ -58,7 +59,7 @@ class ByShare:
         share = second / rows
         self.own = -xlogy(second, share) - xlog1py(self.counts[:, 0], -share)  # the least cost of each
         self.most_ends = most_ends
-        self.edges = _cells(share, rows * self.times, *cells)
+        self.edges = _edges_of_cells(share, rows * self.times, *cells)
         self.work = 0.0
 
     def costs(self, share: float) -> Floats:
@@ -119,8 +120,8 @@ def shares_along(angles: Floats) -> Floats:
     return np.asarray(np.sin(angles) ** 2)
 
 
-def _cells(share: Floats, rows: Floats, n_coarse: int, n_fine: int) -> Floats:
-    """Cells of the shares of groups, finer where nearly all rows are."""
+def _edges_of_cells(share: Floats, rows: Floats, n_coarse: int, n_fine: int) -> Floats:
+    """Where cells of the shares of groups end, finer where nearly all rows are."""
     angles, place = np.arcsin(np.sqrt(share)), np.cumsum(rows) / rows.sum()
     low, high = angles[np.minimum(np.searchsorted(place, [0.02, 0.98]), len(angles) - 1)]
     spread = 2.0 / np.sqrt(rows.sum())  # four standard errors of the share of all

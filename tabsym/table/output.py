@@ -28,17 +28,17 @@ class Labels:
         return [named[code] if code >= 0 else None for code in self.codes.tolist()]
 
 
-Part = Mapping[str, "NDArray[Any] | Labels"] | None
+Columns = Mapping[str, "NDArray[Any] | Labels"] | None
 
 
-def assemble_frame(table: Table, parts: Mapping[str, Part]) -> Any:
+def assemble_frame(table: Table, replaced: Mapping[str, Columns]) -> Any:
     """A frame of `table`'s kind in which some columns were replaced, in place.
 
     Parameters
     ----------
     table : Table
         Where untouched columns (and pandas' index) come from.
-    parts : mapping of column name -> mapping of new column name -> values, or None
+    replaced : mapping of column name -> mapping of new column name -> values, or None
         Columns not named here, or None, pass through untouched.
 
     Returns
@@ -46,25 +46,25 @@ def assemble_frame(table: Table, parts: Mapping[str, Part]) -> Any:
     frame
         pandas for pandas, arrays and lists; otherwise the library of the input.
     """
-    _refuse_clashes(table.names, parts)
+    _refuse_clashes(table.names, replaced)
     if isinstance(table.native, pd.DataFrame):
-        return _assemble_pandas(table.native, table.names, parts)
+        return _assemble_pandas(table.native, table.names, replaced)
     frame = nw.from_native(table.native, eager_only=True)
     series: list[nw.Series[Any]] = []
     backend = frame.implementation
     for name in table.names:
-        part = parts.get(name)
-        if part is None:
+        instead = replaced.get(name)
+        if instead is None:
             series.append(frame[name])
             continue
-        series.extend(_series(new, values, backend) for new, values in part.items())
+        series.extend(_series(new, values, backend) for new, values in instead.items())
     return nw.to_native(frame.select(*series)) if series else nw.to_native(frame.select())
 
 
-def _refuse_clashes(names: list[str], parts: Mapping[str, Part]) -> None:
-    taken = {name for name in names if parts.get(name) is None}
-    for source, part in parts.items():
-        for new in part or ():
+def _refuse_clashes(names: list[str], replaced: Mapping[str, Columns]) -> None:
+    taken = {name for name in names if replaced.get(name) is None}
+    for source, instead in replaced.items():
+        for new in instead or ():
             if new in taken:
                 raise ValueError(
                     f"Encoding column {source!r} makes a column {new!r}, which is there already; "
@@ -73,14 +73,14 @@ def _refuse_clashes(names: list[str], parts: Mapping[str, Part]) -> None:
             taken.add(new)
 
 
-def _assemble_pandas(native: pd.DataFrame, names: list[str], parts: Mapping[str, Part]) -> pd.DataFrame:
+def _assemble_pandas(native: pd.DataFrame, names: list[str], replaced: Mapping[str, Columns]) -> pd.DataFrame:
     columns: dict[str, Any] = {}
     for position, name in enumerate(names):
-        part = parts.get(name)
-        if part is None:
+        instead = replaced.get(name)
+        if instead is None:
             columns[name] = native.iloc[:, position]
         else:
-            for new, values in part.items():
+            for new, values in instead.items():
                 columns[new] = pd.Series(_pandas_values(values), index=native.index)
     return pd.DataFrame(columns, index=native.index, copy=False)
 

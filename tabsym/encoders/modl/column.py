@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes import Alphabet
-from tabsym.modl import Groups, Intervals
+from tabsym.codes.threads import in_threads
+from tabsym.modl import Groups, Intervals, Settings, fit_column
+from tabsym.stats import Contingency
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +41,19 @@ def encoded_column(name: str, fitted: Intervals | Groups, output: str) -> MODLCo
     """The state of a column that is encoded as `output` says."""
     names, values = _outputs(name, fitted, output)
     return _with_alphabet(name, fitted, names, values)
+
+
+def partition_columns(
+    tables: dict[str, Contingency], settings: Settings, *, classes: bool, n_jobs: int | None
+) -> dict[str, Intervals | Groups]:
+    """The parts of every column, from its counts."""
+    if settings.monotonic and classes and any(len(one.targets) > 2 for one in tables.values()):
+        raise ValueError("monotonic=True needs two classes or a continuous target; set it to False.")
+
+    def learn(table: Contingency) -> Intervals | Groups:
+        return fit_column(table, settings, classes=classes)
+
+    return dict(zip(tables, in_threads(learn, list(tables.values()), n_jobs), strict=True))
 
 
 def plain_column(name: str, fitted: Intervals | Groups) -> MODLColumn:

@@ -1,10 +1,9 @@
-"""Contingency tables of columns and target, all that a partition is learned from; those of two pieces add up."""
+"""Contingency tables of columns and target, all that a partition is learned from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from numbers import Real
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 from warnings import warn
 
 import numpy as np
@@ -13,14 +12,96 @@ from numpy.typing import NDArray
 from tabsym.codes import encode_column
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
-from tabsym.encoders.modl.target import CodedTarget
-from tabsym.stats import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
-from tabsym.table import Column, Kind
+from tabsym.encoders.modl.parts import as_numbers
+from tabsym.encoders.modl.target import CodedTarget, code_further_classes, code_target, is_classification
+from tabsym.stats import CodedValues, Contingency, code_numbers, code_symbols
+from tabsym.table import Column, Kind, Table, symbolic_columns
 
 Floats = NDArray[np.float64]
 
 _FEW_ROWS = 100_000  # below, threads cost more than they save
 _LIGHT = 0.1  # weight of a row below which weights were more likely shares than rows
+
+
+class Counted(NamedTuple):
+    """The counts of each column, and whether the target holds classes."""
+
+    tables: dict[str, Contingency]
+    is_classes: bool
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How tables are counted: the encoder's options of these names, and what it is called in errors."""
+
+    who: str
+    cols: Any
+    numeric: str
+    target_type: str
+    handle_missing: str
+    n_jobs: int | None
+
+    def first_piece(self, table: Table, y: Any, weight: Floats | None) -> Counted:
+        """Of a whole table, or the first piece of one: the columns to encode, and what the target holds."""
+        classes = is_classification(y, len(table), self.target_type, self.who)
+        target = code_target(y, len(table), classes=classes, who=self.who)
+        columns = self._chosen(table)
+        target, rows = _with_weight(target, weight)
+        if classes and len(target.values) < 2:
+            raise ValueError(
+                f"{self.who} needs at least 2 classes, but rows of weight above 0 have 1 class only "
+                f"({target.values.tolist()[0]!r}); choose other weights or more rows."
+            )
+        return self._count(columns, target, weight, rows)
+
+    def further_piece(
+        self, table: Table, y: Any, weight: Floats | None, before: Counted, classes: NDArray[Any] | None
+    ) -> Counted:
+        """Of a further piece: the same columns, those that held numbers as numbers; `classes`: those so far."""
+        if before.is_classes:
+            target = code_further_classes(y, len(table), classes, self.who)
+        else:
+            target = code_target(y, len(table), classes=False, who=self.who)
+        columns = [as_numbers(table[n]) if one.is_numeric else table[n] for n, one in before.tables.items()]
+        target, rows = _with_weight(target, weight)
+        return self._count(columns, target, weight, rows)
+
+    def coded(self, column: Column) -> CodedValues:
+        """A column to be counted: a numeric one by value if numbers are discretized, else as symbols."""
+        if self.numeric == "discretize" and column.kind is Kind.NUMERIC:
+            if self.handle_missing == "error":
+                refuse_missing(column.name, np.isnan(column.values))
+            return code_numbers(column.values, column.measure)
+        raw = encode_column(column)
+        if self.handle_missing == "error":
+            refuse_missing(column.name, raw.codes < 0)
+        return code_symbols(raw.codes, raw.symbols)
+
+    def _chosen(self, table: Table) -> list[Column]:
+        """The columns to encode."""
+        if self.cols is None and self.numeric == "discretize":
+            return list(table.columns)
+        return symbolic_columns(table, self.cols, booleans=False)
+
+    def _count(
+        self, columns: list[Column], target: CodedTarget, weight: Floats | None, rows: NDArray[np.int64] | None
+    ) -> Counted:
+        """The counts over some rows, all if None."""
+
+        def count(column: Column) -> Contingency:
+            return self.coded(column).count(target.codes, target.values, weight, rows)
+
+        found = in_threads(count, columns, self.n_jobs if len(target.codes) >= _FEW_ROWS else 1)
+        tables = {column.name: one for column, one in zip(columns, found, strict=True)}
+        return Counted(tables, target.is_classes)
+
+
+def _with_weight(target: CodedTarget, weight: Floats | None) -> tuple[CodedTarget, NDArray[np.int64] | None]:
+    """The target of the rows of weight above 0, and those rows; None where they are all."""
+    if weight is None or (weight > 0).all():
+        return target, None
+    rows = np.flatnonzero(weight > 0)
+    return target.present_in(rows), rows
 
 
 def warn_of_light_weights(weight: Floats | None) -> None:
@@ -36,66 +117,3 @@ def warn_of_light_weights(weight: Floats | None) -> None:
             UserWarning,
             stacklevel=4,
         )
-
-
-def code_column(column: Column, *, discretize: bool, allow_missing: bool) -> CodedValues:
-    """A column to be counted: a numeric one by value if `discretize`, else as symbols."""
-    if discretize and column.kind is Kind.NUMERIC:
-        if not allow_missing:
-            refuse_missing(column.name, np.isnan(column.values))
-        return code_numbers(column.values, column.measure)
-    raw = encode_column(column)
-    if not allow_missing:
-        refuse_missing(column.name, raw.codes < 0)
-    return code_symbols(raw.codes, raw.symbols)
-
-
-def count_columns(
-    columns: list[Column],
-    code: Callable[[Column], CodedValues],
-    target: CodedTarget,
-    weight: Floats | None,
-    rows: NDArray[np.int64] | None,
-    *,
-    n_jobs: int | None,
-) -> dict[str, Contingency]:
-    """The counts of columns, coded by `code`, over some rows, all if None."""
-
-    def count(column: Column) -> Contingency:
-        return code(column).count(target.codes, target.values, weight, rows)
-
-    found = in_threads(count, columns, n_jobs if len(target.codes) >= _FEW_ROWS else 1)
-    return {column.name: one for column, one in zip(columns, found, strict=True)}
-
-
-def add_counts(before: dict[str, Contingency], now: dict[str, Contingency]) -> dict[str, Contingency]:
-    """The counts so far and those of a further piece."""
-    for name, one in now.items():
-        _check_piece(name, before[name], one)
-    return {name: merge_tables(before[name], one) for name, one in now.items()}
-
-
-def _check_piece(column: str, before: Contingency, now: Contingency) -> None:
-    """A `TypeError` where a column's counts cannot be added: numbers to symbols, or text to other symbols."""
-    kinds = [_kind_of(one) for one in (before, now)]
-    if before.is_numeric != now.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
-        kinds = [kind or "missing values only" for kind in kinds]
-        raise TypeError(
-            f"Column {column!r} held {kinds[0]} before and holds {kinds[1]} now; convert it to one type in every piece."
-        )
-
-
-def _kind_of(table: Contingency) -> str | None:
-    """What a column holds; None where there is no value but the missing one."""
-    if table.is_missing_only:
-        return None
-    return str(table.measure) if table.is_numeric else _kind_of_symbols(table.values)
-
-
-def _kind_of_symbols(symbols: Any) -> str | None:
-    """What the symbols are; None where there is but the missing one."""
-    first = next((symbol for symbol in symbols if symbol is not None), None)
-    if first is None:
-        return None
-    number = isinstance(first, Real) and not isinstance(first, (bool, np.bool_))
-    return f"symbols of type {'number' if number else type(first).__name__}"

@@ -5,19 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 import narwhals.stable.v2 as nw
-import pandas as pd
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders.modl.base import MODLBase
-from tabsym.encoders.modl.counts import add_counts
-from tabsym.encoders.modl.parts import values_of_parts
-from tabsym.encoders.modl.target import check_target_piece
+from tabsym.encoders.modl.column import encoded_column, partition_columns
+from tabsym.encoders.modl.counts import Counted, warn_of_light_weights
+from tabsym.encoders.modl.inverse import restored_frame
+from tabsym.encoders.modl.options import check_modl_options, counting_of, out_of_fold_of, output_of, settings_of
+from tabsym.encoders.modl.out_of_fold import folds_of
+from tabsym.encoders.modl.parts import parts_of_rows
+from tabsym.encoders.modl.pieces import add_counts, check_mergeable
+from tabsym.encoders.modl.report import PartitionReport
+from tabsym.encoders.modl.show import print_heads
+from tabsym.encoders.modl.target import code_target
+from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.stats import Contingency
-from tabsym.table import check_same_rows, frame_of, library_of_frame, read_table, restored, restored_column
+from tabsym.table import Table, check_same_rows, check_weights, match_features, read_table, remember_features, type_of
+
+Floats = NDArray[np.float64]
 
 
-class MODLEncoder(MODLBase):
+class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     """Replace each column by its Bayes-optimal intervals (numbers) or groups (symbols).
 
     The partition is the one of least cost in nats, a trade between how simple it is and how well it
@@ -195,8 +205,8 @@ class MODLEncoder(MODLBase):
             In a sentence that names the column; also where the indexes of pandas contradict each other.
         """
         check_same_rows(X, groups=groups)
-        table, tables, classes = self._count(X, y, sample_weight)
-        self._learn(table, tables, classes)
+        table, weight = self._read(X, y, sample_weight, first=True)
+        self._learn(counting_of(self).first_piece(table, y, weight), table)
         self.__dict__.pop("tables_", None)
         return self
 
@@ -220,11 +230,16 @@ class MODLEncoder(MODLBase):
         self
         """
         first = not hasattr(self, "tables_")
-        table, tables, classes = self._count(X, y, sample_weight, first=first)
-        if not first:
-            tables = add_counts(self.tables_, tables)
-        self._learn(table, tables, classes, remember=first)
-        self.tables_: dict[str, Contingency] = tables
+        table, weight = self._read(X, y, sample_weight, first=first)
+        counting = counting_of(self)
+        if first:
+            counted = counting.first_piece(table, y, weight)
+        else:
+            before = Counted(self.tables_, self._classes)
+            piece = counting.further_piece(table, y, weight, before, getattr(self, "classes_", None))
+            counted = Counted(add_counts(self.tables_, piece.tables), self._classes)
+        self._learn(counted, table if first else None)
+        self.tables_: dict[str, Contingency] = counted.tables
         return self
 
     def merge(self, other: MODLEncoder) -> MODLEncoder:
@@ -241,18 +256,9 @@ class MODLEncoder(MODLBase):
         """
         if not isinstance(other, MODLEncoder):
             raise TypeError(f"merge takes another MODLEncoder, not {other!r}; fit one by partial_fit.")
-        for one in (self, other):
-            if not hasattr(one, "tables_"):
-                raise ValueError("merge needs the counts, which fit does not keep; fit both encoders by partial_fit.")
-        if set(self.tables_) != set(other.tables_) or self._classes != other._classes:
-            raise ValueError(
-                "merge needs encoders of the same columns and kind of target; these have "
-                f"{sorted(self.tables_)} and {sorted(other.tables_)}."
-            )
-        if self._classes:
-            check_target_piece(self.classes_, other.classes_)
+        check_mergeable(self, other)
         tables = add_counts(self.tables_, other.tables_)
-        self._learn(None, tables, self._classes)
+        self._learn(Counted(tables, self._classes), None)
         self.tables_ = tables
         return self
 
@@ -288,15 +294,60 @@ class MODLEncoder(MODLBase):
             raise ValueError(
                 f"X has {len(encoded.names)} columns, but fit saw {self.n_features_in_}; pass what transform returned."
             )
-        native = encoded.native if encoded.named else None
-        library = self._types_in[self._names_in[0]].library if native is None else library_of_frame(native)
-        columns = {}
-        for (name, kind), column in zip(self._types_in.items(), encoded.columns, strict=True):
-            state = self.columns_.get(name)
-            columns[name] = (
-                restored_column(column, kind, library, named=encoded.named)
-                if state is None
-                else restored(values_of_parts(state, column), kind, library)
-            )
-        frame = frame_of(columns, library, native.index if isinstance(native, pd.DataFrame) else None)
+        frame = restored_frame(encoded, self._types_in, self.columns_)
         return frame if self.return_df else nw.from_native(frame, eager_only=True).to_numpy()
+
+    # -- pieces -------------------------------------------------------------------------------
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> tuple[Table, Floats | None]:
+        """The table and the weights; they and the options are checked, and of a further piece the columns."""
+        self._check_words()
+        check_modl_options(self)
+        check_same_rows(X, y=y, sample_weight=sample_weight)
+        table = read_table(X, who=type(self).__name__)
+        if not first:
+            table = match_features(self, table)
+        weight = check_weights(sample_weight, len(table))
+        warn_of_light_weights(weight)
+        return table, weight
+
+    def _learn(self, counted: Counted, table: Table | None) -> None:
+        """Partition every column; nothing of self changes before all is done. `table`: to be remembered."""
+        tables, classes = counted
+        fitted = partition_columns(tables, settings_of(self, len(tables)), classes=classes, n_jobs=self.n_jobs)
+        states = {name: encoded_column(name, one, self.output) for name, one in fitted.items()}
+        if self.verbose:
+            print_heads(fitted)
+        if table is not None:
+            remember_features(self, table)
+            self._names_in = table.names
+            self._types_in = {column.name: type_of(column) for column in table.columns}
+        self.columns_ = states
+        self._classes = classes
+        if classes and states:
+            self.classes_ = next(iter(tables.values())).targets
+        constant = [name for state in states.values() for name in state.constant_names()]
+        self.invariant_cols_ = constant if self.drop_invariant else []
+
+    def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
+        how = output_of(self)
+        parts = parts_of_rows(table, self.columns_, how.handling)
+        return {
+            name: self._kept_columns(state, how.columns(state, parts[name])) for name, state in self.columns_.items()
+        }
+
+    def _encode_table(self, table: Table) -> Any:
+        if self.sparse_output:
+            dropped = set(self.invariant_cols_)
+            return output_of(self).sparse_table(table, self.columns_, dropped, type(self).__name__)
+        return super()._encode_table(table)
+
+    def _shows_target(self) -> bool:
+        return self.output in ("probability", "logodds", "mean")
+
+    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
+        """The encoded columns (n_rows,) by name, each row by parts that were learned without it."""
+        target = code_target(y, len(table), classes=self._classes, who=type(self).__name__)
+        values = target.codes if self._classes else target.values[target.codes]
+        folds = folds_of(self._folds(values, groups, classes=self._classes), target, weight)
+        return out_of_fold_of(self).columns(table, list(self.columns_.values()), weight, folds)

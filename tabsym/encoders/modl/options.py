@@ -1,4 +1,4 @@
-"""The options of MODLEncoder: checked, and as the search takes them."""
+"""The options of MODLEncoder: checked, and as counting, searches and encoding take them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tabsym.encoders.modl.counts import Counting
+from tabsym.encoders.modl.out_of_fold import OutOfFold
+from tabsym.encoders.modl.output import Output
+from tabsym.encoders.modl.parts import Handling
 from tabsym.modl import CRITERIA, Settings
 from tabsym.table import TARGET_TYPES
 
@@ -49,6 +53,39 @@ def _refuse_contradictions(handle_unknown: str, unseen: str) -> None:
             f"handle_unknown={handle_unknown!r} and unseen={unseen!r} contradict each other; leave one of them out "
             "(unseen names a group, for handle_unknown='value')."
         )
+
+
+def counting_of(encoder: Any) -> Counting:
+    """How tables are counted."""
+    return Counting(
+        type(encoder).__name__,
+        encoder.cols,
+        encoder.numeric,
+        encoder.target_type,
+        encoder.handle_missing,
+        encoder.n_jobs,
+    )
+
+
+def output_of(encoder: Any) -> Output:
+    """How rows are encoded; frames have categories where fit saw names."""
+    labelled = bool(encoder.return_df) and hasattr(encoder, "feature_names_in_")
+    return Output(encoder.output, _handling_of(encoder), labelled)
+
+
+def out_of_fold_of(encoder: Any) -> OutOfFold:
+    """How rows are encoded out of fold, by an encoder fitted on all rows."""
+    return OutOfFold(
+        counting_of(encoder),
+        settings_of(encoder, len(encoder.columns_)),
+        encoder.output,
+        _handling_of(encoder),
+        encoder.classes_ if encoder._classes else None,
+    )
+
+
+def _handling_of(encoder: Any) -> Handling:
+    return Handling(encoder.handle_missing, encoder.handle_unknown, encoder.unseen)
 
 
 def settings_of(encoder: Any, n_columns: int) -> Settings:

@@ -1,4 +1,4 @@
-"""Rows by their parts: the part of each value, what it is encoded as, and the way back."""
+"""Rows by their parts: the interval or group of each value."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 
 from tabsym.codes import UNSEEN, RawCodes, encode_columns
 from tabsym.encoders.base import MISSING, refuse_missing
@@ -83,38 +81,3 @@ def as_numbers(column: Column) -> Column:
     if column.kind is Kind.SYMBOLIC and column.series.is_null().all():
         return replace(column, kind=Kind.NUMERIC)
     return column
-
-
-def look_up(values: Floats, parts: NDArray[Any]) -> Floats:
-    """The values (n, outputs) of parts (n,), NaN for those below 0."""
-    out = values[np.maximum(parts, 0)]
-    out[parts < 0] = np.nan
-    return out
-
-
-def sparse_onehot(state: MODLColumn, parts: NDArray[Any], kept: set[str]) -> sparse.csr_array:
-    """The 0/1 columns of these names (n, outputs) as a sparse matrix, which holds no NaN."""
-    if (parts < 0).any():
-        raise ValueError(
-            f"Column {state.name!r} holds a value that would be NaN (row {int(np.argmax(parts < 0))}), which "
-            "sparse_output has not; use handle_missing='value' and handle_unknown='value'."
-        )
-    ones = sparse.csr_array((np.ones(len(parts)), (np.arange(len(parts)), parts)), shape=(len(parts), len(state.names)))
-    return ones[:, [place for place, name in enumerate(state.names) if name in kept]]
-
-
-def values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
-    """A value for each label or number of a part (n,): an interval's middle row's, a group's most frequent symbol."""
-    fitted = state.fitted
-    named = column.kind is Kind.SYMBOLIC
-    place: dict[Any, int] = {label if named else part: part for part, label in enumerate(fitted.labels)}
-    labels = column.series.to_list()
-    for row, label in enumerate(labels):
-        if not pd.isna(label) and label not in place:
-            raise ValueError(f"Column {column.name!r} holds {label!r} (row {row}), which is no part of it.")
-    if isinstance(fitted, Intervals):
-        return np.array([fitted.middles[place[one]] if one in place else np.nan for one in labels])
-    found = [fitted.groups[place[one]][0] if one in place else None for one in labels]
-    out = np.empty(len(labels), dtype=object)
-    out[:] = found
-    return out

@@ -36,7 +36,7 @@ class Certificate:
 
 
 class PartitionReport:
-    """The part of `MODLEncoder` that reads its fitted columns; not public."""
+    """What `MODLEncoder` tells of its fitted columns; not public."""
 
     columns_: dict[str, MODLColumn]
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from tabsym.modl import Groups, Intervals
 
-_MOST_PARTS = 12  # lines of a column in the text
+_MOST_LINES = 12  # lines of a column in the text
 _MOST_CLASSES = 6
 _MOST_COLOURS = 12  # classes of a plot with a colour and a line of their own
 _LINES_BETWEEN = 60  # parts of a plot up to which white lines keep them apart
@@ -128,7 +128,7 @@ def _part_lines(fitted: Intervals | Groups) -> list[str]:
     elif len(columns) > _MOST_CLASSES:
         total = fitted.target.counts.sum(axis=0)
         columns = [columns[j] for j in sorted(np.argsort(-total, kind="stable")[:_MOST_CLASSES])]
-    shown = table.head(_MOST_PARTS)[["part", "rows", "share", *columns]].copy()
+    shown = table.head(_MOST_LINES)[["part", "rows", "share", *columns]].copy()
     shown["part"] = [text if len(text) <= 44 else text[:43] + "…" for text in shown["part"]]
     text = shown.to_string(index=False, float_format=lambda value: f"{value:.4g}").splitlines()
     more = len(table) - len(shown)

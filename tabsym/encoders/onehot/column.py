@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes
 from tabsym.codes.few import plain_symbols
-from tabsym.encoders.base import MISSING
+from tabsym.encoders.base import codes_in
 from tabsym.encoders.onehot.options import Options
 from tabsym.encoders.onehot.rare import find_rare
 
@@ -104,8 +104,7 @@ def learn_column(name: str, raw: RawCodes, weight: NDArray[np.float64] | None, o
 
 def constant_names(state: OneHotColumn, raw: RawCodes) -> list[str]:
     """Output columns that are the same in all rows, found by counting."""
-    codes = state.alphabet.transform(raw)
-    places = state.places(np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes))
+    places = state.places(codes_in(state.alphabet, raw))
     if (places == NANS).any():
         return []
     ones = np.bincount(places[places >= 0], minlength=len(state.names))

@@ -16,7 +16,7 @@ from tabsym.encoders.onehot.inverse import encoding_of, restored_frame
 from tabsym.encoders.onehot.matrix import Ones, dense_columns, sparse_matrix
 from tabsym.encoders.onehot.options import UNKNOWN_WORDS, Options, options_of
 from tabsym.encoders.onehot.report import OneHotReport, warn_of_unknown
-from tabsym.table import Table, match_features, read_table, type_of
+from tabsym.table import Table, type_of
 
 
 class OneHotEncoder(OneHotReport, ColumnEncoder):
@@ -169,9 +169,7 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         CodeMatrix
             ``codes`` (n_rows, encoded columns); -1 where a row has no one, flags left out.
         """
-        check_is_fitted(self, "columns_")
-        table = read_table(X, who=type(self).__name__, allow_empty=True)
-        table = match_features(self, table)
+        table = self._read_as_fitted(X)
         sizes = [state.n_symbol_columns for state in self.columns_.values()]
         places = [self.columns_[name].places(codes) for name, codes in self._codes(table).items()]
         codes = [np.where(one < size, np.maximum(one, -1), -1) for one, size in zip(places, sizes, strict=True)]
@@ -222,9 +220,6 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
 
     def _settle(self, states: dict[str, OneHotColumn]) -> dict[str, OneHotColumn]:
         return with_unique_names(states)
-
-    def _column_names(self, state: OneHotColumn) -> list[str]:
-        return state.names
 
     def _codes(self, table: Table) -> dict[str, NDArray[np.int32]]:
         codes = super()._codes(table)

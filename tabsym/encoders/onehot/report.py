@@ -17,7 +17,7 @@ from tabsym.encoders.onehot.matrix import Ones, dense_columns
 
 
 class OneHotReport:
-    """The part of `OneHotEncoder` that reads its fitted columns; not public."""
+    """What `OneHotEncoder` tells of its fitted columns; not public."""
 
     columns_: dict[str, OneHotColumn]
 
