@@ -84,8 +84,20 @@ def _cut_by_cut(labels: Places) -> Iterator[Places]:
         yield labels_of(others, n)
         if place > 0:
             yield labels_of(np.delete(others, place - 1), n)
-        for there in {here - 1, here + 1, (left + here) // 2, (here + right + 1) // 2} - {left, here, right}:
+        for there in _elsewhere(left, here, right):
             yield labels_of(np.union1d(others, there), n)
+
+
+def _elsewhere(left: int, here: int, right: int) -> list[int]:
+    """Places between two neighbours: in the middle of either side, and 1, 4, 16, ... cells away.
+
+    Steps of 2, 4, 8, ... take up to half as long again and found nothing more on nine columns but one (2e-5).
+    """
+    found, step = {(left + here) // 2, (here + right + 1) // 2}, 1
+    while step < right - left:
+        found |= {here - step, here + step}
+        step *= 4
+    return sorted(place for place in found if left < place < right and place != here)
 
 
 def _neighbours(n: int, *, symbolic: bool) -> list[tuple[int, int]]:
