@@ -1,17 +1,24 @@
-"""Compare treatments of categories from Python, and use the ranking."""
+"""Compare treatments of categories from Python, a pipeline of one's own among them, and use the winner."""
 
 import tempfile
+
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import TargetEncoder
 
 from tabsym import compare
 from tabsym.datasets import make_retail
 
 if __name__ == "__main__":
+    sales = make_retail(2_000)
+    symbols = list(sales.select_dtypes(exclude="number"))
+    encode = make_column_transformer((TargetEncoder(random_state=0), symbols), remainder="passthrough")
+    mine = make_pipeline(encode, HistGradientBoostingRegressor(random_state=0))
     with tempfile.TemporaryDirectory() as folder:
         result = compare(
-            make_retail(2_000),
-            "sales",
-            contenders=["constant", "wide", "onehot-linear"],
-            folds=3,
-            out=f"{folder}/results",
+            sales, "sales", contenders={"mine": mine, "wide": None, "onehot-linear": None}, folds=3, out=f"{folder}/out"
         )
-        print(result.ranking[["label", "score", "spread", "fit_seconds"]])
+    print(result.ranking[["label", "score", "difference", "low", "high", "verdict", "fit_seconds"]])
+    print("\n".join(result.finding))
+    print(result.best.predict(sales.head(3)))
