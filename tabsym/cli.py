@@ -39,7 +39,8 @@ def _compare(args: dict[str, Any]) -> int:
     options["contenders"] = _contenders(args["contenders"], args["contender"])
     tables, targets = args["tables"], args["target"] or []
     if len(tables) < 2:
-        return len(compare(*tables or [None], *_one(targets, "one table"), **options).ranking)
+        ranking = compare(*tables or [None], *_one(targets, "one table"), **options).ranking
+        return len(ranking) - int("constant" in set(ranking["name"]) and args["contenders"] != ["constant"])
     if len(targets) == 1:
         targets = targets * len(tables)
     if len(targets) != len(tables):

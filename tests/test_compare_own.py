@@ -42,6 +42,10 @@ def test_names_and_the_constant():
         names({"mine": LinearRegression})
     with pytest.raises(TypeError, match=r"Contender 'mine' has no predict_proba, .*CalibratedClassifierCV"):
         names({"mine": LinearRegression()}, "binary")
+    with pytest.raises(TypeError, match=r"estimators go by a name of yours: contenders=\{'mine': \.\.\.\}"):
+        names([LinearRegression()])
+    with pytest.raises(ValueError, match="'constant' is a contender of ours; give yours another name"):
+        names({"constant": LinearRegression()})
     with pytest.raises(ValueError, match=r"'nomodule', which is no address; write package\.module:factory"):
         names({"mine": "nomodule"})
 
@@ -99,6 +103,7 @@ def test_failures_are_sentences_and_the_rest_goes_on(tmp_path):
     assert "after 0 of 3 folds" in result.failures["killed"]
     assert "cannot be handed to a process of its own (TypeError: cannot pickle a lock)" in result.failures["local"]
     assert set(result.ranking["name"]) == {"constant", "wide"}
+    assert "fails failed: fold 1: ValueError: no column 'x' here." in result.finding
     page = (result.folder / "report.html").read_text()
     assert "killed by SIGKILL" in page
 
@@ -117,9 +122,17 @@ def test_a_metric_that_fails_is_said(tmp_path):
     def fails(y, p):
         raise ZeroDivisionError("no rows above 100")
 
-    result = run(SALES, "sales", ["constant"], tmp_path, metric=Metric("mine", False, fails))
+    with pytest.raises(ValueError, match=r"metric 'mine' fails when called with \(y, p\): ZeroDivisionError: no rows"):
+        run(SALES, "sales", ["constant"], tmp_path, metric=Metric("mine", False, fails))
+
+    def fails_later(y, p):
+        return fails(y, p) if len(y) < len(SALES) else 0.0
+
+    result = run(SALES, "sales", ["constant"], tmp_path, metric=Metric("mine", False, fails_later))
     assert result.failures == {"constant": "fold 1: ZeroDivisionError: no rows above 100"}
-    assert result.finding == ["No contender completed all folds."]
+    why = "Constant failed: fold 1: ZeroDivisionError: no rows above 100."
+    assert result.finding == ["No contender completed all folds.", why]
+    assert list(result.ranking.columns) == ["name", "label", "score"]
 
 
 def test_weights_count_in_training_and_scores(tmp_path):
@@ -199,3 +212,22 @@ def test_every_space_is_published():
             assert all(f"`{name.rpartition('__')[2]}`" in page for name in space)
             sample = next(iter(ParameterSampler(space, 1, random_state=0)), {}) if space else {}
             contender.make(task, 0, 1).set_params(**sample)
+
+
+def test_one_contender_alone_has_a_report(tmp_path):
+    result = run(SALES, "sales", ["constant"], tmp_path)
+    assert (result.folder / "report.html").read_text().count("data:image/svg+xml") == 3
+    assert len(result.finding) == 2
+
+
+def test_columns_that_are_numbers(tmp_path):
+    table = pd.DataFrame({0: ["u", "v"] * 60, 1: np.arange(120) % 7, 2: np.arange(120) % 2 * 3.5 + 0.1})
+    result = run(table.assign(**{}), 2, ["wide-additive"], tmp_path, task="regression", symbolic=[1])
+    assert not result.failures
+
+
+def test_rare_classes_are_noted(tmp_path):
+    table = pd.DataFrame({"a": ["u", "v"] * 30, "y": ["x", "y"] * 29 + ["rare", "x"]})
+    result = run(table, "y", ["constant"], tmp_path)
+    notes = json.loads((result.folder / "results.json").read_text())["settings"]["notes"]
+    assert "Class of fewer than 5 rows, which folds lack: rare (1)." in notes

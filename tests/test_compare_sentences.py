@@ -81,7 +81,7 @@ class Facts:
         self.settings = body["settings"]
         metric, n = self.settings["metric"], self.settings["n_splits"]
         self.sign = -1.0 if self.settings["larger_is_better"] else 1.0
-        self.losses, self.names = {}, {}
+        self.losses, self.names, self.errors = {}, {}, {e["label"]: e["error"] for e in body["contenders"].values()}
         for name, entry in body["contenders"].items():
             if len(entry["folds"]) == n:
                 own = [entry["folds"][str(fold)]["scores"][metric] for fold in range(n)]
@@ -107,13 +107,17 @@ class Facts:
             r"Likely worse, but not surely among (\d+) contenders: (.+)\.": self.likely,
             r"Level with it, that is within 1 % of its gain over the constant: (.+)\.": self.level,
             r"Unreliable, in some folds worse than the constant: (.+)\.": self.unreliable,
-            r"Not told apart from it, which does not mean equal: (.+?)\.( More .+| With .+)": self.open,
+            r"Not told apart from it, which does not mean equal: (.+?)\.( More .+| With .+)?": self.open,
             r"Nothing here detectably predicts the target\.": self.nothing,
             r"No contender does better than the constant\.": self.is_constant_best,
             r"(.+), level with the best, fits (\S+) times as fast\.": self.faster,
             r"Worse than the constant on average: (.+)\.": self.under,
             r"Worse than the constant in some folds: (.+)\.": self.partly_under,
+            r"(\w+) failed: (.+)\.": self.failed,
         }
+
+    def failed(self, label, why):
+        assert self.errors[label].rstrip(".") == why
 
     def folds_under(self, label):
         return int((self.losses[label] > self.constant).sum())
@@ -158,6 +162,8 @@ class Facts:
         for label, amount, percent, word, low, high, _, folds, n in seen:
             difference = self.losses[label.strip()] - self.losses[self.best]
             shown = difference.mean() / (abs(self.losses[self.best].mean()) / 100 if percent else 1)
+            if self.settings["split"] == "time":  # by the mean ratio
+                shown = 100 * np.expm1(np.log(self.losses[label.strip()] / self.losses[self.best]).mean())
             assert float(amount) == pytest.approx(abs(shown), rel=0.06)
             assert word == ("worse" if shown >= 0 else "better")
             assert int(folds) == int((difference > 0).sum())

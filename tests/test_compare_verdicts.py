@@ -12,7 +12,7 @@ from scipy import stats
 from tabsym.compare.ranking import rank
 from tabsym.compare.rows import _pair
 from tabsym.compare.verdicts import Pair, adjusted_for_pairs, against_best
-from tabsym.compare.words import summary, verdict
+from tabsym.compare.words import difference, summary, verdict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -204,3 +204,31 @@ def test_partial_and_unweighted_contenders_are_named():
     by_name(ranking)["good"]["unweighted"] = True
     assert "Trained without the weights, which they do not take: Good." in summary(ranking, [], told)
     assert summary([], [some], told)[0] == "No contender completed all folds."
+
+
+def test_losses_that_grow_in_time_are_compared_by_ratios():
+    """As a trend makes them: the best wins every fold, by more and more."""
+    scores = {"constant": [15.9, 26.9, 33.2, 36.6, 50.7], "a": [5.8, 16.1, 6.4, 11.7, 11.9]}
+    ranking, sentences, _ = made(scores, split="time")
+    row = by_name(ranking)["constant"]
+    ratio = np.log(np.array(scores["constant"]) / scores["a"])
+    assert row["difference"] == pytest.approx(np.mean(scores["a"]) * (np.exp(ratio.mean()) - 1))
+    assert row["p"] == pytest.approx(2 * stats.t.sf(ratio.mean() / (ratio.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)), 4))
+    assert row["verdict"] == "worse"
+    assert not any("Nothing here" in one for one in sentences)
+
+
+def test_a_best_that_is_never_beaten_by_the_constant_predicts_something():
+    _, sentences, _ = made({"constant": [1.0, 1.5, 1.2, 1.9, 1.1], "a": [0.99, 0.5, 1.19, 0.2, 1.09]})
+    assert not any("Nothing here" in one for one in sentences)
+
+
+def test_next_to_nothing_is_no_base_for_per_cents():
+    scores = {"constant": [17.0, 17.5, 17.2, 17.1, 17.3], "a": [0.0005] * 5, "b": [0.11, 0.12, 0.1, 0.13, 0.1]}
+    ranking, sentences, told = made(scores)
+    assert by_name(ranking)["b"]["verdict"] == "level"
+    assert not any("%" in one for one in sentences if "Level" not in one)
+    same, sentences, told = made({"constant": [1.0] * 5, "a": [1.0 + 1e-15] * 5})
+    assert difference(same[1], told) == "0 worse [+0 to +0 %]" or difference(same[1], told).startswith(
+        "0 % worse [+0 to +0"
+    )

@@ -36,10 +36,11 @@ def reliability(name: str, prepared: Prepared, splits: list[Split], folder: Path
                 predicted.append(prediction[:, place])
                 came.append((y == place).astype(np.float64))
                 weights.append(w)
-        else:
-            predicted.append(prediction)
-            came.append(y)
-            weights.append(w)
+        else:  # of counts with exposures, the rates
+            exposure = np.ones(len(y)) if prepared.exposure is None else prepared.exposure[test]
+            predicted.append(prediction / exposure)
+            came.append(y / exposure)
+            weights.append(w * exposure)
     return _in_parts(np.concatenate(predicted), np.concatenate(came), np.concatenate(weights))
 
 

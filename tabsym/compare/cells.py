@@ -46,7 +46,9 @@ def other_headings(settings: dict[str, Any]) -> list[str]:
 
 def other_cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str]:
     """Every metric of a contender, and how its predictions add up."""
-    totals = [one for one in row["totals"] if one is not None]
-    furthest = max(totals, key=lambda one: abs(one - 1), default=None)
+    totals = [(one, place) for place, one in enumerate(row["totals"]) if one is not None]
+    furthest, where = max(totals, key=lambda one: abs(one[0] - 1), default=(None, 0))
     total = "" if furthest is None else f"{furthest:.4f}"
+    if furthest is not None and settings["task"] == "multiclass":
+        total += f" ({settings['classes'][where]})"
     return [str(place), row["label"], *(f"{row['scores'][name]:.5g}" for name in settings["metrics"]), total]

@@ -95,7 +95,9 @@ class Live:
             elif len(entry["folds"]) == self.settings["n_splits"]:
                 scores = [r["scores"][metric] for r in entry["folds"].values()]
                 seconds = sum(r["fit_seconds"] for r in entry["folds"].values())
-                self._print(f"  {entry['label']}: {metric} {sum(scores) / len(scores):.4f}, fits {seconds:.1f} s")
+                self._print(
+                    f"  {entry['label']}: {metric} {sum(scores) / len(scores):.4f}, fits {seconds:.1f} s in all"
+                )
 
     def _draw(self) -> None:
         if self._rich is None:
@@ -130,12 +132,13 @@ def split_words(settings: dict[str, Any]) -> str:
     """How the rows are split."""
     folds = f"{settings['folds']} folds"
     column = settings["split_column"]
+    times = folds + (f" x {settings['repeats']}" if settings["repeats"] > 1 else "")
     how = {
-        "random": folds + (f" x {settings['repeats']}" if settings["repeats"] > 1 else ""),
-        "groups": f"{folds} x {settings['repeats']}, groups of {column!r} kept together",
+        "random": times,
+        "groups": f"{times}, groups of {column!r} kept together",
         "time": f"{folds} one after another in {column!r}, each trained on what was before",
         "column": f"{folds} given by {column!r}",
-        "unseen": f"{folds} x {settings['repeats']}, whole symbols of {column!r} held out",
+        "unseen": f"{times}, whole symbols of {column!r} held out",
     }
     return how[settings["split"]]
 

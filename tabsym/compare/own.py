@@ -32,6 +32,10 @@ def choose(contenders: Any, task: str) -> list[Contender]:
         asked = dict(contenders) if isinstance(contenders, Mapping) else dict.fromkeys(contenders)
     chosen = {"constant": known["constant"]}
     for name, value in asked.items():
+        if not isinstance(name, str):
+            raise TypeError(f"contenders holds {name!r}; estimators go by a name of yours: contenders={{'mine': ...}}.")
+        if value is not None and (name in known or name == ALL):
+            raise ValueError(f"{name!r} is a contender of ours; give yours another name.")
         if value is not None:
             chosen[name] = _own(str(name), value, task)
         elif name == ALL:
@@ -51,6 +55,11 @@ def _own(name: str, value: Any, task: str) -> Contender:
         _check_address(name, value)
         return from_address(name, value)
     model, space = value if isinstance(value, tuple) and len(value) == 2 else (value, {})
+    _check_estimator(name, model, task)
+    return Contender(name, name, lambda task, seed, jobs: model, lambda task: space, order=_ORDER, raw=True)
+
+
+def _check_estimator(name: str, model: Any, task: str) -> None:
     if isinstance(model, type) or not hasattr(model, "fit"):
         raise TypeError(
             f"Contender {name!r} is {model!r}, which is no estimator; pass an instance with fit and predict."
@@ -60,7 +69,6 @@ def _own(name: str, value: Any, task: str) -> Contender:
             f"Contender {name!r} has no predict_proba, which classes are scored by; "
             "wrap it in sklearn.calibration.CalibratedClassifierCV."
         )
-    return Contender(name, name, lambda task, seed, jobs: model, lambda task: space, order=_ORDER, raw=True)
 
 
 def _check_address(name: str, address: str) -> None:
@@ -80,7 +88,9 @@ def from_address(name: str, address: str) -> Contender:
     """
 
     def make(task: str, random_state: int, n_jobs: int) -> Any:
-        return _call(_load(address), {"task": task, "random_state": random_state, "n_jobs": n_jobs})
+        model = _call(_load(address), {"task": task, "random_state": random_state, "n_jobs": n_jobs})
+        _check_estimator(name, model, task)
+        return model
 
     def space(task: str) -> dict[str, Any]:
         found = getattr(_load(address), "space", {})

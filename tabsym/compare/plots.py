@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,9 @@ def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]],
     axes.set_yticks(range(len(ranking)), names[::-1])
     axes.set_xlim(*_widened(low, high))
     better = "right" if settings["larger_is_better"] else "left"
-    axes.set_xlabel(f"{metric}: each fold, and the mean (better to the {better})")
+    far = any((values < low).any() or (values > high).any() for values in by_name.values())
+    arrows = "; arrows: further out" if far else ""
+    axes.set_xlabel(f"{metric}: each fold, and the mean (better to the {better}{arrows})", fontsize=9)
     axes.grid(axis="x", color=GRID)
     return _svg(figure)
 
@@ -66,10 +69,9 @@ def time_plot(settings: dict[str, Any], ranking: list[dict[str, Any]]) -> str:
     axes.margins(x=0.08)
     axes.set_ylim(*_widened(low, high, 0.12))
     axes.set_xlabel("fit, seconds (median of folds, logarithmic)")
-    axes.set_ylabel(settings["metric"])
+    axes.set_ylabel(settings["metric"] + " (better is up)")
     if not settings["larger_is_better"]:
         axes.invert_yaxis()
-        axes.set_ylabel(settings["metric"] + " (better is up)")
     axes.grid(color=GRID)
     return _svg(figure)
 
@@ -83,17 +85,14 @@ def reliability_plot(curves: list[tuple[str, Floats]], task: str) -> str:
     low, high = float(every.min()), float(every.max())
     if task not in CLASSES:
         low, high = limits(every[:, 1], every.ravel())
-    logarithmic = task == "count" and low > 0
-    low, high = (low * 0.9, high * 1.1) if logarithmic else _widened(low, high)
+    low, high = _widened(low, high)
+    panels = np.atleast_1d(panels)
     for panel, (label, curve) in zip(panels.flat, curves, strict=False):
         panel.plot([low, high], [low, high], color=GRID, linewidth=1.5, zorder=1)
         panel.plot(curve[:, 0], curve[:, 1], "o-", color=DARK, markersize=3.5, linewidth=1, zorder=2)
-        panel.set_title(_plain(label), fontsize=8)
+        panel.set_title(_plain(textwrap.fill(textwrap.shorten(label, 56, placeholder=" …"), 28)), fontsize=8)
         panel.set_xlim(low, high)
         panel.set_ylim(low, high)
-        if logarithmic:
-            panel.set_xscale("log")
-            panel.set_yscale("log")
         panel.tick_params(labelsize=7)
     for panel in list(panels.flat)[len(curves) :]:
         panel.set_visible(False)

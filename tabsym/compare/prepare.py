@@ -15,6 +15,8 @@ from tabsym.compare.task import CLASSES, Target, is_number, read_target
 
 Floats = NDArray[np.float64]
 
+_RARE = 5  # rows of a class
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -96,8 +98,10 @@ def prepare(
         The target or a named column is not there, or does not fit.
     """
     roles = roles or Columns()
-    drop, symbolic = drop or [], symbolic or []
+    drop, symbolic = [str(name) for name in drop or []], [str(name) for name in symbolic or []]
     frame = read(table)
+    if not len(frame):
+        raise ValueError("The table has no rows; there is nothing to compare.")
     _check_names(frame, target, drop, symbolic, roles)
     notes: list[str] = []
     present = frame[target].notna().to_numpy()
@@ -107,6 +111,7 @@ def prepare(
     read_as = read_target(frame[target], target, task)
     notes.insert(0, read_as.reading)
     frame = frame.reset_index(drop=True)
+    _note_rare(read_as, notes)
     own = dict.fromkeys([target, *drop, *roles.named().values()])
     raw = frame.drop(columns=list(own))
     if roles.groups is not None:
@@ -120,6 +125,15 @@ def prepare(
     return Prepared(
         features.apply(raw), read_as, features, raw, frame, notes, weight, exposure, offset, roles
     )  # fmt: skip
+
+
+def _note_rare(target: Target, notes: list[str]) -> None:
+    if target.task in CLASSES:
+        times = np.bincount(target.y)
+        rare = [f"{target.classes[place]} ({times[place]})" for place in np.flatnonzero(times < _RARE)]
+        if rare:
+            words = "Class of fewer" if len(rare) == 1 else "Classes of fewer"
+            notes.append(f"{words} than {_RARE} rows, which folds lack: {', '.join(rare)}.")
 
 
 def _check_names(frame: pd.DataFrame, target: str, drop: list[str], symbolic: list[str], roles: Columns) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tabsym.compare.calibration import reliability
 from tabsym.compare.cells import cells, headings, other_cells, other_headings
-from tabsym.compare.levels import MOST_ROWS
+from tabsym.compare.levels import most_rows
 from tabsym.compare.live import split_words
 from tabsym.compare.plots import reliability_plot, scores_plot, time_plot
 from tabsym.compare.prepare import Prepared
@@ -41,7 +41,8 @@ def write_report(
         tuned=_settings_chosen(results, ranking),
         levels=_level_rows(settings.get("levels", [])),
         most_level=max([one["level"] for one in settings.get("levels", [])] + [1e-12]),
-        level_rows=MOST_ROWS,
+        level_rows=most_rows(settings["task"]),
+        levels_left=len(settings["columns"]) - len(settings.get("levels", [])),
     )
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
@@ -54,7 +55,7 @@ def _plots(
     """Alternative texts, images, and what is to be said below each."""
     settings = results.settings
     plots = [
-        ("Scores by fold", scores_plot(settings, results.contenders, ranking), "Arrows: folds further out."),
+        ("Scores by fold", scores_plot(settings, results.contenders, ranking), ""),
         ("Score against fit time", time_plot(settings, ranking), "Numbers are places in the ranking."),
     ]
     curves = [(row["label"], reliability(row["name"], prepared, splits, folder)) for row in ranking[:_MOST_CURVES]]

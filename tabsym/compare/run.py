@@ -191,6 +191,8 @@ def compare(
     prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic, roles=roles)
     chosen = choose(contenders, prepared.task)
     ranked_by = choose_metric(prepared.task, metric)
+    if isinstance(metric, Metric):
+        _try_metric(ranked_by, prepared)
     course = _course(prepared, ranked_by, {"folds": folds, "repeats": repeats, "groups": groups, "time": time,
                      "fold_column": fold_column, "unseen": unseen}, time_limit, tune, seed, jobs)  # fmt: skip
     settings = _settings(course, name)
@@ -198,23 +200,55 @@ def compare(
     results = _start(folder, settings, resume)
     with Live(settings, quiet=quiet) as live:
         Runner(course, results, folder, live).run(_able(chosen, results, live))
+        ranking = _judged(course, results, folder)
+        finding = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
+        results.settings["finding"] = finding
+        _write(results, ranking, finding, folder, course)
+        live.note("what each column says on its own, for the report: at most half a minute or so")
         results.settings["levels"] = column_levels(prepared, seed)
-    ranking = _judged(course, results, folder)
-    finding = summary(ranking, partial(settings, results.contenders), settings)
-    results.settings["finding"] = finding
-    results.save(folder, ranking)
-    from tabsym.compare.report import write_report
-
-    write_report(results, ranking, finding, folder, prepared, course.splits)
+        _write(results, ranking, finding, folder, course)
     failures = {n: e["error"] for n, e in results.contenders.items() if e["error"]}
     by_name = {one.name: one for one in chosen}
     larger = ranked_by.larger_is_better
-    comparison = Comparison(pd.DataFrame(ranking), finding, failures, folder, larger, course, by_name)
+    table_of = pd.DataFrame(ranking, columns=None if ranking else ["name", "label", "score"])
+    comparison = Comparison(table_of, finding, failures, folder, larger, course, by_name)
     if not quiet:
         live.close_with(results, ranking, finding, folder)
     if save_best is not None and ranking:
         _save_best(comparison, save_best, quiet)
     return comparison
+
+
+def _write(results: Results, ranking: list[dict[str, Any]], finding: list[str], folder: Path, course: Course) -> None:
+    """The files, first without the columns' Levels and then with them."""
+    from tabsym.compare.report import write_report
+
+    results.save(folder, ranking)
+    write_report(results, ranking, finding, folder, course.prepared, course.splits)
+
+
+def _failed(results: Results) -> list[tuple[str, str]]:
+    """Labels of those that did no fold, and why."""
+    return [(e["label"], e["error"]) for e in results.contenders.values() if e["error"] and not e["folds"]]
+
+
+def _try_metric(metric: Metric, prepared: Prepared) -> None:
+    """A metric of the user's own is tried before anything is trained.
+
+    Raises
+    ------
+    ValueError
+        It fails, in the words of its own error.
+    """
+    y, n = prepared.y, len(prepared.classes)
+    guess = np.full((len(y), n), 1 / n) if n else np.full(len(y), float(np.mean(y)))
+    try:
+        metric.of(y, guess, prepared.weight)
+    except Exception as error:
+        how = "(y, p)" if prepared.weight is None else "(y, p, weight)"
+        raise ValueError(
+            f"metric {metric.name!r} fails when called with {how}: {type(error).__name__}: {error}"
+        ) from None
 
 
 def _save_best(comparison: Comparison, path: str | Path, quiet: bool) -> None:
@@ -243,7 +277,7 @@ def _source(table: Any, target: str | None) -> tuple[str, Any, str]:
     name = Path(table).stem if isinstance(table, (str, Path)) else "table"
     if target is None:
         raise ValueError("Say which column to predict: target='NAME' (--target NAME).")
-    return name, table, target
+    return name, table, str(target)
 
 
 def _course(

@@ -61,7 +61,7 @@ def read_budget(tune: int | float | str | None) -> Budget | None:
         budget = Budget(settings=0)
     if not (budget.seconds or budget.settings or 0) > 0:
         raise ValueError(
-            f"tune={tune!r} is not a budget; use a number of settings, such as 20, or seconds, such as '60s'."
+            f"tune={tune!r} is no budget; use a number of settings, such as 20, or seconds, such as '60s'."
         )
     return budget
 

@@ -13,7 +13,7 @@ t-test.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,33 +59,49 @@ def judge(
 ) -> None:
     """Add to each row of a ranking, best first: interval of its difference, p-values, and the verdict in a word.
 
-    "best"; "worse": told apart among all pairs; "likely": told apart if it were the only other one; "level": the whole
-    interval is within `LEVEL` of the best's gain over the constant; "unreliable": not told apart, as its scores scatter
-    so much, and worse than the constant in some folds, where the constant is worse than the best; "open": nothing
-    of that.
+    "best"; "level": the whole interval is within `LEVEL` of the best's gain over the constant, whether told apart or
+    not; "worse": told apart among all pairs; "likely": told apart if it were the only other one; "unreliable": not told
+    apart, as its scores scatter so much, and worse than the constant in some folds, where the constant is worse than
+    the best; "open": nothing of that.
     """
     for row in rows:
         row |= {"verdict": "best", "p": None, "p_adjusted": None, "low": 0.0, "high": 0.0}
     if len(rows) < 2:
         return
     best, others = rows[0]["name"], [row["name"] for row in rows[1:]]
-    differences = np.array([scores[name] - scores[best] for name in others])
-    scale = np.array([np.abs(scores[name]).mean() + np.abs(scores[best]).mean() for name in others])
-    tests = against_best(differences, [pairs.get(name) for name in others], settings["test_over_train"], scale)
+    tests = _tests(scores, best, others, pairs, settings)
     margin = _margin(scores, best)
     for place, row in enumerate(rows[1:]):
         for what in ("p", "p_adjusted", "low", "high"):
             row[what] = float(getattr(tests, what)[place])
-        if row["p_adjusted"] < ALPHA:
-            row["verdict"] = "worse"
-        elif max(abs(row["low"]), abs(row["high"])) <= margin:
+        if max(abs(row["low"]), abs(row["high"])) <= margin:
             row["verdict"] = "level"
+        elif row["p_adjusted"] < ALPHA:
+            row["verdict"] = "worse"
         else:
             row["verdict"] = "likely" if row["p"] < ALPHA else "open"
     if any(row["name"] == "constant" and row["verdict"] == "worse" for row in rows):
         for row in rows[1:]:
             if row["verdict"] != "worse" and row.get("folds_under_constant"):
                 row["verdict"] = "unreliable"
+
+
+def _tests(
+    scores: dict[str, Floats], best: str, others: list[str], pairs: dict[str, Pair], settings: dict[str, Any]
+) -> Tests:
+    """Of differences; over time, where losses grow or fall with what is predicted, of their ratios.
+
+    The ratios' bounds are given in the unit of the scores, at the best's mean.
+    """
+    scale = np.array([np.abs(scores[name]).mean() + np.abs(scores[best]).mean() for name in others])
+    positive = all((scores[name] > 0).all() for name in (best, *others))
+    if settings["split"] == "time" and positive and not settings["larger_is_better"]:
+        ratios = np.log(np.array([scores[name] / scores[best] for name in others]))
+        tests = against_best(ratios, [None] * len(others), settings["test_over_train"], np.ones(len(others)))
+        mean = float(scores[best].mean())
+        return replace(tests, low=mean * np.expm1(tests.low), high=mean * np.expm1(tests.high))
+    differences = np.array([scores[name] - scores[best] for name in others])
+    return against_best(differences, [pairs.get(name) for name in others], settings["test_over_train"], scale)
 
 
 def against_best(differences: Floats, pairs: list[Pair | None], test_over_train: float, scale: Floats) -> Tests:

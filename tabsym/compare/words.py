@@ -39,28 +39,35 @@ def difference(row: dict[str, Any], settings: dict[str, Any]) -> str:
     return f"{_worse(row, settings, 'difference')} [{_bounds(row, settings)}]"
 
 
-def summary(ranking: list[dict[str, Any]], partial: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
-    """The finding, a sentence each."""
+def summary(
+    ranking: list[dict[str, Any]], partial: list[dict[str, Any]], settings: dict[str, Any],
+    failed: list[tuple[str, str]] | None = None,
+) -> list[str]:  # fmt: skip
+    """The finding, a sentence each; `failed`: who did no fold, and why."""
+    failures = [f"{label} failed: {why.rstrip('.')}." for label, why in failed or []]
     if not ranking:
-        return ["No contender completed all folds.", *_incomplete(partial, settings)]
+        return ["No contender completed all folds.", *_incomplete(partial, settings), *failures]
     best, others = ranking[0], ranking[1:]
     out = [f"{best['label']} has the best mean {settings['metric']} ({best['score']:.5g})."]
     out += _against_constant(ranking)
-    out += _others(others, settings)
+    out += _others(others, settings, nothing=nothing_predicts(ranking))
     if nothing_predicts(ranking):
         out.append("Nothing here detectably predicts the target.")
     else:
         out += _fastest(ranking)
     out += _under(ranking, settings)
-    return out + _incomplete(partial, settings) + _incomplete_weights(ranking)
+    return out + _incomplete(partial, settings) + _incomplete_weights(ranking) + failures
 
 
 def nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
-    """Whether the constant is best, or not told apart from the best."""
-    return any(row["name"] == CONSTANT and row["verdict"] in ("best", "open") for row in ranking)
+    """Whether the constant is best, or not told apart from a best that it beats in some fold."""
+    constant = next((row for row in ranking if row["name"] == CONSTANT), None)
+    if constant is None:
+        return False
+    return constant["verdict"] == "best" or (constant["verdict"] == "open" and constant["folds_won"] > 0)
 
 
-def _others(others: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
+def _others(others: list[dict[str, Any]], settings: dict[str, Any], *, nothing: bool) -> list[str]:
     by = {
         word: [row for row in others if row["verdict"] == word]
         for word in ("worse", "likely", "level", "unreliable", "open")
@@ -93,12 +100,12 @@ def _others(others: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]
         more = f", and {len(by['open']) - _SHOWN} more" if len(by["open"]) > _SHOWN else ""
         out.append(
             f"Not told apart from it, which does not mean equal: {'; '.join(each)}{more}."
-            + _remedy(by["open"], settings)
+            + ("" if nothing else _remedy(settings))
         )
     return out
 
 
-def _remedy(rows: list[dict[str, Any]], settings: dict[str, Any]) -> str:
+def _remedy(settings: dict[str, Any]) -> str:
     """More repeats, where splits can be repeated."""
     if settings["split"] in ("time", "column"):
         return " More rows would tell more."
@@ -160,20 +167,24 @@ def _incomplete_weights(ranking: list[dict[str, Any]]) -> list[str]:
 def _worse(row: dict[str, Any], settings: dict[str, Any], what: str) -> str:
     """How much worse than the best, in the metric's unit or, of losses, in per cent of the best."""
     value = -row[what] if settings["larger_is_better"] else row[what]
-    if settings["larger_is_better"] or row["best_score"] <= 0:
+    value = _no_rounding(value, row)
+    if not row["in_percent"]:
         return f"{value:.3g} worse" if value >= 0 else f"{-value:.3g} better"
     share = 100 * value / row["best_score"]
     return f"{_percent(share)} % worse" if share >= 0 else f"{_percent(-share)} % better"
 
 
 def _bounds(row: dict[str, Any], settings: dict[str, Any]) -> str:
-    ends = [row["low"], row["high"]]
-    if settings["larger_is_better"]:
-        ends = [-row["high"], -row["low"]]
-    if settings["larger_is_better"] or row["best_score"] <= 0:
-        return f"{ends[0]:+.2g} to {ends[1]:+.2g}"
-    low, high = (_percent(100 * end / row["best_score"], "+") for end in ends)
-    return f"{low} to {high} %"
+    ends = [-row["high"], -row["low"]] if settings["larger_is_better"] else [row["low"], row["high"]]
+    low, high = (_no_rounding(end, row) for end in ends)
+    if not row["in_percent"]:
+        return f"{low:+.2g} to {high:+.2g}"
+    return f"{_percent(100 * low / row['best_score'], '+')} to {_percent(100 * high / row['best_score'], '+')} %"
+
+
+def _no_rounding(value: float, row: dict[str, Any]) -> float:
+    """Without what is rounding beside the scores, and without a sign for nothing."""
+    return 0.0 if abs(value) <= 1e-9 * abs(row["best_score"]) else value
 
 
 def _percent(value: float, sign: str = "") -> str:
