@@ -27,7 +27,7 @@ def cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str
     return [
         str(place),
         row["label"],
-        f"{row['score']:.5g} ± {row['spread']:.2g}",
+        f"{row['score']:.5g} ± {_two_digits(row['spread'])}",
         *said,
         *tuned,
         f"{row['fit_seconds']:.2f}",
@@ -36,6 +36,10 @@ def cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str
         f"{row['peak_bytes'] / 1e6:.0f}",
         "" if row["model_bytes"] is None else f"{row['model_bytes'] / 1e6:.1f}",
     ]
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def other_headings(settings: dict[str, Any]) -> list[str]:
