@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f'tabsym compare needs {error.name!r}: pip install "tabsym[compare]"', file=sys.stderr)
         return 2
     try:
-        n_ranked = _compare(vars(args))
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: print(f"tabsym: {message}", file=sys.stderr)
+            n_ranked = _compare(vars(args))
     except BrokenPipeError:  # the reader went away, as `head` does
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 (Python flushes it at exit)
         return 1

@@ -99,3 +99,13 @@ def test_save_best_from_the_shell(tmp_path, capsys):
     assert main([*arguments, "--save-best", str(best), "--out", str(tmp_path / "out")]) == 0
     assert f"trained on all rows: {best}" in capsys.readouterr().out
     assert load(best).predict(table).shape == (300,)
+
+
+def test_a_folder_that_is_not_there_is_said_before_anything_is_trained(tmp_path, capsys):
+    table = tmp_path / "sales.csv"
+    SALES.to_csv(table, index=False)
+    out = tmp_path / "out"
+    arguments = ["compare", str(table), "--target", "sales", "--out", str(out)]
+    assert main([*arguments, "--save-best", str(tmp_path / "no" / "b.skops")]) == 2
+    assert "There is no folder for save_best=" in capsys.readouterr().err
+    assert not out.exists()

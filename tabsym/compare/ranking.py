@@ -27,10 +27,6 @@ def rank(
     for row in rows:
         difference = scores[row["name"]] - scores[names[0]]
         row["difference"], row["best_score"] = float(difference.mean()), rows[0]["score"]
-        if settings["split"] == "time" and not settings["larger_is_better"] and (scores[names[0]] > 0).all():
-            with np.errstate(divide="ignore"):  # by the mean ratio, as losses grow or fall in time
-                ratio = np.log(np.maximum(scores[row["name"]], 0.0) / scores[names[0]]).mean()
-            row["difference"] = float(rows[0]["score"] * np.expm1(ratio)) if np.isfinite(ratio) else row["difference"]
         row["in_percent"] = _in_percent(settings, rows[0]["score"], scores.get(CONSTANT))
         worse = difference < 0 if settings["larger_is_better"] else difference > 0
         row["folds_lost"] = int(worse.sum())

@@ -186,6 +186,8 @@ def compare(
     read_budget(tune)
     if save_best is not None:
         need_skops()
+        if not Path(save_best).resolve().parent.is_dir():
+            raise ValueError(f"There is no folder for save_best={str(save_best)!r}; make it first.")
     name, table, target = _source(table, target)
     roles = Columns(weight, exposure, offset, groups, fold_column)
     prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic, roles=roles)

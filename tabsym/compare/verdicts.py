@@ -46,10 +46,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Tests:
-    """For each comparison: two-sided p alone, p among all pairs, and the 95 % interval of the mean difference."""
+    """For each comparison: two-sided p alone, p among all pairs, the mean difference and its 95 % interval."""
 
     p: Floats
     p_adjusted: Floats
+    difference: Floats
     low: Floats
     high: Floats
 
@@ -57,7 +58,7 @@ class Tests:
 def judge(
     rows: list[dict[str, Any]], scores: dict[str, Floats], pairs: dict[str, Pair], settings: dict[str, Any]
 ) -> None:
-    """Add to each row of a ranking, best first: interval of its difference, p-values, and the verdict in a word.
+    """Add to each row of a ranking, best first: its difference with an interval, p-values, and a verdict in a word.
 
     "best"; "level": the whole interval is within `LEVEL` of the best's gain over the constant, whether told apart or
     not; "worse": told apart among all pairs; "likely": told apart if it were the only other one; "unreliable": not told
@@ -72,7 +73,7 @@ def judge(
     tests = _tests(scores, best, others, pairs, settings)
     margin = _margin(scores, best)
     for place, row in enumerate(rows[1:]):
-        for what in ("p", "p_adjusted", "low", "high"):
+        for what in ("p", "p_adjusted", "difference", "low", "high"):
             row[what] = float(getattr(tests, what)[place])
         if max(abs(row["low"]), abs(row["high"])) <= margin:
             row["verdict"] = "level"
@@ -91,7 +92,7 @@ def _tests(
 ) -> Tests:
     """Of differences; over time, where losses grow or fall with what is predicted, of their ratios.
 
-    The ratios' bounds are given in the unit of the scores, at the best's mean.
+    The mean ratio and its bounds are given in the unit of the scores, at the best's mean.
     """
     scale = np.array([np.abs(scores[name]).mean() + np.abs(scores[best]).mean() for name in others])
     positive = all((scores[name] > 0).all() for name in (best, *others))
@@ -99,7 +100,8 @@ def _tests(
         ratios = np.log(np.array([scores[name] / scores[best] for name in others]))
         tests = against_best(ratios, [None] * len(others), settings["test_over_train"], np.ones(len(others)))
         mean = float(scores[best].mean())
-        return replace(tests, low=mean * np.expm1(tests.low), high=mean * np.expm1(tests.high))
+        of_ratios = {what: mean * np.expm1(getattr(tests, what)) for what in ("difference", "low", "high")}
+        return replace(tests, **of_ratios)
     differences = np.array([scores[name] - scores[best] for name in others])
     return against_best(differences, [pairs.get(name) for name in others], settings["test_over_train"], scale)
 
@@ -132,7 +134,7 @@ def against_best(differences: Floats, pairs: list[Pair | None], test_over_train:
         t = np.where(np.abs(mean) <= ROUNDING * scale, 0.0, np.abs(mean) / error)
     p = 2 * stats.t.sf(t, freedom)
     half = stats.t.isf(ALPHA / 2, freedom) * error
-    return Tests(p, adjusted_for_pairs(p), mean - half, mean + half)
+    return Tests(p, adjusted_for_pairs(p), mean, mean - half, mean + half)
 
 
 def _shared(scatter: Floats, explained: Floats, freedom: float, rounding: Floats) -> tuple[Floats, Floats]:
