@@ -10,9 +10,10 @@ import sys
 from types import ModuleType
 
 from tabsym.compare.best import Winner, load
+from tabsym.compare.comparison import Comparison
 from tabsym.compare.many import Comparisons, compare_tables
 from tabsym.compare.metrics import Metric
-from tabsym.compare.run import Comparison, compare
+from tabsym.compare.run import compare
 
 __all__ = ["Comparison", "Comparisons", "Metric", "Winner", "compare", "compare_tables", "load"]
 

@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from tabsym.compare.run import Comparison, compare
+from tabsym.compare.comparison import Comparison
+from tabsym.compare.run import compare
 
 ALPHA = 0.05
 

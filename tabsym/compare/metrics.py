@@ -188,3 +188,21 @@ def all_scores(task: str, ranking: Metric, y: Floats, p: Floats, weight: Floats 
     if not np.isfinite(list(scores.values())).all():
         raise ValueError("A score is not finite: the target or the predictions are too large.")
     return scores
+
+
+def try_metric(metric: Metric, y: Floats, n_classes: int, weight: Floats | None) -> None:
+    """Call a metric of the user's own with guesses that say nothing, before anything is trained.
+
+    Raises
+    ------
+    ValueError
+        It fails, in the words of its own error.
+    """
+    guess = np.full((len(y), n_classes), 1 / n_classes) if n_classes else np.full(len(y), float(np.mean(y)))
+    try:
+        metric.of(y, guess, weight)
+    except Exception as error:
+        how = "(y, p)" if weight is None else "(y, p, weight)"
+        raise ValueError(
+            f"metric {metric.name!r} fails when called with {how}: {type(error).__name__}: {error}"
+        ) from None

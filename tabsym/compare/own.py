@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.task import CLASSES
+from tabsym.compare.verdicts import CONSTANT
 
 ALL = "all"
 _ORDER = 5  # after the constant, before all others
@@ -30,7 +31,7 @@ def choose(contenders: Any, task: str) -> list[Contender]:
     asked: dict[str, Any] = {ALL: None} if contenders is None else {}
     if contenders is not None:
         asked = dict(contenders) if isinstance(contenders, Mapping) else dict.fromkeys(contenders)
-    chosen = {"constant": known["constant"]}
+    chosen = {CONSTANT: known[CONSTANT]}
     for name, value in asked.items():
         if not isinstance(name, str):
             raise TypeError(f"contenders holds {name!r}; estimators go by a name of yours: contenders={{'mine': ...}}.")

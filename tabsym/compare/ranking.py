@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.compare.verdicts import Pair, judge
+from tabsym.compare.verdicts import CONSTANT, Pair, judge
 
 Floats = NDArray[np.float64]
-
-CONSTANT = "constant"
 
 
 def rank(

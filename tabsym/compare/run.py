@@ -2,80 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from tabsym.compare.best import Winner, need_skops, train_best
+from tabsym.compare.best import need_skops
+from tabsym.compare.comparison import Comparison
 from tabsym.compare.contenders import Contender
-from tabsym.compare.facts import facts_of
 from tabsym.compare.levels import column_levels
 from tabsym.compare.live import Live
-from tabsym.compare.metrics import METRICS, Metric, choose_metric
+from tabsym.compare.metrics import Metric, choose_metric, try_metric
 from tabsym.compare.own import choose
 from tabsym.compare.prepare import Columns, Prepared, prepare
 from tabsym.compare.processes import Course, Runner
 from tabsym.compare.ranking import complete, partial, rank
-from tabsym.compare.results import Results, load_results
+from tabsym.compare.results import Results
 from tabsym.compare.rows import pairs_with
-from tabsym.compare.splits import Split, make_plan
+from tabsym.compare.settings import begin, open_folder, settings_of
+from tabsym.compare.splits import make_plan
 from tabsym.compare.tuning import read_budget
 from tabsym.compare.words import summary
-
-_SAME = ("target", "task", "metric", "folds", "repeats", "split", "split_column", "seed", "tune", "data")
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What a comparison gave.
-
-    Attributes
-    ----------
-    ranking : pandas.DataFrame
-        Complete contenders, best first: score, spread over folds, all metrics, difference to the best with its
-        interval, p-value and verdict, totals, times, memory, model size.
-    finding : list of str
-        What can be said of it, and what not, in sentences.
-    failures : dict of str -> str
-        What went wrong, by contender.
-    folder : Path
-        Where results.json, results.csv, report.html and the predictions are.
-    larger_is_better : bool
-        Of the metric that ranks.
-    best : Winner
-        The best contender trained on all rows, when it is first asked for.
-    """
-
-    ranking: pd.DataFrame
-    finding: list[str]
-    failures: dict[str, str]
-    folder: Path
-    larger_is_better: bool
-    _course: Course = field(repr=False)
-    _contenders: dict[str, Contender] = field(repr=False)
-
-    @cached_property
-    def best(self) -> Winner:
-        """The best contender trained on all rows: `predict`, `predict_proba`, `save`.
-
-        Raises
-        ------
-        ValueError
-            No contender completed all folds.
-        """
-        if not len(self.ranking):
-            raise ValueError("No contender completed all folds, so there is no best one.")
-        course, contender = self._course, self._contenders[self.ranking["name"].iloc[0]]
-        return train_best(
-            contender, course.prepared, course.plan, course.metric, course.tune, course.seed, os.cpu_count() or 1
-        )
 
 
 def compare(
@@ -194,12 +142,12 @@ def compare(
     chosen = choose(contenders, prepared.task)
     ranked_by = choose_metric(prepared.task, metric)
     if isinstance(metric, Metric):
-        _try_metric(ranked_by, prepared)
+        try_metric(ranked_by, prepared.y, len(prepared.classes), prepared.weight)
     course = _course(prepared, ranked_by, {"folds": folds, "repeats": repeats, "groups": groups, "time": time,
                      "fold_column": fold_column, "unseen": unseen}, time_limit, tune, seed, jobs)  # fmt: skip
-    settings = _settings(course, name)
-    folder = _folder(out, name, resume)
-    results = _start(folder, settings, resume)
+    settings = settings_of(course, name)
+    folder = open_folder(out, name, resume)
+    results = begin(folder, settings, resume)
     with Live(settings, quiet=quiet) as live:
         Runner(course, results, folder, live).run(_able(chosen, results, live))
         ranking = _judged(course, results, folder)
@@ -232,25 +180,6 @@ def _write(results: Results, ranking: list[dict[str, Any]], finding: list[str], 
 def _failed(results: Results) -> list[tuple[str, str]]:
     """Labels of those that did no fold, and why."""
     return [(e["label"], e["error"]) for e in results.contenders.values() if e["error"] and not e["folds"]]
-
-
-def _try_metric(metric: Metric, prepared: Prepared) -> None:
-    """A metric of the user's own is tried before anything is trained.
-
-    Raises
-    ------
-    ValueError
-        It fails, in the words of its own error.
-    """
-    y, n = prepared.y, len(prepared.classes)
-    guess = np.full((len(y), n), 1 / n) if n else np.full(len(y), float(np.mean(y)))
-    try:
-        metric.of(y, guess, prepared.weight)
-    except Exception as error:
-        how = "(y, p)" if prepared.weight is None else "(y, p, weight)"
-        raise ValueError(
-            f"metric {metric.name!r} fails when called with {how}: {type(error).__name__}: {error}"
-        ) from None
 
 
 def _save_best(comparison: Comparison, path: str | Path, quiet: bool) -> None:
@@ -301,35 +230,6 @@ def _course(
     )  # fmt: skip
 
 
-def _settings(course: Course, table: str) -> dict[str, Any]:
-    """What was asked for and what it rests on, as it is written down."""
-    prepared, plan = course.prepared, course.plan
-    budget = read_budget(course.tune)
-    options = {
-        "table": table,
-        "target": prepared.target.name,
-        "metric": course.metric.name,
-        "metrics": list(dict.fromkeys([*METRICS[prepared.task], course.metric.name])),
-        "larger_is_better": course.metric.larger_is_better,
-        "folds": plan.folds,
-        "repeats": plan.repeats,
-        "n_splits": len(course.splits),
-        "test_over_train": _test_over_train(course.splits),
-        "split": plan.how,
-        "split_column": plan.column,
-        **{role: getattr(prepared.roles, role) for role in ("weight", "exposure", "offset")},
-        "tune": None if budget is None else str(budget),
-        "seed": course.seed,
-        "jobs": course.jobs,
-        "time_limit": course.time_limit,
-    }
-    return options | facts_of(prepared)
-
-
-def _test_over_train(splits: Sequence[Split]) -> float:
-    return float(np.mean([len(test) / len(train) for train, test in splits]))
-
-
 def _judged(course: Course, results: Results, folder: Path) -> list[dict[str, Any]]:
     """The ranking with verdicts."""
     names = complete(results.settings, results.contenders)
@@ -350,35 +250,3 @@ def _able(chosen: list[Contender], results: Results, live: Live) -> list[Contend
         else:
             able.append(contender)
     return able
-
-
-def _folder(out: str | Path | None, name: str, resume: bool) -> Path:
-    if out is not None:
-        folder = Path(out)
-        if (folder / "results.json").exists() and not resume:
-            raise ValueError(f"{folder} holds results already; use resume (--resume) to go on, or another folder.")
-    else:
-        folder = Path(f"tabsym-compare-{name}")
-        number = 1
-        while (folder / "results.json").exists() and not resume:
-            number += 1
-            folder = Path(f"tabsym-compare-{name}-{number}")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _start(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
-    if not resume or not (folder / "results.json").exists():
-        return Results(settings)
-    old = load_results(folder)
-    for key in _SAME:
-        if old.settings[key] != settings[key]:
-            what = f"{key}: {old.settings[key]!r}, now {settings[key]!r}"
-            if key == "data":
-                what = "the rows or columns differ"
-            raise ValueError(
-                f"The results in {folder} are of another comparison ({what}); use the same settings, or another folder."
-            )
-    for entry in old.contenders.values():
-        entry["error"] = None  # tried again
-    return Results(settings, old.contenders)

@@ -22,6 +22,8 @@ from scipy import special, stats
 
 Floats = NDArray[np.float64]
 
+CONSTANT = "constant"
+"""The contender that every gain is measured from."""
 ALPHA = 0.05
 ROUNDING = 1e-9
 """Mean differences below this share of the scores are rounding."""
@@ -81,7 +83,7 @@ def judge(
             row["verdict"] = "worse"
         else:
             row["verdict"] = "likely" if row["p"] < ALPHA else "open"
-    if any(row["name"] == "constant" and row["verdict"] == "worse" for row in rows):
+    if any(row["name"] == CONSTANT and row["verdict"] == "worse" for row in rows):
         for row in rows[1:]:
             if row["verdict"] != "worse" and row.get("folds_under_constant"):
                 row["verdict"] = "unreliable"
@@ -185,6 +187,6 @@ def adjusted_for_pairs(p: Floats) -> Floats:
 
 def _margin(scores: dict[str, Floats], best: str) -> float:
     """The difference that is practically none; 0 where there is no constant to measure by."""
-    if "constant" not in scores or best == "constant":
+    if CONSTANT not in scores or best == CONSTANT:
         return 0.0
-    return LEVEL * abs(float(scores[best].mean() - scores["constant"].mean()))
+    return LEVEL * abs(float(scores[best].mean() - scores[CONSTANT].mean()))

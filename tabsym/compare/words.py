@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tabsym.compare.ranking import CONSTANT
+from tabsym.compare.verdicts import CONSTANT
 
 _WORTH_SAYING = 1.5  # ratios of times below this may be noise
 _MOST_REPEATS = 10

@@ -1,0 +1,60 @@
+"""What a comparison gives back."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from tabsym.compare.best import Winner, train_best
+from tabsym.compare.contenders import Contender
+from tabsym.compare.processes import Course
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison gave.
+
+    Attributes
+    ----------
+    ranking : pandas.DataFrame
+        Complete contenders, best first: score, spread over folds, all metrics, difference to the best with its
+        interval, p-value and verdict, totals, times, memory, model size.
+    finding : list of str
+        What can be said of it, and what not, in sentences.
+    failures : dict of str -> str
+        What went wrong, by contender.
+    folder : Path
+        Where results.json, results.csv, report.html and the predictions are.
+    larger_is_better : bool
+        Of the metric that ranks.
+    best : Winner
+        The best contender trained on all rows, when it is first asked for.
+    """
+
+    ranking: pd.DataFrame
+    finding: list[str]
+    failures: dict[str, str]
+    folder: Path
+    larger_is_better: bool
+    _course: Course = field(repr=False)
+    _contenders: dict[str, Contender] = field(repr=False)
+
+    @cached_property
+    def best(self) -> Winner:
+        """The best contender trained on all rows: `predict`, `predict_proba`, `save`.
+
+        Raises
+        ------
+        ValueError
+            No contender completed all folds.
+        """
+        if not len(self.ranking):
+            raise ValueError("No contender completed all folds, so there is no best one.")
+        course, contender = self._course, self._contenders[self.ranking["name"].iloc[0]]
+        return train_best(
+            contender, course.prepared, course.plan, course.metric, course.tune, course.seed, os.cpu_count() or 1
+        )
