@@ -13,6 +13,7 @@ _HOMES = {
     "CrossFit": "tabsym.encoders",
     "MODLEncoder": "tabsym.encoders",
     "OneHotEncoder": "tabsym.encoders",
+    "TIWSEncoder": "tabsym.encoders",
     "WideClassifier": "tabsym.estimators",
     "WideEncoder": "tabsym.encoders",
     "WideRegressor": "tabsym.estimators",
@@ -24,6 +25,7 @@ __all__ = [
     "CrossFit",
     "MODLEncoder",
     "OneHotEncoder",
+    "TIWSEncoder",
     "WideClassifier",
     "WideEncoder",
     "WideRegressor",
@@ -34,7 +36,7 @@ __all__ = [
 if TYPE_CHECKING:
     from tabsym import datasets
     from tabsym.compare import compare
-    from tabsym.encoders import CrossFit, MODLEncoder, OneHotEncoder, WideEncoder
+    from tabsym.encoders import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
 
 

@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabsym import MODLEncoder, OneHotEncoder, WideClassifier, WideEncoder, WideRegressor
+from tabsym import MODLEncoder, OneHotEncoder, TIWSEncoder, WideClassifier, WideEncoder, WideRegressor
 from tabsym.encoders import NativeCategories
 
 ONLINE = (
@@ -37,6 +37,7 @@ def expected_failures(estimator):
         OneHotEncoder(),
         NativeCategories(),
         WideEncoder(),
+        TIWSEncoder(),
         MODLEncoder(),
         MODLEncoder(output="onehot", criterion="page"),
         MODLEncoder(output="probability", cv=None),

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import permutation_test_score
 from sklearn.preprocessing import TargetEncoder
 
-from tabsym import CrossFit, MODLEncoder, OneHotEncoder, WideClassifier, WideEncoder, WideRegressor
+from tabsym import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideClassifier, WideEncoder, WideRegressor
 from tabsym.encoders import NativeCategories
 
 RNG = np.random.default_rng(0)
@@ -21,6 +21,7 @@ ENCODERS = [
     OneHotEncoder(),
     MODLEncoder(numeric="passthrough"),
     WideEncoder(random_state=0),
+    TIWSEncoder(),
     NativeCategories(),
 ]
 MODELS = [WideClassifier(epochs=3, random_state=0), WideRegressor(epochs=3, random_state=0)]
@@ -185,7 +186,7 @@ def test_names_that_are_not_those_of_fit_are_refused(estimator, frame):
 
 
 @FRAMES
-@named([MODLEncoder(output="mean"), WideEncoder(random_state=0), *CROSS_FITS])
+@named([MODLEncoder(output="mean"), WideEncoder(random_state=0), TIWSEncoder(), *CROSS_FITS])
 def test_transform_takes_y_and_ignores_it(estimator, frame):
     """A row's own target must not reach its encoding by this door, however it is given."""
     data = frame({"city": COLUMNS["city"]})
@@ -197,7 +198,7 @@ def test_transform_takes_y_and_ignores_it(estimator, frame):
 
 
 @FRAMES
-@named([MODLEncoder(output="mean"), WideEncoder(random_state=0), *CROSS_FITS])
+@named([MODLEncoder(output="mean"), WideEncoder(random_state=0), TIWSEncoder(), *CROSS_FITS])
 def test_transform_refuses_y_of_another_length(estimator, frame):
     data = frame({"city": COLUMNS["city"]})
     fitted = clone(estimator).fit(data, Y)
@@ -214,13 +215,14 @@ METHODS = {
     OneHotEncoder: ["fit", "fit_transform"],
     MODLEncoder: ["fit", "fit_transform", "partial_fit"],
     WideEncoder: ["fit", "fit_transform"],
+    TIWSEncoder: ["fit", "partial_fit", "fit_transform"],
     CrossFit: ["fit", "fit_transform"],
     WideClassifier: ["fit", "partial_fit"],
     WideRegressor: ["fit", "partial_fit"],
 }
 CASES = [
     pytest.param(one, method, id=f"{type(one).__name__}-{method}")
-    for one in [OneHotEncoder(), MODLEncoder(), WideEncoder(random_state=0), CROSS_FITS[0], *MODELS]
+    for one in [OneHotEncoder(), MODLEncoder(), WideEncoder(random_state=0), TIWSEncoder(), CROSS_FITS[0], *MODELS]
     for method in METHODS[type(one)]
 ]
 
@@ -271,6 +273,7 @@ def test_a_table_without_labels_takes_any_index(estimator, method):
         (OneHotEncoder(), "sample_weight"),
         (MODLEncoder(), "sample_weight"),
         (WideEncoder(random_state=0), "sample_weight"),
+        (TIWSEncoder(), "sample_weight"),
         (CROSS_FITS[1], "groups"),
         (MODELS[0], "sample_weight"),
         (MODELS[1], "offset"),

@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGrou
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import TargetEncoder
 
-from tabsym import CrossFit, MODLEncoder, WideEncoder
+from tabsym import CrossFit, MODLEncoder, TIWSEncoder, WideEncoder
 from tabsym.encoders.folds import check_each_row_once
 
 RNG = np.random.default_rng(0)
@@ -22,6 +22,7 @@ Y = ((np.array(COLUMNS["city"]) == "u") ^ (RNG.random(N) < 0.2)).astype(int)
 ENCODERS = [
     MODLEncoder(output="probability"),
     WideEncoder(),
+    TIWSEncoder(),
     CrossFit(TargetEncoder(target_type="binary")),
 ]
 FRAMES = pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])

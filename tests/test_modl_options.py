@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from tabsym import MODLEncoder
+from tabsym.datasets import make_retail
 from tests.modl_data import AMOUNT, NUMBER, TARGETS, THREE, N, X, Y, same_parts
 
 
@@ -104,3 +105,14 @@ def test_what_the_target_is_taken_for():
 def test_wrong_options_are_named(options, words):
     with pytest.raises((ValueError, TypeError), match=words):
         MODLEncoder(**options).fit_transform(X, Y)
+
+
+def test_without_proofs_the_parts_are_as_good_or_a_little_dearer():
+    sales = make_retail(1500, random_state=3)
+    X, y = sales[["colour", "price"]], sales["sales"]
+    whole, quick = MODLEncoder().fit(X, y), MODLEncoder(prove=False).fit(X, y)
+    for name in X:
+        assert whole.costs_[name] <= quick.costs_[name] + 1e-9 <= whole.costs_[name] * (1 + 1e-3)
+        assert quick.certificates_[name].lower_bound == -np.inf
+    classes = MODLEncoder(prove=False).fit(X, y > y.median())
+    assert classes.costs_["price"] == pytest.approx(MODLEncoder().fit(X, y > y.median()).costs_["price"])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabsym import CrossFit, MODLEncoder, OneHotEncoder, WideEncoder
+from tabsym import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
 from tabsym.codes import UNSEEN, Alphabet, encode_columns
 from tabsym.table import Kind, read_table
 from tests import naive
@@ -119,7 +119,7 @@ def test_arrow_dictionaries_of_any_index_and_with_missing_as_a_member(index):
         assert alphabet.inverse(codes).tolist() == ["b", None, "a", "b"], name
 
 
-@pytest.mark.parametrize("estimator", [OneHotEncoder(), MODLEncoder(), WideEncoder(), CrossFit(MODLEncoder())])
+@pytest.mark.parametrize("estimator", [OneHotEncoder(), MODLEncoder(), WideEncoder(), TIWSEncoder(), CrossFit(MODLEncoder())])
 def test_streams_are_refused_in_a_sentence_where_a_table_is_needed(estimator):
     table = pa.table({"a": list("abcabc")})
     y = [0, 1, 0, 1, 0, 1]

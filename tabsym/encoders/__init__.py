@@ -5,6 +5,16 @@ from tabsym.encoders.modl import MODLEncoder
 from tabsym.encoders.native import NativeCategories
 from tabsym.encoders.native_pipeline import NativePipeline, answer_of
 from tabsym.encoders.onehot import OneHotEncoder
+from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.encoders.wide import WideEncoder
 
-__all__ = ["CrossFit", "MODLEncoder", "NativeCategories", "NativePipeline", "OneHotEncoder", "WideEncoder", "answer_of"]
+__all__ = [
+    "CrossFit",
+    "MODLEncoder",
+    "NativeCategories",
+    "NativePipeline",
+    "OneHotEncoder",
+    "TIWSEncoder",
+    "WideEncoder",
+    "answer_of",
+]

@@ -24,7 +24,7 @@ _LABELS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
 
 def _groups(task: str, random_state: int) -> MODLEncoder:
     kind = "classes" if task in CLASSES else "continuous"
-    return MODLEncoder(numeric="passthrough", target_type=kind, random_state=random_state)
+    return MODLEncoder(numeric="passthrough", target_type=kind, prove=False, random_state=random_state)
 
 
 def _over(name: str) -> Callable[[str, int, int], Any]:

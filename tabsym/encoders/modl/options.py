@@ -37,7 +37,7 @@ def check_modl_options(encoder: Any) -> None:
             continue
         if not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:
             raise ValueError(f"{option}={value!r} is not possible; use a number above 0{', or None' if none else ''}.")
-    for option in ("monotonic", "sparse_output"):
+    for option in ("monotonic", "prove", "sparse_output"):
         value = getattr(encoder, option)
         if not isinstance(value, (bool, np.bool_)):
             raise ValueError(f"{option}={value!r} is not possible; use True or False.")
@@ -98,4 +98,5 @@ def settings_of(encoder: Any, n_columns: int) -> Settings:
         bool(encoder.monotonic),
         encoder.time_limit,
         int(encoder.random_state) if isinstance(encoder.random_state, (int, np.integer)) else 0,
+        bool(encoder.prove),
     )

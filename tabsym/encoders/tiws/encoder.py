@@ -1,0 +1,556 @@
+"""Target encoding that has an answer for symbols never seen: what the other columns of their rows say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
+from tabsym.codes.threads import in_threads
+from tabsym.encoders.base import refuse_missing
+from tabsym.encoders.out_of_fold import OutOfFoldEncoder
+from tabsym.encoders.tiws.counting import Counting, codes_of
+from tabsym.encoders.tiws.held_out import folds_of_symbols, out_of_fold
+from tabsym.encoders.tiws.options import check_options
+from tabsym.encoders.tiws.target import Components, components, further
+from tabsym.encoders.tiws.unseen import Observed, UnseenRows, unseen_rows
+from tabsym.table import (
+    Table,
+    check_same_rows,
+    check_weights,
+    frame_of,
+    library_of_frame,
+    match_features,
+    read_table,
+    remember_features,
+    symbolic_columns,
+)
+from tabsym.tiws.column import FittedColumn, Method
+from tabsym.tiws.counts import TableCounts
+from tabsym.tiws.words import Symbols
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TIWSColumn:
+    """State of one column: what was fitted, and its output columns; `shown`: the target's components that come out."""
+
+    names: list[str]
+    fitted: FittedColumn
+    shown: list[int]
+    indicator: str | None
+
+
+class TIWSEncoder(OutOfFoldEncoder):
+    """Target encoding in which a symbol never seen in training gets what the rest of its rows say of it.
+
+    A seen symbol becomes its mean target, drawn to the mean of symbols by as much as its rows leave open. An unseen
+    one is compared with the seen ones by the symbols of the other columns that it occurs with (its "document"), and
+    estimated from those that it resembles, as far as such likeness has told anything about the seen symbols.
+
+    Parameters
+    ----------
+    method : {"documents", "poster"}, default "documents"
+        "documents": document regression; "poster": the similarity estimate as printed (see Notes), for comparison.
+    context : {"batch", "row", "observed"}, default "batch"
+        The rows that describe an unseen symbol. "batch": all its rows in the call and those observed; "row": the row
+        itself and those observed, so that no row depends on another; "observed": what `observe` was given, alone.
+    names : bool, default False
+        Whether names of symbols may tell that symbols are alike ("Ford Focus", "Ford Fiesta"); as far as they have for
+        seen symbols.
+    indicator : bool, default False
+        Add a column ``NAME_unseen``, 1 where the symbol was not seen in fit.
+    numeric : {"modl", "deciles", "passthrough"} or dict of str -> list of numbers, default "modl"
+        Numeric columns as words: intervals that tell the target apart, deciles, none, or edges by column (the rest
+        none). They come out as they went in either way.
+    smooth : "auto" or float, default "auto"
+        Rows at the centre that a seen symbol's mean is drawn by. "auto": the variance within symbols over the one
+        between them; 1 for the poster.
+    idf_rows : {"all", "seen+self"}, default "all"
+        Of the poster: whether words are weighed over all unseen symbols of a call, or over each alone.
+    target_type : {"auto", "classes", "continuous"}, default "auto"
+        What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
+    cv : int, splitter or None, default 5
+        `fit_transform` encodes each row by the targets of the other folds, as scikit-learn's TargetEncoder does; None:
+        as ``fit(X, y).transform(X)``, which leaks. Splitters get the `groups` of `fit_transform`.
+    cols : list of str (or positions, for arrays), one of them, "all" or None, default None
+        Columns to encode; None: text, object and category columns; "all": every column, numbers as symbols.
+        All others pass through untouched, in place, and are part of the documents.
+    drop_invariant : bool, default False
+        Drop output columns that are constant over the training rows.
+    return_df : bool, default True
+        Return a frame of the kind given (pandas for arrays); False: an array.
+    handle_missing : {"value", "return_nan", "error"}, default "value"
+        "value": missing is a symbol of its own, an unseen one where it did not occur in training.
+    handle_unknown : {"value", "return_nan", "error"}, default "value"
+        For symbols that fit has not seen. "value": the estimate.
+    verbose : int, default 0
+        1 writes a line per column to standard error.
+    random_state : int, RandomState or None, default 0
+        Of the folds.
+    n_jobs : int or None, default None
+        Threads; the result is the same for any number.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        For classes; of two the second one's probability comes out, of more a column for each.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Notes
+    -----
+    The similarity estimate and its name (TF-IDF weighted similarity) are of Bang and Lin, "Jitter Trees". Document
+    regression is a best linear unbiased predictor with documents as its relationship matrix, its shares chosen by
+    restricted likelihood: where documents tell nothing the mean of symbols comes out. Weights count as repeated rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import TIWSEncoder
+    >>> X = pd.DataFrame({"model": ["a", "b", "c", "d"] * 25, "kind": ["car", "van"] * 50})
+    >>> y = [10.0, 20.0, 11.0, 21.0] * 25
+    >>> encoder = TIWSEncoder(target_type="continuous").fit(X, y)
+    >>> new = pd.DataFrame({"model": ["a", "new", "other"], "kind": ["car", "car", "van"]})
+    >>> encoder.transform(new)["model"].round().tolist()
+    [10.0, 10.0, 20.0]
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        *,
+        method="documents",
+        context="batch",
+        names=False,
+        indicator=False,
+        numeric="modl",
+        smooth="auto",
+        idf_rows="all",
+        target_type="auto",
+        cv=5,
+        cols=None,
+        drop_invariant=False,
+        return_df=True,
+        handle_missing="value",
+        handle_unknown="value",
+        verbose=0,
+        random_state=0,
+        n_jobs=None,
+    ):
+        self.method = method
+        self.context = context
+        self.names = names
+        self.indicator = indicator
+        self.numeric = numeric
+        self.smooth = smooth
+        self.idf_rows = idf_rows
+        self.target_type = target_type
+        self.cv = cv
+        self.cols = cols
+        self.drop_invariant = drop_invariant
+        self.return_df = return_df
+        self.handle_missing = handle_missing
+        self.handle_unknown = handle_unknown
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # -- fitting ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> TIWSEncoder:
+        """Count words and targets, and learn how far documents tell targets.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+            Classes or numbers.
+        sample_weight : array-like of shape (n_rows,), optional
+            A row of weight 2 counts as two rows; rows of weight 0 count as absent.
+        groups : array-like of shape (n_rows,), optional
+            Taken for `fit_transform`'s sake (``set_fit_request(groups=True)``); all rows are used here.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column; also where the indexes of pandas contradict each other.
+        """
+        check_same_rows(X, groups=groups)
+        table, weight = self._read(X, y, sample_weight)
+        target = components(y, len(table), self.target_type, type(self).__name__)
+        encoded = [column.name for column in symbolic_columns(table, self.cols, booleans=False)]
+        counts = self._counting.first_piece(table, encoded, (target.y, target.classes is not None), weight)
+        self._learn(counts, encoded, target.classes, table)
+        self._observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> TIWSEncoder:
+        """Add a piece of a table to the counts, and learn again: as if fit had seen all pieces.
+
+        Intervals of numeric columns, and the classes, are those of the first piece (or of `fit`); with ``numeric`` as a
+        dict of edges the pieces give what `fit` gives on all of them.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "counts_"):
+            return self.fit(X, y, sample_weight)
+        table, weight = self._read(X, y, sample_weight)
+        table = match_features(self, table)
+        target = further(y, len(table), self._classes, type(self).__name__)
+        words = self._counting.new_words(table, self.counts_.words, weight)
+        origin = next(iter(self.counts_.sums.values())).origin if self.counts_.sums else None
+        piece = self._counting.count(table, words, list(self.columns_), target.y, weight, origin)
+        self._add(piece)
+        return self
+
+    def merge(self, other: TIWSEncoder) -> TIWSEncoder:
+        """Add the counts of another encoder, and learn again: as if both had seen all rows.
+
+        Parameters
+        ----------
+        other : TIWSEncoder
+            Fitted on the same columns, with the same intervals of numeric columns and the same classes.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            The counts cannot be added; nothing is changed then.
+        """
+        if not isinstance(other, TIWSEncoder):
+            raise TypeError(f"merge takes another TIWSEncoder, not {other!r}.")
+        check_is_fitted(self, "columns_")
+        check_is_fitted(other, "columns_")
+        if self._names_in != other._names_in or list(self.columns_) != list(other.columns_):
+            raise ValueError("merge needs encoders of the same columns, in the same order.")
+        if not np.array_equal(_labels(self._classes), _labels(other._classes)):
+            raise ValueError(
+                f"merge needs encoders of the same target; these have {_told(self._classes)} and "
+                f"{_told(other._classes)}."
+            )
+        for a, b in zip(self.counts_.words, other.counts_.words, strict=True):
+            if type(a) is not type(b) or not np.array_equal(getattr(a, "edges", ()), getattr(b, "edges", ())):
+                raise ValueError(
+                    f"Column {a.name!r} was cut into other intervals in the two encoders; give both the same edges: "
+                    "numeric={'column': [...]}."
+                )
+        self._add(other.counts_)
+        for name, observed in other._observed.items():
+            if len(observed.symbols):
+                places = _word_places(other.counts_, self.counts_)
+                theirs = observed.placed(places, int(self.counts_.offsets[-1]), self._still_unseen(name, observed))
+                self._observed[name] = self._observed[name] + theirs.all()
+        return self
+
+    def observe(self, X: Any) -> TIWSEncoder:
+        """Add rows without targets to what is known of unseen symbols, for services that see one row at a time.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+            Rows; those without an unseen symbol change nothing.
+
+        Returns
+        -------
+        self
+        """
+        table = self._read_as_fitted(X)
+        words = codes_of(table, self.counts_.words)
+        observed = dict(self._observed)
+        for name in self.columns_:
+            found = self._unseen_in(table, name, words, Observed.none(int(self.counts_.offsets[-1])), "batch")
+            observed[name] = observed[name] + found.unseen
+        self._observed = observed
+        return self
+
+    # -- using --------------------------------------------------------------------------------
+
+    def transform(self, X: Any, y: Any = None, *, return_interval: float | None = None) -> Any:
+        """Encode a table: a frame of the kind it has, an array with ``return_df=False``.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+            With the columns of fit; 0 rows are allowed.
+        y : ignored
+            Taken because category_encoders' supervised encoders take it.
+        return_interval : float, optional
+            Also return intervals of this level (.9, say) for the mean target of the rows that describe an unseen
+            symbol (under context "row", of the row itself).
+
+        Returns
+        -------
+        dataframe or ndarray of shape (n_rows, n_columns_out)
+        intervals : dataframe of shape (n_rows, 2 * n_encoded)
+            With `return_interval`: ``NAME_lower`` and ``NAME_upper``, NaN where the symbol was seen.
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column.
+        """
+        table = self._read_as_fitted(X, y)
+        if return_interval is None:
+            return self._encode_table(table)
+        if self.method != "documents":
+            raise ValueError("Intervals are known for method='documents' only; leave return_interval out.")
+        if not 0 < return_interval < 1:
+            raise ValueError(f"return_interval={return_interval!r} is not possible; use a level such as 0.9.")
+        return self._encode_table(table), self._interval_frame(table, return_interval)
+
+    def donors(self, column: str, X: Any = None, *, n_donors: int = 5) -> pd.DataFrame:
+        """The seen symbols that unseen ones resemble most.
+
+        Parameters
+        ----------
+        column : str
+        X : dataframe or array-like, optional
+            Rows with unseen symbols; None: every seen symbol as if it were not, and those that were observed.
+        n_donors : int, default 5
+            At most so many for each.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns symbol, donor, weight (of all donors they sum to 1), estimate (the donor's, as encoded; of more
+            than two classes one column for each), rows (the donor's); the weightiest donor first.
+        """
+        check_is_fitted(self, "columns_")
+        if column not in self.columns_:
+            have = ", ".join(map(repr, self.columns_))
+            raise ValueError(f"Column {column!r} is not encoded; there are {have}.")
+        state = self.columns_[column]
+        fitted = state.fitted
+        if X is None:
+            codes = np.flatnonzero(fitted.sums.rows > 0)
+            found = [(fitted.as_unseen(codes), codes), (self._observed[column].all(), None)]
+        else:
+            table = self._read_as_fitted(X)
+            words = codes_of(table, self.counts_.words)
+            found = [(self._unseen_in(table, column, words, self._observed[column], self.context).unseen, None)]
+        names = state.names[: len(state.shown)]
+        estimates = fitted.estimates[fitted.donors][:, state.shown]
+        records = []
+        for unseen, own in found:
+            for symbol, weights in zip(unseen.symbols, fitted.weights(unseen, own), strict=True):
+                for place in np.argsort(-weights, kind="stable")[:n_donors]:
+                    if weights[place] > 0:
+                        donor = fitted.donors[place]
+                        values = estimates[place].tolist()
+                        records.append(
+                            [symbol, fitted.symbols[donor], weights[place], *values, fitted.sums.rows[donor]]
+                        )
+        labels = ["estimate"] if len(names) == 1 else [f"estimate_{name}" for name in names]
+        return pd.DataFrame(records, columns=["symbol", "donor", "weight", *labels, "rows"])
+
+    # -- pieces -------------------------------------------------------------------------------
+
+    @property
+    def _counting(self) -> Counting:
+        return Counting(self.numeric, self.handle_missing, self.n_jobs)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
+        self._check_words()
+        check_options(self)
+        check_same_rows(X, y=y, sample_weight=sample_weight)
+        table = read_table(X, who=type(self).__name__)
+        return table, check_weights(sample_weight, len(table))
+
+    def _learn(
+        self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, table: Table | None
+    ) -> None:
+        """Fit every column; nothing of self changes before all is done. `table`: to be remembered."""
+        method = Method(self.method, bool(self.names), self.smooth, self.idf_rows)
+        names_in = self._names_in if table is None else table.names
+        places = {name: place for place, name in enumerate(names_in)}
+
+        def learn(name: str) -> FittedColumn:
+            number = places[name]
+            symbols = _symbols_of(counts, number).symbols.tolist()
+            return FittedColumn.fit(number, method, symbols, counts.pairs, counts.sums[number])
+
+        fitted = dict(zip(encoded, in_threads(learn, encoded, self.n_jobs), strict=True))
+        states = {name: self._state(name, one, classes) for name, one in fitted.items()}
+        if self.verbose:
+            from tabsym.encoders.tiws.show import print_columns
+
+            print_columns(fitted)
+        if table is not None:
+            remember_features(self, table)
+            self._names_in = table.names
+            self._library_in = library_of_frame(table.native)
+        self.columns_ = states
+        self.counts_ = counts
+        self._classes = classes
+        if classes is not None:
+            self.classes_ = classes
+        self.invariant_cols_: list[str] = []
+        if self.drop_invariant:
+            self.invariant_cols_ = [name for state in states.values() for name in _constant(state)]
+
+    def _add(self, piece: TableCounts) -> None:
+        before = self.counts_
+        counts = before + piece
+        self._learn(counts, list(self.columns_), self._classes, None)
+        places = _word_places(before, counts)
+        self._observed = {
+            name: one.placed(places, int(counts.offsets[-1]), self._still_unseen(name, one))
+            for name, one in self._observed.items()
+        }
+
+    def _still_unseen(self, name: str, observed: Observed) -> NDArray[np.bool_]:
+        known = set(self.columns_[name].fitted.symbols)
+        return np.array([symbol not in known for symbol in observed.symbols], dtype=bool)
+
+    def _state(self, name: str, fitted: FittedColumn, classes: NDArray[Any] | None) -> TIWSColumn:
+        if classes is None:
+            names, shown = [name], [0]
+        elif len(classes) == 2:
+            names, shown = [name], [1]
+        else:
+            names, shown = [f"{name}_{label}" for label in classes], list(range(len(classes)))
+        indicator = f"{name}_unseen" if self.indicator else None
+        return TIWSColumn(names if indicator is None else [*names, indicator], fitted, shown, indicator)
+
+    def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
+        words: list[NDArray[np.int32]] | None = None
+        out = {}
+        for name, state in self.columns_.items():
+            codes, raw = self._codes_of(table, name)
+            values = np.append(state.fitted.estimates, np.zeros((1, state.fitted.estimates.shape[1])), axis=0)[codes]
+            nan = (raw.codes < 0) if self.handle_missing == "return_nan" else np.zeros(len(codes), dtype=bool)
+            if self.handle_unknown == "return_nan":
+                nan = nan | ((codes == UNSEEN) & (raw.codes >= 0))
+            if ((codes == UNSEEN) & ~nan).any():
+                words = codes_of(table, self.counts_.words) if words is None else words
+                found = self._unseen_rows(codes, raw, words, self._observed[name], self.context)
+                values[found.rows] = state.fitted.unseen_estimates(found.unseen)[found.which]
+            values[nan] = np.nan
+            columns = list(values[:, state.shown].T)
+            if state.indicator is not None:
+                columns.append((codes == UNSEEN).astype(np.int64))
+            out[name] = self._kept_columns(state, columns)
+        return out
+
+    def _codes_of(self, table: Table, name: str) -> tuple[NDArray[np.int32], RawCodes]:
+        """Codes of an encoded column, after the checks that 'error' asks for."""
+        raw = encode_columns([table[name]])[0]
+        if self.handle_missing == "error":
+            refuse_missing(name, raw.codes < 0)
+        codes = _symbols_of(self.counts_, self.columns_[name].fitted.number).transform(raw)
+        unseen = (codes == UNSEEN) & (raw.codes >= 0)
+        if self.handle_unknown == "error" and unseen.any():
+            row = int(np.argmax(unseen))
+            raise ValueError(
+                f"Column {name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which was not seen in fit; fit on "
+                "rows that have it, or set handle_unknown to something other than 'error'."
+            )
+        return codes, raw
+
+    def _unseen_rows(
+        self, codes: NDArray[np.int32], raw: RawCodes, words: list[NDArray[np.int32]], observed: Observed, context: str
+    ) -> UnseenRows:
+        return unseen_rows(codes, raw, words, self.counts_.offsets, context, observed)
+
+    def _unseen_in(
+        self, table: Table, name: str, words: list[NDArray[np.int32]], observed: Observed, context: str
+    ) -> UnseenRows:
+        return self._unseen_rows(*self._codes_of(table, name), words, observed, context)
+
+    def _interval_frame(self, table: Table, level: float) -> Any:
+        words = codes_of(table, self.counts_.words)
+        columns: dict[str, NDArray[Any]] = {}
+        for name, state in self.columns_.items():
+            found = self._unseen_in(table, name, words, self._observed[name], self.context)
+            bounds = state.fitted.intervals(found.unseen, level)
+            if self._classes is not None:
+                bounds = tuple(np.clip(bound, 0.0, 1.0) for bound in bounds)
+            for place, shown in enumerate(state.shown):
+                for side, bound in zip(("lower", "upper"), bounds, strict=True):
+                    column = np.full(len(table), np.nan)
+                    column[found.rows] = bound[found.which, shown]
+                    columns[f"{state.names[place]}_{side}"] = column
+        if isinstance(table.native, pd.DataFrame):
+            return pd.DataFrame(columns, index=table.native.index)
+        return frame_of(columns, library_of_frame(table.native))
+
+    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
+        """The encoded columns (n_rows,) by name, each row by the targets of the other folds."""
+        target = self._target_again(y, len(table))
+        folds = self._folds(target.codes, groups, classes=self._classes is not None)
+        out: dict[str, Floats] = {}
+        for name, state in self.columns_.items():
+            codes, raw = self._codes_of(table, name)
+            values = out_of_fold(state.fitted, codes, target.y, weight, folds)
+            if self.handle_missing == "return_nan":
+                values[raw.codes < 0] = np.nan
+            out |= dict(zip(state.names, values[:, state.shown].T, strict=False))
+            if state.indicator is not None:
+                out[state.indicator] = np.zeros(len(table), dtype=np.int64)
+        return out
+
+    def _target_again(self, y: Any, n_rows: int) -> Components:
+        return further(y, n_rows, self._classes, type(self).__name__)
+
+    def _held_out_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
+        """As `_encoded_columns` for rows of fit, every symbol as if it had not been seen."""
+        out = {}
+        for name, state in self.columns_.items():
+            codes, _ = self._codes_of(table, name)
+            groups = folds_of_symbols(state.fitted.sums.rows, self.random_state)
+            columns = list(state.fitted.held_out(groups)[codes][:, state.shown].T)
+            if state.indicator is not None:
+                columns.append(np.ones(len(table), dtype=np.int64))
+            out[name] = self._kept_columns(state, columns)
+        return out
+
+
+def _symbols_of(counts: TableCounts, number: int) -> Alphabet:
+    """The alphabet of an encoded column."""
+    words = counts.words[number]
+    assert isinstance(words, Symbols)
+    return words.alphabet
+
+
+def _constant(state: TIWSColumn) -> list[str]:
+    """Output columns that are the same for all seen symbols."""
+    seen = state.fitted.estimates[state.fitted.sums.rows > 0][:, state.shown]
+    same = [*(seen == seen[:1]).all(axis=0), True]
+    return [name for name, constant in zip(state.names, same, strict=False) if constant]
+
+
+def _word_places(old: TableCounts, new: TableCounts) -> NDArray[np.int64]:
+    """Where the words of all columns are among more words."""
+    places = old.places_among(new.words)
+    return np.concatenate([new.offsets[j] + place for j, place in enumerate(places)]) if places else np.empty(0, int)
+
+
+def _labels(classes: NDArray[Any] | None) -> list[Any]:
+    return [] if classes is None else classes.tolist()
+
+
+def _told(classes: NDArray[Any] | None) -> str:
+    return "numbers" if classes is None else f"the classes {classes.tolist()}"

@@ -1,0 +1,156 @@
+"""Documents as profiles: with which symbols of the other columns a symbol occurs, as square roots of shares.
+
+A document is a row of counts over words. Its profile is, block by block (a block is the words of one column), the share
+of each word, drawn to the share in all seen documents by `KAPPA` rows. Profiles are compared by the Euclidean distance
+of their square roots (Hellinger's), counted from the roots of the base shares: a document without words is the origin.
+
+Where a word is not in the document its root is the base's root times a number of the block. So the roots are kept as
+a sparse matrix of what differs from that, and one number for each block; nothing dense is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Floats = NDArray[np.float64]
+
+KAPPA = 1.0
+"""Rows at the base shares that each block of a document is drawn by."""
+_MOST_DENSE = 2**24  # entries of a dense piece of documents
+_SPARSE_COST = 100  # a product of sparse numbers takes the time of so many of dense ones
+
+
+@dataclass(frozen=True)
+class Base:
+    """The shares of words among seen documents; `blocks` (p + 1,) says where each block of words begins.
+
+    Blocks whose words no document holds (a column's own) are empty, and nothing of them counts.
+    """
+
+    shares: Floats
+    blocks: NDArray[np.int64]
+    kappa: float = KAPPA
+
+    @classmethod
+    def of(cls, totals: Floats, blocks: NDArray[np.int64], own: int, kappa: float = KAPPA) -> Base:
+        """From the counts of words (words,) in all seen documents; `own`: the number of the block that these are of."""
+        counts = totals + 0.5
+        counts[blocks[own] : blocks[own + 1]] = 0.0
+        totals = _by_block(counts, blocks)
+        return cls(counts / np.repeat(np.where(totals > 0, totals, 1.0), np.diff(blocks)), blocks, kappa)
+
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """Whether a block has words (p,)."""
+        return _by_block(self.shares, self.blocks) > 0
+
+    def profiles(self, documents: sparse.csr_array) -> Profiles:
+        """The profiles of documents (m, words)."""
+        counts = sparse.csr_array(documents, dtype=np.float64)
+        block_of = _block_of(self.blocks)
+        row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        at = row * (len(self.blocks) - 1) + block_of[counts.indices]
+        shape = counts.shape[0], len(self.blocks) - 1
+        rows = np.bincount(at, counts.data, minlength=shape[0] * shape[1]).reshape(shape)
+        scale = np.sqrt(self.kappa / (rows + self.kappa)) * self.used
+        share = self.shares[counts.indices]
+        total = rows[row, block_of[counts.indices]] + self.kappa
+        root = np.sqrt((counts.data + self.kappa * share) / total)
+        excess = root - np.sqrt(share) * scale[row, block_of[counts.indices]]
+        pulls = np.bincount(at, excess * np.sqrt(share), minlength=shape[0] * shape[1]).reshape(shape)
+        roots = sparse.csr_array((excess, counts.indices, counts.indptr), shape=counts.shape)
+        return Profiles(roots, scale, pulls, int(self.used.sum()))
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Roots of shares: ``excess + scale[block] * base roots``.
+
+    `excess`: (m, words) sparse; `scale`, `pulls`: (m, p), the latter its product with the base roots;
+    `n_blocks`: blocks that have words.
+    """
+
+    excess: sparse.csr_array
+    scale: Floats
+    pulls: Floats
+    n_blocks: int
+
+    def __len__(self) -> int:
+        return int(self.excess.shape[0])
+
+    def take(self, rows: NDArray[np.integer] | slice) -> Profiles:
+        """Some of them."""
+        return Profiles(self.excess[rows], self.scale[rows], self.pulls[rows], self.n_blocks)
+
+    @cached_property
+    def along_base(self) -> Floats:
+        """Products with the base roots (m,)."""
+        return np.asarray((self.scale + self.pulls).sum(axis=1))
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Squared distance from the base (m,)."""
+        return np.maximum(2 * (self.n_blocks - self.along_base), 0.0)
+
+    def products(self, other: Profiles) -> Floats:
+        """Inner products (m, other) of both, counted from the base."""
+        roots = _crossed(self.excess, other.excess) if other is not self else _with_each_other(self.excess)
+        roots += self.scale @ (other.scale + other.pulls).T
+        roots += self.pulls @ other.scale.T
+        roots -= self.along_base[:, None]
+        roots -= other.along_base[None, :]
+        roots += self.n_blocks
+        return roots
+
+    def distances(self, other: Profiles, products: Floats | None = None) -> Floats:
+        """Squared distances (m, other)."""
+        products = self.products(other) if products is None else products
+        return np.maximum(self.squares[:, None] + other.squares[None, :] - 2 * products, 0.0)
+
+
+def _with_each_other(one: sparse.csr_array) -> Floats:
+    """``one @ one.T``, dense (m, m): of a dense piece NumPy computes one half only."""
+    per_word = np.diff(one.tocsc().indptr).astype(float)
+    if _is_sparse(float(per_word @ per_word), (*one.shape, one.shape[0])):
+        return np.asarray((one @ one.T.tocsr()).toarray())
+    out = np.zeros((one.shape[0],) * 2)
+    by_word, step = one.tocsc(), max(1, _MOST_DENSE // max(one.shape[0], 1))
+    for first in range(0, one.shape[1], step):
+        piece = by_word[:, first : first + step].toarray()
+        out += piece @ piece.T
+    return out
+
+
+def _is_sparse(work: float, shape: tuple[int, ...]) -> bool:
+    """Whether so many products of sparse numbers take less time than those of dense matrices."""
+    return work * _SPARSE_COST < float(np.prod(np.array(shape, dtype=float))) or 0 in shape
+
+
+def _crossed(left: sparse.csr_array, right: sparse.csr_array) -> Floats:
+    """``left @ right.T``, dense (m, n), word by word dense where there is much of it."""
+    shape = left.shape[0], right.shape[0]
+    work = float(np.diff(left.tocsc().indptr).astype(float) @ np.diff(right.tocsc().indptr))
+    if _is_sparse(work, (*shape, left.shape[1])):
+        return np.asarray((left @ right.T.tocsr()).toarray())
+    out = np.zeros(shape)
+    step = max(1, _MOST_DENSE // (shape[0] + shape[1]))
+    left, right = left.tocsc(), right.tocsc()
+    for first in range(0, left.shape[1], step):
+        words = slice(first, first + step)
+        out += left[:, words].toarray() @ right[:, words].toarray().T
+    return out
+
+
+def _by_block(values: Floats, blocks: NDArray[np.int64]) -> Floats:
+    """Sums by block (p,)."""
+    return np.bincount(_block_of(blocks), values, minlength=len(blocks) - 1).astype(np.float64)
+
+
+def _block_of(blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The block of each word."""
+    return np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
