@@ -119,7 +119,9 @@ def test_arrow_dictionaries_of_any_index_and_with_missing_as_a_member(index):
         assert alphabet.inverse(codes).tolist() == ["b", None, "a", "b"], name
 
 
-@pytest.mark.parametrize("estimator", [OneHotEncoder(), MODLEncoder(), WideEncoder(), TIWSEncoder(), CrossFit(MODLEncoder())])
+@pytest.mark.parametrize(
+    "estimator", [OneHotEncoder(), MODLEncoder(), WideEncoder(), TIWSEncoder(), CrossFit(MODLEncoder())]
+)
 def test_streams_are_refused_in_a_sentence_where_a_table_is_needed(estimator):
     table = pa.table({"a": list("abcabc")})
     y = [0, 1, 0, 1, 0, 1]

@@ -18,7 +18,7 @@ from tabsym.encoders.tiws.counting import Counting, codes_of
 from tabsym.encoders.tiws.held_out import folds_of_symbols, out_of_fold
 from tabsym.encoders.tiws.options import check_options
 from tabsym.encoders.tiws.target import Components, components, further
-from tabsym.encoders.tiws.unseen import Observed, UnseenRows, unseen_rows
+from tabsym.encoders.tiws.unseen import Observed, UnseenRows, no_rows, unseen_rows
 from tabsym.table import (
     Table,
     check_same_rows,
@@ -365,6 +365,30 @@ class TIWSEncoder(OutOfFoldEncoder):
                         )
         labels = ["estimate"] if len(names) == 1 else [f"estimate_{name}" for name in names]
         return pd.DataFrame(records, columns=["symbol", "donor", "weight", *labels, "rows"])
+
+    def unseen_rows(self, X: Any, column: str, *, context: str | None = None) -> UnseenRows:
+        """The rows of X whose symbol of a column fit has not seen, and the documents that they go by.
+
+        Parameters
+        ----------
+        X : dataframe or array-like, or a table that was read already
+        column : str
+            One that is encoded.
+        context : {"batch", "row", "observed"}, optional
+            As the encoder's by default.
+
+        Returns
+        -------
+        UnseenRows
+            `rows` (r,), `unseen` (m documents) and `which` (r,) of these each row goes by: what
+            ``columns_[column].fitted.weights(found.unseen)`` (m, donors) takes.
+        """
+        table = X if isinstance(X, Table) else self._read_as_fitted(X)
+        codes, raw = self._codes_of(table, column)
+        if not (codes == UNSEEN).any():
+            return no_rows(int(self.counts_.offsets[-1]))
+        words = codes_of(table, self.counts_.words)
+        return unseen_rows(codes, raw, words, self.counts_.offsets, context or self.context, self._observed[column])
 
     # -- pieces -------------------------------------------------------------------------------
 

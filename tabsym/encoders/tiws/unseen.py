@@ -73,6 +73,12 @@ class UnseenRows:
     unseen: Unseen
 
 
+def no_rows(n_words: int) -> UnseenRows:
+    """Where every symbol was seen."""
+    none = np.empty(0, dtype=np.int64)
+    return UnseenRows(none, none, Observed.none(n_words).all())
+
+
 def unseen_rows(
     codes: NDArray[np.integer], raw: RawCodes, words: list[NDArray[np.int32]], offsets: NDArray[np.int64],
     context: str, observed: Observed,

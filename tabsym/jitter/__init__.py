@@ -1,0 +1,1 @@
+"""Models made to answer for symbols never seen in training: by what they say of the symbols that those resemble."""
