@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AugmentedModel": "tabsym.jitter",
     "CrossFit": "tabsym.encoders",
     "MODLEncoder": "tabsym.encoders",
     "OneHotEncoder": "tabsym.encoders",
@@ -22,6 +23,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AugmentedModel",
     "CrossFit",
     "MODLEncoder",
     "OneHotEncoder",
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from tabsym.compare import compare
     from tabsym.encoders import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
+    from tabsym.jitter import AugmentedModel
 
 
 def __getattr__(name: str) -> Any:

@@ -5,23 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
+from tabsym.encoders.pieces import gather
 from tabsym.encoders.tiws.counting import Counting, codes_of
-from tabsym.encoders.tiws.held_out import folds_of_symbols, out_of_fold
+from tabsym.encoders.tiws.held_out import FEWEST_SYMBOLS, folds_of_symbols, out_of_fold
 from tabsym.encoders.tiws.options import check_options
 from tabsym.encoders.tiws.target import Components, components, further
 from tabsym.encoders.tiws.unseen import Observed, UnseenRows, no_rows, unseen_rows
 from tabsym.table import (
     Table,
     check_same_rows,
+    check_target,
     check_weights,
     frame_of,
     library_of_frame,
@@ -114,12 +118,12 @@ class TIWSEncoder(OutOfFoldEncoder):
     --------
     >>> import pandas as pd
     >>> from tabsym import TIWSEncoder
-    >>> X = pd.DataFrame({"model": ["a", "b", "c", "d"] * 25, "kind": ["car", "van"] * 50})
-    >>> y = [10.0, 20.0, 11.0, 21.0] * 25
-    >>> encoder = TIWSEncoder(target_type="continuous").fit(X, y)
-    >>> new = pd.DataFrame({"model": ["a", "new", "other"], "kind": ["car", "car", "van"]})
-    >>> encoder.transform(new)["model"].round().tolist()
-    [10.0, 10.0, 20.0]
+    >>> X = pd.DataFrame({"model": list("abcdefgh") * 50, "kind": ["car", "van"] * 200})
+    >>> y = [10.5, 20.5, 11.5, 21.5, 10.5, 20.5, 11.5, 21.5] * 50
+    >>> encoder = TIWSEncoder(cols="model").fit(X, y)
+    >>> new = pd.DataFrame({"model": ["a"] + ["new"] * 9 + ["other"] * 9, "kind": ["car"] * 10 + ["van"] * 9})
+    >>> encoder.transform(new)["model"].round()[[0, 1, 10]].tolist()
+    [10.0, 11.0, 21.0]
     """
 
     classes_: NDArray[Any]
@@ -285,6 +289,40 @@ class TIWSEncoder(OutOfFoldEncoder):
             observed[name] = observed[name] + found.unseen
         self._observed = observed
         return self
+
+    def augment(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> tuple[Any, NDArray[Any], Floats]:
+        """Fit, and encode the training rows twice: as they are, and as if a symbol of each had never been seen.
+
+        A model trained on both learns how far the estimate of an unseen symbol can be trusted; with ``indicator=True``
+        it can tell the two apart. In a row's second copy one column, drawn at random among those with at least three
+        symbols, has what the other symbols say of its symbol; the rest is cross-fitted as in `fit_transform`.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+        groups : array-like of shape (n_rows,), optional
+            As in `fit_transform`.
+
+        Returns
+        -------
+        dataframe or ndarray of shape (2 * n_rows, n_columns_out)
+            The rows as they are, then as if unseen.
+        target : ndarray of shape (2 * n_rows,)
+        weight : ndarray of shape (2 * n_rows,)
+            Half of each row's weight for each of its copies.
+        """
+        encoded = self.fit_transform(X, y, sample_weight, groups)
+        table = read_table(X, who=type(self).__name__)
+        target = check_target(y, len(table), type(self).__name__)
+        weight = check_weights(sample_weight, len(table))
+        halves = np.full(len(table), 0.5) if weight is None else weight / 2
+        as_unseen = self._one_unseen(table, encoded)
+        everything = np.arange(2 * len(table))
+        return gather([encoded, as_unseen], everything), np.concatenate([target, target]), np.tile(halves, 2)
 
     # -- using --------------------------------------------------------------------------------
 
@@ -539,17 +577,32 @@ class TIWSEncoder(OutOfFoldEncoder):
     def _target_again(self, y: Any, n_rows: int) -> Components:
         return further(y, n_rows, self._classes, type(self).__name__)
 
-    def _held_out_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
-        """As `_encoded_columns` for rows of fit, every symbol as if it had not been seen."""
-        out = {}
+    def _one_unseen(self, table: Table, encoded: Any) -> Any:
+        """The encoded rows of fit, one symbol of each as if it had not been seen."""
+        names = list(self.get_feature_names_out())
+        frame = nw.from_native(encoded, eager_only=True) if self.return_df else None
+        known = {name: encoded[:, at] if frame is None else frame[name].to_numpy() for at, name in enumerate(names)}
+        several = [name for name, state in self.columns_.items() if len(state.fitted.symbols) >= FEWEST_SYMBOLS]
+        drawn = check_random_state(self.random_state).randint(max(len(several), 1), size=len(table))
+        changed = {}
         for name, state in self.columns_.items():
-            codes, _ = self._codes_of(table, name)
-            groups = folds_of_symbols(state.fitted.sums.rows, self.random_state)
-            columns = list(state.fitted.held_out(groups)[codes][:, state.shown].T)
-            if state.indicator is not None:
-                columns.append(np.ones(len(table), dtype=np.int64))
-            out[name] = self._kept_columns(state, columns)
-        return out
+            columns = self._held_out_column(table, state)
+            here = (drawn == several.index(name)) if name in several else np.zeros(len(table), dtype=bool)
+            changed[name] = {
+                new: np.where(here, column, known[new]) for new, column in self._kept_columns(state, columns).items()
+            }
+        return self._assembled(table, changed)
+
+    def _held_out_column(self, table: Table, state: TIWSColumn) -> list[NDArray[Any]]:
+        """The output columns of one column for rows of fit, every symbol as if it had not been seen."""
+        name = self._names_in[state.fitted.number]
+        codes, raw = self._codes_of(table, name)
+        groups = folds_of_symbols(state.fitted.sums.rows, self.random_state)
+        values = np.append(state.fitted.held_out(groups), state.fitted.estimates[:1], axis=0)[codes]
+        if self.handle_missing == "return_nan":
+            values[raw.codes < 0] = np.nan
+        columns = list(values[:, state.shown].T)
+        return columns if state.indicator is None else [*columns, np.ones(len(table), dtype=np.int64)]
 
 
 def _symbols_of(counts: TableCounts, number: int) -> Alphabet:

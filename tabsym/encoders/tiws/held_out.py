@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 MOST_ALONE = 20
 """Of more symbols, several are left out together: left out one by one, the mean of the others tells a symbol's own."""
 SYMBOL_FOLDS = 10
+FEWEST_SYMBOLS = 3
+"""Columns of fewer have nothing to say of a symbol that is left out."""
 
 
 def out_of_fold(

@@ -1,0 +1,278 @@
+"""A model trained to meet symbols that it has never seen, and the one that never looks at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from tabsym.encoders import TIWSEncoder
+from tabsym.table import check_same_rows, check_target, check_weights, read_table
+
+Floats = NDArray[np.float64]
+
+_LEAST_ROWS = ("min_child_samples", "min_samples_leaf", "min_data_in_leaf")
+"""What estimators call the least number of rows in a leaf: every row stands there twice."""
+
+
+def _estimator_has(method: str) -> Any:
+    return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
+
+
+class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
+    """Any model over a `TIWSEncoder`, trained on every row twice: as it is, and as if a symbol had never been seen.
+
+    The model so learns how far the estimate of an unseen symbol can be trusted, beside the other columns. Whether that
+    was worth it, `evaluate_unseen` tells: beside the same model over plain encodings, and beside the blind one, trained
+    without the column, which is the one to beat.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Takes numbers, such as a booster; or a pipeline for what the encoder leaves as it is. Its `fit` must take
+        `sample_weight`, or the last step's.
+    encoder : TIWSEncoder, optional
+        Default: ``TIWSEncoder(indicator=True)``.
+
+    Attributes
+    ----------
+    estimator_, encoder_ : fitted clones
+    classes_ : ndarray
+        Of classifiers.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Notes
+    -----
+    Least numbers of rows in a leaf (`min_child_samples`, `min_samples_leaf`, `min_data_in_leaf`) are doubled in the
+    clone, as each row is there twice, with half its weight.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> from tabsym import AugmentedModel
+    >>> X = pd.DataFrame({"model": list("abcdefgh") * 50, "kind": ["car", "van"] * 200})
+    >>> y = [10.5, 20.5, 11.5, 21.5, 12.5, 22.5, 13.5, 23.5] * 50
+    >>> model = AugmentedModel(HistGradientBoostingRegressor(random_state=0)).fit(X, y)
+    >>> new = pd.DataFrame({"model": ["new", "other"], "kind": ["car", "van"]})
+    >>> model.predict(new).round(-1).tolist()
+    [10.0, 20.0]
+    """
+
+    estimator_: Any
+    encoder_: Any
+
+    def __init__(self, estimator, *, encoder=None):
+        self.estimator = estimator
+        self.encoder = encoder
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> AugmentedModel:
+        """Encode the rows twice, and train a clone of the estimator on both.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+        groups : array-like of shape (n_rows,), optional
+            For an encoder whose `cv` keeps groups together.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column or the estimator.
+        """
+        encoder = self._encoder()
+        rows, target, weight = encoder.augment(X, y, sample_weight, groups)
+        model = _of_twice_the_rows(clone(self.estimator))
+        self.estimator_ = _fitted(model, rows, target, weight)
+        self.encoder_ = encoder
+        self.n_features_in_ = encoder.n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(encoder, "feature_names_in_"):
+            self.feature_names_in_ = encoder.feature_names_in_
+        if hasattr(self.estimator_, "classes_"):
+            self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predicted values or classes (n_rows,)."""
+        check_is_fitted(self)
+        return self.estimator_.predict(self.encoder_.transform(X))
+
+    @_estimator_has("predict_proba")
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Class probabilities (n_rows, n_classes)."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(self.encoder_.transform(X))
+
+    @_estimator_has("decision_function")
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Margins (n_rows,), of several classes (n_rows, n_classes)."""
+        check_is_fitted(self)
+        return self.estimator_.decision_function(self.encoder_.transform(X))
+
+    @_estimator_has("score")
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The estimator's own score: accuracy or R2."""
+        check_is_fitted(self)
+        encoded = self.encoder_.transform(X)
+        if sample_weight is None:
+            return float(self.estimator_.score(encoded, y))
+        return float(self.estimator_.score(encoded, y, sample_weight=sample_weight))
+
+    def evaluate_unseen(
+        self, X: Any, y: Any, column: str, *, sample_weight: Any = None, folds: int = 5, random_state: int = 0
+    ) -> pd.DataFrame:
+        """Hold whole symbols of a column out, and see what is lost without them.
+
+        Parameters
+        ----------
+        X : dataframe of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        column : str
+            One that the encoder encodes.
+        sample_weight : array-like of shape (n_rows,), optional
+        folds : int, default 5
+            Each symbol is held out once, with those of its fold.
+        random_state : int, default 0
+            Of the folds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            For this model, the same over plain encodings ("encoded") and the same without the column ("blind"): mean
+            loss (log-loss for classes, squared error for numbers), the difference to blind and its standard error over
+            held-out symbols. Nothing of self is changed.
+        """
+        check_same_rows(X, y=y, sample_weight=sample_weight)
+        table = read_table(X, who=type(self).__name__)
+        if column not in table.names:
+            raise ValueError(f"There is no column {column!r}; there are {', '.join(map(repr, table.names))}.")
+        target = check_target(y, len(table), type(self).__name__)
+        weight = check_weights(sample_weight, len(table))
+        each = np.ones(len(table)) if weight is None else weight
+        frame = nw.from_native(table.native, eager_only=True)
+        symbols = pd.factorize(frame[column].to_pandas(), use_na_sentinel=False)[0]
+        group = np.random.default_rng(random_state).permutation(symbols.max() + 1) % folds
+        losses: dict[str, Floats] = {name: np.zeros(len(table)) for name in ("augmented", "encoded", "blind")}
+        for fold in np.unique(group):
+            out = group[symbols] == fold
+            train, test = np.flatnonzero(~out), np.flatnonzero(out)
+            seen = (frame[train].to_native(), target[train], each[train])
+            new = frame[test].to_native()
+            for name, model in self._contestants(column, seen).items():
+                losses[name][test] = _losses(model, new, target[test])
+        return _table_of(losses, symbols, each)
+
+    def _encoder(self) -> TIWSEncoder:
+        if self.encoder is None:
+            return TIWSEncoder(indicator=True)
+        if not isinstance(self.encoder, TIWSEncoder):
+            raise TypeError(f"encoder must be a TIWSEncoder, not {self.encoder!r}.")
+        return clone(self.encoder)
+
+    def _contestants(self, column: str, seen: tuple[Any, NDArray[Any], Floats]) -> dict[str, Any]:
+        """This model and those it is compared with, trained on the same rows."""
+        X, y, weight = seen
+        encoded, without = self._encoder().set_params(indicator=False), self._encoder().set_params(indicator=False)
+        one = nw.from_native(X, eager_only=True)
+        others = one.drop(column).to_native()
+        plain = _fitted(clone(self.estimator), encoded.fit_transform(X, y, weight), y, weight)
+        blind = _fitted(clone(self.estimator), without.fit_transform(others, y, weight), y, weight)
+        return {
+            "augmented": clone(self).fit(X, y, sample_weight=weight),
+            "encoded": _Over(encoded, plain, None),
+            "blind": _Over(without, blind, column),
+        }
+
+
+class _Over:
+    """A fitted model over a fitted encoder, without one of the columns."""
+
+    def __init__(self, encoder: TIWSEncoder, model: Any, without: str | None):
+        self.encoder, self.model, self.without = encoder, model, without
+
+    def encoded(self, X: Any) -> Any:
+        return self.encoder.transform(X if self.without is None else nw.from_native(X).drop(self.without).to_native())
+
+
+def _losses(model: Any, X: Any, y: NDArray[Any]) -> Floats:
+    """Of each row: log-loss or squared error."""
+    inner = model.model if isinstance(model, _Over) else model
+    rows = model.encoded(X) if isinstance(model, _Over) else X
+    if not is_classifier(inner):
+        return np.asarray((np.asarray(y, dtype=float) - inner.predict(rows)) ** 2)
+    shares = inner.predict_proba(rows)
+    place = np.searchsorted(inner.classes_, y)
+    known = (place < len(inner.classes_)) & (inner.classes_[np.minimum(place, len(inner.classes_) - 1)] == y)
+    chosen = np.where(known, shares[np.arange(len(y)), np.minimum(place, len(inner.classes_) - 1)], 0.0)
+    return -np.log(np.maximum(chosen, _LEAST_SHARE))
+
+
+_LEAST_SHARE = 1e-6  # of a class that a model rules out
+
+
+def _table_of(losses: dict[str, Floats], symbols: NDArray[np.integer], weight: Floats) -> pd.DataFrame:
+    """Mean losses, and differences to blind with standard errors over symbols (a jackknife)."""
+    rows = np.bincount(symbols, weight)
+    records = []
+    for name, values in losses.items():
+        gain = np.bincount(symbols, weight * (values - losses["blind"]))
+        left_out = (gain.sum() - gain) / np.maximum(rows.sum() - rows, 1e-300)
+        n = len(gain)
+        error = np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())
+        records.append([name, np.average(values, weights=weight), gain.sum() / rows.sum(), error])
+    return pd.DataFrame(records, columns=["model", "loss", "difference", "standard_error"]).sort_values(
+        "loss", ignore_index=True
+    )
+
+
+def _of_twice_the_rows(estimator: Any) -> Any:
+    """With least numbers of rows doubled, those of a pipeline's last step too."""
+    found = estimator.get_params()
+    changed = {
+        name: 2 * value
+        for name, value in found.items()
+        if name.split("__")[-1] in _LEAST_ROWS and isinstance(value, int) and not isinstance(value, bool)
+    }
+    return estimator.set_params(**changed) if changed else estimator
+
+
+def _fitted(model: Any, X: Any, y: NDArray[Any], weight: Floats) -> Any:
+    """Trained with weights, which a pipeline's last step gets."""
+    last = model.steps[-1] if hasattr(model, "steps") else None
+    if last is not None:
+        return model.fit(X, y, **{f"{last[0]}__sample_weight": weight})
+    if not has_fit_parameter(model, "sample_weight"):
+        raise TypeError(
+            f"{type(model).__name__} takes no sample_weight in fit, which halves the weight of each copy of a row; "
+            "use an estimator that does."
+        )
+    return model.fit(X, y, sample_weight=weight)

@@ -1,0 +1,120 @@
+"""Training rows twice, and models over them."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tabsym import AugmentedModel, TIWSEncoder
+
+rng = np.random.default_rng(0)
+N = 900
+OWN = rng.integers(0, 24, N)
+KIND = OWN % 4
+X = pd.DataFrame(
+    {
+        "model": [f"m{code}" for code in OWN],
+        "kind": np.array(list("abcd"), dtype=object)[np.where(rng.random(N) < 0.9, KIND, rng.integers(0, 4, N))],
+        "two": rng.choice(["yes", "no"], N),
+        "n": rng.normal(size=N),
+    }
+)
+Y = 10.0 * KIND + OWN / 24 + 0.5 * X["n"].to_numpy() + rng.normal(0, 1, N)
+
+
+def test_rows_stand_twice_with_half_the_weight():
+    weight = rng.integers(0, 3, N).astype(float)
+    encoder = TIWSEncoder(indicator=True, random_state=1)
+    rows, target, weights = encoder.augment(X, Y, sample_weight=weight)
+    plain = TIWSEncoder(indicator=True, random_state=1).fit_transform(X, Y, weight)
+    pd.testing.assert_frame_equal(rows.iloc[:N].reset_index(drop=True), plain.reset_index(drop=True))
+    np.testing.assert_array_equal(target, np.tile(Y, 2))
+    np.testing.assert_array_equal(weights, np.tile(weight / 2, 2))
+    second = rows.iloc[N:].reset_index(drop=True)
+    flags = second[[f"{name}_unseen" for name in ("model", "kind", "two")]].to_numpy()
+    assert (flags.sum(axis=1) == 1).all()  # one symbol of each row
+    assert flags[:, 2].sum() == 0  # of two symbols one has nothing to say of the other
+    assert 0.4 < flags[:, 0].mean() < 0.6
+    for place, name in enumerate(("model", "kind", "two")):
+        same = flags[:, place] == 0
+        np.testing.assert_array_equal(second[name][same], plain[name].to_numpy()[same])
+    pd.testing.assert_series_equal(second["n"], X["n"])
+
+
+def test_an_unseen_copy_is_estimated_without_its_symbol():
+    """By leaving each group of symbols out and encoding its rows as unseen ones of an encoder that has the rest."""
+    encoder = TIWSEncoder(cols=["model"], numeric="passthrough", random_state=0)
+    rows, _, _ = encoder.augment(X, Y)
+    from tabsym.encoders.tiws.held_out import folds_of_symbols
+
+    fitted = encoder.columns_["model"].fitted
+    groups = folds_of_symbols(fitted.sums.rows, 0)
+    assert len(np.unique(groups)) == 10
+    changed = Y.copy()
+    out = [symbol for symbol, group in zip(fitted.symbols, groups, strict=True) if group == 3]
+    held = X["model"].isin(out).to_numpy()
+    changed[held] += 0.01 * rng.normal(size=held.sum())  # their own targets, hardly moved: what is chosen stays
+    other, _, _ = TIWSEncoder(cols=["model"], numeric="passthrough", random_state=0).augment(X, changed)
+    before, after = rows["model"].to_numpy()[N:], other["model"].to_numpy()[N:]
+    assert np.abs(after - before)[held].max() < 1e-3  # only by the components of variance
+    assert np.abs(after - before)[held].max() < np.abs(after - before)[~held].max() + 1e-3
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars", "array"])
+def test_every_container(frame):
+    table = {"pandas": X, "polars": pl.from_pandas(X), "array": X.to_numpy(dtype=object)}[frame]
+    cols = [0, 1, 2] if frame == "array" else None
+    model = AugmentedModel(HistGradientBoostingRegressor(max_iter=20), encoder=TIWSEncoder(indicator=True, cols=cols))
+    model.fit(table, Y)
+    assert model.score(table, Y) > 0.9
+    again = AugmentedModel(HistGradientBoostingRegressor(max_iter=20), encoder=TIWSEncoder(indicator=True)).fit(X, Y)
+    np.testing.assert_allclose(model.predict(table), again.predict(X), atol=1e-9)
+
+
+def test_new_symbols_are_foretold_and_blindness_is_reported():
+    """`kind` is dropped: the model tells it, and the other columns do not."""
+    model = AugmentedModel(HistGradientBoostingRegressor(max_iter=60, random_state=0))
+    found = model.evaluate_unseen(X, Y, "model").set_index("model")
+    assert list(found.columns) == ["loss", "difference", "standard_error"]
+    assert found.loc["blind", "difference"] == 0
+    assert found.loc["augmented", "loss"] < 1.3 * found.loc["blind", "loss"]
+    assert not hasattr(model, "estimator_")
+    # a column that tells beyond the others, of symbols with documents that tell too
+    noisy = X.assign(kind=np.where(rng.random(N) < 0.4, X["kind"], rng.choice(list("abcd"), N)))
+    found = model.evaluate_unseen(noisy, Y, "model").set_index("model")
+    assert found.loc["augmented", "loss"] + 2 * found.loc["augmented", "standard_error"] < found.loc["blind", "loss"]
+
+
+def test_classifiers():
+    labels = np.where(Y > 15, "dear", "cheap")
+    model = AugmentedModel(HistGradientBoostingClassifier(max_iter=20)).fit(X, labels)
+    assert is_classifier(model) and model.classes_.tolist() == ["cheap", "dear"]
+    shares = model.predict_proba(X.assign(model="new"))
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert model.score(X, labels) > 0.9
+    found = model.evaluate_unseen(X[:400], labels[:400], "model", folds=3)
+    assert set(found["model"]) == {"augmented", "encoded", "blind"}
+    three = AugmentedModel(make_pipeline(StandardScaler(), LogisticRegression())).fit(X, np.digitize(Y, [10, 20]))
+    assert three.decision_function(X.head(2)).shape == (2, 3)
+
+
+def test_leaves_need_twice_the_rows():
+    lightgbm = pytest.importorskip("lightgbm")
+    model = AugmentedModel(lightgbm.LGBMRegressor(n_estimators=5, min_child_samples=7, verbosity=-1)).fit(X, Y)
+    assert model.estimator_.min_child_samples == 14 and model.estimator.min_child_samples == 7
+    assert clone(model).estimator.min_child_samples == 7
+
+
+def test_errors_are_sentences():
+    with pytest.raises(TypeError, match="takes no sample_weight"):
+        AugmentedModel(KNeighborsRegressor()).fit(X, Y)
+    with pytest.raises(TypeError, match="must be a TIWSEncoder"):
+        AugmentedModel(HistGradientBoostingRegressor(), encoder=StandardScaler()).fit(X, Y)
+    with pytest.raises(ValueError, match="There is no column 'nowhere'"):
+        AugmentedModel(HistGradientBoostingRegressor()).evaluate_unseen(X, Y, "nowhere")
