@@ -116,3 +116,30 @@ def test_without_proofs_the_parts_are_as_good_or_a_little_dearer():
         assert quick.certificates_[name].lower_bound == -np.inf
     classes = MODLEncoder(prove=False).fit(X, y > y.median())
     assert classes.costs_["price"] == pytest.approx(MODLEncoder().fit(X, y > y.median()).costs_["price"])
+
+
+@pytest.mark.parametrize("output", ["group", "onehot", "mean"])
+def test_unseen_symbols_go_where_their_donors_are(output):
+    rng = np.random.default_rng(0)
+    own = rng.integers(0, 30, 3000)
+    kind = own % 3
+    X = pd.DataFrame({"model": [f"m{code}" for code in own], "kind": np.array(["car", "van", "bus"])[kind]})
+    y = (rng.random(3000) < np.array([0.1, 0.5, 0.9])[kind]).astype(int)
+    options = {"output": output, "cols": ["model"], "numeric": "passthrough"}
+    encoder = MODLEncoder(unseen="donors", **options).fit(X, y)
+    assert len(encoder.partitions_["model"].groups) == 3
+    new = pd.DataFrame({"model": ["a", "b", "c"] * 5, "kind": ["car", "van", "bus"] * 5})
+    like = new.assign(model=new["kind"].map({"car": "m0", "van": "m1", "bus": "m2"}))
+    pd.testing.assert_frame_equal(encoder.transform(new), encoder.transform(like))
+    pd.testing.assert_frame_equal(encoder.transform(X), MODLEncoder(**options).fit(X, y).transform(X))
+    nan = MODLEncoder(unseen="donors", handle_unknown="value", handle_missing="return_nan", **options).fit(X, y)
+    out = nan.transform(new.assign(model=None))
+    assert out.drop(columns="kind").isna().all().all()
+    with pytest.raises(ValueError, match="needs all rows at once"):
+        MODLEncoder(unseen="donors").partial_fit(X, y)
+    sparse = MODLEncoder(unseen="donors", output="onehot", sparse_output=True, cols=["model"], numeric="passthrough")
+    numbers = X.assign(kind=kind.astype(float))  # context that is no symbol
+    sparse.fit(numbers, y)
+    new = new.assign(kind=[0.0, 1.0, 2.0] * 5)
+    like = like.assign(kind=new["kind"])
+    assert (sparse.transform(new) != sparse.transform(like)).nnz == 0

@@ -165,7 +165,7 @@ def test_intervals_are_conformal_over_symbols():
 
 
 def _words(encoder, X):
-    from tabsym.encoders.tiws.counting import codes_of
+    from tabsym.tiws.counting import codes_of
 
     return codes_of(encoder._read_as_fitted(X), encoder.counts_.words)
 

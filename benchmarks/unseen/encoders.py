@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -93,14 +94,14 @@ def blind(held: HeldOut, task: Task) -> np.ndarray:
 METHODS = {
     "mean": lambda held, task: np.full(len(held.new), held.y.mean()),
     "own mean": lambda held, task: symbol_means(held.y_new, held.codes),
-    "mean of symbols": lambda held, task: tiws(held, task, context="observed"),
+    "mean of symbols": partial(tiws, context="observed"),
     "kNN, 40 rows": knn,
     "names": by_name,
-    "TIWS as printed": lambda held, task: tiws(held, task, method="poster"),
-    "documents": lambda held, task: tiws(held, task),
-    "documents, deciles": lambda held, task: tiws(held, task, numeric="deciles"),
+    "TIWS as printed": partial(tiws, method="poster"),
+    "documents": tiws,
+    "documents, deciles": partial(tiws, numeric="deciles"),
     "documents, row": lambda held, task: symbol_means(tiws(held, task, context="row"), held.codes),
-    "documents and names": lambda held, task: tiws(held, task, names=True),
+    "documents and names": partial(tiws, names=True),
     "blind LightGBM": blind,
 }
 
@@ -131,7 +132,7 @@ def run(task: Task, seed: int) -> pd.DataFrame:
                 first = np.argmax(held.codes == code)
                 width = bounds[first, 1] - bounds[first, 0]
                 records.append(
-                    [task.name, seed, fold, held.symbols[code], f"inside {level:.0%}", 1, inside[first], width]
+                    [task.name, seed, fold, held.symbols[code], f"inside {level:.0%}", 1, float(inside[first]), width]
                 )
     columns = ["task", "seed", "fold", "symbol", "method", "rows", "loss", "seconds"]
     return pd.DataFrame(records, columns=columns)

@@ -58,8 +58,7 @@ TASKS = [
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Training rows without the symbols held out; `new`: the rows of these, `codes` (n,) their symbols, `rows` (n,) where
-    they are in the table."""
+    """Training rows without the symbols held out; `new`: the rows of these, of symbols `codes`, from `rows` (n,)."""
 
     X: pd.DataFrame
     y: np.ndarray

@@ -11,8 +11,9 @@ def headings(settings: dict[str, Any], *, judged: bool) -> list[str]:
     """The headings over `cells`."""
     said = ["to best [95 %]", "verdict"] if judged else ["to best"]
     tuned = ["tune s"] if settings.get("tune") else []
+    units = [f"s.e. over {words.units(settings)}"] if judged and words.units(settings) else []
     return [
-        "", "contender", f"{settings['metric']} (sd)", *said, *tuned, "fit s", "predict µs/row", "one row ms",
+        "", "contender", f"{settings['metric']} (sd)", *units, *said, *tuned, "fit s", "predict µs/row", "one row ms",
         "peak MB", "model MB",
     ]  # fmt: skip
 
@@ -24,10 +25,14 @@ def cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str
     else:
         said = ["" if place == 1 else f"{row['difference']:+.3g}"]
     tuned = [f"{row['tune_seconds']:.1f}" if row["tune_seconds"] is not None else ""] if settings.get("tune") else []
+    units = []
+    if "verdict" in row and words.units(settings):
+        units = ["" if row.get("unit_error") is None else _two_digits(row["unit_error"])]
     return [
         str(place),
         row["label"],
         f"{row['score']:.5g} ± {_two_digits(row['spread'])}",
+        *units,
         *said,
         *tuned,
         f"{row['fit_seconds']:.2f}",

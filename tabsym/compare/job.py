@@ -66,7 +66,7 @@ def write_job(folder: Path, job: Job, contender: Contender, metric: Metric) -> N
     """
     (folder / "job.json").write_text(json.dumps(asdict(job)))
     if job.own:
-        model = contender.make(job.task, job.seed, job.threads)
+        model = contender.estimator(job.task, job.seed, job.threads, None)
         _dump(folder / OWN, (model, contender.space(job.task)))
     if METRICS[job.task].get(metric.name) is not metric and job.tune is not None:
         _dump(folder / METRIC, metric)
@@ -134,4 +134,5 @@ def _estimator(folder: Path, job: Job) -> tuple[Any, dict[str, Any], bool]:
         contender = from_address(job.contender, job.address)
     else:
         contender = all_contenders()[job.contender]
-    return contender.make(job.task, job.seed, job.threads), contender.space(job.task), contender.raw
+    unseen = Plan(**job.plan).unseen
+    return contender.estimator(job.task, job.seed, job.threads, unseen), contender.space(job.task), contender.raw

@@ -17,8 +17,8 @@ ALL = "all"
 _ORDER = 5  # after the constant, before all others
 
 
-def choose(contenders: Any, task: str) -> list[Contender]:
-    """The contenders that take part, the constant always among them.
+def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contender]:
+    """The contenders that take part, the constant always among them; `unseen`: whether whole symbols are held out.
 
     Raises
     ------
@@ -40,7 +40,10 @@ def choose(contenders: Any, task: str) -> list[Contender]:
         if value is not None:
             chosen[name] = _own(str(name), value, task)
         elif name == ALL:
-            chosen |= {n: contender for n, contender in known.items() if n not in asked}
+            fit = {n: contender for n, contender in known.items() if unseen or not contender.for_unseen}
+            chosen |= {n: contender for n, contender in fit.items() if n not in asked}
+        elif name in known and known[name].for_unseen and not unseen:
+            raise ValueError(f"Contender {name!r} takes part only where symbols are held out; add unseen (--unseen).")
         elif name in known:
             chosen[name] = known[name]
         else:

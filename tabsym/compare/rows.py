@@ -17,9 +17,13 @@ Floats = NDArray[np.float64]
 
 
 def pairs_with(
-    best: str, others: list[str], prepared: Prepared, splits: list[Split], metric: Metric, folder: Path
-) -> dict[str, Pair]:
-    """By contender, how its rows differ from the best's; without those whose predictions or rows cannot be had."""
+    best: str, others: list[str], prepared: Prepared, splits: list[Split], metric: Metric, folder: Path,
+    clusters: NDArray[np.int64] | None = None,
+) -> dict[str, Pair]:  # fmt: skip
+    """By contender, how its rows differ from the best's; without those whose predictions or rows cannot be had.
+
+    `clusters` (n,): groups or symbols that are held out whole, which then are what was chosen, and not their rows.
+    """
     if metric.by_row is None:
         return {}
     mine = _by_row(best, prepared, splits, metric, folder)
@@ -30,8 +34,20 @@ def pairs_with(
         theirs = _by_row(name, prepared, splits, metric, folder)
         if theirs is not None:
             differences = [b - a for a, b in zip(mine, theirs, strict=True)]
-            pairs[name] = _pair(differences, prepared.weight, splits)
+            pairs[name] = _pair(differences, prepared.weight, splits, clusters)
     return pairs
+
+
+def unit_errors(
+    names: list[str], prepared: Prepared, splits: list[Split], metric: Metric, folder: Path, clusters: NDArray[np.int64]
+) -> dict[str, float]:
+    """By contender, the standard error of its score that comes from the choice of groups or symbols."""
+    errors = {}
+    for name in names if metric.by_row is not None else []:
+        scores = _by_row(name, prepared, splits, metric, folder)
+        if scores is not None:
+            errors[name] = float(np.sqrt(_pair(scores, prepared.weight, splits, clusters).rows))
+    return errors
 
 
 def _by_row(name: str, prepared: Prepared, splits: list[Split], metric: Metric, folder: Path) -> list[Floats] | None:
@@ -47,17 +63,22 @@ def _by_row(name: str, prepared: Prepared, splits: list[Split], metric: Metric, 
     return out
 
 
-def _pair(differences: list[Floats], weight: Floats | None, splits: list[Split]) -> Pair:
-    """The variance that the choice of rows gives the mean difference, and the difference of a fold."""
-    n = 1 + max(int(test.max()) for _, test in splits)
+def _pair(
+    differences: list[Floats], weight: Floats | None, splits: list[Split], clusters: NDArray[np.int64] | None
+) -> Pair:
+    """The variance that the choice of rows (or clusters) gives the mean difference, and the difference of a fold."""
+    n = 1 + max(int((test if clusters is None else clusters[test]).max()) for _, test in splits)
     total, times = np.zeros(n), np.zeros(n, dtype=np.int64)
     within = []
     for difference, (_, test) in zip(differences, splits, strict=True):
         w = np.ones(len(test)) if weight is None else weight[test]
         off = w / w.sum() * (difference - np.average(difference, weights=w))
-        within.append(float((off**2).sum()) * len(test) / max(len(test) - 1, 1))
-        total[test] += off  # a row's share of its fold's score, less the fold's mean
-        times[test] += 1
+        unit = test if clusters is None else clusters[test]
+        held, place = np.unique(unit, return_inverse=True)
+        share = np.bincount(place, off)  # a unit's share of its fold's score, less the fold's mean
+        within.append(float((share**2).sum()) * len(held) / max(len(held) - 1, 1))
+        total[held] += share
+        times[held] += 1
     tested = times > 0
     rows = float((total[tested] ** 2).sum()) / len(splits) ** 2
     return Pair(rows, float(np.mean(within)), int(tested.sum()))

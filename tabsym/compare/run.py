@@ -19,7 +19,7 @@ from tabsym.compare.prepare import Columns, Prepared, prepare
 from tabsym.compare.processes import Course, Runner
 from tabsym.compare.ranking import complete, partial, rank
 from tabsym.compare.results import Results
-from tabsym.compare.rows import pairs_with
+from tabsym.compare.rows import pairs_with, unit_errors
 from tabsym.compare.settings import begin, open_folder, settings_of
 from tabsym.compare.splits import make_plan
 from tabsym.compare.tuning import read_budget
@@ -139,7 +139,7 @@ def compare(
     name, table, target = _source(table, target)
     roles = Columns(weight, exposure, offset, groups, fold_column)
     prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic, roles=roles)
-    chosen = choose(contenders, prepared.task)
+    chosen = choose(contenders, prepared.task, unseen=unseen is not None)
     ranked_by = choose_metric(prepared.task, metric)
     if isinstance(metric, Metric):
         try_metric(ranked_by, prepared.y, len(prepared.classes), prepared.weight)
@@ -233,10 +233,15 @@ def _course(
 def _judged(course: Course, results: Results, folder: Path) -> list[dict[str, Any]]:
     """The ranking with verdicts."""
     names = complete(results.settings, results.contenders)
-    pairs = {}
+    pairs, clusters = {}, course.plan.clusters
     if len(names) > 1:
-        pairs = pairs_with(names[0], names[1:], course.prepared, course.splits, course.metric, folder)
-    return rank(results.settings, results.contenders, pairs)
+        pairs = pairs_with(names[0], names[1:], course.prepared, course.splits, course.metric, folder, clusters)
+    ranking = rank(results.settings, results.contenders, pairs)
+    if clusters is not None:
+        errors = unit_errors(names, course.prepared, course.splits, course.metric, folder, clusters)
+        for row in ranking:
+            row["unit_error"] = errors.get(row["name"])
+    return ranking
 
 
 def _able(chosen: list[Contender], results: Results, live: Live) -> list[Contender]:

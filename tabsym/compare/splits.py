@@ -34,6 +34,16 @@ class Plan:
     seed: int
     keys: Places | None = None
 
+    @property
+    def unseen(self) -> str | None:
+        """The column whose symbols are held out, if there is one."""
+        return self.column if self.how == "unseen" else None
+
+    @property
+    def clusters(self) -> Places | None:
+        """Groups or symbols (n,) that are held out whole, if any are."""
+        return self.keys if self.how in ("groups", "unseen") else None
+
     def splits(self, y: NDArray[np.generic], task: str) -> list[Split]:
         """(Train rows, test rows) of every fold of every repeat.
 

@@ -32,6 +32,11 @@ def under_constant(row: dict[str, Any], settings: dict[str, Any]) -> str:
     return f", under the constant in {folds} of {settings['n_splits']} folds" if folds else ""
 
 
+def units(settings: dict[str, Any]) -> str:
+    """What is held out whole, if anything is: its standard errors are shown."""
+    return {"groups": "groups", "unseen": "symbols"}.get(settings["split"], "")
+
+
 def difference(row: dict[str, Any], settings: dict[str, Any]) -> str:
     """A contender's difference to the best with its interval, worse being positive; of losses also in per cent."""
     if row["verdict"] == "best":

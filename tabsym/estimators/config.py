@@ -58,7 +58,7 @@ class Config:
     @classmethod
     def of(cls, e: Any) -> Config:
         """The configuration of an estimator; a `ValueError` names the argument that is wrong."""
-        check_one_of("unseen", e.unseen, ("neutral", "error"))
+        check_one_of("unseen", e.unseen, ("neutral", "similar", "error"))
         formula = None if e.formula is None else parse(check_formula(e.formula))
         config = cls(
             who=type(e).__name__,
@@ -89,6 +89,11 @@ class Config:
         check_schedule(config.schedule, config.optimizer, config.l2)
         if formula is not None:
             _refuse_beside_formula(config)
+            if e.unseen == "similar":
+                raise ValueError(
+                    "unseen='similar' estimates what a symbol adds, and a formula may multiply; leave it out beside a "
+                    "formula."
+                )
         return config
 
     def refuse_pieces(self) -> None:

@@ -91,9 +91,11 @@ validation_fraction : float, default 0.1
 n_iter_no_change : int, default 2
 tol : float or None, default None
     Without early stopping, a number stops training when the training loss falls by less.
-unseen : {"neutral", "error"}, default "neutral"
+unseen : {"neutral", "similar", "error"}, default "neutral"
     A symbol that fit has not seen adds nothing to the score (inside a product: stands for
-    the mean of the block over the training rows), or is a `ValueError`.
+    the mean of the block over the training rows); adds what the symbols add that occur in rows like its own in the
+    same call, as far as that has told anything of seen symbols (see TIWSEncoder; for `fit` on a table, without a
+    formula); or is a `ValueError`.
     Missing is a symbol of its own where fit saw it, else unseen.
 random_state : int, RandomState or None, default None
 n_jobs : int or None, default None

@@ -19,6 +19,7 @@ from tabsym.estimators.config import Config
 from tabsym.estimators.crossing import table_of_crosses
 from tabsym.estimators.fitting import continue_model, fit_model
 from tabsym.estimators.show import describe_crosses, describe_model, plot_block
+from tabsym.estimators.similar import Similar
 from tabsym.estimators.training_data import Training, read_rows
 from tabsym.table import Table, check_same_rows, match_features, read_table, remember_features, select_features
 from tabsym.wide.losses import LOSSES, Loss
@@ -117,6 +118,10 @@ class WideBase(BaseEstimator):
         rng = check_random_state(self.random_state)
         fitted = fit_model(config, training, loss, n_outputs, rng)
         outcome = fitted.outcome
+        similar = None
+        if self.unseen == "similar":
+            similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)
+        self._similar = similar
         self._chosen = fitted.chosen
         remember_features(self, training.table)
         self._rng = rng
@@ -128,6 +133,10 @@ class WideBase(BaseEstimator):
 
     def _partial_fit(self, config: Config, training: Training, loss: Loss, n_outputs: int) -> None:
         """One epoch over one more batch of rows; a failure leaves the model as it was."""
+        if self.unseen == "similar":
+            raise ValueError(
+                "unseen='similar' is estimated from all rows at hand; call fit on a table, or leave it out."
+            )
         first = not hasattr(self, "model_")
         if not first:
             training = replace(training, table=match_features(self, training.table))
@@ -171,9 +180,18 @@ class WideBase(BaseEstimator):
         margins = self.model_.margins(table, self.n_jobs)
         if self.unseen == "error":
             self._refuse_unseen(table)
+        if self.unseen == "similar":
+            margins = margins + self._similar_of(table)
         if offset is None:
             return margins
         return margins + check_offset(offset, len(table), self.model_.n_outputs)
+
+    def _similar_of(self, table: Table) -> Floats:
+        """What unseen symbols add to the scores (n, K)."""
+        similar = getattr(self, "_similar", None)
+        if similar is None:
+            raise ValueError("unseen='similar' was set after fit, which prepares it; fit again.")
+        return similar.add(table, self.model_.n_outputs)
 
     @property
     def _has_formula(self) -> bool:

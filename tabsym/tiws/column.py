@@ -31,12 +31,13 @@ _TILE = 512  # unseen symbols at a time
 
 @dataclass(frozen=True)
 class Method:
-    """How unseen symbols are estimated: the encoder's options of these names."""
+    """How unseen symbols are estimated, by the encoder's options; `simplex`: whether components are shares."""
 
     method: str = "documents"
     names: bool = False
     smooth: str | float = "auto"
     idf_rows: str = "all"
+    simplex: bool = True
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class FittedColumn:
                 out[inside] = self.with_sums(rest).unseen_estimates(self.as_unseen(inside))
             return out
         out = np.empty((len(self.symbols), self.sums.sums.shape[1]))
-        out[self.donors] = on_simplex(self.solution.held_out(groups[self.donors]).values + self.sums.origin)
+        out[self.donors] = self._shares(self.solution.held_out(groups[self.donors]).values + self.sums.origin)
         others = np.setdiff1d(np.arange(len(self.symbols)), self.donors)
         out[others] = self.unseen_estimates(self.as_unseen(others))
         return out
@@ -187,13 +188,16 @@ class FittedColumn:
             batch = self.method.idf_rows == "all"
             alike = similarities(self.documents, unseen.documents, words, batch=batch)
             return weighted(alike, self.estimates[self._seen])
-        return on_simplex(self._estimates(unseen).values + self.sums.origin)
+        return self._shares(self._estimates(unseen).values + self.sums.origin)
 
     def _estimates(self, unseen: Unseen) -> Estimates:
         found = self.solution.estimates(self.between(unseen))
         empty = np.diff(unseen.documents.indptr) == 0  # of which nothing is known
         values = np.where(empty[:, None], self.components.centre, found.values)
         return Estimates(values, np.where(empty, self.components.between, found.variances))
+
+    def _shares(self, values: Floats) -> Floats:
+        return on_simplex(values) if self.method.simplex else values
 
     @property
     def _seen(self) -> NDArray[np.int64]:

@@ -39,17 +39,27 @@ class Contender:
         Whether it gets the user's own columns and class names instead of prepared ones.
     address : str or None
         Where a contender of the user's own comes from, as ``package.module:factory``.
+    for_unseen : bool
+        Whether it takes part where whole symbols of a column are held out, and only there; `make` then gets the name
+        of that column as a fourth argument.
     """
 
     name: str
     label: str
-    make: Callable[[str, int, int], Any]
+    make: Callable[..., Any]
     space: Callable[[str], dict[str, Any]] = lambda task: {}
     requires: dict[str, str] = field(default_factory=dict)
     order: int = 50
     tasks: tuple[str, ...] = TASKS
     raw: bool = False
     address: str | None = None
+    for_unseen: bool = False
+
+    def estimator(self, task: str, random_state: int, n_jobs: int, unseen: str | None) -> Any:
+        """The estimator, unfitted; `unseen`: the column whose symbols are held out, if there is one."""
+        if self.for_unseen:
+            return self.make(task, random_state, n_jobs, unseen)
+        return self.make(task, random_state, n_jobs)
 
     def missing(self) -> str | None:
         """What to install, where a library that the contender needs is absent."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.modl.column import encoded_column, partition_columns
 from tabsym.encoders.modl.counts import Counted, warn_of_light_weights
+from tabsym.encoders.modl.donors import fit_donors, with_donors
 from tabsym.encoders.modl.inverse import restored_frame
 from tabsym.encoders.modl.options import check_modl_options, counting_of, out_of_fold_of, output_of, settings_of
 from tabsym.encoders.modl.out_of_fold import folds_of
@@ -59,10 +60,11 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         At least so many rows (or so much weight) in a part.
     monotonic : bool, default False
         Cut numeric columns so that the second class's share, or the mean target, only rises or only falls.
-    unseen : {"default_group", "missing", "error"}, default "default_group"
+    unseen : {"default_group", "missing", "donors", "error"}, default "default_group"
         Where a symbol that fit has not seen goes under ``handle_unknown="value"``: to the group of the rarest symbol
-        (as in Khiops), or to that of the missing ones (to the default group where fit saw none missing). "error" is
-        ``handle_unknown="error"``, by another name.
+        (as in Khiops), to that of the missing ones (to the default group where fit saw none missing), or to that of
+        the seen symbols that occur in rows like its own in the same call (see TIWSEncoder; not in pieces). "error"
+        is ``handle_unknown="error"``, by another name.
     time_limit : float, default None
         Seconds for each column; then the best partition by then is kept. None: optimal up to 4,096 distinct
         values (fewer for more than eight classes), close to it beyond. With a limit the search for a proof goes on
@@ -212,6 +214,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         check_same_rows(X, groups=groups)
         table, weight = self._read(X, y, sample_weight, first=True)
         self._learn(counting_of(self).first_piece(table, y, weight), table)
+        self._donors = fit_donors(self, X, y, sample_weight, self.columns_) if self.unseen == "donors" else None
         self.__dict__.pop("tables_", None)
         return self
 
@@ -234,6 +237,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         -------
         self
         """
+        self._refuse_donors()
         first = not hasattr(self, "tables_")
         table, weight = self._read(X, y, sample_weight, first=first)
         counting = counting_of(self)
@@ -261,6 +265,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         """
         if not isinstance(other, MODLEncoder):
             raise TypeError(f"merge takes another MODLEncoder, not {other!r}; fit one by partial_fit.")
+        self._refuse_donors()
         check_mergeable(self, other)
         tables = add_counts(self.tables_, other.tables_)
         self._learn(Counted(tables, self._classes), None)
@@ -304,6 +309,10 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     # -- pieces -------------------------------------------------------------------------------
 
+    def _refuse_donors(self) -> None:
+        if self.unseen == "donors":
+            raise ValueError("unseen='donors' needs all rows at once; use fit, or another word for unseen.")
+
     def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> tuple[Table, Floats | None]:
         """The table and the weights; they and the options are checked, and of a further piece the columns."""
         self._check_words()
@@ -335,16 +344,22 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         self.invariant_cols_ = constant if self.drop_invariant else []
 
     def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
-        how = output_of(self)
-        parts = parts_of_rows(table, self.columns_, how.handling)
+        how, parts = output_of(self), self._parts(table)
         return {
             name: self._kept_columns(state, how.columns(state, parts[name])) for name, state in self.columns_.items()
         }
 
+    def _parts(self, table: Table) -> dict[str, NDArray[Any]]:
+        """The part of each row (n,), by column."""
+        parts = parts_of_rows(table, self.columns_, output_of(self).handling)
+        if self.unseen != "donors":
+            return parts
+        return with_donors(getattr(self, "_donors", None), table, self.columns_, parts)
+
     def _encode_table(self, table: Table) -> Any:
         if self.sparse_output:
             dropped = set(self.invariant_cols_)
-            return output_of(self).sparse_table(table, self.columns_, dropped, type(self).__name__)
+            return output_of(self).sparse_table(table, self.columns_, self._parts(table), dropped, type(self).__name__)
         return super()._encode_table(table)
 
     def _shows_target(self) -> bool:

@@ -21,7 +21,7 @@ def check_modl_options(encoder: Any) -> None:
         ("output", ("group", "onehot", "probability", "logodds", "mean")),
         ("numeric", ("discretize", "passthrough")),
         ("criterion", CRITERIA),
-        ("unseen", ("default_group", "missing", "error")),
+        ("unseen", ("default_group", "missing", "donors", "error")),
         ("target_type", TARGET_TYPES),
     ):
         value = getattr(encoder, option)

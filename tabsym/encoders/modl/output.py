@@ -11,7 +11,7 @@ from scipy import sparse
 
 from tabsym.encoders.base import numeric_matrix
 from tabsym.encoders.modl.column import MODLColumn
-from tabsym.encoders.modl.parts import Handling, parts_of_rows
+from tabsym.encoders.modl.parts import Handling
 from tabsym.modl import Intervals
 from tabsym.table import Labels, Table
 
@@ -36,11 +36,18 @@ class Output:
         values = look_up(state.values, parts)
         return list((values.astype(np.int8) if self.output == "onehot" and not self._can_be_nan else values).T)
 
-    def sparse_table(self, table: Table, states: dict[str, MODLColumn], dropped: set[str], who: str) -> Any:
-        """The table with 0/1 columns, but for those that are dropped, in place of the encoded ones; who: for errors."""
+    def sparse_table(
+        self,
+        table: Table,
+        states: dict[str, MODLColumn],
+        parts_of: dict[str, NDArray[Any]],
+        dropped: set[str],
+        who: str,
+    ) -> Any:
+        """The table with 0/1 columns of the parts, but for those dropped, in place of the encoded; who: for errors."""
         untouched = [name for name in table.names if name not in states]
         blocks = numeric_matrix(table, untouched, who)
-        for name, parts in parts_of_rows(table, states, self.handling).items():
+        for name, parts in parts_of.items():
             blocks[name] = _sparse_onehot(states[name], parts, dropped)
         return sparse.hstack([blocks[name] for name in table.names], format="csr")
 

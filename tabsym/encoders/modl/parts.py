@@ -28,7 +28,7 @@ class Handling:
     def of_folds(self) -> Handling:
         """For rows held out: a symbol that the other folds lack was seen in fit, and is no error."""
         unknown = "value" if self.handle_unknown == "error" else self.handle_unknown
-        return replace(self, handle_unknown=unknown, unseen="default_group" if self.unseen == "error" else self.unseen)
+        return replace(self, handle_unknown=unknown, unseen="missing" if self.unseen == "missing" else "default_group")
 
 
 def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handling) -> dict[str, NDArray[Any]]:

@@ -17,11 +17,9 @@ from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.encoders.pieces import gather
-from tabsym.encoders.tiws.counting import Counting, codes_of
 from tabsym.encoders.tiws.held_out import FEWEST_SYMBOLS, folds_of_symbols, out_of_fold
 from tabsym.encoders.tiws.options import check_options
 from tabsym.encoders.tiws.target import Components, components, further
-from tabsym.encoders.tiws.unseen import Observed, UnseenRows, no_rows, unseen_rows
 from tabsym.table import (
     Table,
     check_same_rows,
@@ -35,7 +33,9 @@ from tabsym.table import (
     symbolic_columns,
 )
 from tabsym.tiws.column import FittedColumn, Method
+from tabsym.tiws.counting import Counting, codes_of
 from tabsym.tiws.counts import TableCounts
+from tabsym.tiws.unseen import Observed, UnseenRows, no_rows, unseen_rows
 from tabsym.tiws.words import Symbols
 
 Floats = NDArray[np.float64]
@@ -195,6 +195,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         table, weight = self._read(X, y, sample_weight)
         target = components(y, len(table), self.target_type, type(self).__name__)
         encoded = [column.name for column in symbolic_columns(table, self.cols, booleans=False)]
+        self._refuse_missing(table, encoded)
         counts = self._counting.first_piece(table, encoded, (target.y, target.classes is not None), weight)
         self._learn(counts, encoded, target.classes, table)
         self._observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
@@ -221,6 +222,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         table, weight = self._read(X, y, sample_weight)
         table = match_features(self, table)
         target = further(y, len(table), self._classes, type(self).__name__)
+        self._refuse_missing(table, list(self.columns_))
         words = self._counting.new_words(table, self.counts_.words, weight)
         origin = next(iter(self.counts_.sums.values())).origin if self.counts_.sums else None
         piece = self._counting.count(table, words, list(self.columns_), target.y, weight, origin)
@@ -432,7 +434,7 @@ class TIWSEncoder(OutOfFoldEncoder):
 
     @property
     def _counting(self) -> Counting:
-        return Counting(self.numeric, self.handle_missing, self.n_jobs)
+        return Counting(self.numeric, self.n_jobs)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
         self._check_words()
@@ -440,6 +442,10 @@ class TIWSEncoder(OutOfFoldEncoder):
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, who=type(self).__name__)
         return table, check_weights(sample_weight, len(table))
+
+    def _refuse_missing(self, table: Table, encoded: list[str]) -> None:
+        for name in encoded if self.handle_missing == "error" else []:
+            refuse_missing(name, encode_columns([table[name]])[0].codes < 0)
 
     def _learn(
         self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, table: Table | None

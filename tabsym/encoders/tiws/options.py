@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tabsym.encoders.tiws.unseen import CONTEXTS
 from tabsym.table import TARGET_TYPES
+from tabsym.tiws.unseen import CONTEXTS
 
 
 def check_options(encoder: Any) -> None:

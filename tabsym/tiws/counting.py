@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from tabsym.codes import encode_columns
 from tabsym.codes.threads import in_threads
-from tabsym.encoders.base import refuse_missing
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.stats import code_numbers, count_pairs
 from tabsym.table import Column, Kind, Table
@@ -25,10 +24,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Counting:
-    """How a table is counted: the encoder's options of these names."""
+    """How a table is counted: TIWSEncoder's options of these names."""
 
     numeric: str | Mapping[str, Any]
-    handle_missing: str
     n_jobs: int | None
 
     def first_piece(
@@ -74,9 +72,6 @@ class Counting:
     ) -> tuple[Words, ...]:
         symbolic = [c for c in table.columns if c.name in encoded or c.kind is not Kind.NUMERIC]
         raws = dict(zip([c.name for c in symbolic], encode_columns(symbolic, self.n_jobs), strict=True))
-        for name in encoded:
-            if self.handle_missing == "error":
-                refuse_missing(name, raws[name].codes < 0)
         cut_by = None
 
         def words_of(column: Column) -> Words:

@@ -1,0 +1,84 @@
+"""What can be made of symbols never seen in training: all under LightGBM, but for the routing through each booster.
+
+They take part where whole symbols of a column are held out, beside the boosters' own treatment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from tabsym.compare.contenders import Contender
+from tabsym.compare.filled import FilledEncoder
+from tabsym.compare.spaces import space_of
+from tabsym.compare.task import CLASSES
+from tabsym.encoders import TIWSEncoder
+from tabsym.integrations import load_adapter
+from tabsym.jitter import AugmentedModel
+
+Make = Callable[[str, int, int, str], Any]
+
+
+def _without(X: Any, column: str) -> Any:
+    return X.drop(columns=column)
+
+
+def _blind(task: str, random_state: int, n_jobs: int, column: str) -> Any:
+    without = FunctionTransformer(_without, kw_args={"column": column})
+    return Pipeline([("without", without), ("native", _lightgbm(task, random_state, n_jobs))])
+
+
+def _encoded(**options: Any) -> Make:
+    def make(task: str, random_state: int, n_jobs: int, column: str) -> Any:
+        encoder = _encoder(task, random_state, n_jobs, column, **options)
+        return Pipeline([("encode", encoder), ("native", _lightgbm(task, random_state, n_jobs))])
+
+    return make
+
+
+def _filled(by: str) -> Make:
+    def make(task: str, random_state: int, n_jobs: int, column: str) -> Any:
+        encoder = FilledEncoder(_encoder(task, random_state, n_jobs, column), column, by=by)
+        return Pipeline([("encode", encoder), ("native", _lightgbm(task, random_state, n_jobs))])
+
+    return make
+
+
+def _augmented(task: str, random_state: int, n_jobs: int, column: str) -> Any:
+    encoder = _encoder(task, random_state, n_jobs, column, indicator=True)
+    return AugmentedModel(_lightgbm(task, random_state, n_jobs), encoder=encoder)
+
+
+def _encoder(task: str, random_state: int, n_jobs: int, column: str, **options: Any) -> TIWSEncoder:
+    kind = "classes" if task in CLASSES else "continuous"
+    return TIWSEncoder(cols=[column], target_type=kind, random_state=random_state, n_jobs=n_jobs, **options)
+
+
+def _lightgbm(task: str, random_state: int, n_jobs: int) -> Any:
+    return load_adapter("lightgbm").native(task, random_state=random_state, n_jobs=n_jobs)
+
+
+def _contender(name: str, label: str, make: Make, order: int, step: str = "native__booster") -> Contender:
+    return Contender(
+        f"unseen-{name}",
+        f"{label} + LightGBM",
+        make,
+        lambda task: space_of("lightgbm", step),
+        requires={"lightgbm": "tabsym[lightgbm]"},
+        order=order,
+        for_unseen=True,
+    )
+
+
+CONTENDERS = [
+    _contender("blind", "Without the column", _blind, 32),
+    _contender("mean", "Mean of symbols", _encoded(context="observed"), 33),
+    _contender("knn", "kNN of the rows", _filled("knn"), 36),
+    _contender("names", "Similar names", _filled("names"), 34),
+    _contender("tiws-printed", "TIWS as printed", _encoded(method="poster"), 34),
+    _contender("documents", "TIWS (documents)", _encoded(), 35),
+    _contender("augmented", "TIWS augmented", _augmented, 36, "estimator__booster"),
+]

@@ -1,0 +1,111 @@
+"""Other answers for unseen symbols, to compare ours with: the nearest rows, and symbols of similar names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from tabsym.encoders import TIWSEncoder
+from tabsym.tiws.names import NameReader
+
+Floats = NDArray[np.float64]
+
+NEIGHBOURS = 40
+MOST_NEIGHBOURS = 10_000
+"""Training rows, drawn at random, among which the nearest are looked for."""
+
+
+class FilledEncoder(TransformerMixin, BaseEstimator):
+    """A fitted encoder's values for seen symbols; for unseen ones the mean target of near rows or of similar names.
+
+    Parameters
+    ----------
+    encoder : TIWSEncoder
+        For one column.
+    column : str
+    by : {"knn", "names"}
+        "knn": of the 40 training rows that are nearest in the other columns; "names": of seen symbols, by the cosine of
+        pieces of their names.
+    """
+
+    def __init__(self, encoder, column, by="knn"):
+        self.encoder = encoder
+        self.column = column
+        self.by = by
+
+    def fit(self, X: pd.DataFrame, y: Any, sample_weight: Any = None) -> FilledEncoder:
+        """Fit the encoder, and what finds near rows."""
+        self.fit_transform(X, y, sample_weight)
+        return self
+
+    def fit_transform(self, X: pd.DataFrame, y: Any, sample_weight: Any = None) -> pd.DataFrame:
+        """Training rows cross-fitted."""
+        self.encoder_: TIWSEncoder = clone(self.encoder)
+        out = self.encoder_.fit_transform(X, y, sample_weight)
+        if self.by == "knn":
+            self._remember_rows(X, np.asarray(y))
+        return out
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Rows with a seen symbol as the encoder has them."""
+        out = self.encoder_.transform(X)
+        rows = self.encoder_.unseen_rows(X, self.column).rows
+        if not len(rows):
+            return out
+        state = self.encoder_.columns_[self.column]
+        values = self._by_rows(X.iloc[rows]) if self.by == "knn" else self._by_names(X[self.column].iloc[rows])
+        for name, place in zip(state.names, state.shown, strict=False):
+            column = out[name].to_numpy(copy=True)
+            column[rows] = values[:, place]
+            out[name] = column
+        return out
+
+    def _remember_rows(self, X: pd.DataFrame, y: NDArray[Any]) -> None:
+        few = np.random.default_rng(0).permutation(len(X))[:MOST_NEIGHBOURS]
+        others = X.drop(columns=self.column).iloc[few]
+        texts = [name for name in others if not pd.api.types.is_numeric_dtype(others[name])]
+        self.points_ = _Points(texts).fit(others)
+        self.search_ = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(few))).fit(self.points_.transform(others))
+        classes = getattr(self.encoder_, "classes_", None)
+        self.targets_ = y[few, None].astype(float) if classes is None else (y[few, None] == classes).astype(float)
+
+    def _by_rows(self, X: pd.DataFrame) -> Floats:
+        near = self.search_.kneighbors(self.points_.transform(X.drop(columns=self.column)), return_distance=False)
+        return np.asarray(self.targets_[near].mean(axis=1))
+
+    def _by_names(self, symbols: pd.Series) -> Floats:
+        fitted = self.encoder_.columns_[self.column].fitted
+        reader = NameReader.fit(fitted.symbols)
+        codes, found = pd.factorize(symbols, use_na_sentinel=False)
+        texts = [None if pd.isna(symbol) else symbol for symbol in found]
+        alike = reader(texts).cosines(reader(fitted.symbols)) + 1e-9
+        return np.asarray((alike @ fitted.estimates / alike.sum(axis=1, keepdims=True))[codes])
+
+
+class _Points(TransformerMixin, BaseEstimator):
+    """Rows as points: one-hot columns of unit distance, numbers in units of their spread, missing ones at the mean."""
+
+    def __init__(self, texts):
+        self.texts = texts
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> _Points:
+        self.hot_ = OneHotEncoder(handle_unknown="ignore", max_categories=200, sparse_output=False)
+        if self.texts:
+            self.hot_.fit(X[self.texts].astype(str))
+        self.scale_ = StandardScaler().fit(X.drop(columns=self.texts).astype(float)) if self._numbers(X) else None
+        return self
+
+    def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
+        parts = [self.hot_.transform(X[self.texts].astype(str)) / np.sqrt(2)] if self.texts else []
+        if self.scale_ is not None:
+            parts.append(np.nan_to_num(self.scale_.transform(X.drop(columns=self.texts).astype(float))))
+        return np.hstack([np.zeros((len(X), 1)), *parts]).astype(np.float32)
+
+    def _numbers(self, X: pd.DataFrame) -> bool:
+        return len(self.texts) < X.shape[1]
