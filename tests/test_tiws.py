@@ -164,12 +164,6 @@ def test_intervals_are_conformal_over_symbols():
     assert encoder.transform(X, return_interval=0.8)[1]["a_lower"].isna().all()
 
 
-def _words(encoder, X):
-    from tabsym.tiws.counting import codes_of
-
-    return codes_of(encoder._read_as_fitted(X), encoder.counts_.words)
-
-
 # ---------------------------------------------------------------- known answers
 def worked_example():
     X = pd.DataFrame(
@@ -199,8 +193,7 @@ def test_the_worked_examples_profiles():
 
 
 def _unseen(encoder, new, column="colour"):
-    table = encoder._read_as_fitted(new)
-    return encoder._unseen_in(table, column, _words(encoder, new), encoder._observed[column], "batch").unseen
+    return encoder.unseen_rows(new, column).unseen
 
 
 def test_relabelled_rows_find_their_symbol(data_folder):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -12,14 +11,17 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
+from tabsym.codes import encode_columns
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.encoders.pieces import gather
 from tabsym.encoders.tiws.held_out import FEWEST_SYMBOLS, folds_of_symbols, out_of_fold
+from tabsym.encoders.tiws.merging import carried_over, check_mergeable
 from tabsym.encoders.tiws.options import check_options
-from tabsym.encoders.tiws.target import Components, components, further
+from tabsym.encoders.tiws.rows import RowEncoding, TIWSColumn, alphabet_of, state_of
+from tabsym.encoders.tiws.show import donor_table, print_columns
+from tabsym.encoders.tiws.target import components, further
 from tabsym.table import (
     Table,
     check_same_rows,
@@ -33,22 +35,11 @@ from tabsym.table import (
     symbolic_columns,
 )
 from tabsym.tiws.column import FittedColumn, Method
-from tabsym.tiws.counting import Counting, codes_of
+from tabsym.tiws.counting import Counting
 from tabsym.tiws.counts import TableCounts
-from tabsym.tiws.unseen import Observed, UnseenRows, no_rows, unseen_rows
-from tabsym.tiws.words import Symbols
+from tabsym.tiws.unseen import Observed, UnseenRows
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class TIWSColumn:
-    """State of one column: what was fitted, and its output columns; `shown`: the target's components that come out."""
-
-    names: list[str]
-    fitted: FittedColumn
-    shown: list[int]
-    indicator: str | None
 
 
 class TIWSEncoder(OutOfFoldEncoder):
@@ -250,25 +241,10 @@ class TIWSEncoder(OutOfFoldEncoder):
             raise TypeError(f"merge takes another TIWSEncoder, not {other!r}.")
         check_is_fitted(self, "columns_")
         check_is_fitted(other, "columns_")
-        if self._names_in != other._names_in or list(self.columns_) != list(other.columns_):
-            raise ValueError("merge needs encoders of the same columns, in the same order.")
-        if not np.array_equal(_labels(self._classes), _labels(other._classes)):
-            raise ValueError(
-                f"merge needs encoders of the same target; these have {_told(self._classes)} and "
-                f"{_told(other._classes)}."
-            )
-        for a, b in zip(self.counts_.words, other.counts_.words, strict=True):
-            if type(a) is not type(b) or not np.array_equal(getattr(a, "edges", ()), getattr(b, "edges", ())):
-                raise ValueError(
-                    f"Column {a.name!r} was cut into other intervals in the two encoders; give both the same edges: "
-                    "numeric={'column': [...]}."
-                )
+        check_mergeable(self, other)
         self._add(other.counts_)
-        for name, observed in other._observed.items():
-            if len(observed.symbols):
-                places = _word_places(other.counts_, self.counts_)
-                theirs = observed.placed(places, int(self.counts_.offsets[-1]), self._still_unseen(name, observed))
-                self._observed[name] = self._observed[name] + theirs.all()
+        theirs = carried_over(other._observed, other.counts_, self.counts_, self.columns_)
+        self._observed = {name: one + theirs[name].all() for name, one in self._observed.items()}
         return self
 
     def observe(self, X: Any) -> TIWSEncoder:
@@ -283,13 +259,11 @@ class TIWSEncoder(OutOfFoldEncoder):
         -------
         self
         """
-        table = self._read_as_fitted(X)
-        words = codes_of(table, self.counts_.words)
-        observed = dict(self._observed)
-        for name in self.columns_:
-            found = self._unseen_in(table, name, words, Observed.none(int(self.counts_.offsets[-1])), "batch")
-            observed[name] = observed[name] + found.unseen
-        self._observed = observed
+        table, rows = self._read_as_fitted(X), self._rows
+        self._observed = {
+            name: one + rows.unseen(table, name, context="batch", anew=True).unseen
+            for name, one in self._observed.items()
+        }
         return self
 
     def augment(
@@ -359,7 +333,10 @@ class TIWSEncoder(OutOfFoldEncoder):
             raise ValueError("Intervals are known for method='documents' only; leave return_interval out.")
         if not 0 < return_interval < 1:
             raise ValueError(f"return_interval={return_interval!r} is not possible; use a level such as 0.9.")
-        return self._encode_table(table), self._interval_frame(table, return_interval)
+        columns = self._rows.intervals(table, return_interval, shares=self._classes is not None)
+        if isinstance(table.native, pd.DataFrame):
+            return self._encode_table(table), pd.DataFrame(columns, index=table.native.index)
+        return self._encode_table(table), frame_of(columns, library_of_frame(table.native))
 
     def donors(self, column: str, X: Any = None, *, n_donors: int = 5) -> pd.DataFrame:
         """The seen symbols that unseen ones resemble most.
@@ -383,28 +360,11 @@ class TIWSEncoder(OutOfFoldEncoder):
             have = ", ".join(map(repr, self.columns_))
             raise ValueError(f"Column {column!r} is not encoded; there are {have}.")
         state = self.columns_[column]
-        fitted = state.fitted
-        if X is None:
-            codes = np.flatnonzero(fitted.sums.rows > 0)
-            found = [(fitted.as_unseen(codes), codes), (self._observed[column].all(), None)]
-        else:
-            table = self._read_as_fitted(X)
-            words = codes_of(table, self.counts_.words)
-            found = [(self._unseen_in(table, column, words, self._observed[column], self.context).unseen, None)]
-        names = state.names[: len(state.shown)]
-        estimates = fitted.estimates[fitted.donors][:, state.shown]
-        records = []
-        for unseen, own in found:
-            for symbol, weights in zip(unseen.symbols, fitted.weights(unseen, own), strict=True):
-                for place in np.argsort(-weights, kind="stable")[:n_donors]:
-                    if weights[place] > 0:
-                        donor = fitted.donors[place]
-                        values = estimates[place].tolist()
-                        records.append(
-                            [symbol, fitted.symbols[donor], weights[place], *values, fitted.sums.rows[donor]]
-                        )
-        labels = ["estimate"] if len(names) == 1 else [f"estimate_{name}" for name in names]
-        return pd.DataFrame(records, columns=["symbol", "donor", "weight", *labels, "rows"])
+        if X is not None:
+            return donor_table(state, [(self.unseen_rows(X, column).unseen, None)], n_donors)
+        codes = np.flatnonzero(state.fitted.sums.rows > 0)
+        found = [(state.fitted.as_unseen(codes), codes), (self._observed[column].all(), None)]
+        return donor_table(state, found, n_donors)
 
     def unseen_rows(self, X: Any, column: str, *, context: str | None = None) -> UnseenRows:
         """The rows of X whose symbol of a column fit has not seen, and the documents that they go by.
@@ -424,17 +384,19 @@ class TIWSEncoder(OutOfFoldEncoder):
             ``columns_[column].fitted.weights(found.unseen)`` (m, donors) takes.
         """
         table = X if isinstance(X, Table) else self._read_as_fitted(X)
-        codes, raw = self._codes_of(table, column)
-        if not (codes == UNSEEN).any():
-            return no_rows(int(self.counts_.offsets[-1]))
-        words = codes_of(table, self.counts_.words)
-        return unseen_rows(codes, raw, words, self.counts_.offsets, context or self.context, self._observed[column])
+        return self._rows.unseen(table, column, context=context)
 
     # -- pieces -------------------------------------------------------------------------------
 
     @property
     def _counting(self) -> Counting:
         return Counting(self.numeric, self.n_jobs)
+
+    @property
+    def _rows(self) -> RowEncoding:
+        return RowEncoding(
+            self.columns_, self.counts_, self._observed, self.context, self.handle_missing, self.handle_unknown
+        )
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
         self._check_words()
@@ -457,14 +419,12 @@ class TIWSEncoder(OutOfFoldEncoder):
 
         def learn(name: str) -> FittedColumn:
             number = places[name]
-            symbols = _symbols_of(counts, number).symbols.tolist()
+            symbols = alphabet_of(counts, number).symbols.tolist()
             return FittedColumn.fit(number, method, symbols, counts.pairs, counts.sums[number])
 
         fitted = dict(zip(encoded, in_threads(learn, encoded, self.n_jobs), strict=True))
-        states = {name: self._state(name, one, classes) for name, one in fitted.items()}
+        states = {n: state_of(n, one, classes, indicator=bool(self.indicator)) for n, one in fitted.items()}
         if self.verbose:
-            from tabsym.encoders.tiws.show import print_columns
-
             print_columns(fitted)
         if table is not None:
             remember_features(self, table)
@@ -477,111 +437,30 @@ class TIWSEncoder(OutOfFoldEncoder):
             self.classes_ = classes
         self.invariant_cols_: list[str] = []
         if self.drop_invariant:
-            self.invariant_cols_ = [name for state in states.values() for name in _constant(state)]
+            self.invariant_cols_ = [name for state in states.values() for name in state.constant_names()]
 
     def _add(self, piece: TableCounts) -> None:
-        before = self.counts_
+        before, observed = self.counts_, self._observed
         counts = before + piece
         self._learn(counts, list(self.columns_), self._classes, None)
-        places = _word_places(before, counts)
-        self._observed = {
-            name: one.placed(places, int(counts.offsets[-1]), self._still_unseen(name, one))
-            for name, one in self._observed.items()
-        }
-
-    def _still_unseen(self, name: str, observed: Observed) -> NDArray[np.bool_]:
-        known = set(self.columns_[name].fitted.symbols)
-        return np.array([symbol not in known for symbol in observed.symbols], dtype=bool)
-
-    def _state(self, name: str, fitted: FittedColumn, classes: NDArray[Any] | None) -> TIWSColumn:
-        if classes is None:
-            names, shown = [name], [0]
-        elif len(classes) == 2:
-            names, shown = [name], [1]
-        else:
-            names, shown = [f"{name}_{label}" for label in classes], list(range(len(classes)))
-        indicator = f"{name}_unseen" if self.indicator else None
-        return TIWSColumn(names if indicator is None else [*names, indicator], fitted, shown, indicator)
+        self._observed = carried_over(observed, before, counts, self.columns_)
 
     def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
-        words: list[NDArray[np.int32]] | None = None
-        out = {}
-        for name, state in self.columns_.items():
-            codes, raw = self._codes_of(table, name)
-            values = np.append(state.fitted.estimates, np.zeros((1, state.fitted.estimates.shape[1])), axis=0)[codes]
-            nan = (raw.codes < 0) if self.handle_missing == "return_nan" else np.zeros(len(codes), dtype=bool)
-            if self.handle_unknown == "return_nan":
-                nan = nan | ((codes == UNSEEN) & (raw.codes >= 0))
-            if ((codes == UNSEEN) & ~nan).any():
-                words = codes_of(table, self.counts_.words) if words is None else words
-                found = self._unseen_rows(codes, raw, words, self._observed[name], self.context)
-                values[found.rows] = state.fitted.unseen_estimates(found.unseen)[found.which]
-            values[nan] = np.nan
-            columns = list(values[:, state.shown].T)
-            if state.indicator is not None:
-                columns.append((codes == UNSEEN).astype(np.int64))
-            out[name] = self._kept_columns(state, columns)
-        return out
-
-    def _codes_of(self, table: Table, name: str) -> tuple[NDArray[np.int32], RawCodes]:
-        """Codes of an encoded column, after the checks that 'error' asks for."""
-        raw = encode_columns([table[name]])[0]
-        if self.handle_missing == "error":
-            refuse_missing(name, raw.codes < 0)
-        codes = _symbols_of(self.counts_, self.columns_[name].fitted.number).transform(raw)
-        unseen = (codes == UNSEEN) & (raw.codes >= 0)
-        if self.handle_unknown == "error" and unseen.any():
-            row = int(np.argmax(unseen))
-            raise ValueError(
-                f"Column {name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which was not seen in fit; fit on "
-                "rows that have it, or set handle_unknown to something other than 'error'."
-            )
-        return codes, raw
-
-    def _unseen_rows(
-        self, codes: NDArray[np.int32], raw: RawCodes, words: list[NDArray[np.int32]], observed: Observed, context: str
-    ) -> UnseenRows:
-        return unseen_rows(codes, raw, words, self.counts_.offsets, context, observed)
-
-    def _unseen_in(
-        self, table: Table, name: str, words: list[NDArray[np.int32]], observed: Observed, context: str
-    ) -> UnseenRows:
-        return self._unseen_rows(*self._codes_of(table, name), words, observed, context)
-
-    def _interval_frame(self, table: Table, level: float) -> Any:
-        words = codes_of(table, self.counts_.words)
-        columns: dict[str, NDArray[Any]] = {}
-        for name, state in self.columns_.items():
-            found = self._unseen_in(table, name, words, self._observed[name], self.context)
-            bounds = state.fitted.intervals(found.unseen, level)
-            if self._classes is not None:
-                bounds = tuple(np.clip(bound, 0.0, 1.0) for bound in bounds)
-            for place, shown in enumerate(state.shown):
-                for side, bound in zip(("lower", "upper"), bounds, strict=True):
-                    column = np.full(len(table), np.nan)
-                    column[found.rows] = bound[found.which, shown]
-                    columns[f"{state.names[place]}_{side}"] = column
-        if isinstance(table.native, pd.DataFrame):
-            return pd.DataFrame(columns, index=table.native.index)
-        return frame_of(columns, library_of_frame(table.native))
+        encoded = self._rows.encoded(table)
+        return {name: self._kept_columns(state, encoded[name]) for name, state in self.columns_.items()}
 
     def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
         """The encoded columns (n_rows,) by name, each row by the targets of the other folds."""
-        target = self._target_again(y, len(table))
+        target = further(y, len(table), self._classes, type(self).__name__)
         folds = self._folds(target.codes, groups, classes=self._classes is not None)
         out: dict[str, Floats] = {}
         for name, state in self.columns_.items():
-            codes, raw = self._codes_of(table, name)
+            codes, raw = self._rows.codes(table, name)
             values = out_of_fold(state.fitted, codes, target.y, weight, folds)
             if self.handle_missing == "return_nan":
                 values[raw.codes < 0] = np.nan
-            out |= dict(zip(state.names, values[:, state.shown].T, strict=False))
-            if state.indicator is not None:
-                out[state.indicator] = np.zeros(len(table), dtype=np.int64)
+            out |= dict(zip(state.names, state.outputs(values, np.zeros(len(table), dtype=bool)), strict=True))
         return out
-
-    def _target_again(self, y: Any, n_rows: int) -> Components:
-        return further(y, n_rows, self._classes, type(self).__name__)
 
     def _one_unseen(self, table: Table, encoded: Any) -> Any:
         """The encoded rows of fit, one symbol of each as if it had not been seen."""
@@ -602,38 +481,9 @@ class TIWSEncoder(OutOfFoldEncoder):
     def _held_out_column(self, table: Table, state: TIWSColumn) -> list[NDArray[Any]]:
         """The output columns of one column for rows of fit, every symbol as if it had not been seen."""
         name = self._names_in[state.fitted.number]
-        codes, raw = self._codes_of(table, name)
+        codes, raw = self._rows.codes(table, name)
         groups = folds_of_symbols(state.fitted.sums.rows, self.random_state)
         values = np.append(state.fitted.held_out(groups), state.fitted.estimates[:1], axis=0)[codes]
         if self.handle_missing == "return_nan":
             values[raw.codes < 0] = np.nan
-        columns = list(values[:, state.shown].T)
-        return columns if state.indicator is None else [*columns, np.ones(len(table), dtype=np.int64)]
-
-
-def _symbols_of(counts: TableCounts, number: int) -> Alphabet:
-    """The alphabet of an encoded column."""
-    words = counts.words[number]
-    assert isinstance(words, Symbols)
-    return words.alphabet
-
-
-def _constant(state: TIWSColumn) -> list[str]:
-    """Output columns that are the same for all seen symbols."""
-    seen = state.fitted.estimates[state.fitted.sums.rows > 0][:, state.shown]
-    same = [*(seen == seen[:1]).all(axis=0), True]
-    return [name for name, constant in zip(state.names, same, strict=False) if constant]
-
-
-def _word_places(old: TableCounts, new: TableCounts) -> NDArray[np.int64]:
-    """Where the words of all columns are among more words."""
-    places = old.places_among(new.words)
-    return np.concatenate([new.offsets[j] + place for j, place in enumerate(places)]) if places else np.empty(0, int)
-
-
-def _labels(classes: NDArray[Any] | None) -> list[Any]:
-    return [] if classes is None else classes.tolist()
-
-
-def _told(classes: NDArray[Any] | None) -> str:
-    return "numbers" if classes is None else f"the classes {classes.tolist()}"
+        return state.outputs(values, np.ones(len(table), dtype=bool))

@@ -1,10 +1,15 @@
-"""What was learned of each column, in a line."""
+"""What was learned of columns, for people: a line for each, and tables of donors."""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
-from tabsym.tiws.column import FittedColumn
+import numpy as np
+import pandas as pd
+
+from tabsym.encoders.tiws.rows import TIWSColumn
+from tabsym.tiws.column import FittedColumn, Unseen
 
 
 def print_columns(fitted: dict[str, FittedColumn]) -> None:
@@ -17,3 +22,20 @@ def print_columns(fitted: dict[str, FittedColumn]) -> None:
             else "documents tell nothing"
         )
         print(f"{name}: {len(one.symbols)} symbols, {told}", file=sys.stderr)
+
+
+def donor_table(state: TIWSColumn, found: list[tuple[Unseen, Any]], n_donors: int) -> pd.DataFrame:
+    """The weightiest donors of symbols; `found`: unseen symbols, with the codes of those that are really seen ones."""
+    fitted = state.fitted
+    estimates = fitted.estimates[fitted.donors][:, state.shown]
+    records: list[list[Any]] = []
+    for unseen, own in found:
+        for symbol, weights in zip(unseen.symbols, fitted.weights(unseen, own), strict=True):
+            for place in np.argsort(-weights, kind="stable")[:n_donors]:
+                if weights[place] > 0:
+                    donor = fitted.donors[place]
+                    known = [*estimates[place].tolist(), fitted.sums.rows[donor]]
+                    records.append([symbol, fitted.symbols[donor], weights[place], *known])
+    several = [f"estimate_{name}" for name in state.names[: len(state.shown)]]
+    labels = several if len(several) > 1 else ["estimate"]
+    return pd.DataFrame(records, columns=["symbol", "donor", "weight", *labels, "rows"])

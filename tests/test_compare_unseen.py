@@ -1,0 +1,96 @@
+"""Comparisons that hold whole symbols out, and the answers of others that ours are compared with."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tabsym import TIWSEncoder, compare
+from tabsym.compare.contenders import all_contenders
+from tabsym.compare.filled import FilledEncoder
+from tabsym.compare.own import choose
+from tabsym.compare.rows import _pair
+
+rng = np.random.default_rng(0)
+N = 1200
+OWN = rng.integers(0, 30, N)
+KIND = OWN % 3
+SALES = pd.DataFrame(
+    {
+        "model": [f"{'abc'[code % 3]}-{code}" for code in OWN],
+        "kind": np.array(["car", "van", "bus"])[np.where(rng.random(N) < 0.5, KIND, rng.integers(0, 3, N))],
+        "age": rng.integers(0, 9, N),
+    }
+)
+SALES["price"] = 10.0 * KIND + 0.1 * OWN + SALES["age"] + rng.normal(0, 1, N)
+UNSEEN = [name for name, one in all_contenders().items() if one.for_unseen]
+
+
+def test_they_take_part_only_where_symbols_are_held_out():
+    assert {"unseen-blind", "unseen-mean", "unseen-knn", "unseen-names", "unseen-tiws-printed", "unseen-documents",
+            "unseen-augmented"} <= set(UNSEEN)  # fmt: skip
+    assert not any(one.for_unseen for one in choose(None, "regression"))
+    assert set(UNSEEN) <= {one.name for one in choose(None, "regression", unseen=True)}
+    with pytest.raises(ValueError, match="only where symbols are held out"):
+        choose(["unseen-blind"], "regression")
+
+
+@pytest.mark.parametrize("task", ["regression", "multiclass"])
+def test_a_comparison_of_held_out_symbols(tmp_path, task):
+    levels = pd.cut(SALES["price"], 3, labels=list("lmh")).astype(str)
+    table = SALES if task == "regression" else SALES.assign(price=levels)
+    chosen = ["lightgbm", *UNSEEN] if task == "regression" else ["unseen-documents", "unseen-augmented", "unseen-knn"]
+    found = compare(table, "price", unseen="model", folds=2, contenders=chosen, out=tmp_path / "out", quiet=True)
+    assert not found.failures
+    ranking = found.ranking.set_index("name")
+    assert set(ranking.index) == {"constant", *chosen}
+    assert (ranking["unit_error"] > 0).all()
+    if task == "regression":
+        assert ranking.loc["unseen-documents", "score"] < ranking.loc["unseen-mean", "score"]
+        assert ranking.loc["unseen-documents", "score"] < ranking.loc["lightgbm", "score"]
+        assert found.best.predict(SALES.head(3).assign(model="new")).shape == (3,)
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "s.e. over symbols" in report and "&#39;model&#39;" in report
+
+
+def test_symbols_held_out_are_what_was_chosen_and_not_their_rows():
+    """The variance of a mean over clusters, by the sum of squares of the clusters' parts of it."""
+    clusters = np.repeat(np.arange(6), 5)
+    difference = rng.normal(size=30)
+    splits = [(np.flatnonzero(clusters > 2), np.flatnonzero(clusters <= 2)),
+              (np.flatnonzero(clusters <= 2), np.flatnonzero(clusters > 2))]  # fmt: skip
+    pair = _pair([difference[test] for _, test in splits], None, splits, clusters)
+    total = 0.0
+    for _, test in splits:
+        mean = difference[test].mean()
+        for cluster in np.unique(clusters[test]):
+            total += ((difference[test] - mean)[clusters[test] == cluster].sum() / 15) ** 2
+    assert pair.rows == pytest.approx(total / 4)
+    assert pair.n == 6
+    single = _pair([difference[test] for _, test in splits], None, splits, np.arange(30))
+    assert single == _pair([difference[test] for _, test in splits], None, splits, None)
+
+
+@pytest.mark.parametrize("by", ["knn", "names"])
+def test_other_answers(by):
+    held = OWN >= 24
+    encoder = FilledEncoder(TIWSEncoder(cols=["model"]), "model", by=by)
+    y = SALES["price"].to_numpy()
+    X = SALES.drop(columns="price")
+    out = encoder.fit_transform(X[~held], y[~held])
+    plain = TIWSEncoder(cols=["model"]).fit_transform(X[~held], y[~held])
+    pd.testing.assert_frame_equal(out, plain)
+    new = encoder.transform(X)
+    seen = encoder.encoder_.transform(X)
+    np.testing.assert_array_equal(new["model"][~held], seen["model"][~held])
+    assert np.corrcoef(new["model"][held], KIND[held])[0, 1] > (0.3 if by == "knn" else 0.9)
+    if by == "knn":  # by hand, for one row
+        row = int(np.flatnonzero(held)[0])
+        train = X[~held].reset_index(drop=True)
+        scale = train["age"].std(ddof=0)
+        far = (train["kind"] != X["kind"][row]) * 1.0 + ((train["age"] - X["age"][row]) / scale) ** 2
+        nearest = np.sort(far.to_numpy())[39]
+        inside = (far < nearest - 1e-5).to_numpy()
+        ties = (np.abs(far - nearest) <= 1e-5).to_numpy()
+        low, high = np.sort(y[~held][ties])[: 40 - inside.sum()], np.sort(y[~held][ties])[-(40 - inside.sum()) :]
+        total = y[~held][inside].sum()
+        assert (total + low.sum()) / 40 - 1e-6 <= new["model"][row] <= (total + high.sum()) / 40 + 1e-6
