@@ -1,0 +1,111 @@
+"""The two tables of the poster on jitter trees (Bang and Lin), rebuilt as far as they are described.
+
+Table 1: a new category is drawn like A, among two or three seen ones; how often is A the most similar, and with what
+share of the similarity? The poster's design is not given, so a grid of designs is drawn: how many other columns, how
+far apart the categories are, and whether they are of one size. Table 2: the 77 passengers of Titanic who embarked at Q,
+unseen: whom do they resemble, and how many of them does a model foretell with that?
+
+    TABSYM_DATA=FOLDER python benchmarks/unseen/poster.py
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+from tabsym import TIWSEncoder
+from tabsym.tiws.poster import similarities
+
+REPEATS = 100
+WORDS = 4
+SIZES = {"equal": {"A": 100, "B": 100, "C": 100}, "A rare": {"A": 30, "B": 300, "C": 300},
+         "A frequent": {"A": 300, "B": 30, "C": 30}}  # fmt: skip
+
+
+def draw(rng, n_columns, apart, sizes, n_new=50):
+    """Seen rows and rows of a new category that is drawn like A; `apart`: 0 all alike, 1 nothing in common."""
+    base = rng.dirichlet(np.ones(WORDS), size=n_columns)
+    own = {name: (1 - apart) * base + apart * rng.dirichlet(np.ones(WORDS), size=n_columns) for name in sizes}
+    parts = []
+    for name, n, shares in [*((name, n, own[name]) for name, n in sizes.items()), ("new", n_new, own["A"])]:
+        columns = {f"x{j}": rng.choice(list("pqrs"), n, p=shares[j]) for j in range(n_columns)}
+        parts.append(pd.DataFrame({"category": name, **columns}))
+    table = pd.concat(parts, ignore_index=True)
+    return table[table["category"] != "new"], table[table["category"] == "new"]
+
+
+def table_1():
+    """Of 100 repetitions: how often A is the most similar, and A's share of the similarity."""
+    print(
+        "| other columns | apart | sizes | TIWS: A chosen | share of A | documents: A nearest |\n" + "| --- " * 6 + "|"
+    )
+    for n_columns, apart, (named, sizes) in product((2, 5, 10), (0.3, 0.7), SIZES.items()):
+        rng = np.random.default_rng(0)
+        chosen, share, near = 0, 0.0, 0
+        for _ in range(REPEATS):
+            seen, new = draw(rng, n_columns, apart, sizes)
+            y = rng.normal(size=len(seen))
+            encoder = TIWSEncoder(cols=["category"], target_type="continuous").fit(seen, y)
+            fitted, unseen = encoder.columns_["category"].fitted, encoder.unseen_rows(new, "category").unseen
+            words = sum(fitted.pairs.sizes) - fitted.pairs.sizes[fitted.number]
+            s = similarities(fitted.documents, unseen.documents, words, batch=True)[0]
+            chosen += fitted.symbols[int(np.argmax(s))] == "A"
+            share += s[fitted.symbols.index("A")] / s.sum() / REPEATS
+            near += fitted.symbols[int(np.argmin(fitted.between(unseen).distances[0]))] == "A"
+        print(f"| {n_columns} | {apart} | {named} | {chosen}/100 | {share:.3f} | {near}/100 |")
+
+
+def table_2():
+    """Passengers of Q, unseen: donors, and how many of the 77 are foretold with each."""
+    titanic = pd.read_parquet(Path(os.environ["TABSYM_DATA"]) / "titanic.parquet").dropna(subset=["Embarked"])
+    columns = ["Pclass", "Sex", "Age", "SibSp", "Parch", "Fare", "Embarked"]
+    X, y = titanic[columns].copy(), titanic["Survived"].to_numpy()
+    new = (X["Embarked"] == "Q").to_numpy()
+    print(f"\nQ: {new.sum()} rows, {y[new].mean():.3f} survived; S {y[X['Embarked'] == 'S'].mean():.3f}, "
+          f"C {y[X['Embarked'] == 'C'].mean():.3f}")  # fmt: skip
+    for method in ("poster", "documents"):
+        for numeric in ("modl", "deciles"):
+            encoder = TIWSEncoder(method=method, numeric=numeric, cols=["Embarked"], target_type="classes", smooth=1.0)
+            encoder.fit(X[~new], y[~new])
+            value = encoder.transform(X[new])["Embarked"].iloc[0]
+            fitted, unseen = encoder.columns_["Embarked"].fitted, encoder.unseen_rows(X[new], "Embarked").unseen
+            words = sum(fitted.pairs.sizes) - fitted.pairs.sizes[fitted.number]
+            s = similarities(fitted.documents, unseen.documents, words, batch=True)[0]
+            d = fitted.between(unseen).distances[0]
+            print(f"{method}, {numeric}: estimate {value:.3f}; TIWS similarity "
+                  f"{dict(zip(fitted.symbols, s.round(3).tolist(), strict=True))}; squared distance of profiles "
+                  f"{dict(zip(fitted.symbols, d.round(3).tolist(), strict=True))}")  # fmt: skip
+    numbers = X.drop(columns="Embarked").assign(Sex=X["Sex"] == "male").astype(float)
+    points = ((numbers - numbers.mean()) / numbers.std()).fillna(0.0).to_numpy()
+    near = NearestNeighbors(n_neighbors=5).fit(points[~new]).kneighbors(points[new], return_distance=False)
+    ports = X["Embarked"].to_numpy()[~new][near]
+    print("kNN (5 rows): majority of neighbours embarked at", dict(pd.Series(ports.ravel()).value_counts()))
+    hot = OneHotEncoder(categories=[["C", "Q", "S"]], sparse_output=False)
+
+    def coded(port):
+        ports = X[["Embarked"]] if port is None else X[["Embarked"]].assign(Embarked=port)
+        return np.hstack([numbers.fillna(numbers.median()), hot.fit_transform(ports)])
+
+    print("\n| model | replaced by S | by C |\n| --- | --- | --- |")
+    for name, model in {
+        "tree, depth 3": DecisionTreeClassifier(max_depth=3, random_state=0),
+        "tree, depth 5": DecisionTreeClassifier(max_depth=5, random_state=0),
+        "tree": DecisionTreeClassifier(random_state=0),
+        "forest": RandomForestClassifier(500, random_state=0),
+    }.items():
+        model.fit(coded(None)[~new], y[~new])
+        right = {port: int((model.predict(coded(port)[new]) == y[new]).sum()) for port in ("S", "C")}
+        print(f"| {name} | {right['S']}/77 = {right['S'] / 77:.1%} | {right['C']}/77 = {right['C'] / 77:.1%} |")
+
+
+if __name__ == "__main__":
+    table_1()
+    table_2()
