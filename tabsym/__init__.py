@@ -11,6 +11,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "CrossFit": "tabsym.encoders",
+    "JitterTreeClassifier": "tabsym.jitter",
+    "JitterTreeRegressor": "tabsym.jitter",
     "MODLEncoder": "tabsym.encoders",
     "OneHotEncoder": "tabsym.encoders",
     "TIWSEncoder": "tabsym.encoders",
@@ -23,6 +25,8 @@ _HOMES = {
 
 __all__ = [
     "CrossFit",
+    "JitterTreeClassifier",
+    "JitterTreeRegressor",
     "MODLEncoder",
     "OneHotEncoder",
     "TIWSEncoder",
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from tabsym.compare import compare
     from tabsym.encoders import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
+    from tabsym.jitter import JitterTreeClassifier, JitterTreeRegressor
 
 
 def __getattr__(name: str) -> Any:
