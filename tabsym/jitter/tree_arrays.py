@@ -85,23 +85,19 @@ class Tree:
     def importances(self, n_features: int) -> Floats:
         """Each column's part of what the splits gained (n_features,); of sum 1, where anything was gained."""
         inner = self.feature >= 0
-        gains = np.bincount(self.feature[inner], self.gain[inner], minlength=n_features)
+        gains = np.zeros(n_features)
+        np.add.at(gains, self.feature[inner], self.gain[inner])
         total = gains.sum()
         return gains / total if total > 0 else gains
 
     def leaves(self, cells: Floats) -> NDArray[np.int64]:
         """The leaf (n,) of each row of `cells` (p, n)."""
         out = np.empty(cells.shape[1], dtype=np.int64)
-        find_leaves(cells, *self.ways, out)
-        return out
-
-    @property
-    def ways(self) -> tuple[NDArray[Any], ...]:
-        """What kernels need to send a row down."""
-        return (
-            self.feature, self.threshold, self.left, self.right, self.other_left, self.pointer, self.symbols,
-            self.to_left,
+        find_leaves(
+            cells, self.feature, self.threshold, self.left, self.right, self.other_left, self.pointer, self.symbols,
+            self.to_left, out,
         )  # fmt: skip
+        return out
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}

@@ -73,6 +73,8 @@ class JitterTree(BaseEstimator):
         encoder.set_params(
             cols=[table.names[place] for place in split], target_type="classes" if n_classes else "continuous"
         )
+        if weight is not None:  # which the encoder takes for rows, and boosting makes sum to 1
+            weight = weight * max(1.0, np.count_nonzero(weight) / weight.sum())
         return encoder.fit(table.native, y.astype(np.int64) if n_classes else y, weight)
 
     # -- using --------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,9 +52,7 @@ class Donors:
         return self.fitted.weights(some)
 
 
-def spread(
-    tree: Tree, cells: Floats, mode: str, donors: dict[int, Donors]
-) -> tuple[Floats, NDArray[np.int64]]:
+def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, Donors]) -> tuple[Floats, NDArray[np.int64]]:
     """Values (n, K) and heaviest leaves (n,) of rows with unseen symbols.
 
     Parameters
@@ -94,13 +91,12 @@ def _spread(
         weights.append(one.weights(places).ravel())
     firsts = np.cumsum([0, *(len(one) for one in weights)], dtype=np.int64)
     out, heaviest = np.zeros((n, tree.value.shape[1])), np.zeros(n, dtype=np.int64)
-    scratch: tuple[NDArray[Any], ...] = (
-        np.zeros((many, most), dtype=np.int64),
-        np.zeros((tree.depth + 2, 1 + 2 * many), dtype=np.int64),
-        np.zeros(tree.depth + 2),
-    )
+    live, masses = np.zeros((many, most), dtype=np.int64), np.zeros(tree.depth + 2)
+    stack = np.zeros((tree.depth + 2, 1 + 2 * many), dtype=np.int64)
+    flat = np.concatenate([*weights, np.zeros(0)])
     spread_rows(
-        cells, *tree.ways, tree.value, tree.weight, MODES[mode], slot, local, codes, sizes,
-        np.concatenate([*weights, np.zeros(0)]), firsts, *scratch, out, heaviest,
+        cells, tree.feature, tree.threshold, tree.left, tree.right, tree.other_left, tree.pointer, tree.symbols,
+        tree.to_left, tree.value, tree.weight, MODES[mode], slot, local, codes, sizes, flat, firsts, live, stack,
+        masses, out, heaviest,
     )  # fmt: skip
     return out, heaviest

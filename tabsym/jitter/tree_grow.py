@@ -28,9 +28,7 @@ class Rules:
     seed: int
 
 
-def grow_tree(
-    cells: Floats, sizes: NDArray[np.int64], y: Floats, weight: Floats, n_classes: int, rules: Rules
-) -> Tree:
+def grow_tree(cells: Floats, sizes: NDArray[np.int64], y: Floats, weight: Floats, n_classes: int, rules: Rules) -> Tree:
     """A tree of rows by columns.
 
     Parameters
@@ -96,7 +94,8 @@ def _class_weights(
     leaves = leaves[np.argsort(nodes[leaves, 3])]
     leaf_of = np.repeat(leaves, nodes[leaves, 4] - nodes[leaves, 3])
     places = leaf_of * n_classes + y[order]
-    out = np.bincount(places, weight[order], minlength=len(nodes) * n_classes).reshape(len(nodes), n_classes)
+    out = np.zeros((len(nodes), n_classes))
+    out += np.bincount(places, weight[order], minlength=out.size).reshape(out.shape)
     for node in range(len(nodes) - 1, -1, -1):  # sides have higher numbers
         if nodes[node, 0] >= 0:
             out[node] = out[nodes[node, 1]] + out[nodes[node, 2]]
