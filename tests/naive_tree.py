@@ -66,6 +66,30 @@ def best_gain(columns, symbolic, y, weight, criterion, n_classes, min_rows=1, mi
     return best
 
 
+def drawn_targets(column, y, weight):
+    """Targets of rows moved so that each symbol's mean is drawn to the mean of symbols by s2 / tau2; None for noise.
+
+    Method of moments: s2 within symbols, tau2 between them. The weighted mean of all rows stays where it was.
+    """
+    symbols = sorted(set(column), key=str)
+    inside = [np.array([value == symbol for value in column]) for symbol in symbols]
+    n = np.array([weight[rows].sum() for rows in inside])
+    means = np.array([(weight[rows] * y[rows]).sum() for rows in inside]) / n
+    mean = (n * means).sum() / n.sum()
+    if n.sum() <= len(n):
+        return None
+    s2 = sum((weight[rows] * (y[rows] - m) ** 2).sum() for rows, m in zip(inside, means)) / (n.sum() - len(n))
+    tau2 = ((n * (means - mean) ** 2).sum() - (len(n) - 1) * s2) / (n.sum() - (n**2).sum() / n.sum())
+    if tau2 <= 0:
+        return None
+    share = n / (n + s2 / tau2)
+    centre = (share * n * means).sum() / (share * n).sum()
+    out = np.zeros(len(y))
+    for rows, m, own in zip(inside, means, share):
+        out[rows] = mean + own * (m - centre)
+    return out
+
+
 def walk(tree, row, codes_of):
     """The nodes on a row's way: `row` a list of values, `codes_of` per column symbol -> code, None for numbers."""
     node, way = 0, [0]

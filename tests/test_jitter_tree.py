@@ -81,7 +81,7 @@ def test_every_split_is_the_best_of_all_for_squared_error(seed, weighted):
     X, rng = make_table(seed=seed)
     y = rng.normal(size=60) + (X["a"] == "b") - 2 * (X["b"] == "x")
     weight = rng.integers(1, 4, 60).astype(float) if weighted else np.ones(60)
-    model = JitterTreeRegressor().fit(X, y, weight if weighted else None)
+    model = JitterTreeRegressor(smooth=0).fit(X, y, weight if weighted else None)
     check_every_split(model, X, np.asarray(y), weight, 0)
 
 
@@ -91,8 +91,42 @@ def test_every_split_is_the_best_of_all_for_two_classes(seed, criterion):
     X, rng = make_table(seed=seed)
     y = ((X["a"].isin(["a", "c"])) ^ (rng.random(60) < 0.3)).to_numpy().astype(int)
     weight = rng.random(60) + 0.5
-    model = JitterTreeClassifier(criterion=criterion).fit(X, y, weight)
+    model = JitterTreeClassifier(criterion=criterion, smooth=0).fit(X, y, weight)
     check_every_split(model, X, y, weight, 2)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_splits_of_drawn_means_are_the_best_of_all(seed):
+    X, rng = make_table(seed=seed, symbols=6)
+    X, y = X[["a"]], rng.normal(size=60) + 0.7 * X["a"].isin(["b", "c"]).to_numpy()
+    weight = rng.integers(1, 4, 60).astype(float)
+    column = [row[0] for row in rows_of(X)]
+    model = JitterTreeRegressor(max_depth=1).fit(X, y, weight)
+    drawn = naive_tree.drawn_targets(column, y, weight)
+    if drawn is None:
+        assert model.get_n_leaves() == 1
+    else:
+        best = naive_tree.best_gain([column], [True], drawn, weight, "squared_error", 0)
+        assert model.tree_.gain[0] == pytest.approx(best, rel=1e-9)
+
+
+def test_keys_do_not_predict():
+    rng = np.random.default_rng(0)
+    key, number = rng.integers(0, 500, 2000), rng.normal(size=2000)
+    X = pd.DataFrame({"key": [f"k{k}" for k in key], "n": number})
+    y = number + rng.normal(size=2000)
+    honest, greedy = (JitterTreeRegressor(max_depth=3, smooth=smooth).fit(X, y) for smooth in ("auto", 0))
+    assert honest.feature_importances_[0] < 0.02 < greedy.feature_importances_[0]
+    only = JitterTreeClassifier().fit(X[["key"]], y > 0)
+    assert only.get_n_leaves() < 20
+
+
+@pytest.mark.parametrize("times", [1e-6, 1.0])
+def test_weights_of_boosting_are_shares_of_rows(times):
+    X, y = alike_table()
+    model, plain = JitterTreeRegressor().fit(X, y, np.full(400, times)), JitterTreeRegressor().fit(X, y)
+    new = alike_table(20, seed=1)[0].assign(s="never")
+    np.testing.assert_allclose(model.predict(new), plain.predict(new), rtol=1e-6)
 
 
 def test_sides_have_the_rows_and_the_weight_that_they_need():
@@ -111,7 +145,7 @@ def test_more_classes_come_near_the_best_subset():
         X, rng = make_table(n=100, seed=seed, symbols=6, missing=0)
         X = X[["a"]]
         y = (X["a"].map({s: i for i, s in enumerate("abcdef")}) // 2 + (rng.random(100) < 0.4)).to_numpy() % 3
-        model = JitterTreeClassifier(max_depth=1).fit(X, y)
+        model = JitterTreeClassifier(max_depth=1, smooth=0).fit(X, y)
         best = naive_tree.best_gain([X["a"].tolist()], [True], y, np.ones(100), "gini", 3)
         share.append(model.tree_.gain[0] / best)
     assert max(share) <= 1 + 1e-9
@@ -195,11 +229,11 @@ def test_the_order_of_rows_changes_nothing(n_classes):
 def test_columns_are_drawn_by_the_random_state():
     X, rng = make_table(n=200, seed=5)
     y = rng.normal(size=200)
-    trees = [JitterTreeRegressor(max_features=1, random_state=seed).fit(X, y) for seed in (0, 0, 1)]
+    trees = [JitterTreeRegressor(max_features=1, smooth=0, random_state=seed).fit(X, y) for seed in (0, 0, 1)]
     assert trees[0].max_features_ == 1
     np.testing.assert_array_equal(trees[0].tree_.feature, trees[1].tree_.feature)
     assert not np.array_equal(trees[0].tree_.feature[:20], trees[2].tree_.feature[:20])
-    first = [JitterTreeRegressor(max_features=1, max_depth=1, random_state=s).fit(X, y).tree_.feature[0]
+    first = [JitterTreeRegressor(max_features=1, max_depth=1, smooth=0, random_state=s).fit(X, y).tree_.feature[0]
              for s in range(300)]  # fmt: skip
     assert (np.bincount(first, minlength=3) > 70).all()
 
@@ -415,7 +449,7 @@ def test_edges():
 def test_a_symbolic_xor_is_learned_although_no_first_split_gains():
     X = pd.DataFrame(list(product("ab", "cd")) * 5, columns=["s", "t"])
     y = (X["s"] == "a") ^ (X["t"] == "c")
-    assert (JitterTreeClassifier().fit(X, y).predict(X) == y).all()
+    assert (JitterTreeClassifier(smooth=0).fit(X, y).predict(X) == y).all()
 
 
 def test_importances_text_and_pickles():

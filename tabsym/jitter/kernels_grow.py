@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tabsym.jit import inlined, kernel
-from tabsym.jitter.kernels_search import describe, find_runs, search_numbers, search_symbols, set_keys, sort
+from tabsym.jitter.kernels_search import describe, draw_runs, find_runs, search_numbers, search_symbols, set_keys, sort
 
 DONE, NODES_FULL, SYMBOLS_FULL = 0, 1, 2
 
@@ -26,8 +26,11 @@ def _draw(random, below):
 
 @kernel
 def _order_symbols(cells, f, orders, begin, end, y, weight, rules, sums, node, axis, runs, starts, keys, ranks):
+    """The column's symbols in the node, in order: how many, 0 where they are not to be split."""
     m = find_runs(cells, f, orders, begin, end, y, weight, rules, node, runs, starts)
-    set_keys(runs, m, rules, sums, node, axis, keys)
+    if rules[8] != 0 and not draw_runs(runs, m, rules, sums, node):
+        return 0
+    set_keys(runs, m, sums, node, axis, keys)
     sort(keys, m, ranks)
     return m
 

@@ -6,7 +6,8 @@ order, stably: nothing is sorted twice, and the symbols of a node are runs. `sum
 target, less the node's mean) the sum of the node, its left side, scratch, and the rows with a missing number.
 
 `rules`: 0 whether y holds classes, 1 whether the criterion is entropy, 2 rows a side needs, 3 weight a side needs,
-4 rows a split needs, 5 greatest depth, 6 least gain, 7 columns to draw, 8 rows that a symbol's mean is drawn by.
+4 rows a split needs, 5 greatest depth, 6 least gain, 7 columns to draw, 8 rows that a symbol's sums are drawn to the
+mean by (below 0: found from the data), 9 rows per weight.
 `node`: 0 weight, 1 mean, 2 what counts as a tie, 3 score, 4 spread of the target.
 `best`: 0 score, 1 column, 2 threshold, 3 whether missing goes left, 4 symbols on the left, 5 weight on the left.
 """
@@ -135,6 +136,51 @@ def find_runs(cells, f, orders, begin, end, y, weight, rules, node, runs, starts
 
 
 @kernel
+def _noise(runs, m, rules, sums, node):
+    """Weight at which a symbol's own mean is half the truth: the variance within symbols over the one between them."""
+    n_classes, scale = sums.shape[1], rules[9]
+    squares, between, sizes = node[4] * node[4] * node[0], 0.0, 0.0
+    if rules[0] > 0:
+        squares = node[0]
+        for k in range(n_classes):
+            squares -= sums[0, k] * sums[0, k] / node[0]
+    for c in range(m):
+        sizes += runs[c, 0] * runs[c, 0]
+        for k in range(n_classes):
+            apart = runs[c, 1 + k] - runs[c, 0] * sums[0, k] / node[0]
+            between += apart * apart / runs[c, 0]
+    rows = scale * node[0]
+    if rows <= m * (1 + 1e-9):
+        return np.inf
+    within = max(squares - between, 0.0) * scale / (rows - m)
+    truth = (between * scale - (m - 1) * within) / (rows - scale * sizes / node[0])
+    return within / truth / scale if truth > 1e-12 * squares / node[0] else np.inf
+
+
+@kernel
+def draw_runs(runs, m, rules, sums, node):
+    """Draw the symbols' sums to the mean of symbols, as far as their rows leave open; the total stays that of the node.
+
+    A symbol of few rows says little of itself: without this, columns of many symbols win by chance. Whether there is
+    anything to draw: not where symbols differ no more than by chance.
+    """
+    smooth = rules[8] / rules[9] if rules[8] >= 0 else _noise(runs, m, rules, sums, node)
+    if np.isinf(smooth):
+        return False
+    for k in range(sums.shape[1]):
+        total, known, own = 0.0, 0.0, sums[0, k] / node[0]
+        for c in range(m):
+            share = runs[c, 0] / (runs[c, 0] + smooth)
+            total += share * runs[c, 1 + k]
+            known += share * runs[c, 0]
+        mean = total / known
+        for c in range(m):
+            share = runs[c, 0] / (runs[c, 0] + smooth)
+            runs[c, 1 + k] = runs[c, 0] * own + share * (runs[c, 1 + k] - runs[c, 0] * mean)
+    return True
+
+
+@kernel
 def _set_axis(runs, m, sums, node, axis):
     """The direction `axis[0]` (K,) along which the symbols' class shares differ most: their first principal component.
 
@@ -173,9 +219,9 @@ def _set_axis(runs, m, sums, node, axis):
 
 
 @kernel
-def set_keys(runs, m, rules, sums, node, axis, keys):
+def set_keys(runs, m, sums, node, axis, keys):
     """What the symbols are ordered by: mean target, share of the second of two classes, or place along the axis."""
-    n_classes, smooth = axis.shape[1], rules[8]
+    n_classes = axis.shape[1]
     if n_classes > 2:
         _set_axis(runs, m, sums, node, axis)
     for c in range(m):
@@ -184,7 +230,7 @@ def set_keys(runs, m, rules, sums, node, axis, keys):
             total = 0.0
             for k in range(n_classes):
                 total += axis[0, k] * (runs[c, 1 + k] - runs[c, 0] * axis[2, k])
-        keys[c] = np.rint(total / (runs[c, 0] + smooth) / node[4] * _EVEN)
+        keys[c] = np.rint(total / runs[c, 0] / node[4] * _EVEN)
 
 
 @kernel

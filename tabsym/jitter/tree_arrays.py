@@ -34,7 +34,8 @@ class Tree:
     value : (nodes, K)
         Shares of the classes, or the mean target.
     n_rows, weight, impurity, gain : (nodes,)
-        Training rows, their weight, their impurity, and by how much the split lowers impurity times weight.
+        Training rows, their weight, their impurity, and by how much the split lowers impurity times weight (of means of
+        symbols as they are drawn by `smooth`).
     """
 
     feature: NDArray[np.int64]

@@ -13,9 +13,11 @@ max_features : int, float, {"sqrt", "log2"} or None, default None
     Columns drawn for each split, or their share; more where none of them splits. None: all.
 min_impurity_decrease : float, default 0.0
     By how much a split must lower the impurity, weighed by the share of rows in the node.
-smooth : float, default 0.0
-    Rows at the node's mean that a symbol's mean is drawn by when symbols are put in order: rare symbols then
-    come to the middle. 0 finds the best subset.
+smooth : "auto" or float, default "auto"
+    Rows at the mean of symbols that each symbol's mean is drawn by when a split is looked for, so that columns of
+    many symbols do not win by chance. "auto": at each node and column, the variance within symbols over the one
+    between them; a column whose symbols differ no more than by chance is not split there. 0: none, which finds the
+    subset that is best for the training rows.
 unseen : {"mixture", "independent", "cover", "stop"}, default "mixture"
     Where a row goes whose symbol was never seen. "mixture": both ways, by the weight of the seen symbols that
     go there (donors), each of which stands in for it all the way down: the mean of the predictions with the

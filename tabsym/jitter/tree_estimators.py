@@ -35,9 +35,10 @@ class JitterTreeClassifier(ClassifierMixin, JitterTree):
 
     Notes
     -----
-    Of two classes the best subset of a node's symbols is found exactly, by Breiman's ordering; of more classes symbols
-    are ordered along the first principal component of their class shares (Coppersmith, Hong and Hosking), which comes
-    near. Jitter, and the similarity of symbols, are of Bang and Lin, "Jitter Trees". {notes}
+    Of two classes the best subset of a node's symbols is found exactly, by Breiman's ordering (of their means as they
+    are drawn by `smooth`; of the rows' own with ``smooth=0``); of more classes symbols are ordered along the first
+    principal component of their class shares (Coppersmith, Hong and Hosking), which comes near. Jitter, and the
+    similarity of symbols, are of Bang and Lin, "Jitter Trees". {notes}
 
     Examples
     --------
@@ -67,7 +68,7 @@ class JitterTreeClassifier(ClassifierMixin, JitterTree):
         min_weight_fraction_leaf=0.0,
         max_features=None,
         min_impurity_decrease=0.0,
-        smooth=0.0,
+        smooth="auto",
         unseen="mixture",
         encoder=None,
         context=None,
@@ -152,7 +153,8 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
 
     Notes
     -----
-    The best subset of a node's symbols is found exactly, by Breiman's ordering. Jitter, and the similarity of symbols,
+    The best subset of a node's symbols is found exactly, by Breiman's ordering (of their means as they are drawn by
+    `smooth`; of the rows' own with ``smooth=0``). Jitter, and the similarity of symbols,
     are of Bang and Lin, "Jitter Trees". {notes}
 
     Examples
@@ -177,7 +179,7 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
         min_weight_fraction_leaf=0.0,
         max_features=None,
         min_impurity_decrease=0.0,
-        smooth=0.0,
+        smooth="auto",
         unseen="mixture",
         encoder=None,
         context=None,

@@ -37,7 +37,7 @@ def rules_of(tree: Any, n_rows: int, n_features: int, total: float) -> Rules:
         min_weight_leaf=_number("min_weight_fraction_leaf", tree.min_weight_fraction_leaf, 0.5) * total,
         min_gain=_number("min_impurity_decrease", tree.min_impurity_decrease) * total,
         max_features=_columns(tree.max_features, n_features),
-        smooth=_number("smooth", tree.smooth),
+        smooth=_smooth(tree.smooth),
         seed=int(check_random_state(tree.random_state).randint(np.iinfo(np.int32).max)),
     )
 
@@ -61,6 +61,15 @@ def _number(option: str, value: Any, most: float = np.inf) -> float:
     if not (isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= most and value < np.inf):
         upto = "of at least 0" if most == np.inf else f"from 0 to {most:g}"
         raise ValueError(f"{option}={value!r} is not possible; use a number {upto}.")
+    return float(value)
+
+
+def _smooth(value: Any) -> float:
+    """Rows, -1 for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return -1.0
+    if not (isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf):
+        raise ValueError(f"smooth={value!r} is not possible; use 'auto' or a number of rows of at least 0.")
     return float(value)
 
 
