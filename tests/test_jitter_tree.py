@@ -251,12 +251,19 @@ def test_rows_end_where_the_arrays_say():
 
 
 def test_a_symbol_that_a_node_has_not_seen_goes_with_most_of_its_rows():
-    X = pd.DataFrame({"n": [0.0] * 9 + [1.0] * 3, "s": list("aaaaabbbb") + list("ccc")})
-    y = [1.0] * 5 + [5.0] * 4 + [100.0] * 3
-    model = JitterTreeRegressor().fit(X, y)
-    assert model.predict(pd.DataFrame({"n": [0.0], "s": ["c"]})).tolist() == [1.0] or model.tree_.feature[0] == 1
-    heavier = JitterTreeRegressor(cols=["s"]).fit(X[["n", "s"]], y, [1.0] * 5 + [9.0] * 4 + [1.0] * 3)
-    assert heavier.predict(pd.DataFrame({"n": [0.0], "s": ["c"]})).tolist() in ([5.0], [100.0])
+    X, y = alike_table()
+    weight = np.random.default_rng(0).random(400) + 0.1
+    model = JitterTreeRegressor(smooth=0).fit(X, y, weight)  # no number is missing
+    tree, rows = model.tree_, rows_by_node(model, X)
+    inner = np.flatnonzero(tree.feature >= 0)
+    for node in inner:
+        left, right = (weight[rows[side[node]]].sum() for side in (tree.left, tree.right))
+        assert tree.other_left[node] == (left > right)
+    strange = [n for n in inner if 0 < tree.pointer[n + 1] - tree.pointer[n] < model._columns.sizes[tree.feature[n]]]
+    assert strange  # nodes that lack symbols of the table: what follows goes through them
+    mixed = pd.DataFrame(list(product("abcdef", "rstuv", "KLM", [0.0, 2.0, 4.0])), columns=list(X))
+    ends = [naive_tree.walk(tree, row, codes_of(model))[-1] for row in rows_of(mixed)]
+    assert model.apply(mixed).tolist() == ends
 
 
 # -- unseen symbols ----------------------------------------------------------------------------

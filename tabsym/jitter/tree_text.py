@@ -43,18 +43,14 @@ def write_tree(
 
 
 def _conditions(tree: Tree, columns: TreeColumns, node: int, most: int, decimals: int) -> tuple[str, str]:
-    """What is true on the left side, and on the right one."""
+    """What is true on the left side, and on the right one; symbols that the node has not seen are not in the list."""
     place, other_left = int(tree.feature[node]), tree.other_left[node]
     name = columns.names[place]
     if tree.pointer[node + 1] > tree.pointer[node]:
-        sides = tree.left_symbols(node), tree.right_symbols(node)
-        short = 1 if other_left else 0  # the side without "or another"
-        left = f"{name} in {_listed(columns.symbols(place), sides[0], most)}"
-        if short == 1:
-            return f"{name} not in {_listed(columns.symbols(place), sides[1], most)}", (
-                f"{name} in {_listed(columns.symbols(place), sides[1], most)}"
-            )
-        return left, left.replace(f"{name} in ", f"{name} not in ", 1)
+        some = tree.right_symbols(node) if other_left else tree.left_symbols(node)
+        listed = _listed(columns.symbols(place), some, most)
+        inside, outside = f"{name} in {listed}", f"{name} not in {listed}"
+        return (outside, inside) if other_left else (inside, outside)
     threshold = tree.threshold[node]
     if np.isinf(threshold):
         return f"{name} is there", f"{name} is missing"
