@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "AugmentedModel": "tabsym.jitter",
     "CrossFit": "tabsym.encoders",
+    "JitterTreeClassifier": "tabsym.jitter",
+    "JitterTreeRegressor": "tabsym.jitter",
     "MODLEncoder": "tabsym.encoders",
     "OneHotEncoder": "tabsym.encoders",
     "TIWSEncoder": "tabsym.encoders",
@@ -25,6 +27,8 @@ _HOMES = {
 __all__ = [
     "AugmentedModel",
     "CrossFit",
+    "JitterTreeClassifier",
+    "JitterTreeRegressor",
     "MODLEncoder",
     "OneHotEncoder",
     "TIWSEncoder",
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
     from tabsym.compare import compare
     from tabsym.encoders import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
-    from tabsym.jitter import AugmentedModel
+    from tabsym.jitter import AugmentedModel, JitterTreeClassifier, JitterTreeRegressor
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """Models made to answer for symbols never seen in training: by what they say of the symbols that those resemble."""
 
 from tabsym.jitter.augmented import AugmentedModel
+from tabsym.jitter.tree_estimators import JitterTreeClassifier, JitterTreeRegressor
 
-__all__ = ["AugmentedModel"]
+__all__ = ["AugmentedModel", "JitterTreeClassifier", "JitterTreeRegressor"]
