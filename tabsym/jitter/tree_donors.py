@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.encoders.tiws.unseen import UnseenRows
 from tabsym.jitter.kernels_descend import COVER, INDEPENDENT, MIXTURE, STOP, spread_rows
 from tabsym.jitter.tree_arrays import Tree
 from tabsym.table import Table
 from tabsym.tiws.column import FittedColumn, Unseen
 from tabsym.tiws.poster import similarities
+from tabsym.tiws.unseen import UnseenRows
 
 Floats = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.encoders.tiws.unseen import CONTEXTS
 from tabsym.jitter.tree_donors import MODES
 from tabsym.jitter.tree_grow import Rules
+from tabsym.tiws.unseen import CONTEXTS
 
 
 def check_words(tree: Any, criteria: tuple[str, ...]) -> None:
