@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "CrossFit": "tabsym.encoders",
+    "JitterPredictor": "tabsym.jitter",
     "MODLEncoder": "tabsym.encoders",
     "OneHotEncoder": "tabsym.encoders",
     "TIWSEncoder": "tabsym.encoders",
@@ -23,6 +24,7 @@ _HOMES = {
 
 __all__ = [
     "CrossFit",
+    "JitterPredictor",
     "MODLEncoder",
     "OneHotEncoder",
     "TIWSEncoder",
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from tabsym.compare import compare
     from tabsym.encoders import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
+    from tabsym.jitter import JitterPredictor
 
 
 def __getattr__(name: str) -> Any:
