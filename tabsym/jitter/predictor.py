@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import check_random_state, get_tags
+from sklearn.base import clone
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.jitter.answers import Answers, Call
@@ -17,6 +15,7 @@ from tabsym.jitter.batch import Batch
 from tabsym.jitter.calibrating import Calibration
 from tabsym.jitter.sampling import calibrated
 from tabsym.jitter.state import check_options, described, is_fitted, parts, summary, treatments
+from tabsym.jitter.wrapper import Wrapper
 
 _WHO = "JitterPredictor"
 
@@ -25,7 +24,7 @@ def _model_has(method: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "model_", self.model), method))
 
 
-class JitterPredictor(BaseEstimator):
+class JitterPredictor(Wrapper):
     """Any trained model, with an answer for symbols never seen in training.
 
     Rows whose symbols were all seen go through the model as they are. Where a symbol was not, the model is asked about
@@ -82,8 +81,6 @@ class JitterPredictor(BaseEstimator):
     [10.0, 10.5, 20.5]
     """
 
-    model_: Any
-    encoder_: Any
     calibration_: dict[str, Calibration]
 
     def __init__(self, model, encoder, *, route="mixture", average="probability", max_donors=None, columns=None):
@@ -196,11 +193,6 @@ class JitterPredictor(BaseEstimator):
         """Scores, averaged over donors whatever `average` says; options as of `predict`."""
         return self._answers(X, return_std, n_draws, random_state).scores()
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of a classifier, R2 of a regressor."""
-        measure = accuracy_score if is_classifier(self) else r2_score
-        return float(measure(y, self.predict(X), sample_weight=sample_weight))
-
     def donors(self, X: Any, column: str, n_donors: int = 5) -> pd.DataFrame:
         """The donors of the unseen symbols of a column, the heaviest first.
 
@@ -240,36 +232,3 @@ class JitterPredictor(BaseEstimator):
         seed = check_random_state(random_state).randint(2**31)
         call = Call(self.route, self.average, self.max_donors, return_std, n_draws, np.random.default_rng(seed))
         return Answers(model, batch, call.checked())
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The model's classes."""
-        return getattr(self, "model_", self.model).classes_
-
-    @property
-    def n_features_in_(self) -> int:
-        """Columns of the table."""
-        return int(getattr(self, "encoder_", self.encoder).n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Their names."""
-        return getattr(self, "encoder_", self.encoder).feature_names_in_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_") or (is_fitted(self.model) and is_fitted(self.encoder))
-
-    def __sklearn_clone__(self) -> JitterPredictor:
-        """Fitted parts stay as they are."""
-        options = self.get_params(deep=False)
-        for name in ("model", "encoder"):
-            options[name] = options[name] if is_fitted(options[name]) else clone(options[name])
-        return type(self)(**options)
-
-    def __sklearn_tags__(self) -> Any:
-        tags, own = super().__sklearn_tags__(), get_tags(self.model)
-        tags.estimator_type = own.estimator_type
-        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
-        tags.target_tags.required = True
-        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
-        return tags

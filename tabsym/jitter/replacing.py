@@ -100,7 +100,8 @@ def _with_column(part: Any, one: Longer, places: Places) -> Any:
         part[:, one.place] = one.values[places]
         return part
     if isinstance(part, pd.DataFrame):
-        part.isetitem(one.place, one.values.iloc[places].array)
+        column: Any = one.values.iloc[places].set_axis(part.index)  # as an array, objects would become text
+        part.isetitem(one.place, column)
         return part
     if library_of_frame(part) == "polars":
         return part.with_columns(one.values.gather(places).alias(part.columns[one.place]))
