@@ -1,6 +1,7 @@
 """JitterPredictor: seen rows untouched, unseen ones by brute force, trees bit by bit, calibration that can say no."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -72,7 +73,9 @@ HIT = ~(NEW["a"].isin(X["a"]) & NEW["b"].isin(X["b"])).to_numpy()
 
 def booster_of(library, task, trees=12):
     if library == "hist":
-        kind = HistGradientBoostingRegressor if task == "regression" else HistGradientBoostingClassifier
+        kind = HistGradientBoostingClassifier
+        if task in ("regression", "count"):
+            kind = partial(HistGradientBoostingRegressor, loss="poisson" if task == "count" else "squared_error")
         booster = kind(max_iter=trees, categorical_features="from_dtype", random_state=0, early_stopping=False)
         return NativePipeline([("categories", NativeCategories(max_levels=254)), ("booster", booster)])
     model = load_adapter(library).native(task, random_state=0, n_jobs=1)
@@ -243,6 +246,32 @@ def test_combinations_are_bounded_and_whole_where_they_are_few():
     np.testing.assert_allclose(shares[at], weights[0][1, symbols[at, 0]] * weights[2][1, symbols[at, 2]], rtol=1e-12)
     kept = set(symbols[rows == 2, 0])
     assert kept == set(np.argsort(-weights[0][0])[: len(kept)])
+
+
+def test_rows_may_come_in_parts(monkeypatch):
+    model, encoder = fitted("lightgbm", "binary")
+    wanted = JitterPredictor(model, encoder, average="raw").predict_proba(NEW, return_std=True)
+    route = JitterPredictor(model, encoder, route="independent").predict_proba(NEW)
+    monkeypatch.setattr("tabsym.jitter.batch.MOST_WEIGHTS", 30)
+    monkeypatch.setattr("tabsym.jitter.mixture.TILE", 7)
+    got = JitterPredictor(model, encoder, average="raw").predict_proba(NEW, return_std=True)
+    np.testing.assert_allclose(got[0], wanted[0], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(got[1], wanted[1], rtol=0, atol=1e-9)
+    again = JitterPredictor(model, encoder, route="independent").predict_proba(NEW)
+    np.testing.assert_allclose(again, route, rtol=0, atol=1e-14)
+
+
+def test_spread_of_more_combinations_than_are_combined(monkeypatch):
+    model, encoder = fitted("lightgbm", "regression")
+    wanted, std = JitterPredictor(model, encoder).predict(NEW, return_std=True)
+    monkeypatch.setattr("tabsym.jitter.mixture.MOST_COMBINATIONS", 12)
+    got, drawn = JitterPredictor(model, encoder).predict(NEW, return_std=True, random_state=0)
+    two = ~(NEW["a"].isin(X["a"]) | NEW["b"].isin(X["b"])).to_numpy()
+    assert two.any()
+    assert np.array_equal(std[~two], drawn[~two])
+    assert np.array_equal(got[~two], wanted[~two])
+    assert not np.array_equal(got[two], wanted[two])
+    np.testing.assert_allclose(drawn[two], std[two], rtol=0.2)
 
 
 # -- tables of every kind -------------------------------------------------------------------------
@@ -483,12 +512,13 @@ def tree_table(seed):
 MORE = {"lightgbm": {"min_child_samples": 3, "min_data_per_group": 5, "cat_smooth": 1}, "xgboost": {"max_depth": 4}}
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [*TASKS, "count"])
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost", "hist"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_trees_give_the_librarys_scores_bit_for_bit(library, task, seed):
     frame, score, random = tree_table(seed)
     y = score if task == "regression" else np.digitize(score, [0.0] if task == "binary" else [-0.5, 0.5])
+    y = random.poisson(np.exp(score)) if task == "count" else y
     options = dict(MORE.get(library, {}))
     if library == "lightgbm" and seed:
         options["zero_as_missing"] = True
@@ -500,6 +530,33 @@ def test_trees_give_the_librarys_scores_bit_for_bit(library, task, seed):
     got, wanted = router.trees.scores(router.matrix(rows)), np.asarray(raw_scores(model)(rows))
     assert got.dtype == wanted.dtype
     assert got.tobytes() == wanted.tobytes()
+
+
+def test_trees_of_xgboost_that_stopped_early():
+    frame, score, _ = tree_table(0)
+    ready = NativeCategories().fit(frame)
+    booster = load_adapter("xgboost").booster("regression", 0, 1).set_params(n_estimators=60, early_stopping_rounds=3)
+    noise = np.random.default_rng(0).normal(size=100)
+    booster.fit(ready.transform(frame), score, eval_set=[(ready.transform(frame[:100]), noise)], verbose=False)
+    assert booster.best_iteration < 50
+    router = Router.of(NativePipeline([("categories", ready), ("booster", booster)]))
+    assert np.array_equal(router.trees.scores(router.matrix(frame)), booster.predict(ready.transform(frame)))
+
+
+def test_trees_that_are_not_read():
+    frame, score, _ = tree_table(0)
+    for options, word in (({"booster": "dart"}, "dart"), ({"multi_strategy": "multi_output_tree"}, "several outputs")):
+        model = booster_of("xgboost", "regression", 3).set_params(**{f"booster__{k}": v for k, v in options.items()})
+        model.fit(frame[["n", "whole"]], score if "booster" in options else np.stack([score, -score], axis=1))
+        with pytest.raises(ValueError, match=word):
+            Router.of(model)
+    forest = booster_of("lightgbm", "regression", 3)
+    forest.set_params(booster__boosting_type="rf", booster__subsample=0.5, booster__subsample_freq=1)
+    with pytest.raises(ValueError, match="averaged"):
+        Router.of(forest.fit(frame, score))
+    linear_leaves = booster_of("lightgbm", "regression", 3).set_params(booster__linear_tree=True)
+    with pytest.raises(ValueError, match="linear leaves"):
+        Router.of(linear_leaves.fit(frame[["n", "whole"]], score))
 
 
 def naive_trees(library, booster):

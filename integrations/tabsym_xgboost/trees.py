@@ -32,12 +32,23 @@ def read_trees(booster: Any) -> Trees:
     model = saved["gradient_booster"]["model"]
     nodes: list[Node] = []
     roots = []
-    for tree in model["trees"]:
+    for tree in model["trees"][: _asked(booster, model)]:
         roots.append(len(nodes))
         nodes.extend(_read(tree, len(nodes)))
     width = max(int(saved["learner_model_param"]["num_class"]), int(saved["learner_model_param"]["num_target"]), 1)
     base = np.broadcast_to(_base(saved), (width,))
-    return Trees.of(nodes, roots, list(model["tree_info"]), base, listed_left=False, kind=np.float32)
+    return Trees.of(nodes, roots, list(model["tree_info"])[: len(roots)], base, listed_left=False, kind=np.float32)
+
+
+def _asked(booster: Any, model: dict[str, Any]) -> int:
+    """How many trees are asked: those up to the best iteration, where training stopped early."""
+    if any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in model["trees"]):
+        raise ValueError("XGBoost's trees of several outputs each are not read; use route='mixture'.")
+    try:
+        best = int(booster.best_iteration)
+    except AttributeError:
+        return len(model["trees"])
+    return int(model["iteration_indptr"][best + 1])
 
 
 def _base(saved: dict[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from tabsym.jitter.asking import Ask, Draws, asked, first_frame, found_link, name_of, score_of, spread_by_draws
+from tabsym.jitter.asking import Ask, Asked, Draws, first_frame, found_link, name_of, score_of
 from tabsym.jitter.averaging import Spread
 from tabsym.jitter.batch import Batch
 from tabsym.jitter.routes import Router
@@ -111,26 +111,22 @@ class Answers:
 
     def _mixed(self, ask: Ask, *, linked: bool) -> Spread:
         """Averages for rows with unseen values; `linked`: whether what is asked comes after a link."""
-        call = self.call
-        if call.route != "mixture":
-            link = self._link(ask) if linked else None
-            mean = Router.of(self.model).scores(self.batch, call.route, call.max_donors)
-            mean = mean if link is None else link(mean)
-            return Spread(mean, np.zeros(mean.shape))
-        score = score_of(self.model) if linked and call.average == "raw" else None
-        draws = Draws(call.n_draws, call.random)
-        tiles = draws.tiles(self.batch.mixture(call.max_donors))
-        spread = asked(self.batch, ask, score, tiles)
-        if call.return_std:
-            many, std = spread_by_draws(
-                self.batch, call.max_donors, lambda some, tiles: asked(some, ask, score, tiles), draws
-            )
-            spread.std[many] = spread.std[many] if std is None else std
-        return spread
+        call, asked = self.call, Asked(ask)
+        router = None if call.route == "mixture" else Router.of(self.model)
+        if linked and (router is not None or call.average == "raw"):
+            score, some = score_of(self.model), first_frame(self.batch)
+            asked = Asked(ask, score, found_link(score(some), ask(some)))
 
-    def _link(self, ask: Ask) -> Any:
-        some = first_frame(self.batch)
-        return found_link(score_of(self.model)(some), ask(some))
+        def answered(part: Batch) -> Spread:
+            if router is None:
+                draws = Draws(call.n_draws, call.random)
+                return asked.spread(part, call.max_donors, draws, with_std=call.return_std)
+            mean = router.scores(part, call.route, call.max_donors)
+            mean = mean if asked.link is None else asked.link(mean)
+            return Spread(mean, np.zeros(mean.shape))
+
+        parts = [answered(part) for part in self.batch.parts()]
+        return Spread(np.concatenate([one.mean for one in parts]), np.concatenate([one.std for one in parts]))
 
     def _joined_std(self, std: Any) -> Any:
         own = np.zeros((self.batch.n_rows - len(self.batch.rows), *std.shape[1:]))

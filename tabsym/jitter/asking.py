@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.jitter.averaging import Spread
 from tabsym.jitter.batch import Batch
-from tabsym.jitter.mixture import MOST_COMBINATIONS, Mixture, Tile
+from tabsym.jitter.mixture import Tile
 from tabsym.jitter.scores import link_of, raw_scores
 
 Ask = Callable[[Any], Any]
@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 DRAWS = 256
 """For the spread of rows whose donors are too many to be combined."""
+EVERY = 1 << 40
+"""More donors than there are."""
 _LOOKED_AT = 64  # rows by which a link is found
 
 
@@ -29,27 +31,47 @@ class Draws:
     n: int | None
     random: np.random.Generator
 
-    def tiles(self, mixture: Mixture) -> Iterable[Tile]:
-        return mixture.tiles() if self.n is None else mixture.draws(self.n, self.random)
 
+@dataclass(frozen=True)
+class Asked:
+    """What is averaged: answers, or scores before a link (then `score` and `link` are there)."""
 
-def asked(batch: Batch, answer: Ask, score: Ask | None, tiles: Iterable[Tile]) -> Spread:
-    """Answers averaged over donors; with a `score` those of averaged scores, and the spread of donors' answers."""
-    if score is None:
-        return batch.mean(answer, tiles)
-    looked = first_frame(batch)
-    found = np.asarray(score(looked))
-    link, shape = found_link(found, answer(looked)), found.shape
+    answer: Ask
+    score: Ask | None = None
+    link: Callable[[Floats], Floats] | None = None
 
-    def both(frame: Any) -> Floats:
-        scores = np.asarray(score(frame), dtype=np.float64)
-        made = link(scores)
-        return np.concatenate([scores.reshape(len(scores), -1), made.reshape(len(scores), -1)], axis=1)
+    def mean(self, batch: Batch, tiles: Iterable[Tile]) -> Spread:
+        """Over donors; of scores what the link makes of their mean, and the spread of donors' answers."""
+        score, link = self.score, self.link
+        if score is None or link is None:
+            return batch.mean(self.answer, tiles)
+        shape: tuple[int, ...] = ()
 
-    spread = batch.mean(both, tiles)
-    width = int(np.prod(shape[1:], dtype=int))
-    mean = link(spread.mean[:, :width].reshape(-1, *shape[1:]))
-    return Spread(mean, spread.std[:, width:].reshape(mean.shape))
+        def both(frame: Any) -> Floats:
+            nonlocal shape
+            scores = np.asarray(score(frame), dtype=np.float64)
+            shape, made = scores.shape[1:], link(scores)
+            return np.concatenate([scores.reshape(len(scores), -1), made.reshape(len(scores), -1)], axis=1)
+
+        spread = batch.mean(both, tiles)
+        width = int(np.prod(shape, dtype=int))
+        mean = link(spread.mean[:, :width].reshape(-1, *shape))
+        return Spread(mean, spread.std[:, width:].reshape(mean.shape))
+
+    def spread(self, batch: Batch, most: int | None, draws: Draws, *, with_std: bool) -> Spread:
+        """Over all donors of a batch, or drawn ones; where donors are too many to be combined, their spread by draws.
+
+        Draws are of all donors that `most` allows, combinations of the heaviest.
+        """
+        if draws.n is not None:
+            return self.mean(batch, batch.mixture(most or EVERY).draws(draws.n, draws.random))
+        mixture = batch.mixture(most)
+        out = self.mean(batch, mixture.tiles())
+        cut = np.flatnonzero(mixture.cut)
+        if with_std and most is None and len(cut):
+            some = batch.some(cut)
+            out.std[cut] = self.mean(some, some.mixture(EVERY).draws(DRAWS, draws.random)).std
+        return out
 
 
 def found_link(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
@@ -74,22 +96,10 @@ def score_of(model: Any) -> Ask:
     return score
 
 
-def spread_by_draws(batch: Batch, max_donors: int | None, ask: Callable[[Batch, Any], Spread], draws: Draws) -> Any:
-    """Rows whose combinations are too many for an exact spread, and their spread by draws of all donors."""
-    if max_donors is not None or draws.n is not None or len(batch.columns) < 2:
-        return np.empty(0, dtype=np.int64), None
-    whole = batch.mixture(1 << 40)
-    many = np.flatnonzero(whole.sizes.astype(np.float64) > MOST_COMBINATIONS)
-    if not len(many):
-        return many, None
-    some = batch.some(many)
-    return many, ask(some, some.mixture(1 << 40).draws(DRAWS, draws.random)).std
-
-
 def first_frame(batch: Batch) -> Any:
     """A few of the rows with unseen values, each with a donor."""
     rows = np.arange(min(len(batch.rows), _LOOKED_AT))
-    return batch.frame(rows, [np.where(one.document[rows] < 0, -1, 0) for one in batch.donors])
+    return batch.frame(rows, [np.where(one.document[rows] < 0, -1, 0) for one in batch.found])
 
 
 def name_of(model: Any) -> str:

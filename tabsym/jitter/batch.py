@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,15 @@ from tabsym.jitter.mixture import Donors, Mixture, Tile
 from tabsym.jitter.replacing import Longer, longer, replaced, source_of, take, without_strange_levels
 from tabsym.jitter.weighing import donor_symbols, donor_weights
 from tabsym.table import match_features, read_table
+from tabsym.tiws.column import FittedColumn, Unseen
 from tabsym.tiws.donors import DonorRule
 
 Ask = Callable[[Any], Any]
 Floats = NDArray[np.float64]
+Places = NDArray[np.integer]
+
+MOST_WEIGHTS = 1 << 22
+"""Of rows and donors, at a time."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,25 @@ class Treatment:
 
 
 @dataclass(frozen=True)
+class Found:
+    """One column's unseen values: `document` (r,) of each row, below 0 where it was seen.
+
+    `weigh` gives the weights (m, donors) of documents by number: they are made for some rows at a time.
+    """
+
+    document: Places
+    weigh: Callable[[Places], Floats]
+
+    def donors(self) -> Donors:
+        """With the weights of the documents that these rows go by, numbered anew."""
+        hit = self.document >= 0
+        numbers, which = np.unique(self.document[hit], return_inverse=True)
+        document = np.full(len(self.document), -1, dtype=np.int64)
+        document[hit] = which.ravel()
+        return Donors(document, self.weigh(numbers))
+
+
+@dataclass(frozen=True)
 class Batch:
     """The rows of a table.
 
@@ -45,17 +70,19 @@ class Batch:
         Those with unseen values, of `n_rows`.
     columns : list of Longer
         Columns with unseen values, their donors below.
-    donors : list of Donors
+    found : list of Found
         Of the same columns, for `rows`.
+    most : int
+        Donors of a value, at most.
     """
 
     whole: Any
     source: Any
     n_rows: int
     rows: NDArray[np.int64]
-    names: list[str]
     columns: list[Longer]
-    donors: list[Donors]
+    found: list[Found]
+    most: int
 
     @classmethod
     def of(cls, X: Any, encoder: TIWSEncoder, treatments: Mapping[str, Treatment], who: str) -> Batch:
@@ -68,18 +95,17 @@ class Batch:
         source = without_strange_levels(given, known)
         hit = {name: one for name, one in found.items() if len(one.rows)}
         rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in hit.values())]))
-        columns, donors = [], []
+        columns, places, most = [], [], 1
         for name, one in hit.items():
             fitted, treat = encoder.columns_[name].fitted, treatments[name]
             document = np.full(len(rows), -1, dtype=np.int64)
             document[np.searchsorted(rows, one.rows)] = one.which
-            if treat.used == "missing":
-                symbols, weights = [None], np.ones((len(one.unseen), 1))
-            else:
-                symbols, weights = donor_symbols(fitted), donor_weights(fitted, one.unseen, treat.rule)
+            symbols = [None] if treat.used == "missing" else donor_symbols(fitted)
+            weigh = _all_alike if treat.used == "missing" else _weigher(fitted, one.unseen, treat.rule)
             columns.append(longer(given, numbers[name], table[name], symbols, known[numbers[name]]))
-            donors.append(Donors(document, weights))
-        return cls(X if source is given else source, source, len(table), rows, list(hit), columns, donors)
+            places.append(Found(document, weigh))
+            most = max(most, len(symbols))
+        return cls(X if source is given else source, source, len(table), rows, columns, places, most)
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -100,12 +126,24 @@ class Batch:
         return averaged(tiles, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
 
     def mixture(self, max_donors: int | None) -> Mixture:
+        """The combinations of donors of these rows; `max_donors` as of `Mixture.of`."""
         return Mixture.of(self.donors, max_donors)
+
+    @cached_property
+    def donors(self) -> list[Donors]:
+        """Of each column."""
+        return [one.donors() for one in self.found]
+
+    def parts(self) -> Iterator[Batch]:
+        """Some rows with unseen values at a time, so that their weights stay small."""
+        step = max(1, MOST_WEIGHTS // self.most)
+        for first in range(0, len(self.rows), step):
+            yield self.some(np.arange(first, min(first + step, len(self.rows))))
 
     def some(self, rows: NDArray[np.int64]) -> Batch:
         """Some of the rows with unseen values."""
-        donors = [Donors(one.document[rows], one.weights) for one in self.donors]
-        return replace(self, rows=self.rows[rows], donors=donors)
+        found = [Found(one.document[rows], one.weigh) for one in self.found]
+        return replace(self, rows=self.rows[rows], found=found)
 
     def joined(self, own: Any, mixed: Any) -> Any:
         """Answers in the order of the table: as they came where there are no unseen values."""
@@ -117,6 +155,22 @@ class Batch:
         if own is not None:
             out[np.setdiff1d(np.arange(self.n_rows), self.rows)] = own
         return out
+
+
+def _weigher(fitted: FittedColumn, unseen: Unseen, rule: DonorRule | None) -> Callable[[Places], Floats]:
+    if rule is None and fitted.method.method == "poster":  # where weights depend on all documents of a call
+        weights = donor_weights(fitted, unseen)
+        return lambda numbers: weights[numbers]
+
+    def weigh(numbers: Places) -> Floats:
+        symbols = [unseen.symbols[number] for number in numbers.tolist()]
+        return donor_weights(fitted, Unseen(unseen.documents[numbers], symbols, unseen.rows[numbers]), rule)
+
+    return weigh
+
+
+def _all_alike(numbers: Places) -> Floats:
+    return np.ones((len(numbers), 1))
 
 
 def _common(one: np.dtype[Any], another: np.dtype[Any]) -> np.dtype[Any]:

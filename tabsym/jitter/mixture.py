@@ -65,10 +65,13 @@ class Mixture:
         Of each row: the document its value goes by, how many of its donors are kept, and what those weigh.
     sizes : (r,)
         Combinations of each row.
+    cut : (r,)
+        Whether a row has donors that are not kept.
     """
 
     columns: list[tuple[Ranked, Places, Places, Floats]]
     sizes: Places
+    cut: NDArray[np.bool_]
 
     @classmethod
     def of(cls, donors: list[Donors], max_donors: int | None) -> Mixture:
@@ -86,7 +89,7 @@ class Mixture:
             (rank, one.document, kept[:, j], _heaviest(rank, one.document, kept[:, j]))
             for j, (one, rank) in enumerate(zip(donors, ranked, strict=True))
         ]
-        return cls(columns, kept.prod(axis=1))
+        return cls(columns, kept.prod(axis=1), np.asarray((kept < sizes).any(axis=1)))
 
     def tiles(self) -> Iterator[Tile]:
         """Every combination once, rows in order."""

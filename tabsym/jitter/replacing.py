@@ -170,10 +170,13 @@ def _index(levels: list[Any], dtype: Any) -> pd.Index:
 def _of_polars(series: Any, below: NDArray[Any], kind: Any, known: set[Any]) -> Any:
     import polars as pl
 
-    more = restored(below, kind, "polars")
+    if isinstance(series.dtype, pl.Enum) and not set(below.tolist()) <= {None, *series.dtype.categories}:
+        series, more = series.cast(pl.String), pl.Series(below.tolist(), dtype=pl.String)
+    else:
+        more = restored(below, kind, "polars")
     if series.dtype == pl.Null:
         series = series.cast(more.dtype)
-    elif series.dtype != more.dtype:  # such as levels that an Enum has not
+    elif series.dtype != more.dtype:
         series, more = series.cast(pl.String), more.cast(pl.String)
     return pl.concat([series.alias("x"), more.alias("x")])
 
