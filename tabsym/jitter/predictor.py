@@ -14,7 +14,7 @@ from tabsym.jitter.answers import Answers, Call
 from tabsym.jitter.batch import Batch
 from tabsym.jitter.calibrating import Calibration
 from tabsym.jitter.sampling import calibrated
-from tabsym.jitter.state import check_options, described, is_fitted, parts, summary, treatments
+from tabsym.jitter.state import check_options, described, guarded, is_fitted, parts, summary, treatments
 from tabsym.jitter.wrapper import Wrapper
 
 _WHO = "JitterPredictor"
@@ -50,7 +50,9 @@ class JitterPredictor(Wrapper):
         At most so many donors of a value, the heaviest. None: all; of several unseen values in a row so many that at
         most 2,500 combinations remain.
     columns : list of str, one of them, or None, default None
-        Columns to treat, of those that the encoder encodes. None: all of them.
+        Columns to treat, of those that the encoder encodes. None: all of them. Unseen values of other columns go to
+        the model as they are (those that the encoder encodes as missing ones, where the model is XGBoost without a
+        guard: it may take them for their neighbours).
 
     Attributes
     ----------
@@ -164,7 +166,7 @@ class JitterPredictor(Wrapper):
             Also return the standard deviation (n_rows,) of donors' answers (of classifiers: of the probability of the
             class predicted); 0 where all was seen.
         n_draws : int, optional
-            Draw so many donors of each unseen value instead of weighing all of them.
+            Draw so many donors of each unseen value instead of weighing all of them; a draw's stay through the model.
         random_state : int, RandomState or None
             Of the draws.
 
@@ -228,7 +230,7 @@ class JitterPredictor(Wrapper):
     def _answers(self, X: Any, return_std: bool, n_draws: int | None, random_state: Any) -> Answers:
         check_options(self)
         model, encoder = parts(self)
-        batch = Batch.of(X, encoder, treatments(self), _WHO)
+        batch = Batch.of(X, encoder, guarded(self), _WHO)
         seed = check_random_state(random_state).randint(2**31)
         call = Call(self.route, self.average, self.max_donors, return_std, n_draws, np.random.default_rng(seed))
         return Answers(model, batch, call.checked())

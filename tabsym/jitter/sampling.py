@@ -40,12 +40,14 @@ def calibrated(
     losses = Losses.check(loss, y, len(table), classes, who)
     codes = dict(zip(table.names, codes_of(table, encoder.counts_.words), strict=True))
     usable = weight > 0
-    for name in names:
+    for name in encoder.columns_:
         usable &= codes[name] != UNSEEN
     rows = np.flatnonzero(usable)
     if not len(rows):
         raise ValueError("No row is without unseen values and of weight above 0; calibrate on rows of known symbols.")
-    known = {encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.symbols) for name in names}
+    known = {
+        encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.symbols) for name in encoder.columns_
+    }
     source = without_strange_levels(source_of(X, table), known)
     asking = _asking(model, average, losses, take(source, rows[:_LOOKED_AT]))
     random = check_random_state(random_state)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import TIWSEncoder
 from tabsym.jitter.batch import Treatment
+from tabsym.jitter.strangers import road_of
 from tabsym.jitter.weighing import donor_weights
 from tabsym.table import match_features, read_table
 
@@ -68,6 +69,15 @@ def treatments(predictor: Any) -> dict[str, Treatment]:
             raise ValueError(f"columns names {name!r}, which the encoder does not encode; there are {have or 'none'}.")
     found = getattr(predictor, "calibration_", {})
     return {name: _treatment(found.get(name)) for name in names}
+
+
+def guarded(predictor: Any) -> dict[str, Treatment]:
+    """Of all encoded columns: of those that are not treated unseen values become missing, where XGBoost may get them."""
+    treated = treatments(predictor)
+    model, encoder = parts(predictor)
+    if road_of(model) == "model":
+        return treated
+    return {name: treated.get(name, Treatment("missing")) for name in encoder.columns_}
 
 
 def _treatment(calibration: Any) -> Treatment:
