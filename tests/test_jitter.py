@@ -20,6 +20,7 @@ from sklearn.svm import LinearSVC
 from tabsym import JitterPredictor, TIWSEncoder
 from tabsym.encoders import NativeCategories, NativePipeline
 from tabsym.integrations import load_adapter
+from tabsym.jitter.calibrating import _error
 from tabsym.jitter.mixture import MOST_COMBINATIONS, Donors, Mixture
 from tabsym.jitter.routes import Router
 from tabsym.jitter.scores import raw_scores
@@ -561,6 +562,19 @@ def test_calibration_leaves_the_rows_own_symbol_out_and_finds_the_best_rate():
     assert found.calibrated == pytest.approx(min(losses), rel=1e-9)
     rule = found.rule or fitted.rule
     assert losses[RATES.index(rule.rate)] == pytest.approx(min(losses), rel=1e-9)
+
+
+def test_the_error_is_over_symbols():
+    random = np.random.default_rng(0)
+    difference, group, weight = random.normal(1.0, 1.0, 50), np.arange(50) % 5, random.random(50)
+    mean = (difference * weight).sum() / weight.sum()
+    residuals = []
+    for symbol in range(5):
+        mine = group == symbol
+        residuals.append(sum(w * (d - mean) for w, d in zip(weight[mine], difference[mine], strict=True)))
+    wanted = np.sqrt(5 / 4 * sum(r * r for r in residuals)) / weight.sum()
+    assert _error(difference, group, weight) == pytest.approx(wanted, rel=1e-12)
+    assert _error(difference, np.zeros(50, dtype=int), weight) == np.inf
 
 
 def test_a_model_that_refuses_what_it_has_not_seen_needs_donors():

@@ -72,7 +72,7 @@ def treatments(predictor: Any) -> dict[str, Treatment]:
 
 
 def guarded(predictor: Any) -> dict[str, Treatment]:
-    """Of all encoded columns: of those that are not treated unseen values become missing, where XGBoost may get them."""
+    """Of all encoded columns: unseen values of the others become missing, where XGBoost may get them."""
     treated = treatments(predictor)
     model, encoder = parts(predictor)
     if road_of(model) == "model":
