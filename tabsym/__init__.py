@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AugmentedModel": "tabsym.jitter",
     "CrossFit": "tabsym.encoders",
+    "JitterPredictor": "tabsym.jitter",
     "JitterTreeClassifier": "tabsym.jitter",
     "JitterTreeRegressor": "tabsym.jitter",
     "MODLEncoder": "tabsym.encoders",
@@ -27,6 +28,7 @@ _HOMES = {
 __all__ = [
     "AugmentedModel",
     "CrossFit",
+    "JitterPredictor",
     "JitterTreeClassifier",
     "JitterTreeRegressor",
     "MODLEncoder",
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from tabsym.compare import compare
     from tabsym.encoders import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
-    from tabsym.jitter import AugmentedModel, JitterTreeClassifier, JitterTreeRegressor
+    from tabsym.jitter import AugmentedModel, JitterPredictor, JitterTreeClassifier, JitterTreeRegressor
 
 
 def __getattr__(name: str) -> Any:

@@ -97,5 +97,9 @@ class CatBoostAdapter:
             options["thread_count"] = n_jobs
         return kind(**options)
 
+    def raw_scores(self, booster: Any, frame: Any) -> Any:
+        """Scores (n_rows, ...) before the link, of a fitted estimator and the frame that it takes."""
+        return booster.predict(frame, prediction_type="RawFormulaVal")
+
 
 adapter = CatBoostAdapter()

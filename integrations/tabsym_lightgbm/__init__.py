@@ -12,6 +12,8 @@ from typing import Any
 from lightgbm import LGBMClassifier, LGBMRegressor
 
 from tabsym.encoders import NativeCategories, NativePipeline
+from tabsym.jitter.trees import Trees
+from tabsym_lightgbm.trees import read_trees
 
 
 class LightGBMAdapter:
@@ -48,6 +50,14 @@ class LightGBMAdapter:
         if task == "count":
             return LGBMRegressor(objective="poisson", **options)
         return LGBMRegressor(**options) if task == "regression" else LGBMClassifier(**options)
+
+    def raw_scores(self, booster: Any, frame: Any) -> Any:
+        """Scores (n_rows, ...) before the link, of a fitted estimator and the frame that it takes."""
+        return booster.predict(frame, raw_score=True)
+
+    def read_trees(self, booster: Any) -> Trees:
+        """The trees of a fitted estimator, as arrays."""
+        return read_trees(booster)
 
 
 adapter = LightGBMAdapter()

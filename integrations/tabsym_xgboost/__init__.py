@@ -12,6 +12,8 @@ from typing import Any
 from xgboost import XGBClassifier, XGBRegressor
 
 from tabsym.encoders import NativeCategories, NativePipeline
+from tabsym.jitter.trees import Trees
+from tabsym_xgboost.trees import read_trees
 
 
 class XGBoostAdapter:
@@ -50,6 +52,14 @@ class XGBoostAdapter:
         if task == "count":
             return XGBRegressor(objective="count:poisson", **options)
         return XGBRegressor(**options) if task == "regression" else XGBClassifier(**options)
+
+    def raw_scores(self, booster: Any, frame: Any) -> Any:
+        """Scores (n_rows, ...) before the link, of a fitted estimator and the frame that it takes."""
+        return booster.predict(frame, output_margin=True)
+
+    def read_trees(self, booster: Any) -> Trees:
+        """The trees of a fitted estimator, as arrays."""
+        return read_trees(booster)
 
 
 adapter = XGBoostAdapter()

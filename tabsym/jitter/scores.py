@@ -1,0 +1,80 @@
+"""A model's raw scores, before its link, and the link, as far as the model shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.pipeline import Pipeline
+
+from tabsym.encoders import NativeCategories
+from tabsym.integrations import available, load_adapter
+from tabsym.jitter import hist_trees
+
+Floats = NDArray[np.float64]
+Ask = Callable[[Any], Any]
+
+LINKS: dict[str, Callable[[Floats], Floats]] = {
+    "identity": lambda score: score,
+    "logistic": lambda score: np.stack([expit(-score), expit(score)], axis=1) if score.ndim == 1 else expit(score),
+    "softmax": lambda score: softmax(score, axis=1),
+    "exponential": np.exp,
+}
+_NEAR = 1e-4  # of float32
+
+
+def parts_of(model: Any) -> tuple[Ask | None, Any]:
+    """What makes a table ready for a model's last estimator (None: nothing does), and that estimator."""
+    if isinstance(model, Pipeline):
+        return (model[:-1].transform if len(model.steps) > 1 else None), model.steps[-1][1]
+    if isinstance(getattr(model, "categories_", None), NativeCategories):  # CatBoost's adapter
+        return model.categories_.transform, model.booster_
+    return None, model
+
+
+def library(estimator: Any) -> str:
+    """The package that an estimator is of."""
+    names = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
+    return next((name for name in names if name in ("lightgbm", "xgboost", "catboost")), names[0])
+
+
+def is_native(model: Any) -> bool:
+    """Whether a model reads tables through `NativeCategories`, which makes unseen symbols missing."""
+    if isinstance(model, Pipeline):
+        return isinstance(model.steps[0][1], NativeCategories)
+    return isinstance(getattr(model, "categories_", None), NativeCategories)
+
+
+def raw_scores(model: Any) -> Ask | None:
+    """What gives a model's raw scores of a table; None: nothing does."""
+    if hasattr(model, "decision_function"):
+        found: Ask = model.decision_function
+        return found
+    ready, booster = parts_of(model)
+    name = library(booster)
+    score: Any = None
+    if isinstance(booster, HistGradientBoostingRegressor):
+        score = hist_trees.raw_scores
+    elif name in available():
+        score = getattr(load_adapter(name), "raw_scores", None)
+    if score is None:
+        return None
+    return lambda X: score(booster, X if ready is None else ready(X))
+
+
+def link_of(scores: Floats, answers: Floats) -> Callable[[Floats], Floats] | None:
+    """The link under which these scores are these answers; None: it is none of the usual ones."""
+    scores, answers = np.asarray(scores, dtype=np.float64), np.asarray(answers, dtype=np.float64)
+    names = ["identity", "exponential"] if answers.ndim == 1 else ["softmax", "logistic"]
+    if answers.ndim == 2 and scores.ndim == 1:
+        names = ["logistic"]
+    for name in names:
+        with np.errstate(over="ignore"):
+            made = LINKS[name](scores)
+        if made.shape == answers.shape and np.allclose(made, answers, rtol=_NEAR, atol=_NEAR):
+            return LINKS[name]
+    return None

@@ -1,0 +1,50 @@
+"""Weights of donors, by the encoder's rule or by one that was chosen for a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.tiws.column import FittedColumn, Unseen
+from tabsym.tiws.donors import DonorRule
+from tabsym.tiws.poster import similarities
+
+Floats = NDArray[np.float64]
+
+
+def donor_weights(fitted: FittedColumn, unseen: Unseen, rule: DonorRule | None = None) -> Floats:
+    """Of a column's donors (m, donors) for each unseen symbol; `rule`: another one than the encoder's."""
+    if rule is not None:
+        tiles = [rule.weights(fitted.between(tile)) for tile in unseen.tiles()]
+        return np.concatenate([np.zeros((0, len(fitted.donors))), *tiles])
+    if fitted.method.method == "poster":
+        return poster_weights(fitted, unseen)
+    return fitted.weights(unseen)
+
+
+def poster_weights(fitted: FittedColumn, unseen: Unseen, own: NDArray[np.integer] | None = None) -> Floats:
+    """Similarities as weights; `own` (m,): places among the donors that have none, below 0 for no place."""
+    if not len(unseen):
+        return np.zeros((0, len(fitted.donors)))
+    words = int(np.diff(fitted.pairs.offsets).sum() - fitted.pairs.sizes[fitted.number])
+    documents = fitted.pairs.documents(fitted.number, fitted.donors)
+    alike = similarities(documents, unseen.documents, words, batch=fitted.method.idf_rows == "all")
+    if own is not None:
+        held = np.flatnonzero(own >= 0)
+        alike[held, own[held]] = 0.0
+    total = alike.sum(axis=1, keepdims=True)
+    return np.where(total > 0, alike / np.where(total > 0, total, 1.0), 1 / alike.shape[1])
+
+
+def places_among_donors(fitted: FittedColumn, codes: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Where symbols are among the donors; -1: nowhere."""
+    place = np.full(len(fitted.symbols), -1, dtype=np.int64)
+    place[fitted.donors] = np.arange(len(fitted.donors))
+    return place[codes]
+
+
+def donor_symbols(fitted: FittedColumn) -> list[Any]:
+    """The donors as they are called."""
+    return [fitted.symbols[code] for code in fitted.donors]
