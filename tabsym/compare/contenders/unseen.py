@@ -13,11 +13,15 @@ from sklearn.preprocessing import FunctionTransformer
 
 from tabsym.compare.contenders import Contender
 from tabsym.compare.filled import FilledEncoder
+from tabsym.compare.jittered import Jittered
 from tabsym.compare.spaces import space_of
 from tabsym.compare.task import CLASSES
 from tabsym.encoders import TIWSEncoder
-from tabsym.integrations import load_adapter
+from tabsym.integrations import available, load_adapter
 from tabsym.jitter import AugmentedModel
+
+_ORDER = {"lightgbm": 37, "xgboost": 38, "catboost": 62}
+_LABELS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
 
 Make = Callable[[str, int, int, str], Any]
 
@@ -52,6 +56,14 @@ def _augmented(task: str, random_state: int, n_jobs: int, column: str) -> Any:
     return AugmentedModel(_lightgbm(task, random_state, n_jobs), encoder=encoder)
 
 
+def _jittered(name: str) -> Make:
+    def make(task: str, random_state: int, n_jobs: int, column: str) -> Any:
+        booster = load_adapter(name).native(task, random_state=random_state, n_jobs=n_jobs)
+        return Jittered(booster, _encoder(task, random_state, n_jobs, column), random_state)
+
+    return make
+
+
 def _encoder(task: str, random_state: int, n_jobs: int, column: str, **options: Any) -> TIWSEncoder:
     kind = "classes" if task in CLASSES else "continuous"
     return TIWSEncoder(cols=[column], target_type=kind, random_state=random_state, n_jobs=n_jobs, **options)
@@ -81,4 +93,16 @@ CONTENDERS = [
     _contender("tiws-printed", "TIWS as printed", _encoded(method="poster"), 34),
     _contender("documents", "TIWS (documents)", _encoded(), 35),
     _contender("augmented", "TIWS augmented", _augmented, 36, "estimator__booster"),
+    *(
+        Contender(
+            f"unseen-jitter-{name}",
+            f"{_LABELS.get(name, name)} jittered",
+            _jittered(name),
+            lambda task, name=name: space_of(name, "estimator__booster"),  # type: ignore[misc]
+            requires={name: f"tabsym[{name}]"},
+            order=_ORDER.get(name, 55),
+            for_unseen=True,
+        )
+        for name in available()
+    ),
 ]
