@@ -211,7 +211,7 @@ def test_every_space_is_published():
             space = contender.space(task)
             assert all(f"`{name.rpartition('__')[2]}`" in page for name in space)
             sample = next(iter(ParameterSampler(space, 1, random_state=0)), {}) if space else {}
-            contender.make(task, 0, 1).set_params(**sample)
+            contender.estimator(task, 0, 1, "model").set_params(**sample)
 
 
 def test_one_contender_alone_has_a_report(tmp_path):
