@@ -1,8 +1,11 @@
 """scikit-learn's own checks over every estimator; what cannot pass is named, with the reason."""
 
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabsym import (
+    AugmentedModel,
+    JitterPredictor,
     JitterTreeClassifier,
     JitterTreeRegressor,
     MODLEncoder,
@@ -47,6 +50,11 @@ def expected_failures(estimator):
         NativeCategories(),
         WideEncoder(),
         TIWSEncoder(),
+        TIWSEncoder(cols="all", context="row", numeric="passthrough", target_type="continuous"),
+        AugmentedModel(HistGradientBoostingRegressor(max_iter=40)),
+        AugmentedModel(HistGradientBoostingClassifier(max_iter=10)),
+        JitterPredictor(HistGradientBoostingRegressor(max_iter=40), TIWSEncoder()),
+        JitterPredictor(HistGradientBoostingClassifier(max_iter=10), TIWSEncoder()),
         MODLEncoder(),
         MODLEncoder(output="onehot", criterion="page"),
         MODLEncoder(output="probability", cv=None),

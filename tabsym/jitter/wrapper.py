@@ -59,5 +59,6 @@ class Wrapper(BaseEstimator):
         tags.estimator_type = own.estimator_type
         tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
         tags.target_tags.required = True
-        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = own.input_tags.allow_nan
+        tags.input_tags.string = tags.input_tags.categorical = True
         return tags
