@@ -1,7 +1,7 @@
 """Whole symbols held out: boosters with their own treatment of what they have not seen, and what can be done instead.
 
-For each booster: its own treatment ("default"), the same model answering by donors (jitter: calibrated on a fifth of the
-training rows and then fitted on all; "plain": not calibrated), and the same booster without the column ("blind"). For
+For each booster: its own treatment ("default"), the same model answering by donors (jitter: calibrated on a fifth of
+the training rows and then fitted on all; "plain": not calibrated), and the same booster without the column ("blind"). For
 LightGBM also the column as encoded values: the mean of symbols, TIWS by documents, and trained on every row twice
 ("augmented"). 100 trees each, other settings at their defaults. Differences are per row, with standard errors over
 held-out symbols (a jackknife). Log-loss for classes; squared error for numbers, in units of the target's variance.
@@ -32,11 +32,8 @@ BOOSTERS = ("lightgbm", "xgboost", "catboost")
 def booster(name: str, task: str, seed: int):
     """With its own treatment of categories."""
     model = load_adapter(name).native(task, random_state=seed, n_jobs=2)
-    steps = model.get_params()
-    trees = next(
-        k for k in ("booster__n_estimators", "booster__iterations", "n_estimators", "iterations") if k in steps
-    )
-    return model.set_params(**{trees: TREES})
+    names = ("booster__n_estimators", "booster__iterations", "n_estimators", "iterations")
+    return model.set_params(**{next(name for name in names if name in model.get_params()): TREES})
 
 
 def asked(model, X: pd.DataFrame, task: str) -> np.ndarray:
@@ -143,10 +140,8 @@ def main() -> None:
                     warnings.simplefilter("ignore")
                     found = run(task, seed, options.rows, options.folds)
                 found.to_csv(options.out, mode="a", header=not options.out.exists(), index=False)
-                print(
-                    f"seed {seed}, {task.name}: {(found.groupby('model')['loss'].sum() / found.groupby('model')['rows'].sum()).round(4).to_dict()}",
-                    flush=True,
-                )  # noqa: E501
+                total = found.groupby("model")[["loss", "rows"]].sum()
+                print(f"seed {seed}, {task.name}: {(total['loss'] / total['rows']).round(4).to_dict()}", flush=True)
     print(report(pd.read_csv(options.out)))
 
 
