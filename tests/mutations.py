@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 UNITS, COMBINATIONS, KERNELS = "tests/test_units.py", "tests/test_combinations.py", "tests/test_kernels.py"
-NATIVE = "tests/test_native_categories.py"
+NATIVE, TIWS = "tests/test_native_categories.py", "tests/test_tiws.py"
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,40 @@ class Fault:
 
 
 FAULTS = [
+    Fault("tiws: rows are encoded by their own targets", "encoders/tiws/held_out.py",
+          "others = fitted.sums - own", "others = fitted.sums", f"{TIWS}:random_keys"),
+    Fault("tiws: symbols are left out one by one", "encoders/tiws/held_out.py",
+          "MOST_ALONE = 20", "MOST_ALONE = 10**9", f"{TIWS}:random_keys"),
+    Fault("tiws: a left-out symbol is its own donor", "tiws/donors.py",
+          "pull[held, own[held]] = -np.inf", "pass", f"{TIWS}:donors_are"),
+    Fault("tiws: the mean is not estimated anew without a symbol", "tiws/regression.py",
+          "precision -= np.outer(self._ones, self._ones) / self._ones.sum()", "pass", f"{TIWS}:left_out"),
+    Fault("tiws: documents without a word are at the origin", "tiws/column.py",
+          "values = np.where(empty[:, None], self.components.centre, found.values)", "values = found.values",
+          f"{TIWS}:document_regression"),
+    Fault("tiws: a block counts its own column", "tiws/profiles.py",
+          "counts[blocks[own] : blocks[own + 1]] = 0.0", "pass", f"{TIWS}:document_regression"),
+    Fault("tiws: profiles are not drawn to the base", "tiws/profiles.py",
+          "root = np.sqrt((counts.data + self.kappa * share) / total)",
+          "root = np.sqrt(counts.data / (total - self.kappa))", f"{TIWS}:document_regression"),
+    Fault("tiws: sums of another origin are added as they are", "tiws/counts.py",
+          "b.sums[j].counted_from(a.sums[j].origin)", "b.sums[j]", f"{TIWS}:two_halves"),
+    Fault("tiws: what was observed keeps its old words", "encoders/tiws/merging.py",
+          "one.placed(of_words,", "one.placed(np.arange(len(of_words)),", f"{TIWS}:two_halves or observed"),
+    Fault("tiws: one interval score too few", "tiws/intervals.py",
+          "(len(self.scores) + 1) - 1e-9)) - 1", "len(self.scores) - 1e-9)) - 1", f"{TIWS}:conformal"),
+    Fault("tiws: components of variance by rows and not weights", "tiws/sums.py",
+          "between = float((outer.mean() - (l - 1) * within) / balance)", "between = float(outer.mean() / balance)",
+          f"{TIWS}:document_regression"),
+    Fault("tiws: idf over the batch where each stands alone", "tiws/poster.py",
+          "    if batch:", "    if True:", f"{TIWS}:printed"),
+    Fault("pairs: rows of no symbol are counted", "stats/kernels_pairs.py",
+          "            if code >= 0:\n                to", "            if True:\n                to", "tests/test_pairs.py"),
+    Fault("similar: working responses without what is left over", "estimators/similar.py",
+          "own[codes] + left", "own[codes]", "tests/test_similar.py"),
+    Fault("donors: the group of most donors and not of most weight", "encoders/modl/donors.py",
+          "np.add.at(by_group.T, group_of, weights.T)", "np.add.at(by_group.T, group_of, (weights > 0).T * 1.0)",
+          "tests/test_modl_options.py:donors"),
     Fault("rows of NaN in sparse one-hot columns without a limit", "encoders/onehot/matrix.py",
           "if sum(numbers) <= max(", "if True or sum(numbers) <= max(", "tests/test_onehot_inverse.py:too_many"),
     Fault("rare symbols by rows instead of weights", "encoders/onehot/column.py",

@@ -1,7 +1,7 @@
 """Whole symbols held out: boosters with their own treatment of what they have not seen, and what can be done instead.
 
 For each booster: its own treatment ("default"), the same model answering by donors (jitter: calibrated on a fifth of
-the training rows and then fitted on all; "plain": not calibrated), and the same booster without the column ("blind"). For
+the training rows and then fitted on all; "plain": not calibrated), the same booster without the column ("blind"). For
 LightGBM also the column as encoded values: the mean of symbols, TIWS by documents, and trained on every row twice
 ("augmented"). 100 trees each, other settings at their defaults. Differences are per row, with standard errors over
 held-out symbols (a jackknife). Log-loss for classes; squared error for numbers, in units of the target's variance.
