@@ -64,7 +64,10 @@ def _by_row(name: str, prepared: Prepared, splits: list[Split], metric: Metric, 
 
 
 def _pair(
-    differences: list[Floats], weight: Floats | None, splits: list[Split], clusters: NDArray[np.int64] | None
+    differences: list[Floats],
+    weight: Floats | None,
+    splits: list[Split],
+    clusters: NDArray[np.int64] | None = None,
 ) -> Pair:
     """The variance that the choice of rows (or clusters) gives the mean difference, and the difference of a fold."""
     n = 1 + max(int((test if clusters is None else clusters[test]).max()) for _, test in splits)
