@@ -32,8 +32,9 @@ BOOSTERS = ("lightgbm", "xgboost", "catboost")
 def booster(name: str, task: str, seed: int):
     """With its own treatment of categories."""
     model = load_adapter(name).native(task, random_state=seed, n_jobs=2)
-    names = ("booster__n_estimators", "booster__iterations", "n_estimators", "iterations")
-    return model.set_params(**{next(name for name in names if name in model.get_params()): TREES})
+    if hasattr(model, "steps"):
+        return model.set_params(booster__n_estimators=TREES)
+    return model.set_params(booster=model.booster.set_params(iterations=TREES))
 
 
 def asked(model, X: pd.DataFrame, task: str) -> np.ndarray:

@@ -13,6 +13,7 @@ from tabsym.compare.plots import reliability_plot, scores_plot, time_plot
 from tabsym.compare.prepare import Prepared
 from tabsym.compare.results import Results
 from tabsym.compare.splits import Split
+from tabsym.compare.words import units
 
 _MOST_COLUMNS, _MOST_TEXT = 60, 90  # of the Levels
 _MOST_CURVES = 12
@@ -32,6 +33,7 @@ def write_report(
         settings=settings,
         split=split_words(settings),
         headings=headings(settings, judged=True),
+        units=units(settings),
         rows=[cells(row, place, settings) for place, row in enumerate(ranking, 1)],
         other_headings=other_headings(settings),
         other_rows=[other_cells(row, place, settings) for place, row in enumerate(ranking, 1)],
