@@ -75,6 +75,17 @@ def test_each_answers_for_held_out_symbols(name, task):
         assert np.mean((answers - y[held]) ** 2) < np.var(y[held])
 
 
+def test_a_symbol_that_the_rows_of_calibration_lack_is_a_donor():
+    rare = SALES.copy()
+    rare["model"] = np.where(np.arange(N) < 40, [f"rare-{i}" for i in range(N)], rare["model"])
+    held = OWN >= 24
+    model = all_contenders()["unseen-jitter-lightgbm"].estimator("regression", 0, 1, "model")
+    model.fit(rare[~held].drop(columns="price").reset_index(drop=True), rare["price"][~held])
+    new = rare[held & (np.arange(N) >= 40)]
+    assert np.isfinite(model.predict(new.drop(columns="price"))).all()
+    assert model.predictor_.donors(new, "model", n_donors=99)["weight"].max() <= 1
+
+
 def test_symbols_held_out_are_what_was_chosen_and_not_their_rows():
     """The variance of a mean over clusters, by the sum of squares of the clusters' parts of it."""
     clusters = np.repeat(np.arange(6), 5)

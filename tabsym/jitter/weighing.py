@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 def donor_weights(fitted: FittedColumn, unseen: Unseen, rule: DonorRule | None = None) -> Floats:
     """Of a column's donors (m, donors) for each unseen symbol; `rule`: another one than the encoder's."""
     if rule is not None:
+        rule = rule.of(fitted.sums.rows[fitted.donors], fitted.components)  # chosen with fewer rows, perhaps
         tiles = [rule.weights(fitted.between(tile)) for tile in unseen.tiles()]
         return np.concatenate([np.zeros((0, len(fitted.donors))), *tiles])
     if fitted.method.method == "poster":
