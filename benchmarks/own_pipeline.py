@@ -50,10 +50,13 @@ mine.space = space
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=6000, help="of each table, drawn at random")
-    rows = parser.parse_args().rows
+    parser.add_argument("--tables", nargs="*", default=list(CASES), choices=list(CASES))
+    options = parser.parse_args()
+    rows = options.rows
     from tabsym import compare
 
-    for name, (target, split, drop) in CASES.items():
+    for name in options.tables:
+        target, split, drop = CASES[name]
         table = pd.read_parquet(Path(os.environ["TABSYM_DATA"]) / f"{name}.parquet").sample(rows, random_state=0)
         task = "regression" if name == "rossmann" else "binary"
         for tune in (None, "5"):
