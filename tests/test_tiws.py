@@ -290,6 +290,21 @@ def test_counts_of_two_halves_are_those_of_the_whole(method, kind):
     np.testing.assert_allclose(_numbers(pieces.transform(X)), _numbers(whole.transform(X)), atol=1e-9)
 
 
+def test_what_was_observed_is_kept_where_words_come_in_between():
+    X, y, _, new = make(17, missing=False)
+    options = {"cols": ["a"], "numeric": {}, "context": "observed"}
+    first = ((X["b"] != "p") & (X["c"] != "u") & (X["a"] != "a0")).to_numpy()  # words that sort before the others
+    known = new[~new["b"].isin(["p", "z", "never"]) & ~new["c"].isin(["u", "nowhere"])]
+    pieces = TIWSEncoder(**options).fit(X[first], y[first]).observe(known)
+    pieces.partial_fit(X[~first], y[~first])
+    whole = TIWSEncoder(**options).fit(X, y).observe(known)
+    assert whole.transform(known)["a"].nunique() > 1
+    np.testing.assert_allclose(pieces.transform(known)["a"], whole.transform(known)["a"])
+    merged = TIWSEncoder(**options).fit(X[~first], y[~first])
+    merged.merge(TIWSEncoder(**options).fit(X[first], y[first]).observe(known))
+    np.testing.assert_allclose(merged.transform(known)["a"], whole.transform(known)["a"])
+
+
 def _numbers(frame):
     return frame.drop(columns="c").to_numpy(dtype=float)
 

@@ -222,7 +222,7 @@ class FittedColumn:
 
     @cached_property
     def _base(self) -> Base:
-        return Base.of(self.pairs.totals(self.number), self.pairs.offsets, self.number)
+        return Base.of(self.pairs.totals(self.number), self.pairs.offsets)
 
     @cached_property
     def _described(self) -> Described:

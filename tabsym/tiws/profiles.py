@@ -29,7 +29,7 @@ _SPARSE_COST = 100  # a product of sparse numbers takes the time of so many of d
 class Base:
     """The shares of words among seen documents; `blocks` (p + 1,) says where each block of words begins.
 
-    Blocks whose words no document holds (a column's own) are empty, and nothing of them counts.
+    In a block whose words no document holds (a column's own) all documents are at the base.
     """
 
     shares: Floats
@@ -37,10 +37,9 @@ class Base:
     kappa: float = KAPPA
 
     @classmethod
-    def of(cls, totals: Floats, blocks: NDArray[np.int64], own: int, kappa: float = KAPPA) -> Base:
-        """From the counts of words (words,) in all seen documents; `own`: the number of the block that these are of."""
+    def of(cls, totals: Floats, blocks: NDArray[np.int64], kappa: float = KAPPA) -> Base:
+        """From the counts of words (words,) in all seen documents."""
         counts = totals + 0.5
-        counts[blocks[own] : blocks[own + 1]] = 0.0
         totals = _by_block(counts, blocks)
         return cls(counts / np.repeat(np.where(totals > 0, totals, 1.0), np.diff(blocks)), blocks, kappa)
 
