@@ -104,16 +104,32 @@ def test_classifiers():
     assert three.decision_function(X.head(2)).shape == (2, 3)
 
 
-def test_leaves_need_twice_the_rows():
-    lightgbm = pytest.importorskip("lightgbm")
-    model = AugmentedModel(lightgbm.LGBMRegressor(n_estimators=5, min_child_samples=7, verbosity=-1)).fit(X, Y)
-    assert model.estimator_.min_child_samples == 14 and model.estimator.min_child_samples == 7
-    assert clone(model).estimator.min_child_samples == 7
+class Recorder(HistGradientBoostingRegressor):
+    """Keeps what it was trained on."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen_ = X.copy(), np.asarray(y), sample_weight
+        return super().fit(X, y, sample_weight)
+
+
+def test_each_row_is_there_once():
+    weight = rng.uniform(0.5, 2, N)
+    encoder = TIWSEncoder(indicator=True, random_state=3)
+    rows, _, _ = clone(encoder).augment(X, Y, weight)
+    seen, y, weights = AugmentedModel(Recorder(), encoder=encoder).fit(X, Y, sample_weight=weight).estimator_.seen_
+    np.testing.assert_array_equal(y, Y)
+    np.testing.assert_allclose(weights, weight)
+    unseen = seen[["model_unseen", "kind_unseen"]].sum(axis=1).to_numpy()
+    assert 0.45 < unseen.mean() < 0.55
+    first, second = rows.iloc[:N].to_numpy(), rows.iloc[N:].to_numpy()
+    np.testing.assert_array_equal(seen.to_numpy(), np.where(unseen[:, None] > 0, second, first))
+    assert AugmentedModel(Recorder()).fit(X, Y).estimator_.seen_[2] is None
 
 
 def test_errors_are_sentences():
     with pytest.raises(TypeError, match="takes no sample_weight"):
-        AugmentedModel(KNeighborsRegressor()).fit(X, Y)
+        AugmentedModel(KNeighborsRegressor()).fit(X, Y, sample_weight=np.ones(N))
+    assert AugmentedModel(make_pipeline(StandardScaler(), KNeighborsRegressor())).fit(X, Y).score(X, Y) > 0.5
     with pytest.raises(TypeError, match="must be a TIWSEncoder"):
         AugmentedModel(HistGradientBoostingRegressor(), encoder=StandardScaler()).fit(X, Y)
     with pytest.raises(ValueError, match="There is no column 'nowhere'"):

@@ -55,6 +55,8 @@ def test_what_is_added_is_about_what_the_symbol_is_worth():
     whole = WideRegressor(random_state=0).fit(X, y)
     worth = whole.params_["model"]["value"] - whole.params_["model"]["value"][[f"m{i}" for i in range(32)]].mean()
     kinds = pd.DataFrame({"model": X["model"][HELD], "kind": X["kind"][HELD], "n": X["n"][HELD]})
+    within = similar._similar.columns["model"].components.within
+    assert within == pytest.approx(0.25, rel=0.15)  # of the rows about their symbols: what is left over counts
     neutral = WideRegressor(random_state=0).fit(X[~HELD], y[~HELD])
     added = pd.Series(similar.predict(kinds) - neutral.predict(kinds), index=kinds["model"]).groupby(level=0).first()
     assert np.corrcoef(added, worth[added.index])[0, 1] > 0.9

@@ -199,7 +199,7 @@ def main() -> None:
                 found.to_csv(options.out, mode="a", header=not options.out.exists(), index=False)
                 one = shares(found).set_index("method")["share"].round(2).to_dict()
                 print(f"seed {seed}, {task.name}: {one}", flush=True)
-    print(report(pd.read_csv(options.out)))
+    print(report(pd.read_csv(options.out, low_memory=False)))
 
 
 if __name__ == "__main__":
