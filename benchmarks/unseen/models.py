@@ -3,8 +3,9 @@
 For each booster: its own treatment ("default"), the same model answering by donors (jitter: calibrated on a fifth of
 the training rows and then fitted on all; "plain": not calibrated), the same booster without the column ("blind"). For
 LightGBM also the column as encoded values: the mean of symbols, TIWS by documents, and half of the training rows as
-if unseen ("augmented"). 100 trees each, other settings at their defaults. Differences are per row, with standard errors over
-held-out symbols (a jackknife). Log-loss for classes; squared error for numbers, in units of the target's variance.
+if unseen ("augmented"). 100 trees each, other settings at their defaults. Differences are per row, with standard
+errors over held-out symbols (a jackknife). Log-loss for classes; squared error for numbers, in units of the target's
+variance.
 
     TABSYM_DATA=FOLDER python benchmarks/unseen/models.py --out models.csv [--seeds 2] [--rows 8000] [--tasks ...]
     python benchmarks/unseen/models.py --out models.csv --report
