@@ -132,5 +132,7 @@ def test_errors_are_sentences():
     assert AugmentedModel(make_pipeline(StandardScaler(), KNeighborsRegressor())).fit(X, Y).score(X, Y) > 0.5
     with pytest.raises(TypeError, match="must be a TIWSEncoder"):
         AugmentedModel(HistGradientBoostingRegressor(), encoder=StandardScaler()).fit(X, Y)
+    with pytest.raises(ValueError, match="folds=1"):
+        AugmentedModel(HistGradientBoostingRegressor()).evaluate_unseen(X, Y, "model", folds=1)
     with pytest.raises(ValueError, match="There is no column 'nowhere'"):
         AugmentedModel(HistGradientBoostingRegressor()).evaluate_unseen(X, Y, "nowhere")

@@ -447,6 +447,15 @@ def test_wrong_options_are_named(options, words):
 def test_wrong_calls_are_named():
     X, y, _, new = make(0)
     encoder = TIWSEncoder(cols=["a"]).fit(X, y)
+    for call, words in (
+        (lambda: encoder.transform(new, return_interval="x"), "return_interval='x'"),
+        (lambda: encoder.unseen_rows(new, "q"), "Column 'q' is not encoded"),
+        (lambda: encoder.unseen_rows(new, "a", context="z"), "context='z'"),
+        (lambda: encoder.donors("a", n_donors=0), "n_donors=0"),
+        (lambda: TIWSEncoder(numeric={"n": ["x"]}).fit(X, y), "edges of column 'n'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
     with pytest.raises(ValueError, match="return_interval=2"):
         encoder.transform(new, return_interval=2)
     with pytest.raises(ValueError, match="not encoded"):

@@ -176,6 +176,8 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             loss (log-loss for classes, squared error for numbers), the difference to blind and its standard error over
             held-out symbols. Nothing of self is changed.
         """
+        if folds < 2:
+            raise ValueError(f"folds={folds!r} is not possible; use at least 2.")
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, who=type(self).__name__)
         if column not in table.names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -37,7 +38,7 @@ from tabsym.table import (
 from tabsym.tiws.column import FittedColumn, Method
 from tabsym.tiws.counting import Counting
 from tabsym.tiws.counts import TableCounts
-from tabsym.tiws.unseen import Observed, UnseenRows
+from tabsym.tiws.unseen import CONTEXTS, Observed, UnseenRows
 
 Floats = NDArray[np.float64]
 
@@ -331,7 +332,7 @@ class TIWSEncoder(OutOfFoldEncoder):
             return self._encode_table(table)
         if self.method != "documents":
             raise ValueError("Intervals are known for method='documents' only; leave return_interval out.")
-        if not 0 < return_interval < 1:
+        if not isinstance(return_interval, Real) or not 0 < float(return_interval) < 1:
             raise ValueError(f"return_interval={return_interval!r} is not possible; use a level such as 0.9.")
         columns = self._rows.intervals(table, return_interval, shares=self._classes is not None)
         if isinstance(table.native, pd.DataFrame):
@@ -355,10 +356,9 @@ class TIWSEncoder(OutOfFoldEncoder):
             Columns symbol, donor, weight (of all donors they sum to 1), estimate (the donor's, as encoded; of more
             than two classes one column for each), rows (the donor's); the weightiest donor first.
         """
-        check_is_fitted(self, "columns_")
-        if column not in self.columns_:
-            have = ", ".join(map(repr, self.columns_))
-            raise ValueError(f"Column {column!r} is not encoded; there are {have}.")
+        self._check_encoded(column)
+        if n_donors < 1:
+            raise ValueError(f"n_donors={n_donors!r} is not possible; use at least 1.")
         state = self.columns_[column]
         if X is not None:
             return donor_table(state, [(self.unseen_rows(X, column).unseen, None)], n_donors)
@@ -383,10 +383,19 @@ class TIWSEncoder(OutOfFoldEncoder):
             `rows` (r,), `unseen` (m documents) and `which` (r,) of these each row goes by: what
             ``columns_[column].fitted.weights(found.unseen)`` (m, donors) takes.
         """
+        self._check_encoded(column)
+        if context is not None and context not in CONTEXTS:
+            raise ValueError(f"context={context!r} is not known; use one of {', '.join(map(repr, CONTEXTS))}.")
         table = X if isinstance(X, Table) else self._read_as_fitted(X)
         return self._rows.unseen(table, column, context=context)
 
     # -- pieces -------------------------------------------------------------------------------
+
+    def _check_encoded(self, column: str) -> None:
+        check_is_fitted(self, "columns_")
+        if column not in self.columns_:
+            have = ", ".join(map(repr, self.columns_))
+            raise ValueError(f"Column {column!r} is not encoded; there are {have}.")
 
     @property
     def _counting(self) -> Counting:

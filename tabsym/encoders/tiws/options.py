@@ -46,6 +46,9 @@ def _check_numeric(numeric: Any) -> None:
             "and edges."
         )
     for name, edges in numeric.items():
-        values = np.asarray(edges, dtype=np.float64)
+        try:
+            values = np.asarray(edges, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.full(1, np.nan)
         if values.ndim != 1 or not np.isfinite(values).all() or (np.diff(values) <= 0).any():
             raise ValueError(f"The edges of column {name!r} in numeric must be ascending finite numbers.")
