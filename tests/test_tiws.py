@@ -452,6 +452,7 @@ def test_wrong_calls_are_named():
         (lambda: encoder.unseen_rows(new, "q"), "Column 'q' is not encoded"),
         (lambda: encoder.unseen_rows(new, "a", context="z"), "context='z'"),
         (lambda: encoder.donors("a", n_donors=0), "n_donors=0"),
+        (lambda: TIWSEncoder(numeric={"zzz": [1.0]}).fit(X, y), "no such column"),
         (lambda: TIWSEncoder(numeric={"n": ["x"]}).fit(X, y), "edges of column 'n'"),
     ):
         with pytest.raises(ValueError, match=words):

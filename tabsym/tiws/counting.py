@@ -33,6 +33,13 @@ class Counting:
         self, table: Table, encoded: list[str], target: tuple[Floats, bool], weight: Floats | None
     ) -> TableCounts:
         """Words made from this table; `target`: (n, q) and whether it holds classes."""
+        edges = self.numeric if isinstance(self.numeric, Mapping) else {}
+        strange = [name for name in edges if name not in table.names]
+            [name for name in self.numeric if name not in table.names] if isinstance(self.numeric, Mapping) else []
+        )
+        if strange:
+            have = ", ".join(map(repr, table.names))
+            raise ValueError(f"numeric has edges for {strange[0]!r}, and there is no such column; there are {have}.")
         keep = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
         words = self._words(table, encoded, target, weight, keep)
         return self.count(table, words, encoded, target[0], weight)
