@@ -35,8 +35,6 @@ class Counting:
         """Words made from this table; `target`: (n, q) and whether it holds classes."""
         edges = self.numeric if isinstance(self.numeric, Mapping) else {}
         strange = [name for name in edges if name not in table.names]
-            [name for name in self.numeric if name not in table.names] if isinstance(self.numeric, Mapping) else []
-        )
         if strange:
             have = ", ".join(map(repr, table.names))
             raise ValueError(f"numeric has edges for {strange[0]!r}, and there is no such column; there are {have}.")
