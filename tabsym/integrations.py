@@ -3,7 +3,9 @@
 ``from tabsym.integrations import lightgbm`` gives the adapter package
 `tabsym_lightgbm`. Anyone can add one: a package with an entry point in the
 group ``tabsym.adapters`` that names an object with `name`, `label`,
-`native(task, random_state=, n_jobs=)` and `booster(task, ...)`.
+`native(task, random_state=, n_jobs=)` and `booster(task, ...)`. A package
+that brings no contender of its own (`tabsym_torch`) has its entry point in
+the group ``tabsym.bridges``: the comparison does not load it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 
 GROUP = "tabsym.adapters"
+BRIDGES = "tabsym.bridges"
 
 
 class Adapter(Protocol):
@@ -31,8 +34,13 @@ class Adapter(Protocol):
 
 
 @cache
-def _entry_points() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
+def _entry_points(group: str = GROUP) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def _packages() -> dict[str, EntryPoint]:
+    """Everything behind the door, by name."""
+    return {**_entry_points(BRIDGES), **_entry_points()}
 
 
 def available() -> list[str]:
@@ -64,13 +72,13 @@ def _remedy(name: str, error: ModuleNotFoundError) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_") or name not in _entry_points():
-        raise AttributeError(f"module 'tabsym.integrations' has no adapter {name!r}; there are {available()}")
+    if name.startswith("_") or name not in _packages():
+        raise AttributeError(f"module 'tabsym.integrations' has no adapter {name!r}; there are {sorted(_packages())}")
     try:
-        return import_module(_entry_points()[name].module)
+        return import_module(_packages()[name].module)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(_remedy(name, error), name=error.name) from error
 
 
 def __dir__() -> Iterator[str]:
-    return iter(sorted([*globals(), *available()]))
+    return iter(sorted([*globals(), *_packages()]))

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -21,14 +22,17 @@ def folders():
 def test_folders_packages_and_entry_points_agree():
     packages = CONFIG["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert sorted(p.removeprefix("integrations/") for p in packages if p != "tabsym") == folders()
-    points = CONFIG["project"]["entry-points"]["tabsym.adapters"]
+    groups = CONFIG["project"]["entry-points"]
+    assert all(target.endswith(":adapter") for target in groups["tabsym.adapters"].values())
+    points = groups["tabsym.adapters"] | groups["tabsym.bridges"]
     assert sorted(target.split(":")[0] for target in points.values()) == folders()
     assert [f"tabsym_{name}" for name in sorted(points)] == folders()
     assert set(points) <= set(CONFIG["project"]["optional-dependencies"])
 
 
 def test_the_installed_package_has_the_same_adapters():
-    assert [f"tabsym_{name}" for name in integrations.available()] == folders()
+    bridges = [point.name for point in entry_points(group=integrations.BRIDGES)]
+    assert sorted(f"tabsym_{name}" for name in [*integrations.available(), *bridges]) == folders()
 
 
 def test_the_wheel_has_the_same_adapters(tmp_path):
@@ -43,7 +47,7 @@ def test_the_wheel_has_the_same_adapters(tmp_path):
     tops = {name.split("/")[0] for name in names if not name.split("/")[0].endswith(".dist-info")}
     assert tops == {"tabsym", *folders()}
     assert "tabsym/compare/report.html.jinja" in names
-    assert all(f"{folder}:adapter" in points for folder in folders())
+    assert all(f"= {folder}" in points for folder in folders())
 
 
 def test_a_missing_library_says_what_to_install(monkeypatch):

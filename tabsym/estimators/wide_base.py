@@ -171,12 +171,8 @@ class WideBase(BaseEstimator):
 
     def _margins(self, X: Any, offset: Any = None) -> Floats:
         """Scores (n, K) of a table, in the user's units."""
-        check_is_fitted(self, "model_")
         check_same_rows(X, offset=offset)
-        table = read_table(X, who=type(self).__name__, allow_empty=True)
-        if self._has_formula:  # which reads some columns, in any order
-            table = select_features(self, table)
-        table = match_features(self, table)
+        table = self._table_to_predict(X)
         margins = self.model_.margins(table, self.n_jobs)
         if self.unseen == "error":
             self._refuse_unseen(table)
@@ -185,6 +181,14 @@ class WideBase(BaseEstimator):
         if offset is None:
             return margins
         return margins + check_offset(offset, len(table), self.model_.n_outputs)
+
+    def _table_to_predict(self, X: Any) -> Table:
+        """The columns that fit saw, checked."""
+        check_is_fitted(self, "model_")
+        table = read_table(X, who=type(self).__name__, allow_empty=True)
+        if self._has_formula:  # which reads some columns, in any order
+            table = select_features(self, table)
+        return match_features(self, table)
 
     def _similar_of(self, table: Table) -> Floats:
         """What unseen symbols add to the scores (n, K)."""

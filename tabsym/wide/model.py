@@ -17,7 +17,7 @@ from tabsym.wide.layout import Layout
 from tabsym.wide.losses import Loss
 from tabsym.wide.moments import Moments
 from tabsym.wide.optimizers import StateColumns
-from tabsym.wide.program import Compiled
+from tabsym.wide.program import Compiled, Program, Rows
 from tabsym.wide.rows import fixed_score, lay_rows
 from tabsym.wide.sources import Symbols
 from tabsym.wide.units import Units, users_units
@@ -114,9 +114,26 @@ class WideModel:
         return out + fixed[:, None] if len(fixed) else out
 
     def _score(self, coder: Coder, numbers: dict[str, Floats], out: Floats, n_jobs: int | None) -> None:
-        compiled, units, neutral = self._user_program
-        rows = lay_rows(self.layout, compiled, units, self.layout.code(coder), numbers, len(out), None, n_jobs)
+        compiled, _, neutral = self._user_program
+        rows = self._lay(coder, numbers, len(out), n_jobs)
         predict_margins(rows, compiled.program, neutral, self.theta.reshape(-1, 1), out)
+
+    def _lay(self, coder: Coder, numbers: dict[str, Floats], n_rows: int, n_jobs: int | None) -> Rows:
+        compiled, units, _ = self._user_program
+        return lay_rows(self.layout, compiled, units, self.layout.code(coder), numbers, n_rows, None, n_jobs)
+
+    @property
+    def predicting(self) -> tuple[Program, Floats]:
+        """The program that predicts from `theta`, and what stands for unseen symbols in its slots (slots, K)."""
+        compiled, _, neutral = self._user_program
+        return compiled.program, neutral
+
+    def rows(self, table: Table, n_jobs: int | None = None) -> tuple[Rows, Floats]:
+        """A table as `predicting` reads it, and the part of the score (n,) in which no parameter has a share."""
+        numbers = self.layout.numbers(table)
+        coder = Coder.of_table(self.layout.sources, table, numbers, n_jobs)
+        fixed = fixed_score(self.layout, numbers, len(table))
+        return self._lay(coder, numbers, len(table), n_jobs), fixed if len(fixed) else np.zeros(len(table))
 
     def first_unseen(self, table: Table) -> tuple[str, int] | None:
         """The first column, and row, that holds a symbol without an entry."""

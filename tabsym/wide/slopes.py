@@ -9,6 +9,9 @@ import numpy as np
 
 from tabsym.jit import inlined, kernel
 
+ROUNDING = 1e-13
+"""An error so small against 1 + the score has no side: a fit starts at a median, which is some row's own target."""
+
 SQUARED, LOGISTIC, MULTINOMIAL, ABSOLUTE, HUBER, QUANTILE, HINGE, POISSON, GAMMA, TWEEDIE = range(10)
 
 
@@ -43,6 +46,8 @@ def _other_loss(score, target, loss, parameter):
         return max(0.0, short), (-side if short > 0.0 else 0.0), 1.0
     error = score - target
     size = abs(error)
+    if size <= ROUNDING * (1.0 + abs(score)):
+        error = size = 0.0
     if loss == ABSOLUTE:
         return size, np.sign(error), 1.0
     if loss == HUBER:

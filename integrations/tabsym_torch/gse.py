@@ -1,0 +1,332 @@
+"""The gradient estimator for symbolical features, around any elementwise optimizer of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn, optim
+
+from tabsym_torch.counting import Present, Table
+from tabsym_torch.distributed import Group, join, workers
+from tabsym_torch.each import Proxy, proxies
+from tabsym_torch.rules import RULES, Options, Rows, Rule
+from tabsym_torch.state import STEP, Entries, State, adopt, by_symbol, column, entries_of
+from tabsym_torch.tables import Columns, Watched
+
+NOT_ELEMENTWISE = {
+    "LBFGS": "it needs the whole gradient of every parameter; use Adam or SGD",
+    "SparseAdam": "it is made for sparse gradients only; use Adam, which GSE lets take them",
+    "Adafactor": "its state is not one number per entry; use Adam",
+    "Muon": "it mixes the entries of a matrix; use it for the other parameters, and Adam under GSE for the symbols",
+}
+
+
+class Move(NamedTuple):
+    """What a step does to a table: the present symbols and their gradient under the estimator."""
+
+    table: Table
+    entries: Entries
+    grads: Tensor  # (n, width)
+    options: Options
+
+
+class GSE(optim.Optimizer):
+    """Train symbols with the gradient estimator for symbolical features, under any elementwise optimizer.
+
+    In a batch, an entry of an embedding that c of its rows select moves by
+    the mean of *those rows'* gradients, at its own number of updates; an
+    entry that no row selects keeps its value and its optimizer state. All
+    other parameters are left to the optimizer.
+
+    Parameters
+    ----------
+    optimizer : torch.optim.Optimizer
+        It keeps the parameter groups, the learning rate and the state. SGD,
+        Adagrad, RMSprop, Adam, AdamW, NAdam, RAdam and Adamax move all
+        symbols of a table at once; any other optimizer that treats every
+        number by itself works too, but slowly where symbols have had
+        different numbers of updates.
+    modules : torch.nn.Module or list of them
+        Searched for nn.Embedding, nn.EmbeddingBag and `OneHotLinear`. The
+        first dimension of their input is the batch.
+    one_hot_columns : dict of nn.Linear to list of int, optional
+        Linear layers with one-hot columns among their inputs: which. A row
+        selects those that are not zero; the other inputs are numbers, and
+        get the ordinary gradient.
+    reduction : {"mean", "sum"}, default="mean"
+        How the loss joins the rows of the batch.
+    process_group : torch.distributed.ProcessGroup, optional
+        Whose counts are added up (default: all processes, where
+        torch.distributed is initialised); `False`: nobody's. Gradients are
+        reduced by DistributedDataParallel.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The optimizer is not elementwise; no symbolic parameter is found; or
+        a table cannot be treated (`scale_grad_by_freq`, tied weights).
+
+    Notes
+    -----
+    Make it after the model has been moved to its device and before the first
+    forward pass. Gradients of tables may be dense or sparse; with a large
+    table, ``nn.Embedding(..., sparse=True)`` spares the dense gradient.
+    Counts live as long as gradients do: micro-batches add up, `zero_grad`
+    clears. Clipping acts on the ordinary gradients, unless `rescale` is
+    called before it. See docs/torch.md for what combines.
+
+    References
+    ----------
+    Peseux, Berar, Paquet, Nicollet, "Stochastic Gradient Descent with
+    gradient estimator for symbolical features", Algorithm 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tabsym_torch import GSE, OneHotLinear
+    >>> model = torch.nn.Sequential(OneHotLinear([100, 20], 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    >>> optimizer = GSE(torch.optim.Adam(model.parameters(), lr=0.01), model)
+    >>> codes, y = torch.randint(0, 20, (64, 2)), torch.randn(64, 1)
+    >>> for _ in range(3):
+    ...     optimizer.zero_grad()
+    ...     loss = torch.nn.functional.mse_loss(model(codes), y)
+    ...     loss.backward()
+    ...     optimizer.step()
+    """
+
+    def __init__(
+        self,
+        optimizer: optim.Optimizer,
+        modules: nn.Module | Iterable[nn.Module],
+        *,
+        one_hot_columns: Columns | None = None,
+        reduction: str = "mean",
+        process_group: Group = None,
+    ) -> None:
+        _check(optimizer, reduction)
+        self._watched = Watched(modules, one_hot_columns)
+        self.tables = self._watched.find(parameter for group in optimizer.param_groups for parameter in group["params"])
+        if not self.tables:
+            raise ValueError(
+                "There is no symbolic parameter (nn.Embedding, nn.EmbeddingBag, OneHotLinear, or one_hot_columns of an "
+                "nn.Linear) that is both in modules and in the optimizer's parameters; pass the model that holds them."
+            )
+        self.optimizer, self.reduction, self.process_group = optimizer, reduction, process_group
+        super().__init__(optimizer.param_groups, optimizer.defaults)
+        self._optimizer_step_pre_hooks = optimizer._optimizer_step_pre_hooks
+        self._optimizer_step_post_hooks = optimizer._optimizer_step_post_hooks
+        self._share()
+
+    def _share(self) -> None:
+        """One set of groups and states for both, whichever of the two is asked."""
+        self.param_groups, self.state = self.optimizer.param_groups, self.optimizer.state
+        for table in self.tables:
+            if table.parameter in self.state:
+                adopt(self.state[table.parameter], table.parameter, table.dim)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters to the optimizer; those of symbols in `modules` are treated as such from now on."""
+        super().add_param_group(param_group)
+        known = {table.parameter for table in self.tables}
+        self.tables += self._watched.find(p for p in param_group["params"] if p not in known)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clear the gradients, and the counts with them."""
+        self.optimizer.zero_grad(set_to_none)
+        for table in self.tables:
+            table.forget()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The optimizer's, with a row of state for every symbol."""
+        return self.optimizer.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on where `state_dict` was taken; one of the plain optimizer is taken as the state of every symbol."""
+        self.optimizer.load_state_dict(state_dict)
+        self._share()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move the present symbols and all other parameters.
+
+        Parameters
+        ----------
+        closure : callable, optional
+            Clears the gradients, computes the loss, calls backward and
+            returns the loss; called once.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        with torch.no_grad():
+            moves = self._moves()
+            rule = RULES.get(type(self.optimizer))
+            if rule is None:
+                self._step_each(moves)
+            else:
+                self._step_others()
+                for move in moves:
+                    move_rows(move, rule, self.state[move.table.parameter])
+        for table in self.tables:
+            table.rescaled = None
+        return loss
+
+    def rescale(self) -> None:
+        """Turn the gradients of the tables into the estimator's now, so that what follows (clipping) sees them.
+
+        To be called after the last backward pass and before `step`.
+        """
+        with torch.no_grad():
+            for move in self._moves():
+                _put_gradient(move)
+                move.table.rescaled = (move.entries, len(move.table.batches))
+
+    def _moves(self) -> list[Move]:
+        """What is to be done to each table that has a gradient; nothing is changed yet."""
+        options = {parameter: group for group in self.param_groups for parameter in group["params"]}
+        present = [table.present() for table in self.tables]
+        size = workers(self.process_group)
+        if size > 1:
+            present = join(present, self.tables, self.process_group)
+        return [
+            self._move(table, found, options[table.parameter], size)
+            for table, found in zip(self.tables, present, strict=True)
+            if table.parameter.grad is not None
+        ]
+
+    def _move(self, table: Table, found: Present, options: Options, n_workers: int) -> Move:
+        gradient = table.parameter.grad
+        assert gradient is not None
+        _check_counted(table, found, gradient)
+        if table.rescaled is not None:
+            entries, n_batches = table.rescaled
+            if n_batches != len(table.batches):
+                raise RuntimeError(f"A backward pass came after rescale() of {table.name}; call it after the last one.")
+            return Move(table, entries, _rows_of(gradient, entries), options)
+        entries = entries_of(found.symbols, table.dim, table.size)
+        grads = _rows_of(gradient, entries)
+        whole = found.n_rows if self.reduction == "mean" else n_workers
+        factor = (whole / found.counts.to(grads.dtype)).unsqueeze(1)
+        if table.numeric is not None:  # they are left to the ordinary gradient
+            factor[torch.isin(entries.symbols, table.numeric)] = 1.0
+        return Move(table, entries, grads * factor, options)
+
+    def _step_others(self) -> None:
+        """The optimizer's own step, on all parameters but the tables."""
+        hidden = [(table.parameter, table.parameter.grad) for table in self.tables]
+        try:
+            for parameter, _ in hidden:
+                parameter.grad = None
+            _own_step(self.optimizer)()
+        finally:
+            for parameter, gradient in hidden:
+                parameter.grad = gradient
+
+    def _step_each(self, moves: list[Move]) -> None:
+        """The optimizer's own step, the symbols of each history as one parameter among the others."""
+        kept = [(group, group["params"]) for group in self.param_groups]
+        made: list[Proxy] = []
+        try:
+            for group, parameters in kept:
+                group["params"] = list(parameters)
+            for move in moves:
+                if len(move.entries.symbols):
+                    new = list(proxies(move.table, move.entries.symbols, move.grads, self.state[move.table.parameter]))
+                    move.options["params"] += [proxy.parameter for proxy in new]
+                    made += new
+            for proxy in made:
+                self.state[proxy.parameter] = proxy.load(self.state[proxy.table.parameter])
+            self._step_others()
+            for proxy in made:
+                proxy.store(self.state[proxy.table.parameter], self.state[proxy.parameter])
+        finally:
+            for group, parameters in kept:
+                group["params"] = parameters
+            for proxy in made:
+                self.state.pop(proxy.parameter, None)
+
+
+def move_rows(move: Move, rule: Rule, state: State) -> None:
+    """Move the present symbols of a table by the optimizer's rule, and nothing else."""
+    table, entries, options = move.table, move.entries, move.options
+    if not len(entries.symbols):
+        return
+    buffers = rule.buffers(options)
+    if rule.counts(options):
+        buffers[STEP] = 0.0
+    for name, value in buffers.items():
+        if name not in state:
+            state[name] = _new_buffer(name, value, rule, table)
+    rows = {name: entries.take(state[name]) for name in buffers}
+    param = entries.take(table.parameter.data)
+    if STEP in rows:
+        rows[STEP].add_(1)
+    rule.update(Rows(param, move.grads, rows), options)
+    entries.put(table.parameter.data, param)
+    for name, of_present in rows.items():
+        entries.put(state[name], of_present)
+
+
+def _new_buffer(name: str, value: float, rule: Rule, table: Table) -> Tensor:
+    if name == STEP or name in rule.columns:
+        return column(table.parameter, table.dim, value, torch.float64 if name == STEP else None)
+    return torch.full_like(table.parameter.data, value)
+
+
+def _own_step(optimizer: optim.Optimizer) -> Callable[[], Any]:
+    """The optimizer's step without torch's wrapper for hooks and profiles, which `GSE.step` has around it already."""
+    step: Any = type(optimizer).step
+    if "step" in vars(optimizer) or not hasattr(step, "hooked"):
+        return optimizer.step
+    return partial(step.__wrapped__, optimizer)
+
+
+def _rows_of(gradient: Tensor, entries: Entries) -> Tensor:
+    """The gradient's rows of the present symbols."""
+    if not gradient.is_sparse:
+        return entries.take(gradient)
+    gradient = gradient.coalesce()
+    symbols, held, values = entries.symbols, gradient.indices()[0], gradient.values()
+    if held.shape == symbols.shape and torch.equal(held, symbols):
+        return values
+    rows = torch.zeros((len(symbols), values.shape[1]), dtype=values.dtype, device=values.device)
+    places = torch.searchsorted(symbols, held).clamp_(max=max(len(symbols) - 1, 0))
+    known = symbols[places] == held
+    return rows.index_copy_(0, places[known], values[known])
+
+
+def _put_gradient(move: Move) -> None:
+    parameter = move.table.parameter
+    assert parameter.grad is not None
+    if parameter.grad.is_sparse:
+        symbols = move.entries.symbols.unsqueeze(0)
+        parameter.grad = torch.sparse_coo_tensor(symbols, move.grads, parameter.shape, is_coalesced=True)
+    else:
+        by_symbol(parameter.grad, move.table.dim).index_copy_(0, move.entries.symbols, move.grads)
+
+
+def _check(optimizer: optim.Optimizer, reduction: str) -> None:
+    name = type(optimizer).__name__
+    if not isinstance(optimizer, optim.Optimizer) or isinstance(optimizer, GSE):
+        raise TypeError(f"GSE wraps an optimizer of torch.optim, such as torch.optim.Adam(...), and not {name}.")
+    if name in NOT_ELEMENTWISE:
+        raise TypeError(f"GSE does not wrap {name}: {NOT_ELEMENTWISE[name]}.")
+    if optimizer.defaults.get("differentiable"):
+        raise ValueError(f"GSE does not wrap {name}(differentiable=True): its updates are made in place; leave it out.")
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction={reduction!r} must be 'mean' or 'sum': how the loss joins the rows of the batch.")
+
+
+def _check_counted(table: Table, found: Present, gradient: Tensor) -> None:
+    if (
+        found.n_rows == 0
+        and table.numeric is None
+        and bool((gradient.coalesce().values() if gradient.is_sparse else gradient).any())
+    ):
+        raise RuntimeError(
+            f"{table.name} has a gradient, but no call of it was counted; call the module itself rather than use its "
+            "weight, and make GSE before the forward pass."
+        )

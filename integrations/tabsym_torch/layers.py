@@ -1,0 +1,97 @@
+"""Layers over symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class OneHotLinear(nn.Module):
+    """`nn.Linear` on one-hot input that is never built: a row selects entries, it does not multiply by zeros.
+
+    All columns share one table, so that an optimizer step handles one
+    parameter however many columns there are.
+
+    Parameters
+    ----------
+    alphabet_sizes : sequence of int
+        Number of symbols of each column.
+    out_features : int
+    bias : bool, default=True
+    sparse : bool, default=False
+        Gradients as sparse tensors: a batch then costs what its symbols
+        cost, however large the table. Takes `GSE`, SGD, Adagrad or
+        SparseAdam; clipping by norm does not take sparse gradients.
+
+    Attributes
+    ----------
+    weight : Parameter of shape (1 + sum of the sizes, out_features)
+        Row 0 is "no symbol": always zero. Symbol s of column j is row
+        ``offsets[j] + s``. Drawn as nn.Linear draws.
+    bias : Parameter of shape (out_features,) or None
+    offsets : Tensor of shape (n_columns,), int64
+
+    Raises
+    ------
+    ValueError
+        No columns, or a column without symbols.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tabsym_torch import OneHotLinear
+    >>> layer = OneHotLinear([3, 2], 4)
+    >>> codes = torch.tensor([[0, 1], [2, -1]])  # the second row has no symbol in its second column
+    >>> layer(codes).shape
+    torch.Size([2, 4])
+    """
+
+    offsets: Tensor
+    selected: Tensor  # rows of `weight` that the last call read
+
+    def __init__(
+        self,
+        alphabet_sizes: Sequence[int],
+        out_features: int,
+        bias: bool = True,
+        sparse: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.alphabet_sizes = [int(size) for size in alphabet_sizes]
+        if not self.alphabet_sizes or min(self.alphabet_sizes) < 1:
+            raise ValueError(f"alphabet_sizes={list(alphabet_sizes)} must name at least one symbol for every column.")
+        self.out_features, self.sparse = out_features, sparse
+        starts = torch.tensor([1, *self.alphabet_sizes[:-1]], device=device).cumsum(0)
+        self.register_buffer("offsets", starts, persistent=False)
+        rows = 1 + sum(self.alphabet_sizes)
+        self.weight = nn.Parameter(torch.empty(rows, out_features, device=device, dtype=dtype))
+        self.bias = nn.Parameter(torch.empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the entries as nn.Linear with as many inputs would."""
+        bound = sum(self.alphabet_sizes) ** -0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+        with torch.no_grad():
+            self.weight[0].zero_()
+        if self.bias is not None:
+            nn.init.uniform_(self.bias, -bound, bound)
+
+    def rows_of(self, codes: Tensor) -> Tensor:
+        """The row of `weight` for each code; codes below 0 select row 0, which is zero."""
+        return torch.where(codes < 0, 0, codes + self.offsets)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """The sum of the selected entries of each row; `codes`: int64 of shape (n_rows, n_columns)."""
+        self.selected = self.rows_of(codes)  # for GSE, which counts them
+        entries = nn.functional.embedding(self.selected, self.weight, padding_idx=0, sparse=self.sparse)
+        total = entries.sum(1)
+        return total if self.bias is None else total + self.bias
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{len(self.alphabet_sizes)} columns, {sum(self.alphabet_sizes)} symbols, {self.out_features}"

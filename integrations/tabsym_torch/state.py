@@ -1,0 +1,95 @@
+"""The optimizer's state of a symbolic parameter: one row per symbol, in the optimizer's own `state`.
+
+What torch keeps once per parameter (a step count, a product of momenta) is
+kept once per symbol, as a column. All of it lies in `optimizer.state`, under
+torch's names, so that `state_dict` carries it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+STEP = "step"  # updates of each symbol: torch's name, which load_state_dict does not cast; float64
+
+State = dict[str, Any]
+
+
+def scalar_dtype() -> torch.dtype:
+    """The type in which torch.optim keeps numbers that are one per parameter."""
+    return torch.float64 if torch.get_default_dtype() == torch.float64 else torch.float32
+
+
+def column(parameter: nn.Parameter, dim: int, value: float = 0.0, dtype: torch.dtype | None = None) -> Tensor:
+    """One number per symbol."""
+    return torch.full((parameter.shape[dim],), value, dtype=dtype or scalar_dtype(), device=parameter.device)
+
+
+def is_column(value: Any) -> bool:
+    """Whether this holds one number per symbol; what is as large as the parameter has two dimensions."""
+    return isinstance(value, Tensor) and value.dim() == 1
+
+
+def adopt(state: State, parameter: nn.Parameter, dim: int) -> None:
+    """Make what an optimizer (or a file) holds once per parameter a column, and bring columns to their type."""
+    for name, value in list(state.items()):
+        if value is None:
+            del state[name]
+        elif not (isinstance(value, Tensor) and value.shape == parameter.shape):
+            dtype = torch.float64 if name == STEP else scalar_dtype()
+            numbers = torch.as_tensor(value, dtype=dtype, device=parameter.device)
+            state[name] = numbers.reshape(-1).expand(parameter.shape[dim]).clone()
+
+
+def by_symbol(tensor: Tensor, dim: int) -> Tensor:
+    """A view with symbols first."""
+    return tensor.t() if dim == 1 else tensor
+
+
+class Entries:
+    """The rows of the present symbols: taken out of a table, and put back."""
+
+    def __init__(self, symbols: Tensor, dim: int) -> None:
+        self.symbols, self.dim = symbols, dim
+
+    def take(self, tensor: Tensor) -> Tensor:
+        """Rows of a table, or numbers as a column of one."""
+        if is_column(tensor):
+            return tensor.index_select(0, self.symbols).unsqueeze(1)
+        return by_symbol(tensor, self.dim).index_select(0, self.symbols)
+
+    def put(self, tensor: Tensor, rows: Tensor) -> None:
+        """Rows taken go back."""
+        if is_column(tensor):
+            tensor.index_copy_(0, self.symbols, rows.squeeze(1))
+        else:
+            by_symbol(tensor, self.dim).index_copy_(0, self.symbols, rows)
+
+
+class Slice(Entries):
+    """All symbols of a small table are present: rows are the table's own, and change in place."""
+
+    def __init__(self, symbols: Tensor, dim: int, first: int) -> None:
+        super().__init__(symbols, dim)
+        self.first, self.n = first, len(symbols)
+
+    def take(self, tensor: Tensor) -> Tensor:
+        """A view of the table's rows."""
+        if is_column(tensor):
+            return tensor.narrow(0, self.first, self.n).unsqueeze(1)
+        return by_symbol(tensor, self.dim).narrow(0, self.first, self.n)
+
+    def put(self, tensor: Tensor, rows: Tensor) -> None:
+        """They are there already."""
+
+
+def entries_of(symbols: Tensor, dim: int, size: int) -> Entries:
+    """How to reach the present symbols, rising, of a table."""
+    n = len(symbols)
+    if n and n >= size - 1:  # all of them, or all but the padding
+        first = int(symbols[0])
+        if int(symbols[-1]) - first == n - 1:
+            return Slice(symbols, dim, first)
+    return Entries(symbols, dim)
