@@ -321,11 +321,10 @@ def _check(optimizer: optim.Optimizer, reduction: str) -> None:
 
 
 def _check_counted(table: Table, found: Present, gradient: Tensor) -> None:
-    if (
-        found.n_rows == 0
-        and table.numeric is None
-        and bool((gradient.coalesce().values() if gradient.is_sparse else gradient).any())
-    ):
+    if found.n_rows or table.numeric is not None:
+        return
+    values = gradient.coalesce().values() if gradient.is_sparse else gradient
+    if bool(values.any()):
         raise RuntimeError(
             f"{table.name} has a gradient, but no call of it was counted; call the module itself rather than use its "
             "weight, and make GSE before the forward pass."

@@ -80,12 +80,12 @@ def _parts(
 
 
 def _table(name: str, module: Any, columns: dict[nn.Linear, Tensor]) -> Table:
+    weight: Any = module.weight
     if isinstance(module, nn.Linear):
         device = module.weight.device
         numeric = torch.ones(module.in_features, dtype=torch.bool)
         numeric[columns[module]] = False
-        return Table(name, module.weight, dim=1, numeric=numeric.nonzero().squeeze(1).to(device))
-    weight: Any = module.weight
+        return Table(name, weight, dim=1, numeric=numeric.nonzero().squeeze(1).to(device))
     return Table(name, weight, padding=0 if isinstance(module, OneHotLinear) else module.padding_idx)
 
 
