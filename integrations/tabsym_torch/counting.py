@@ -16,21 +16,22 @@ import torch
 from torch import Tensor, nn
 
 from tabsym_torch.layers import OneHotLinear
-from tabsym_torch.state import Entries
+from tabsym_torch.state import Entries, Slice
 
 
 class Pairs(NamedTuple):
-    """What the rows of one call select: entry `symbols[i]` by row `rows[i]`."""
+    """What the rows of one call select: entry `symbols[i]` by row `rows[i]`, rising."""
 
     symbols: Tensor
-    rows: Tensor | None  # None: no row selects an entry twice, so it need not be known which row it was
+    rows: Tensor | None  # None: row by row, as many for each
     n_rows: int
+    disjoint: bool  # no row selects an entry twice
 
 
 class Present(NamedTuple):
-    """The symbols of a step: distinct, rising; the rows that select each; all rows."""
+    """The symbols of a step: where, and the rows that select each; all rows."""
 
-    symbols: Tensor
+    entries: Entries
     counts: Tensor
     n_rows: int
 
@@ -49,11 +50,11 @@ class Table:
     batches: list[list[Pairs]] = field(default_factory=list)
     version: int = 0  # of the gradient when the last batch was added to it
     rescaled: tuple[Entries, int] | None = None  # entries whose gradient is the estimator's already; batches by then
+    options: dict[str, Any] = field(default_factory=dict)  # the parameter group
+    size: int = 0  # number of symbols
 
-    @property
-    def size(self) -> int:
-        """Number of symbols."""
-        return self.parameter.shape[self.dim]
+    def __post_init__(self) -> None:
+        self.size = self.parameter.shape[self.dim]
 
     def forget(self) -> None:
         """Start counting anew, as a gradient does that is set to zero."""
@@ -86,54 +87,58 @@ class Table:
 
     def present(self) -> Present:
         """The symbols counted since the gradient began, over all micro-batches; numeric entries always."""
-        device = self.parameter.device
-        selected = [self._distinct(batch) for batch in self.batches]
-        n_rows = sum(_rows_of(self.name, batch) for batch in self.batches)
-        if len(selected) == 1:
-            symbols = selected[0]
-        else:
-            symbols = torch.cat(selected) if selected else torch.empty(0, dtype=torch.long, device=device)
-        symbols, counts = tally(symbols, self.size, self.padding)
-        return self._with_numeric(Present(symbols, counts, n_rows))
-
-    def _distinct(self, batch: list[Pairs]) -> Tensor:
-        """Symbols of a batch, each as often as rows select it: twice in a row counts once."""
-        if len(batch) == 1 and batch[0].rows is None:
-            return batch[0].symbols
-        keys = torch.cat([_row_numbers(pairs) * self.size + pairs.symbols for pairs in batch])
-        return torch.unique(keys) % self.size
-
-    def _with_numeric(self, present: Present) -> Present:
+        symbols, n_rows = self.selected()
         if self.numeric is None:
-            return present
-        counts = torch.zeros(self.size, dtype=torch.long, device=self.parameter.device)
-        counts[present.symbols] = present.counts
-        counts[self.numeric] = max(present.n_rows, 1)
-        symbols = counts.nonzero().squeeze(1)
-        return Present(symbols, counts[symbols], present.n_rows)
+            return tally(symbols, n_rows, self)
+        counts = torch.bincount(symbols, minlength=self.size)
+        counts[self.numeric] = max(n_rows, 1)
+        return _of_counts(counts, n_rows, self.dim)
+
+    def selected(self) -> tuple[Tensor, int]:
+        """Every symbol as often as rows select it, and how many rows there are."""
+        if len(self.batches) == 1:
+            return self._distinct(self.batches[0])
+        if not self.batches:
+            return torch.empty(0, dtype=torch.long, device=self.parameter.device), 0
+        symbols, sizes = zip(*map(self._distinct, self.batches))
+        return torch.cat(symbols), sum(sizes)
+
+    def _distinct(self, batch: list[Pairs]) -> tuple[Tensor, int]:
+        """Symbols of a batch, each as often as rows select it: twice in a row counts once."""
+        first = batch[0]
+        if len(batch) == 1 and first.disjoint:
+            return first.symbols, first.n_rows
+        sizes = sorted({pairs.n_rows for pairs in batch})
+        if len(sizes) > 1:
+            raise ValueError(
+                f"{self.name} was called with {' and '.join(map(str, sizes))} rows before one backward pass, so that "
+                "its rows cannot be counted together; call backward once for each batch."
+            )
+        keys = torch.cat([_row_numbers(pairs) * self.size + pairs.symbols for pairs in batch])
+        return torch.unique(keys) % self.size, first.n_rows
 
 
-def tally(symbols: Tensor, size: int, padding: int | None = None) -> tuple[Tensor, Tensor]:
-    """Distinct symbols but `padding`, rising, and how often each occurs."""
+def tally(symbols: Tensor, n_rows: int, table: Table) -> Present:
+    """Distinct symbols but the padding, rising, and how often each occurs."""
+    size, padding = table.size, table.padding
     if size > 8 * symbols.numel():  # a count per symbol of the table would cost more than sorting the batch
         distinct, counts = torch.unique(symbols, return_counts=True)
         keep = slice(None) if padding is None else distinct != padding
-        return distinct[keep], counts[keep]
+        return Present(Entries(distinct[keep], table.dim), counts[keep], n_rows)
     counts = torch.bincount(symbols, minlength=size)
+    if not padding:  # none, or the first
+        first = 0 if padding is None else 1
+        some = counts.narrow(0, first, size - first)
+        if some.all().item():
+            return Present(Slice(first, size - first, table.dim, some.device), some, n_rows)
     if padding is not None:
         counts[padding] = 0
-    distinct = counts.nonzero().squeeze(1)
-    return distinct, counts[distinct]
+    return _of_counts(counts, n_rows, table.dim)
 
 
-def _rows_of(name: str, batch: list[Pairs]) -> int:
-    sizes = sorted({pairs.n_rows for pairs in batch})
-    if len(sizes) > 1:
-        raise ValueError(
-            f"{name} was called with {' and '.join(map(str, sizes))} rows before one backward pass, so that its rows "
-            "cannot be counted together; call backward once for each batch."
-        )
-    return sizes[0]
+def _of_counts(counts: Tensor, n_rows: int, dim: int) -> Present:
+    symbols = counts.nonzero().squeeze(1)
+    return Present(Entries(symbols, dim), counts[symbols], n_rows)
 
 
 def _row_numbers(pairs: Pairs) -> Tensor:
@@ -152,10 +157,7 @@ def embedding_pairs(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
     """What the rows (the first dimension) of an Embedding's input select."""
     (codes,) = _arguments("input", args, kwargs)
     n_rows = codes.shape[0] if codes.dim() else 1
-    if codes.numel() == n_rows:
-        return Pairs(codes.reshape(-1).long(), None, n_rows)
-    rows = torch.arange(n_rows, device=codes.device).repeat_interleave(codes.numel() // max(n_rows, 1))
-    return Pairs(codes.reshape(-1).long(), rows, n_rows)
+    return Pairs(codes.reshape(-1).long(), None, n_rows, codes.numel() == n_rows)
 
 
 def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
@@ -166,13 +168,13 @@ def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, 
     n_rows = len(offsets) - bool(module.include_last_offset)
     places = torch.arange(len(codes), device=codes.device)
     rows = torch.searchsorted(offsets[:n_rows].long().contiguous(), places, right=True) - 1
-    return Pairs(codes.long(), rows, n_rows)
+    return Pairs(codes.long(), rows, n_rows, False)
 
 
 def one_hot_pairs(module: OneHotLinear, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
     """What the rows of a OneHotLinear's input select; columns do not share symbols."""
     rows = module.selected
-    return Pairs(rows.reshape(-1), None, rows.shape[0])
+    return Pairs(rows.reshape(-1), None, rows.shape[0], True)
 
 
 def linear_pairs(columns: Tensor, module: nn.Linear, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
@@ -183,7 +185,7 @@ def linear_pairs(columns: Tensor, module: nn.Linear, args: tuple[Any, ...], kwar
     hot = x.index_select(-1, columns.to(x.device)) != 0
     hot = hot.flatten(1, -2).any(1) if hot.dim() > 2 else hot
     rows, places = hot.nonzero(as_tuple=True)
-    return Pairs(columns.to(x.device)[places], rows, len(hot))
+    return Pairs(columns.to(x.device)[places], rows, len(hot), True)
 
 
 class ForwardHook:

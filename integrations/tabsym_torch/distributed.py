@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, distributed
 
 from tabsym_torch.counting import Present, Table
+from tabsym_torch.state import Entries
 
 Group = Any  # a process group, None (all processes) or False (nobody)
 
@@ -28,11 +29,11 @@ def join(present: list[Present], tables: list[Table], group: Group) -> list[Pres
     device = tables[0].parameter.device
     starts = _starts(tables)
     rows = torch.tensor([found.n_rows for found in present], device=device)
-    symbols = torch.cat([found.symbols + start for found, start in zip(present, starts)])
+    symbols = torch.cat([found.entries.symbols + start for found, start in zip(present, starts)])
     counts = torch.cat([found.counts for found in present])
     said = torch.stack([symbols, counts], dim=1)
     pieces = _gather(said, rows, group)
-    return _add_up(pieces, starts, [table.size for table in tables])
+    return _add_up(pieces, starts, tables)
 
 
 def _starts(tables: list[Table]) -> list[int]:
@@ -57,13 +58,13 @@ def _gather(said: Tensor, rows: Tensor, group: Group) -> list[tuple[Tensor, Tens
     return [(body[: int(other[0])], other[1:]) for body, other in zip(bodies, heads)]
 
 
-def _add_up(pieces: list[tuple[Tensor, Tensor]], starts: list[int], sizes: list[int]) -> list[Present]:
+def _add_up(pieces: list[tuple[Tensor, Tensor]], starts: list[int], tables: list[Table]) -> list[Present]:
     said = torch.cat([body for body, _ in pieces])
     rows = torch.stack([of_tables for _, of_tables in pieces]).sum(0).tolist()
     symbols, place = torch.unique(said[:, 0], return_inverse=True)
     counts = torch.zeros_like(symbols).index_add_(0, place, said[:, 1])
     joined = []
-    for start, size, n_rows in zip(starts, sizes, rows):
-        here = (symbols >= start) & (symbols < start + size)
-        joined.append(Present(symbols[here] - start, counts[here], n_rows))
+    for start, table, n_rows in zip(starts, tables, rows):
+        here = (symbols >= start) & (symbols < start + table.size)
+        joined.append(Present(Entries(symbols[here] - start, table.dim), counts[here], n_rows))
     return joined

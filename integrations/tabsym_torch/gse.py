@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn, optim
 
+from tabsym_torch import compiled
+from tabsym_torch.compiled import Counted, Counter, is_plain
 from tabsym_torch.counting import Present, Table
 from tabsym_torch.distributed import Group, join, workers
 from tabsym_torch.each import Proxy, proxies
-from tabsym_torch.rules import RULES, Options, Rows, Rule
-from tabsym_torch.state import STEP, Entries, State, adopt, by_symbol, column, entries_of
+from tabsym_torch.rules import RULES, Rows, Rule
+from tabsym_torch.state import STEP, Entries, State, adopt, by_symbol, column
 from tabsym_torch.tables import Columns, Watched
 
 NOT_ELEMENTWISE = {
@@ -30,7 +32,6 @@ class Move(NamedTuple):
     table: Table
     entries: Entries
     grads: Tensor  # (n, width)
-    options: Options
 
 
 class GSE(optim.Optimizer):
@@ -116,6 +117,7 @@ class GSE(optim.Optimizer):
             )
         self.optimizer, self.reduction, self.process_group = optimizer, reduction, process_group
         super().__init__(optimizer.param_groups, optimizer.defaults)
+        self._counters: dict[Table, Counter] = {}
         self._optimizer_step_pre_hooks = optimizer._optimizer_step_pre_hooks
         self._optimizer_step_post_hooks = optimizer._optimizer_step_post_hooks
         self._share()
@@ -123,15 +125,20 @@ class GSE(optim.Optimizer):
     def _share(self) -> None:
         """One set of groups and states for both, whichever of the two is asked."""
         self.param_groups, self.state = self.optimizer.param_groups, self.optimizer.state
-        for table in self.tables:
-            if table.parameter in self.state:
-                adopt(self.state[table.parameter], table.parameter, table.dim)
+        for group in self.param_groups:
+            for table in self.tables:
+                if any(table.parameter is parameter for parameter in group["params"]):
+                    table.options = group
+                    adopt(self.state[table.parameter], table.parameter, table.dim)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters to the optimizer; those of symbols in `modules` are treated as such from now on."""
         super().add_param_group(param_group)
+        if not hasattr(self, "_counters"):  # torch's constructor adds the optimizer's own groups
+            return
         known = {table.parameter for table in self.tables}
         self.tables += self._watched.find(p for p in param_group["params"] if p not in known)
+        self._share()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients, and the counts with them."""
@@ -162,17 +169,43 @@ class GSE(optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         with torch.no_grad():
-            moves = self._moves()
-            rule = RULES.get(type(self.optimizer))
-            if rule is None:
-                self._step_each(moves)
-            else:
+            quick = self._quick_tables()
+            counted = [(self._counter(table)).count() for table in quick]
+            for found in counted:
+                _check_counted(found.counter.table, found.n_rows)
+            moves = self._moves([table for table in self.tables if table not in quick])
+            if type(self.optimizer) in RULES:
                 self._step_others()
-                for move in moves:
-                    move_rows(move, rule, self.state[move.table.parameter])
+                self._move_all(counted, moves)
+            else:
+                self._step_each(moves)
         for table in self.tables:
             table.rescaled = None
         return loss
+
+    def _quick_tables(self) -> list[Table]:
+        """Tables that the compiled kernels can count and move; the others go through torch's operations."""
+        if type(self.optimizer) not in RULES or workers(self.process_group) > 1:
+            return []
+        tables = [table for table in self.tables if table.parameter.grad is not None and table.rescaled is None]
+        return [table for table in tables if is_plain(table)]
+
+    def _counter(self, table: Table) -> Counter:
+        if table not in self._counters:
+            self._counters[table] = Counter(table)
+        return self._counters[table]
+
+    def _move_all(self, counted: list[Counted], moves: list[Move]) -> None:
+        """Move the present symbols of all tables, after all has been counted and checked."""
+        kind = type(self.optimizer)
+        rule = RULES[kind]
+        for found in counted:
+            table = found.counter.table
+            state = self.state[table.parameter]
+            make_buffers(rule, state, table)
+            compiled.move(kind, found, state, found.n_rows if self.reduction == "mean" else 1.0)
+        for move in moves:
+            move_rows(move, rule, self.state[move.table.parameter])
 
     def rescale(self) -> None:
         """Turn the gradients of the tables into the estimator's now, so that what follows (clipping) sees them.
@@ -180,39 +213,40 @@ class GSE(optim.Optimizer):
         To be called after the last backward pass and before `step`.
         """
         with torch.no_grad():
-            for move in self._moves():
+            for move in self._moves(self.tables):
                 _put_gradient(move)
                 move.table.rescaled = (move.entries, len(move.table.batches))
 
-    def _moves(self) -> list[Move]:
+    def _moves(self, tables: list[Table]) -> list[Move]:
         """What is to be done to each table that has a gradient; nothing is changed yet."""
-        options = {parameter: group for group in self.param_groups for parameter in group["params"]}
-        present = [table.present() for table in self.tables]
+        if not tables:
+            return []
+        present = [table.present() for table in tables]
         size = workers(self.process_group)
         if size > 1:
-            present = join(present, self.tables, self.process_group)
+            present = join(present, tables, self.process_group)
         return [
-            self._move(table, found, options[table.parameter], size)
-            for table, found in zip(self.tables, present, strict=True)
+            self._move(table, found, size)
+            for table, found in zip(tables, present, strict=True)
             if table.parameter.grad is not None
         ]
 
-    def _move(self, table: Table, found: Present, options: Options, n_workers: int) -> Move:
+    def _move(self, table: Table, found: Present, n_workers: int) -> Move:
         gradient = table.parameter.grad
         assert gradient is not None
-        _check_counted(table, found, gradient)
+        _check_counted(table, found.n_rows)
         if table.rescaled is not None:
             entries, n_batches = table.rescaled
             if n_batches != len(table.batches):
                 raise RuntimeError(f"A backward pass came after rescale() of {table.name}; call it after the last one.")
-            return Move(table, entries, _rows_of(gradient, entries), options)
-        entries = entries_of(found.symbols, table.dim, table.size)
+            return Move(table, entries, _rows_of(gradient, entries))
+        entries = found.entries
         grads = _rows_of(gradient, entries)
         whole = found.n_rows if self.reduction == "mean" else n_workers
-        factor = (whole / found.counts.to(grads.dtype)).unsqueeze(1)
+        factor = found.counts.to(grads.dtype).reciprocal_().mul_(whole)
         if table.numeric is not None:  # they are left to the ordinary gradient
             factor[torch.isin(entries.symbols, table.numeric)] = 1.0
-        return Move(table, entries, grads * factor, options)
+        return Move(table, entries, grads * factor.unsqueeze(1))
 
     def _step_others(self) -> None:
         """The optimizer's own step, on all parameters but the tables."""
@@ -233,9 +267,9 @@ class GSE(optim.Optimizer):
             for group, parameters in kept:
                 group["params"] = list(parameters)
             for move in moves:
-                if len(move.entries.symbols):
+                if len(move.entries):
                     new = list(proxies(move.table, move.entries.symbols, move.grads, self.state[move.table.parameter]))
-                    move.options["params"] += [proxy.parameter for proxy in new]
+                    move.table.options["params"] += [proxy.parameter for proxy in new]
                     made += new
             for proxy in made:
                 self.state[proxy.parameter] = proxy.load(self.state[proxy.table.parameter])
@@ -251,15 +285,10 @@ class GSE(optim.Optimizer):
 
 def move_rows(move: Move, rule: Rule, state: State) -> None:
     """Move the present symbols of a table by the optimizer's rule, and nothing else."""
-    table, entries, options = move.table, move.entries, move.options
-    if not len(entries.symbols):
+    table, entries, options = move.table, move.entries, move.table.options
+    if not len(entries):
         return
-    buffers = rule.buffers(options)
-    if rule.counts(options):
-        buffers[STEP] = 0.0
-    for name, value in buffers.items():
-        if name not in state:
-            state[name] = _new_buffer(name, value, rule, table)
+    buffers = make_buffers(rule, state, table)
     rows = {name: entries.take(state[name]) for name in buffers}
     param = entries.take(table.parameter.data)
     if STEP in rows:
@@ -268,6 +297,17 @@ def move_rows(move: Move, rule: Rule, state: State) -> None:
     entries.put(table.parameter.data, param)
     for name, of_present in rows.items():
         entries.put(state[name], of_present)
+
+
+def make_buffers(rule: Rule, state: State, table: Table) -> dict[str, float]:
+    """The state that a rule needs, made where a table has none yet: names, and what it begins with."""
+    buffers = rule.buffers(table.options)
+    if rule.counts(table.options):
+        buffers[STEP] = 0.0
+    for name, value in buffers.items():
+        if name not in state:
+            state[name] = _new_buffer(name, value, rule, table)
+    return buffers
 
 
 def _new_buffer(name: str, value: float, rule: Rule, table: Table) -> Tensor:
@@ -320,8 +360,9 @@ def _check(optimizer: optim.Optimizer, reduction: str) -> None:
         raise ValueError(f"reduction={reduction!r} must be 'mean' or 'sum': how the loss joins the rows of the batch.")
 
 
-def _check_counted(table: Table, found: Present, gradient: Tensor) -> None:
-    if found.n_rows or table.numeric is not None:
+def _check_counted(table: Table, n_rows: int) -> None:
+    gradient = table.parameter.grad
+    if n_rows or table.numeric is not None or gradient is None:
         return
     values = gradient.coalesce().values() if gradient.is_sparse else gradient
     if bool(values.any()):

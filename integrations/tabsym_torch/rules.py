@@ -39,7 +39,7 @@ class Rule(NamedTuple):
 
 
 def _rate(options: Options) -> float:
-    """The learning rate as a number: schedulers may keep it in a tensor."""
+    """The learning rate as a number, which schedulers may keep in a tensor."""
     return float(options["lr"])
 
 
@@ -121,8 +121,7 @@ def adam(rows: Rows, options: Options) -> None:
         square = torch.maximum(rows.state["max_exp_avg_sq"], square, out=rows.state["max_exp_avg_sq"])
     beta1, beta2 = options["betas"]
     deviation = square.sqrt().div_(_like(_correction(rows, beta2).sqrt_(), rows)).add_(options["eps"])
-    rate = _like(_rate(options) / _correction(rows, beta1), rows)
-    rows.param.addcdiv_(mean * rate, deviation, value=-1)
+    rows.param.addcdiv_(mean, deviation.mul_(_like(_correction(rows, beta1), rows)), value=-_rate(options))
 
 
 def nadam(rows: Rows, options: Options) -> None:

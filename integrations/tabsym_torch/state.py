@@ -7,6 +7,7 @@ torch's names, so that `state_dict` carries it.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -54,6 +55,9 @@ class Entries:
     def __init__(self, symbols: Tensor, dim: int) -> None:
         self.symbols, self.dim = symbols, dim
 
+    def __len__(self) -> int:
+        return len(self.symbols)
+
     def take(self, tensor: Tensor) -> Tensor:
         """Rows of a table, or numbers as a column of one."""
         if is_column(tensor):
@@ -71,9 +75,16 @@ class Entries:
 class Slice(Entries):
     """All symbols of a small table are present: rows are the table's own, and change in place."""
 
-    def __init__(self, symbols: Tensor, dim: int, first: int) -> None:
-        super().__init__(symbols, dim)
-        self.first, self.n = first, len(symbols)
+    def __init__(self, first: int, n: int, dim: int, device: torch.device) -> None:
+        self.first, self.n, self.dim, self.device = first, n, dim, device
+
+    @cached_property
+    def symbols(self) -> Tensor:  # type: ignore[override]
+        """Their numbers, seldom asked for."""
+        return torch.arange(self.first, self.first + self.n, device=self.device)
+
+    def __len__(self) -> int:
+        return self.n
 
     def take(self, tensor: Tensor) -> Tensor:
         """A view of the table's rows."""
@@ -83,13 +94,3 @@ class Slice(Entries):
 
     def put(self, tensor: Tensor, rows: Tensor) -> None:
         """They are there already."""
-
-
-def entries_of(symbols: Tensor, dim: int, size: int) -> Entries:
-    """How to reach the present symbols, rising, of a table."""
-    n = len(symbols)
-    if n and n >= size - 1:  # all of them, or all but the padding
-        first = int(symbols[0])
-        if int(symbols[-1]) - first == n - 1:
-            return Slice(symbols, dim, first)
-    return Entries(symbols, dim)
