@@ -343,7 +343,9 @@ def _put_gradient(move: Move) -> None:
     assert parameter.grad is not None
     if parameter.grad.is_sparse:
         symbols = move.entries.symbols.unsqueeze(0)
-        parameter.grad = torch.sparse_coo_tensor(symbols, move.grads, parameter.shape, is_coalesced=True)
+        parameter.grad = torch.sparse_coo_tensor(
+            symbols, move.grads, parameter.shape, is_coalesced=True, check_invariants=False
+        )
     else:
         by_symbol(parameter.grad, move.table.dim).index_copy_(0, move.entries.symbols, move.grads)
 

@@ -1,0 +1,257 @@
+"""`tabsym_torch` beyond the optimizer's oracle: its other way of computing, rescaled gradients, bridges."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import tabsym_torch  # noqa: E402
+from sklearn.exceptions import NotFittedError  # noqa: E402
+from tabsym_torch import GSE, OneHotLinear, to_torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+from tabsym import WideClassifier, WideRegressor  # noqa: E402
+from tests.test_torch import ADAM, MAIN, ONE_EACH, OTHERS, SPECS, TWO, Run, draw_batches, follow, over  # noqa: E402
+
+# -- tensor operations, as on a GPU -------------------------------------------------------
+
+
+@pytest.fixture
+def operations(monkeypatch):
+    """The way taken where the compiled kernels cannot go."""
+    monkeypatch.setattr(tabsym_torch.gse, "is_plain", lambda table: False)
+
+
+@over("kind", MAIN[:3])
+@over("spec", SPECS)
+def test_operations_in_double_precision(spec, kind, operations):
+    follow(Run(kind, spec), draw_batches(kind, 8))
+
+
+@over("kind", MAIN[:3])
+@over("spec", ONE_EACH[:8])
+def test_operations_in_single_precision(spec, kind, operations):
+    follow(Run(kind, spec, dtype=torch.float32), draw_batches(kind, 8, seed=1))
+
+
+@over("kind", OTHERS)
+@over("spec", TWO)
+def test_operations_of_other_kinds(spec, kind, operations):
+    follow(Run(kind, spec, sparse=kind.sparse), draw_batches(kind, 8, seed=2))
+
+
+@over("spec", SPECS)
+def test_both_ways_give_the_same_where_all_symbols_are_present(spec, monkeypatch):
+    """Small tables of which a batch has every symbol are changed in place; a large one is sorted, not counted out."""
+    for sizes, padding in (((3, 2), None), ((400,), 7)):
+        tables = []
+        for plain in (True, False):
+            with monkeypatch.context() as patch:
+                if not plain:
+                    patch.setattr(tabsym_torch.gse, "is_plain", lambda table: False)
+                tables.append(_trained(spec, sizes, padding))
+        torch.testing.assert_close(tables[0], tables[1], rtol=0, atol=1e-6)
+
+
+def _trained(spec, sizes, padding):
+    torch.manual_seed(0)
+    name, options = spec
+    model = OneHotLinear(sizes, 3) if padding is None else nn.Embedding(sizes[0], 3, padding_idx=padding)
+    optimizer = GSE(getattr(torch.optim, name)(model.parameters(), **options), model)
+    for _ in range(6):
+        rows = torch.stack([torch.randint(0, size, (20,)) for size in sizes], dim=1)
+        optimizer.zero_grad()
+        (model(rows).sum(-1) - torch.linspace(-1, 1, 20)[:, None]).square().mean().backward()
+        optimizer.step()
+    return model.weight.detach()
+
+
+# -- gradients rescaled before the step ---------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@over("spec", TWO)
+def test_rescaled_gradients_are_the_estimator_and_are_not_rescaled_again(spec, sparse):
+    """What clipping by value then sees: each symbol's mean; the step is as without where nothing was clipped."""
+    one, two = Run(MAIN[0], spec, sparse=sparse), Run(MAIN[0], spec, sparse=sparse)
+    for rows in draw_batches(MAIN[0], 5):
+        for run, early in ((one, False), (two, True)):
+            run.gse.zero_grad()
+            run.loss(rows).backward()
+            if early:
+                run.gse.rescale()
+                _check_means(run, rows)
+        one.gse.step()
+        two.gse.step()
+        torch.testing.assert_close(one.net.symbols.weight, two.net.symbols.weight, rtol=0, atol=1e-12)
+
+
+def _check_means(run, rows):
+    """Each symbol's gradient is that of the mean loss of the rows that have it."""
+    found = run.net.symbols.weight.grad
+    found = found.to_dense() if found.is_sparse else found
+    for symbol in {code for row in rows for code in row["codes"]}:
+        having = [row for row in rows if symbol in row["codes"]]
+        errors = (run.net(run.batch(having)) - torch.tensor([row["y"] for row in having], dtype=torch.float64)) ** 2
+        (own,) = torch.autograd.grad(errors.mean(), run.net.symbols.weight)
+        own = own.to_dense() if own.is_sparse else own
+        if symbol != run.net.symbols.padding_idx:
+            torch.testing.assert_close(found[symbol], own[symbol], rtol=0, atol=1e-12)
+
+
+def test_a_backward_pass_after_rescale_is_refused():
+    run = Run(MAIN[0], ADAM)
+    first, second = draw_batches(MAIN[0], 2)
+    run.loss(first).backward()
+    run.gse.rescale()
+    run.loss(second).backward()
+    with pytest.raises(RuntimeError, match="after rescale"):
+        run.gse.step()
+
+
+def test_a_table_read_past_its_module_is_refused():
+    table = nn.Embedding(5, 2)
+    optimizer = GSE(torch.optim.SGD(table.parameters(), lr=0.1), table)
+    nn.functional.embedding(torch.tensor([1, 2]), table.weight).sum().backward()
+    with pytest.raises(RuntimeError, match="call the module itself"):
+        optimizer.step()
+
+
+def test_the_state_of_a_plain_optimizer_is_every_symbols():
+    """Training goes on under GSE: each symbol has the updates that the table had."""
+    table = nn.Embedding(4, 2)
+    plain = torch.optim.Adam(table.parameters(), lr=0.1)
+    for _ in range(3):
+        plain.zero_grad()
+        table(torch.arange(4)).square().mean().backward()
+        plain.step()
+    optimizer = GSE(plain, table)
+    assert optimizer.state[table.weight]["step"].tolist() == [3.0] * 4
+    optimizer.zero_grad()
+    table(torch.tensor([1])).sum().backward()
+    optimizer.step()
+    assert optimizer.state[table.weight]["step"].tolist() == [3.0, 4.0, 3.0, 3.0]
+
+
+# -- a wide model as a module -------------------------------------------------------------
+
+
+def _score(model, X):
+    return model.decision_function(X) if isinstance(model, WideClassifier) else model.predict(X)
+
+
+def _table(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {"a": rng.choice(list("uvwxyz"), n), "b": rng.choice(list("klm"), n), "x": rng.normal(2, 3, n)}
+    )
+    table.loc[::17, "b"] = None
+    y = table["a"].map(dict(zip("uvwxyz", range(6)))) * 2.0 + np.where(table["b"] == "k", 3, 0) + 0.4 * table["x"]
+    return table, y + rng.normal(0, 0.2, n) + 20.0
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        None,
+        "w[a] * x + c[1]",
+        "w[a] * v[b] + u[a, b] * x + 3 * x - 2",
+        "dot(p[a], q[b], rank=2) + c[1]",
+        "w[a]**2 + c[1]",
+    ],
+)
+def test_a_wide_regression_scores_the_same_as_a_module(formula):
+    """Seen and unseen symbols, missing ones, numbers in factors, fixed parts of the score."""
+    X, y = _table()
+    model = WideRegressor(formula, epochs=3).fit(X, y)
+    new = pd.concat([X.head(40), pd.DataFrame({"a": ["new", "u"], "b": ["k", "other"], "x": [1.0, -4.0]})])
+    module = to_torch(model, dtype=torch.float64)
+    np.testing.assert_allclose(module(*module.inputs(new)).detach().numpy()[:, 0], model.predict(new), rtol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("interactions", [1, 2])
+def test_a_wide_classifier_scores_the_same_as_a_module(classes, interactions):
+    X, y = _table()
+    labels = np.asarray(pd.qcut(y, classes, labels=False))
+    model = WideClassifier(interactions=interactions, epochs=3).fit(X, labels)
+    module = to_torch(model, dtype=torch.float64)
+    score = module(*module.inputs(X)).detach().numpy()
+    want = model.decision_function(X)
+    np.testing.assert_allclose(score[:, 0] if classes == 2 else score, want, rtol=1e-10, atol=1e-10)
+
+
+def test_a_wide_model_as_a_module_trains_under_gse():
+    X, y = _table()
+    module = to_torch(WideRegressor(learning_rate=1e-3, epochs=1).fit(X, y))
+    rows = module.inputs(X)
+    target = torch.tensor(y.to_numpy(), dtype=torch.float32)
+    optimizer = GSE(torch.optim.Adam(module.parameters(), lr=0.05), module)
+    losses = []
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = (module(*rows)[:, 0] - target).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_to_torch_takes_fitted_wide_models():
+    with pytest.raises(NotFittedError):
+        to_torch(WideRegressor())
+    with pytest.raises(TypeError, match="WideClassifier or WideRegressor"):
+        to_torch(object())
+
+
+# -- pytorch-frame ------------------------------------------------------------------------
+
+
+def _stats(frame, names):
+    from torch_frame.data.stats import StatType
+
+    counts = {name: frame[name].value_counts() for name in names}
+    return [{StatType.COUNT: (list(each.index), list(each))} for each in counts.values()]
+
+
+def test_an_encoder_of_pytorch_frame_starts_from_the_wide_model():
+    from tabsym_torch.frame import WideStypeEncoder
+    from torch_frame import stype
+
+    X, y = _table()
+    X["c"] = np.where(np.arange(len(X)) % 2, "odd", "even")
+    model = WideRegressor(cols=["a", "b"], epochs=3).fit(X[["a", "b"]], y)
+    stats = _stats(X, ["a", "b", "c"])
+    encoder = WideStypeEncoder(4, stats, stype.categorical, model=model, columns=["a", "b", "c"])
+    categories = next(iter(stats[0].values()))[0]
+    codes = torch.tensor([[i, -1, 0] for i in range(len(categories))])
+    encoded = encoder(codes)
+    assert encoded.shape == (len(categories), 3, 4)
+    np.testing.assert_allclose(
+        encoded[:, 0, 0].detach(), model.params_["a"].loc[categories, "value"].to_numpy(), rtol=1e-5, atol=1e-6
+    )
+    assert not encoded[:, 1].any()  # missing
+    optimizer = GSE(torch.optim.Adam(encoder.parameters(), lr=0.1), encoder)
+    encoder(codes[:2]).square().sum().backward()
+    before = encoder.emb.weight.detach().clone()
+    optimizer.step()
+    moved = (encoder.emb.weight.detach() != before).any(1)
+    assert moved[encoder.offset[0] : encoder.offset[0] + 2].all() and moved.sum() == 3
+
+
+@pytest.mark.parametrize(("channels", "columns", "says"), [(4, ["a"], "names 1 columns"), (1, ["a", "b"], "3 scores")])
+def test_an_encoder_that_does_not_fit_says_so(channels, columns, says):
+    from tabsym_torch.frame import WideStypeEncoder
+    from torch_frame import stype
+
+    X, y = _table()
+    model = WideClassifier(cols=["a", "b"], epochs=1).fit(X[["a", "b"]], np.asarray(pd.qcut(y, 3, labels=False)))
+    with pytest.raises(ValueError, match=says):
+        WideStypeEncoder(channels, _stats(X, ["a", "b"]), stype.categorical, model=model, columns=columns)
+
+
+def test_the_door_gives_the_package():
+    from tabsym.integrations import torch as bridge
+
+    assert bridge is tabsym_torch
