@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 UNITS, COMBINATIONS, KERNELS = "tests/test_units.py", "tests/test_combinations.py", "tests/test_kernels.py"
 NATIVE, TIWS = "tests/test_native_categories.py", "tests/test_tiws.py"
+TORCH, MORE = "tests/test_torch.py", "tests/test_torch_more.py"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,36 @@ class Fault:
 
 
 FAULTS = [
+    Fault("torch: a symbol twice in a row counts twice", "../integrations/tabsym_torch/kernels.py",
+          "if k == padding or last[k] == row:", "if k == padding:", f"{TORCH}:twice_in_a_row"),
+    Fault("torch: sums are divided by rows and not by counts", "../integrations/tabsym_torch/kernels.py",
+          "scale = sign * whole / counts[i]", "scale = sign", f"{TORCH}:double_precision and OneHot"),
+    Fault("torch: all symbols have one step count", "../integrations/tabsym_torch/kernels.py",
+          "n = step[k] + 1.0", "n = step.max() + 1.0 if i == 0 else step[symbols[0]]",
+          f"{TORCH}:double_precision and OneHot"),
+    Fault("torch: dampening at a symbol's first update", "../integrations/tabsym_torch/kernels.py",
+          "buffer = g if n == 1.0 and dampening != 0.0 else ", "buffer = ", f"{TORCH}:double_precision and OneHot"),
+    Fault("torch: rows of the kernel's arrays are not cleared", "../integrations/tabsym_torch/kernels.py",
+          "        hits[distinct[i]] = 0\n", "", f"{TORCH}:double_precision and OneHot"),
+    Fault("torch: evaluations are counted", "../integrations/tabsym_torch/counting.py",
+          "output.register_hook(_Call(self.table, self.pairs_of(module, args, kwargs)))",
+          "self.table.batches.append([self.pairs_of(module, args, kwargs)])", f"{TORCH}:ways and OneHot"),
+    Fault("torch: counts outlive their gradient", "../integrations/tabsym_torch/counting.py",
+          "if self.batches and self._gradient_is_new():", "if False:", f"{TORCH}:ways and OneHot"),
+    Fault("torch: calls of autograd.grad count", "../integrations/tabsym_torch/counting.py",
+          "self.backward, self.reached = backward, []", "self.backward = backward", f"{TORCH}:ways and OneHot"),
+    Fault("torch: two backward passes through one call count twice", "../integrations/tabsym_torch/counting.py",
+          "if self.counted is not self.table.batches:", "if True:", f"{TORCH}:ways_sum"),
+    Fault("torch: weight decay in operations ignores the sign", "../integrations/tabsym_torch/rules.py",
+          'grad = -rows.grad if options["maximize"] else rows.grad', "grad = rows.grad", f"{MORE}:operations"),
+    Fault("torch: the state of a file stays one number", "../integrations/tabsym_torch/state.py",
+          "state[name] = numbers.reshape(-1).expand(parameter.shape[dim]).clone()", "pass", f"{MORE}:plain_optimizer"),
+    Fault("torch: numeric inputs get the symbols' estimator", "../integrations/tabsym_torch/gse.py",
+          "factor[torch.isin(entries.symbols, table.numeric)] = 1.0", "pass", f"{TORCH}:test_sum and Columns"),
+    Fault("torch: processes keep their counts to themselves", "../integrations/tabsym_torch/distributed.py",
+          "said = torch.cat([body for body, _ in pieces])", "said = pieces[0][0]", f"{TORCH}:two_processes"),
+    Fault("torch: histories are not told apart", "../integrations/tabsym_torch/each.py",
+          "if is_column(value)]", "if is_column(value)][:1]", f"{TORCH}:double_precision and ASGD"),
     Fault("tiws: rows are encoded by their own targets", "encoders/tiws/held_out.py",
           "others = fitted.sums - own", "others = fitted.sums", f"{TIWS}:random_keys"),
     Fault("tiws: symbols are left out one by one", "encoders/tiws/held_out.py",

@@ -1,5 +1,9 @@
 """`tabsym_torch` beyond the optimizer's oracle: its other way of computing, rescaled gradients, bridges."""
 
+import re
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -255,3 +259,21 @@ def test_the_door_gives_the_package():
     from tabsym.integrations import torch as bridge
 
     assert bridge is tabsym_torch
+
+
+def test_a_missing_library_says_what_to_install(monkeypatch):
+    from tabsym import integrations
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name in [name for name in sys.modules if name.split(".")[0] == "tabsym_torch"]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "tabsym\[torch\]"'):
+        _ = integrations.torch
+
+
+def test_the_guide_runs():
+    text = (Path(__file__).parent.parent / "docs" / "torch.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "docs/torch.md", "exec"), {})

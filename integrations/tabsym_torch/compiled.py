@@ -25,23 +25,27 @@ def _adam(o: Options) -> tuple[float, ...]:
     return (*o["betas"], o["eps"], 0.0, 0.0, 0.0)
 
 
-OWN_OPTIONS: dict[type[optim.Optimizer], tuple[int, Callable[[Options], tuple[float, ...]]]] = {
-    optim.SGD: (kernels.SGD, lambda o: (0.0, 0.0, 0.0, o["momentum"], o["dampening"], float(o["nesterov"]))),
-    optim.Adagrad: (kernels.ADAGRAD, lambda o: (0.0, 0.0, o["eps"], o["lr_decay"], 0.0, 0.0)),
+MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+OWN_OPTIONS: dict[type[optim.Optimizer], tuple[int, tuple[str, str, str], Callable[[Options], tuple[float, ...]]]] = {
+    optim.SGD: (
+        kernels.SGD,
+        ("", "", "momentum_buffer"),
+        lambda o: (0.0, 0.0, 0.0, o["momentum"], o["dampening"], float(o["nesterov"])),
+    ),
+    optim.Adagrad: (kernels.ADAGRAD, ("sum", "", ""), lambda o: (0.0, 0.0, o["eps"], o["lr_decay"], 0.0, 0.0)),
     optim.RMSprop: (
         kernels.RMSPROP,
+        ("square_avg", "grad_avg", "momentum_buffer"),
         lambda o: (0.0, 0.0, o["eps"], o["alpha"], max(o["momentum"], 0.0), float(o["centered"])),
     ),
-    optim.Adam: (kernels.ADAM, _adam),
-    optim.AdamW: (kernels.ADAM, _adam),
-    optim.NAdam: (kernels.NADAM, lambda o: (*o["betas"], o["eps"], o["momentum_decay"], 0.0, 0.0)),
-    optim.RAdam: (kernels.RADAM, _adam),
-    optim.Adamax: (kernels.ADAMAX, _adam),
+    optim.Adam: (kernels.ADAM, MOMENTS, _adam),
+    optim.AdamW: (kernels.ADAM, MOMENTS, _adam),
+    optim.NAdam: (kernels.NADAM, MOMENTS, lambda o: (*o["betas"], o["eps"], o["momentum_decay"], 0.0, 0.0)),
+    optim.RAdam: (kernels.RADAM, MOMENTS, _adam),
+    optim.Adamax: (kernels.ADAMAX, ("exp_avg", "exp_inf", ""), _adam),
 }
-"""Which rule of the kernels, and its betas, eps and the three numbers of its own."""
-
-BUFFERS = ("square_avg", "sum", "exp_avg"), ("grad_avg", "exp_avg_sq", "exp_inf"), ("max_exp_avg_sq", "momentum_buffer")
-"""Torch's names for the kernels' first, second and third table of state."""
+"""Which rule of the kernels; torch's names for its first, second and third table of state; betas, eps and the three
+numbers of its own."""
 
 
 def is_plain(table: Table) -> bool:
@@ -62,12 +66,12 @@ class Counter:
         batches, table = self.table.batches, self.table
         if len(batches) == 1 and len(batches[0]) == 1:
             pairs = batches[0][0]
-            n_rows, rows, symbols = pairs.n_rows, pairs.rows, pairs.symbols.numpy()
+            n_rows, rows, symbols = pairs.n_rows, pairs.rows, pairs.symbols.numpy().reshape(-1)
             per_row = max(len(symbols) // max(n_rows, 1), 1)
         else:
             selected, n_rows = table.selected()
             rows, symbols, per_row = None, selected.numpy(), 1
-        distinct, counts = np.empty(len(symbols), np.int64), np.empty(len(symbols), np.int64)
+        distinct, counts = np.empty((2, len(symbols)), np.int64)
         nothing = -1 if table.padding is None else table.padding
         of_rows = NONE if rows is None else rows.numpy()
         n = kernels.count(symbols, of_rows, per_row, nothing, self.hits, self.last, distinct, counts)
@@ -87,17 +91,17 @@ def move(kind: type[optim.Optimizer], counted: Counted, state: State, whole: flo
     """Move the rows of the present symbols; `whole`: the rows by which the mean loss divided."""
     table, symbols = counted.counter.table, counted.symbols
     options, parameter = table.options, table.parameter
-    rule, own = OWN_OPTIONS[kind]
+    rule, names, own = OWN_OPTIONS[kind]
     decoupled = float(options.get("decoupled_weight_decay", False))
     sign = -1.0 if options["maximize"] else 1.0
     numbers = (float(options["lr"]), float(options["weight_decay"]), decoupled, sign, *own(options))
     grad, compact = _gradient(counted)
     data = parameter.detach().numpy()
     nothing = data[:0]
-    first, second, third = (_array(state, names, nothing) for names in BUFFERS)
-    step, product = (_array(state, (name,), NO_NUMBERS) for name in (STEP, "mu_product"))
-    arrays = (data, first, second, third, step, product)
-    kernels.move(rule, symbols, counted.counts, float(whole), grad, compact, *arrays, numbers)
+    tables = [state[name].numpy() if name in state else nothing for name in names]
+    columns = [state[name].numpy() if name in state else NO_NUMBERS for name in (STEP, "mu_product")]
+    arrays: list[Any] = [data, *tables, *columns, numbers]
+    kernels.move(rule, symbols, counted.counts, float(whole), grad, compact, *arrays)
     torch.autograd.graph.increment_version(parameter)
 
 
@@ -111,7 +115,3 @@ def _gradient(counted: Counted) -> tuple[Array, bool]:
     sums = np.zeros((len(counted.symbols), values.shape[1]), values.dtype)
     kernels.add_up(indices, values, counted.symbols, counted.counter.last, sums)
     return sums, True
-
-
-def _array(state: State, names: tuple[str, ...], nothing: Array) -> Array:
-    return next((state[name].numpy() for name in names if name in state), nothing)

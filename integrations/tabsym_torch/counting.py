@@ -22,7 +22,7 @@ from tabsym_torch.state import Entries, Slice
 class Pairs(NamedTuple):
     """What the rows of one call select: entry `symbols[i]` by row `rows[i]`, rising."""
 
-    symbols: Tensor
+    symbols: Tensor  # int64, of any shape
     rows: Tensor | None  # None: row by row, as many for each
     n_rows: int
     disjoint: bool  # no row selects an entry twice
@@ -107,14 +107,14 @@ class Table:
         """Symbols of a batch, each as often as rows select it: twice in a row counts once."""
         first = batch[0]
         if len(batch) == 1 and first.disjoint:
-            return first.symbols, first.n_rows
+            return first.symbols.reshape(-1), first.n_rows
         sizes = sorted({pairs.n_rows for pairs in batch})
         if len(sizes) > 1:
             raise ValueError(
                 f"{self.name} was called with {' and '.join(map(str, sizes))} rows before one backward pass, so that "
                 "its rows cannot be counted together; call backward once for each batch."
             )
-        keys = torch.cat([_row_numbers(pairs) * self.size + pairs.symbols for pairs in batch])
+        keys = torch.cat([_row_numbers(pairs) * self.size + pairs.symbols.reshape(-1) for pairs in batch])
         return torch.unique(keys) % self.size, first.n_rows
 
 
@@ -149,22 +149,19 @@ def _row_numbers(pairs: Pairs) -> Tensor:
     return torch.arange(pairs.n_rows, device=pairs.symbols.device).repeat_interleave(per_row)
 
 
-def _arguments(names: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    return [args[i] if i < len(args) else kwargs.get(name) for i, name in enumerate(names.split())]
-
-
 def embedding_pairs(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
     """What the rows (the first dimension) of an Embedding's input select."""
-    (codes,) = _arguments("input", args, kwargs)
+    codes = args[0] if args else kwargs["input"]
     n_rows = codes.shape[0] if codes.dim() else 1
-    return Pairs(codes.reshape(-1).long(), None, n_rows, codes.numel() == n_rows)
+    return Pairs(codes if codes.dtype is torch.int64 else codes.long(), None, n_rows, codes.numel() == n_rows)
 
 
 def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
     """What the bags of an EmbeddingBag select: rows of a matrix, or pieces of a vector between offsets."""
-    codes, offsets = _arguments("input offsets", args, kwargs)
+    codes = args[0] if args else kwargs["input"]
     if codes.dim() != 1:
         return embedding_pairs(module, args, kwargs)
+    offsets = args[1] if len(args) > 1 else kwargs["offsets"]
     n_rows = len(offsets) - bool(module.include_last_offset)
     places = torch.arange(len(codes), device=codes.device)
     rows = torch.searchsorted(offsets[:n_rows].long().contiguous(), places, right=True) - 1
@@ -173,14 +170,12 @@ def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, 
 
 def one_hot_pairs(module: OneHotLinear, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
     """What the rows of a OneHotLinear's input select; columns do not share symbols."""
-    rows = module.selected
-    return Pairs(rows.reshape(-1), None, rows.shape[0], True)
+    return Pairs(module.selected, None, module.selected.shape[0], True)
 
 
 def linear_pairs(columns: Tensor, module: nn.Linear, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
     """The one-hot columns of a linear layer's input that are not zero, row by row."""
-    (x,) = _arguments("input", args, kwargs)
-    x = x.detach()
+    x = (args[0] if args else kwargs["input"]).detach()
     x = x.reshape(1, -1) if x.dim() == 1 else x
     hot = x.index_select(-1, columns.to(x.device)) != 0
     hot = hot.flatten(1, -2).any(1) if hot.dim() > 2 else hot
