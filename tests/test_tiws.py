@@ -404,6 +404,23 @@ def test_numbers_are_context(kind, numeric):
     np.testing.assert_allclose(polars.select(names).to_numpy(), out[names].to_numpy(), atol=1e-9)
 
 
+@pytest.mark.parametrize("numeric", ["passthrough", {}])
+def test_numbers_that_are_no_words_may_be_infinite(numeric):
+    X, y, _, new = make(15)
+    finite = TIWSEncoder(cols=["a"], numeric=numeric).fit(X.assign(n=1.0), y).transform(new.assign(n=1.0))
+    endless = X.assign(n=np.where(X["c"] == "u", np.inf, -np.inf))
+    encoder = TIWSEncoder(cols=["a"], numeric=numeric).fit(endless, y)
+    pieces = TIWSEncoder(cols=["a"], numeric=numeric).partial_fit(endless[:80], y[:80])
+    pieces.partial_fit(endless[80:], y[80:])
+    for one in (encoder, pieces):
+        out = one.transform(new.assign(n=np.inf))
+        assert (out["n"] == np.inf).all()
+        np.testing.assert_allclose(out["a"], finite["a"], atol=1e-9)
+    for cut in ("modl", "deciles", {"n": [0.0]}):
+        with pytest.raises(ValueError, match="Column 'n' contains infinity"):
+            TIWSEncoder(cols=["a"], numeric=cut).fit(endless, y)
+
+
 def test_names_may_tell():
     rng = np.random.default_rng(0)
     models = [f"{maker} {i}" for maker in ("ford", "opel", "audi") for i in range(8)]
