@@ -813,6 +813,8 @@ def test_errors_are_sentences():
         JitterPredictor(model, encoder).calibrate(X, TARGETS["binary"], loss="poisson")
     with pytest.raises(ValueError, match="No row is without unseen values"):
         JitterPredictor(model, encoder).calibrate(NEW[HIT], np.arange(HIT.sum()) % 2)
+    with pytest.raises(ValueError, match=r"not among the classes .* or fit the model on all classes"):
+        JitterPredictor(model, encoder).calibrate(X, np.arange(len(X)) % 3)
     with pytest.raises(ValueError, match="feature names should match"):
         JitterPredictor(model, encoder).predict(NEW.drop(columns="k"))
     columns = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["a", "b"]))
