@@ -28,7 +28,7 @@ from tasks import TASKS, HeldOut, Task, folds, is_classes, load, loss
 
 from tabsym import AugmentedModel, JitterPredictor, TIWSEncoder
 from tabsym.compare.contenders.native import hist_booster
-from tabsym.compare.jittered import MOST_DONORS, Jittered
+from tabsym.compare.jittered import Jittered
 from tabsym.encoders import NativeCategories, NativePipeline
 from tabsym.integrations import load_adapter
 
@@ -71,7 +71,7 @@ class Asking:
         """A booster's own treatment, its answers by donors, and the blind one."""
         X, without = self.held.X, self.held.X.drop(columns=self.column)
         model = self.booster(name).fit(X, self.y)
-        plain = JitterPredictor(model, clone(self.encoder).fit(X, self.y), max_donors=MOST_DONORS)
+        plain = JitterPredictor(model, clone(self.encoder).fit(X, self.y))
         jittered = Jittered(self.booster(name), self.encoder, self.seed).fit(X, self.y)
         blind = self.booster(name).fit(without, self.y)
         return {
