@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
-from tabsym import CrossFit, MODLEncoder, OneHotEncoder, WideEncoder
+from tabsym import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
 
 MODULES = ("test_encoders", "test_one_hot")
 PASSED, FAILED, NOT_ASKED = "passed", "FAILED", "-"
@@ -44,6 +44,8 @@ ENCODERS: dict[str, tuple[str, Callable[..., Any]]] = {
     "WideEncoder, as theirs": ("WideEncoder", partial(WideEncoder, numeric="passthrough", cv=None)),
     "MODLEncoder": ("MODLEncoder", MODLEncoder),
     "MODLEncoder, as theirs": ("MODLEncoder", partial(MODLEncoder, output="logodds", numeric="passthrough", cv=None)),
+    "TIWSEncoder": ("TIWSEncoder", TIWSEncoder),
+    "TIWSEncoder, as theirs": ("TIWSEncoder", partial(TIWSEncoder, numeric="passthrough", cv=None)),
     "CrossFit": ("CrossFit", cross_fitted_target),
     "their OneHotEncoder": ("OneHotEncoder", category_encoders.OneHotEncoder),
     "their TargetEncoder": ("TargetEncoder", category_encoders.TargetEncoder),

@@ -231,6 +231,23 @@ def test_few_donors_are_the_heaviest_and_weigh_one_together():
         np.testing.assert_allclose(got[mine], (two["weight"] / two["weight"].sum()).to_numpy() @ answers, atol=1e-12)
 
 
+class Counting(Ridge):
+    """How many rows it was asked about."""
+
+    def predict(self, X):
+        self.asked_ = len(X)
+        return np.arange(len(X)) * 1.0
+
+
+@pytest.mark.parametrize(("most", "asked"), [({}, 64), ({"max_donors": 7}, 7), ({"max_donors": None}, 100)])
+def test_donors_are_64_if_nothing_is_said(most, asked):
+    frame = pd.DataFrame({"a": [f"a{i}" for i in range(100)] * 3, "b": list("pqr") * 100})
+    encoder = TIWSEncoder(cols="a", target_type="continuous").fit(frame, np.arange(300))
+    model = Counting().fit([[0.0], [1.0]], [0.0, 1.0])
+    JitterPredictor(model, encoder, **most).predict(pd.DataFrame({"a": ["new"], "b": ["p"]}))
+    assert model.asked_ == asked
+
+
 def test_combinations_are_bounded_and_whole_where_they_are_few():
     random = np.random.default_rng(0)
     sizes = [100, 90, 20]
@@ -249,6 +266,13 @@ def test_combinations_are_bounded_and_whole_where_they_are_few():
     np.testing.assert_allclose(shares[at], weights[0][1, symbols[at, 0]] * weights[2][1, symbols[at, 2]], rtol=1e-12)
     kept = set(symbols[rows == 2, 0])
     assert kept == set(np.argsort(-weights[0][0])[: len(kept)])
+    donors = [Donors(documents[:, j], weights[j]) for j in range(3)]
+    few = Mixture.of(donors, 64)
+    assert few.sizes[:2].tolist() == [64, 64 * 20]
+    assert (few.sizes[2:] <= MOST_COMBINATIONS).all()
+    assert few.cut.tolist() == [False, False, True, True]
+    assert Mixture.of(donors, 64, combined=False).sizes[2:].tolist() == [64 * 64, 64 * 64 * 20]
+    assert not Mixture.of(donors, 64, combined=False).cut.any()
 
 
 def test_rows_may_come_in_parts(monkeypatch):
@@ -813,6 +837,8 @@ def test_errors_are_sentences():
         JitterPredictor(model, encoder).calibrate(X, TARGETS["binary"], loss="poisson")
     with pytest.raises(ValueError, match="No row is without unseen values"):
         JitterPredictor(model, encoder).calibrate(NEW[HIT], np.arange(HIT.sum()) % 2)
+    with pytest.raises(ValueError, match=r"not among the classes .* or fit the model on all classes"):
+        JitterPredictor(model, encoder).calibrate(X, np.arange(len(X)) % 3)
     with pytest.raises(ValueError, match="feature names should match"):
         JitterPredictor(model, encoder).predict(NEW.drop(columns="k"))
     columns = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["a", "b"]))

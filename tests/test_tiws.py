@@ -305,6 +305,41 @@ def test_what_was_observed_is_kept_where_words_come_in_between():
     np.testing.assert_allclose(merged.transform(known)["a"], whole.transform(known)["a"])
 
 
+@pytest.mark.parametrize("method", ["documents", "poster"])
+def test_a_first_piece_may_lack_classes(method):
+    X, y, weight, new = make(12, "multiclass", weighted=True)
+    options = {"method": method, "cols": ["a", "b"], "numeric": {}}
+    lo = y == "lo"
+    pieces = TIWSEncoder(**options)
+    pieces.partial_fit(X[lo], y[lo], sample_weight=weight[lo], classes=["up", "lo", "mid"])
+    assert pieces.classes_.tolist() == ["lo", "mid", "up"]
+    np.testing.assert_allclose(pieces.transform(new)[["a_lo", "a_mid", "a_up"]], [[1, 0, 0]] * len(new), atol=1e-12)
+    other = copy.deepcopy(pieces).merge(TIWSEncoder(**options).fit(X, y))
+    assert other.classes_.tolist() == ["lo", "mid", "up"]
+    pieces.partial_fit(X[~lo], y[~lo], sample_weight=weight[~lo], classes=["lo", "mid", "up"])
+    whole = TIWSEncoder(**options).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(_numbers(pieces.transform(X)), _numbers(whole.transform(X)), atol=1e-9)
+    np.testing.assert_allclose(_numbers(pieces.transform(new)), _numbers(whole.transform(new)), atol=1e-7)
+
+
+def test_classes_that_do_not_fit_are_refused_with_what_to_do():
+    X, y, _, _ = make(12, "multiclass")
+    few = y != "mid"
+    with pytest.raises(ValueError, match=r"holds 'mid'.*pass all classes in the first call of partial_fit \(classes="):
+        TIWSEncoder().partial_fit(X[few], y[few]).partial_fit(X, y)
+    with pytest.raises(ValueError, match="holds 'mid', which is not among the classes"):
+        TIWSEncoder().partial_fit(X, y, classes=["lo", "up"])
+    with pytest.raises(ValueError, match=r"classes=.* is not the same as on last call to partial_fit"):
+        TIWSEncoder().partial_fit(X, y).partial_fit(X, y, classes=["lo", "up"])
+    with pytest.raises(ValueError, match="give all the classes there can be"):
+        TIWSEncoder().partial_fit(X, y, classes=["lo"])
+    with pytest.raises(ValueError, match="target_type='continuous' has no classes"):
+        TIWSEncoder(target_type="continuous").partial_fit(X, y, classes=["lo", "up"])
+    numbers = TIWSEncoder().fit(X, np.arange(len(X)) / 3)
+    with pytest.raises(ValueError, match="the target held numbers before; leave classes out"):
+        numbers.partial_fit(X, y, classes=["lo", "mid", "up"])
+
+
 def _numbers(frame):
     return frame.drop(columns="c").to_numpy(dtype=float)
 
@@ -402,6 +437,23 @@ def test_numbers_are_context(kind, numeric):
     polars = TIWSEncoder(numeric=numeric, cols=["a"]).fit(pl.from_pandas(X), y).transform(pl.from_pandas(new))
     names = [name for name in out if name.startswith("a")]
     np.testing.assert_allclose(polars.select(names).to_numpy(), out[names].to_numpy(), atol=1e-9)
+
+
+@pytest.mark.parametrize("numeric", ["passthrough", {}])
+def test_numbers_that_are_no_words_may_be_infinite(numeric):
+    X, y, _, new = make(15)
+    finite = TIWSEncoder(cols=["a"], numeric=numeric).fit(X.assign(n=1.0), y).transform(new.assign(n=1.0))
+    endless = X.assign(n=np.where(X["c"] == "u", np.inf, -np.inf))
+    encoder = TIWSEncoder(cols=["a"], numeric=numeric).fit(endless, y)
+    pieces = TIWSEncoder(cols=["a"], numeric=numeric).partial_fit(endless[:80], y[:80])
+    pieces.partial_fit(endless[80:], y[80:])
+    for one in (encoder, pieces):
+        out = one.transform(new.assign(n=np.inf))
+        assert (out["n"] == np.inf).all()
+        np.testing.assert_allclose(out["a"], finite["a"], atol=1e-9)
+    for cut in ("modl", "deciles", {"n": [0.0]}):
+        with pytest.raises(ValueError, match="Column 'n' contains infinity"):
+            TIWSEncoder(cols=["a"], numeric=cut).fit(endless, y)
 
 
 def test_names_may_tell():

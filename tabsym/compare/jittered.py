@@ -12,8 +12,6 @@ from sklearn.utils import get_tags
 from tabsym.compare.fitting import weights_for
 from tabsym.jitter import JitterPredictor
 
-MOST_DONORS = 64
-"""Of a symbol: more take time and change nothing that was measured."""
 HELD_OUT = 0.2
 """Of the training rows, by which it is calibrated; the model is then fitted on all of them."""
 
@@ -70,4 +68,4 @@ class Jittered(BaseEstimator):
         model = clone(self.estimator)
         model.fit(X.iloc[rows], y[rows], **weights_for(model, weight[rows]))
         encoder = clone(self.encoder).fit(X.iloc[rows], y[rows], weight[rows])
-        return JitterPredictor(model, encoder, max_donors=MOST_DONORS).fit(X, y)
+        return JitterPredictor(model, encoder).fit(X, y)

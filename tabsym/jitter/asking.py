@@ -19,8 +19,6 @@ Floats = NDArray[np.float64]
 
 DRAWS = 256
 """For the spread of rows whose donors are too many to be combined."""
-EVERY = 1 << 40
-"""More donors than there are."""
 _LOOKED_AT = 64  # rows by which a link is found
 
 
@@ -64,13 +62,13 @@ class Asked:
         Draws are of all donors that `most` allows, combinations of the heaviest.
         """
         if draws.n is not None:
-            return self.mean(batch, batch.mixture(most or EVERY).draws(draws.n, draws.random))
+            return self.mean(batch, batch.mixture(most, combined=False).draws(draws.n, draws.random))
         mixture = batch.mixture(most)
         out = self.mean(batch, mixture.tiles())
         cut = np.flatnonzero(mixture.cut)
-        if with_std and most is None and len(cut):
+        if with_std and len(cut):
             some = batch.some(cut)
-            out.std[cut] = self.mean(some, some.mixture(EVERY).draws(DRAWS, draws.random)).std
+            out.std[cut] = self.mean(some, some.mixture(most, combined=False).draws(DRAWS, draws.random)).std
         return out
 
 

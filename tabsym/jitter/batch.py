@@ -125,9 +125,9 @@ class Batch:
         """Moments of the answers over donors."""
         return averaged(tiles, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
 
-    def mixture(self, max_donors: int | None) -> Mixture:
-        """The combinations of donors of these rows; `max_donors` as of `Mixture.of`."""
-        return Mixture.of(self.donors, max_donors)
+    def mixture(self, max_donors: int | None, *, combined: bool = True) -> Mixture:
+        """The combinations of donors of these rows; options as of `Mixture.of`."""
+        return Mixture.of(self.donors, max_donors, combined=combined)
 
     @cached_property
     def donors(self) -> list[Donors]:

@@ -31,7 +31,8 @@ class Losses:
             kind = "classifiers" if classes is not None else "regressors"
             raise ValueError(f"loss={loss!r} is not known for {kind}; use {' or '.join(map(repr, possible))}.")
         if classes is not None:
-            return cls(name, check_classes(y, n_rows, classes=classes, who=who).codes)
+            remedy = "leave its rows out, or fit the model on all classes"
+            return cls(name, check_classes(y, n_rows, classes=classes, who=who, remedy=remedy).codes)
         target = check_regression_target(y, n_rows, who=who)
         if name == "poisson" and (target < 0).any():
             raise ValueError("loss='poisson' needs a target that is nowhere negative; use 'squared_error'.")

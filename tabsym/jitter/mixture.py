@@ -66,7 +66,7 @@ class Mixture:
     sizes : (r,)
         Combinations of each row.
     cut : (r,)
-        Whether a row has donors that are not kept.
+        Whether a row has more donors than can be combined, so that some are not kept.
     """
 
     columns: list[tuple[Ranked, Places, Places, Floats]]
@@ -74,8 +74,8 @@ class Mixture:
     cut: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, donors: list[Donors], max_donors: int | None) -> Mixture:
-        """All combinations, or those of the heaviest donors (`MOST_COMBINATIONS` where `max_donors` is None)."""
+    def of(cls, donors: list[Donors], max_donors: int | None, *, combined: bool = True) -> Mixture:
+        """Combinations of the heaviest donors, all if None; `combined`: at most `MOST_COMBINATIONS` of a row."""
         ranked = [Ranked.of(one.weights) for one in donors]
         sizes = np.stack(
             [
@@ -84,12 +84,13 @@ class Mixture:
             ],
             axis=1,
         )
-        kept = _bounded(sizes) if max_donors is None else np.minimum(sizes, max_donors)
+        allowed = sizes if max_donors is None else np.minimum(sizes, max_donors)
+        kept = _bounded(allowed) if combined else allowed
         columns = [
             (rank, one.document, kept[:, j], _heaviest(rank, one.document, kept[:, j]))
             for j, (one, rank) in enumerate(zip(donors, ranked, strict=True))
         ]
-        return cls(columns, kept.prod(axis=1), np.asarray((kept < sizes).any(axis=1)))
+        return cls(columns, kept.prod(axis=1), np.asarray((kept < allowed).any(axis=1)))
 
     def tiles(self) -> Iterator[Tile]:
         """Every combination once, rows in order."""

@@ -46,9 +46,10 @@ class JitterPredictor(Wrapper):
         either side; "stop": the value of the node.
     average : {"probability", "raw"}, default "probability"
         What is averaged: predicted probabilities (of regressors predictions), or scores before the link.
-    max_donors : int or None, default None
-        At most so many donors of a value, the heaviest. None: all; of several unseen values in a row so many that at
-        most 2,500 combinations remain.
+    max_donors : int or None, default 64
+        At most so many donors of a value, the heaviest; None: all. More than 64 took longer and were no better; after
+        `calibrate`, which looks at 64, they were worse (measured: ``benchmarks/unseen``). Of several unseen values in a
+        row so many that at most 2,500 combinations remain.
     columns : list of str, one of them, or None, default None
         Columns to treat, of those that the encoder encodes. None: all of them. Unseen values of other columns go to
         the model as they are (those that the encoder encodes as missing ones, where the model is XGBoost without a
@@ -85,7 +86,7 @@ class JitterPredictor(Wrapper):
 
     calibration_: dict[str, Calibration]
 
-    def __init__(self, model, encoder, *, route="mixture", average="probability", max_donors=None, columns=None):
+    def __init__(self, model, encoder, *, route="mixture", average="probability", max_donors=64, columns=None):
         self.model = model
         self.encoder = encoder
         self.route = route

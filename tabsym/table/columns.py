@@ -105,6 +105,11 @@ class Column:
             )
         return out
 
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which of `values` are missing, of infinite ones too."""
+        return np.isnan(to_numbers(self.stored, self.name))
+
 
 @dataclass(frozen=True)
 class Table:

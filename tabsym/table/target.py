@@ -28,7 +28,12 @@ class Target:
     classes: NDArray[Any]
 
 
-def check_classes(y: Any, n_rows: int, *, classes: Any = None, who: str = "tabsym") -> Target:
+_FIRST_CALL = "pass all classes in the first call of partial_fit (classes=...)"
+
+
+def check_classes(
+    y: Any, n_rows: int, *, classes: Any = None, who: str = "tabsym", remedy: str = _FIRST_CALL
+) -> Target:
     """Check a classification target and code it.
 
     Parameters
@@ -40,6 +45,8 @@ def check_classes(y: Any, n_rows: int, *, classes: Any = None, who: str = "tabsy
         All the classes there can be (for `partial_fit`); default: those in `y`.
     who : str
         Who asks, for messages.
+    remedy : str
+        What to do about a class that is not in `classes`, for messages.
 
     Raises
     ------
@@ -64,11 +71,8 @@ def check_classes(y: Any, n_rows: int, *, classes: Any = None, who: str = "tabsy
     known = np.unique(column_or_1d(classes))
     position = pd.Index(known).get_indexer(pd.Index(values))
     if (position < 0).any():
-        stranger = values[position < 0][0]
-        raise ValueError(
-            f"The target holds {stranger!r}, which is not among the classes {known.tolist()}; "
-            "pass all classes in the first call (classes=...)."
-        )
+        stranger = values[position < 0].tolist()[0]
+        raise ValueError(f"The target holds {stranger!r}, which is not among the classes {known.tolist()}; {remedy}.")
     return Target(position.astype(np.int32), known)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,9 +67,7 @@ class Counting:
             if isinstance(before, Symbols):
                 grown.append(before.joined(Symbols.of(column.name, encode_columns([column])[0], keep)))
             else:
-                values = as_numbers(column).values
-                missing = bool(np.isnan(values if keep is None else values[keep]).any())
-                grown.append(before.joined(Bins(column.name, before.edges, missing, before.measure)))
+                grown.append(before.seen_in(as_numbers(column), keep))
         return tuple(grown)
 
     def _words(
@@ -82,19 +80,23 @@ class Counting:
         def words_of(column: Column) -> Words:
             if column.name in raws:
                 return Symbols.of(column.name, raws[column.name], keep)
-            values = column.values if keep is None else column.values[keep]
-            edges = self._edges(column, values, cut_by, weight if keep is None or weight is None else weight[keep])
-            return Bins(column.name, edges, bool(np.isnan(values).any()), column.measure)
+            bins = Bins(column.name, np.empty(0), False, column.measure, self._is_uncut(column.name))
+            if not bins.uncut:
+                values = column.values if keep is None else column.values[keep]
+                edges = self._edges(column, values, cut_by, weight if keep is None or weight is None else weight[keep])
+                bins = replace(bins, edges=edges)
+            return bins.seen_in(column, keep)
 
         if self.numeric == "modl" and len(raws) < len(table.columns):
             cut_by = _cells(target[0] if keep is None else target[0][keep], target[1])
         return tuple(in_threads(words_of, table.columns, self.n_jobs))
 
+    def _is_uncut(self, name: str) -> bool:
+        return name not in self.numeric if isinstance(self.numeric, Mapping) else self.numeric == "passthrough"
+
     def _edges(self, column: Column, values: Floats, cut_by: Any, weight: Floats | None) -> Floats:
         if isinstance(self.numeric, Mapping):
-            return np.asarray(self.numeric.get(column.name, ()), dtype=np.float64)
-        if self.numeric == "passthrough":
-            return np.empty(0)
+            return np.asarray(self.numeric[column.name], dtype=np.float64)
         if self.numeric == "deciles":
             return deciles(values)
         table = code_numbers(values).count(cut_by[0], cut_by[1], weight)

@@ -5,7 +5,7 @@ What was missing in fit is a word of its own; a symbol that fit has not seen is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,27 +58,38 @@ class Symbols:
 class Bins:
     """The words of a column of numbers: the number of edges below the value; missing is the last of them.
 
-    `missing`: whether fit saw missing values; if not, they are no word.
+    `missing`: whether fit saw missing values; if not, they are no word. `uncut`: numbers were not asked for, and are
+    not looked at but for missing ones.
     """
 
     name: str
     edges: Floats
     missing: bool
     measure: Measure = NUMBERS
+    uncut: bool = False
 
     def __len__(self) -> int:
         return len(self.edges) + 1 + self.missing
 
     def codes(self, column: Column) -> Codes:
         """The word of each row (n,), UNSEEN where it is none."""
-        values = column.values
         column.check_measure(self.measure)
+        values = self.numbers(column)
         found = np.searchsorted(self.edges, values, side="left")  # NaN: beyond all edges
         return np.where(np.isnan(values), len(self.edges) + 1 if self.missing else UNSEEN, found).astype(np.int32)
 
+    def numbers(self, column: Column) -> Floats:
+        """What is cut (n,), missing as NaN; of a column that is not, infinite values do no harm."""
+        return np.where(column.missing, np.nan, 0.0) if self.uncut else column.values
+
     def joined(self, other: Bins) -> Bins:
         """The words of both, which have the same edges."""
-        return self if self.missing else Bins(self.name, self.edges, other.missing, self.measure)
+        return self if self.missing else replace(self, missing=other.missing)
+
+    def seen_in(self, column: Column, rows: NDArray[np.int64] | None) -> Bins:
+        """Whether some rows, all if None, have missing values too."""
+        values = self.numbers(column)
+        return replace(self, missing=self.missing or bool(np.isnan(values if rows is None else values[rows]).any()))
 
     def places_in(self, other: Bins) -> NDArray[np.int64]:
         """Where the words are among those of the other: missing is last in both."""

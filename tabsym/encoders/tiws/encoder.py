@@ -22,7 +22,7 @@ from tabsym.encoders.tiws.merging import carried_over, check_mergeable
 from tabsym.encoders.tiws.options import check_options
 from tabsym.encoders.tiws.rows import RowEncoding, TIWSColumn, alphabet_of, state_of
 from tabsym.encoders.tiws.show import donor_table, print_columns
-from tabsym.encoders.tiws.target import components, further
+from tabsym.encoders.tiws.target import check_same_classes, components, further
 from tabsym.table import (
     Table,
     check_same_rows,
@@ -184,8 +184,11 @@ class TIWSEncoder(OutOfFoldEncoder):
             In a sentence that names the column; also where the indexes of pandas contradict each other.
         """
         check_same_rows(X, groups=groups)
+        return self._fit(X, y, sample_weight, None)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> TIWSEncoder:
         table, weight = self._read(X, y, sample_weight)
-        target = components(y, len(table), self.target_type, type(self).__name__)
+        target = components(y, len(table), self.target_type, type(self).__name__, classes)
         encoded = [column.name for column in symbolic_columns(table, self.cols, booleans=False)]
         self._refuse_missing(table, encoded)
         counts = self._counting.first_piece(table, encoded, (target.y, target.classes is not None), weight)
@@ -193,24 +196,27 @@ class TIWSEncoder(OutOfFoldEncoder):
         self._observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> TIWSEncoder:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None) -> TIWSEncoder:
         """Add a piece of a table to the counts, and learn again: as if fit had seen all pieces.
 
-        Intervals of numeric columns, and the classes, are those of the first piece (or of `fit`); with ``numeric`` as a
-        dict of edges the pieces give what `fit` gives on all of them.
+        Intervals of numeric columns are those of the first piece (or of `fit`); with ``numeric`` as a dict of edges the
+        pieces give what `fit` gives on all of them.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
+        classes : array-like, optional
+            All the classes there can be; needed in the first call unless `y` holds them all.
 
         Returns
         -------
         self
         """
         if not hasattr(self, "counts_"):
-            return self.fit(X, y, sample_weight)
+            return self._fit(X, y, sample_weight, classes)
+        check_same_classes(classes, self._classes)
         table, weight = self._read(X, y, sample_weight)
         table = match_features(self, table)
         target = further(y, len(table), self._classes, type(self).__name__)
