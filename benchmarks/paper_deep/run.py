@@ -162,13 +162,8 @@ def _rows(key: dict, copies: list[Copy], outcome: Outcome) -> Iterator[dict]:
     """A row per network; its seconds are its share of the stack's."""
     for i, copy in enumerate(copies):
         values = {name: value[i] for name, value in asdict(outcome).items() if name != "seconds"}
-        yield {
-            **key,
-            "rate": copy.rate,
-            "repetition": copy.seed,
-            **values,
-            "seconds": outcome.seconds / len(copies),
-        }
+        named = {"rate": copy.rate, "repetition": copy.seed, "seconds": outcome.seconds / len(copies)}
+        yield {**key, **named, **values}
 
 
 def write_facts(args: argparse.Namespace) -> None:
@@ -214,7 +209,7 @@ def parse() -> argparse.Namespace:
     args = parser.parse_args()
     args.rates, args.tuning_seeds = RATES, TUNING_SEEDS
     if args.quick:
-        args.out, args.rows, args.repetitions, args.batch_sizes = args.out / "quick", 1_000, 2, [32, 256]
+        args.out, args.rows, args.repetitions, args.batch_sizes = args.out / "quick", 600, 3, [32, 256]
         args.rates, args.tuning_seeds = {name: rates[1::3] for name, rates in RATES.items()}, TUNING_SEEDS[:1]
     return args
 
