@@ -29,6 +29,8 @@ SETTINGS = {"paper": "the paper's setting: learning rate .001", "tuned": "each s
 MODELS = {"mlp": "MLP", "resnet": "ResNet"}
 STYLES = {"gse": ("with GSE", "#d7301f", "o", "-"), "mean": ("without GSE", "#1b3a6b", "s", "--")}
 LEVEL = 0.05
+STUCK = 0.99
+"""A network whose test loss is above this share of the best constant's has learned nothing of use."""
 PAPER_WITHOUT = {"covtype": "1.98", "kdd99": "3.2"}
 """What is at hand of the paper's columns without GSE."""
 
@@ -36,9 +38,12 @@ PAPER_WITHOUT = {"covtype": "1.98", "kdd99": "3.2"}
 # -- the cells ------------------------------------------------------------
 
 
-def compare(fits: pd.DataFrame) -> pd.DataFrame:
+def compare(fits: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
     """A row per cell: mean and standard deviation of both, and the paired difference GSE - mean with its test."""
-    rows = [dict(zip(CELL, key, strict=True)) | _paired(cell) for key, cell in fits.groupby(CELL)]
+    fits = fits.merge(baselines[["dataset", "rows", "model", "constant_loss"]])
+    fits["stuck"] = ~(fits["test_loss"] < STUCK * fits["constant_loss"])
+    groups = [(key, cell) for key, cell in fits.groupby(CELL) if cell["estimator"].nunique() == len(STYLES)]
+    rows = [dict(zip(CELL, key, strict=True)) | _paired(cell) for key, cell in groups]
     cells = pd.DataFrame(rows)
     cells["p_holm"] = cells.groupby(FAMILY)["p"].transform(lambda p: holm(p.to_numpy()))
     lower = np.where(cells["difference"] < 0, "gse", "mean")
@@ -51,11 +56,11 @@ def compare(fits: pd.DataFrame) -> pd.DataFrame:
 def _paired(cell: pd.DataFrame) -> dict:
     loss = cell.pivot(index="repetition", columns="estimator", values="test_loss").reindex(columns=list(STYLES))
     score = cell.groupby("estimator")["test_score"].mean()
-    rate = cell.groupby("estimator")["rate"].first()
+    rate, stuck = cell.groupby("estimator")["rate"].first(), cell.groupby("estimator")["stuck"].sum()
     values: dict = {"n": int(loss.notna().all(axis=1).sum())}
     for side in STYLES:
         values |= {f"rate_{side}": rate.get(side), f"loss_{side}": loss[side].mean(), f"sd_{side}": loss[side].std()}
-        values[f"score_{side}"] = score.get(side)
+        values |= {f"score_{side}": score.get(side), f"stuck_{side}": int(stuck.get(side))}
     difference = (loss["gse"] - loss["mean"]).dropna()
     values |= {"difference": difference.mean(), "sd_difference": difference.std(), "p": t_test(difference.to_numpy())}
     return values
@@ -138,8 +143,9 @@ def counts_table(cells: pd.DataFrame) -> str:
         wins, losses = (part["lower"] == "gse").sum(), (part["lower"] == "mean").sum()
         shown = [wins, len(part) - wins - losses, losses, f"{100 * share.median():+.2f} %"]
         spread = f"{100 * share.min():+.1f} % to {100 * share.max():+.1f} %"
-        rows.append([MODELS[model], setting, OPTIMIZERS[optimizer], str(len(part)), *map(str, shown), spread])
-    return table([*head, "median difference", "least to most"], rows)
+        stuck = " / ".join(f"{100 * part[f'stuck_{side}'].sum() / part['n'].sum():.0f} %" for side in STYLES)
+        rows.append([MODELS[model], setting, OPTIMIZERS[optimizer], str(len(part)), *map(str, shown), spread, stuck])
+    return table([*head, "median difference", "from, to", "networks no better than a constant"], rows)
 
 
 def by_table(cells: pd.DataFrame) -> str:
@@ -212,6 +218,10 @@ def draw(cells: pd.DataFrame, baseline: pd.Series, path: Path) -> None:
     for row, (setting, title) in zip(axes, SETTINGS.items(), strict=True):
         for ax, optimizer in zip(row, OPTIMIZERS, strict=True):
             part = cells[(cells["setting"] == setting) & (cells["optimizer"] == optimizer)]
+            if part.empty:
+                ax.text(0.5, 0.5, "not run", ha="center", va="center", transform=ax.transAxes)
+                ax.set_axis_off()
+                continue
             _panel(ax, part, baseline, untrained=setting == "paper")
             ax.set_title(f"{OPTIMIZERS[optimizer]}, {title}", fontsize=9)
         row[0].set_ylabel(_unit(baseline["dataset"]))
@@ -261,7 +271,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of the CSVs")
     parser.add_argument("--readme", action="store_true", help="put the tables into the README")
     args = parser.parse_args()
-    cells, baselines = compare(pd.read_csv(args.out / "fits.csv")), pd.read_csv(args.out / "baselines.csv")
+    baselines = pd.read_csv(args.out / "baselines.csv")
+    cells = compare(pd.read_csv(args.out / "fits.csv"), baselines)
     cells.to_csv(args.out / "cells.csv", index=False, float_format="%.5g", lineterminator="\n")
     tables = all_tables(cells, baselines)
     text = "\n\n".join(f"## {name}\n\n{made}" for name, made in tables.items())
