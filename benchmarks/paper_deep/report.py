@@ -28,6 +28,7 @@ OPTIMIZERS = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam"}
 SETTINGS = {"paper": "the paper's setting: learning rate .001", "tuned": "each side at its best learning rate"}
 MODELS = {"mlp": "MLP", "resnet": "ResNet"}
 STYLES = {"gse": ("with GSE", "#d7301f", "o", "-"), "mean": ("without GSE", "#1b3a6b", "s", "--")}
+BATCH_SIZES = [32, 64, 128, 256, 512, 1024]
 LEVEL = 0.05
 STUCK = 0.99
 """A network whose test loss is above this share of the best constant's has learned nothing of use."""
@@ -247,9 +248,9 @@ def _panel(ax, part: pd.DataFrame, baseline: pd.Series, untrained: bool) -> None
     ax.axhline(baseline["constant_loss"], color="grey", linestyle=":", linewidth=1.4)
     if untrained:
         ax.axhline(baseline["untrained_loss"], color="#7a9a4a", linestyle="-.", linewidth=1.2)
-    sizes = sorted(part["batch_size"].unique())
     ax.set_xscale("log", base=2)
-    ax.set_xticks(sizes, [str(size) for size in sizes])
+    ax.set_xlim(BATCH_SIZES[0] / 1.3, BATCH_SIZES[-1] * 1.3)
+    ax.set_xticks(BATCH_SIZES, [str(size) for size in BATCH_SIZES])
     ax.grid(color="#e6e6e6", linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
 
