@@ -622,8 +622,13 @@ def spec_name(spec):
     return spec[0] + "".join(f"-{key}={value}" for key, value in spec[1].items() if key != "lr")
 
 
+def value_name(value):
+    """The same in every process, as pytest-xdist wants it."""
+    return getattr(value, "__name__", repr(value))
+
+
 def over(name, values):
-    return pytest.mark.parametrize(name, values, ids=spec_name if name == "spec" else repr)
+    return pytest.mark.parametrize(name, values, ids=spec_name if name == "spec" else value_name)
 
 
 @over("device", DEVICES)
