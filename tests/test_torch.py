@@ -470,7 +470,9 @@ class Run:
         for name, parameter in self.net.named_parameters():
             expected = self.kind.expected(self.naive, name)
             found = parameter.detach().cpu()
-            assert torch.isfinite(found).all()
+            assert torch.isfinite(expected).all()
+            if torch.allclose(found, expected, rtol=tolerance, atol=tolerance):
+                continue
             message = f"{name} after {when}"
             torch.testing.assert_close(
                 found, expected, rtol=tolerance, atol=tolerance, msg=lambda text, at=message: f"{at}: {text}"
@@ -622,27 +624,27 @@ def spec_name(spec):
     return spec[0] + "".join(f"-{key}={value}" for key, value in spec[1].items() if key != "lr")
 
 
-def value_name(value):
-    """The same in every process, as pytest-xdist wants it."""
-    return getattr(value, "__name__", repr(value))
-
-
 def over(name, values):
-    return pytest.mark.parametrize(name, values, ids=spec_name if name == "spec" else value_name)
+    return pytest.mark.parametrize(name, values, ids=spec_name if name == "spec" else case_name)
+
+
+def case_name(value):
+    """The same in every process, so that tests can be shared out among some."""
+    return value if isinstance(value, str) else getattr(value, "__name__", repr(value))
 
 
 @over("device", DEVICES)
 @over("kind", MAIN)
 @over("spec", SPECS)
 def test_double_precision(spec, kind, device):
-    follow(Run(kind, spec, device=device), draw_batches(kind))
+    follow(Run(kind, spec, device=device), draw_batches(kind, 12, 4))
 
 
 @over("device", DEVICES)
 @over("kind", MAIN)
 @over("spec", ONE_EACH)
 def test_single_precision(spec, kind, device):
-    follow(Run(kind, spec, dtype=torch.float32, device=device), draw_batches(kind, seed=1))
+    follow(Run(kind, spec, dtype=torch.float32, device=device), draw_batches(kind, 12, 4, seed=1))
 
 
 @over("spec", ONE_EACH)
@@ -666,13 +668,13 @@ def test_other_kinds(spec, kind, device):
 @over("kind", [Sentence(), OneHot()])
 @over("spec", ONE_EACH)
 def test_sparse(spec, kind, device):
-    follow(Run(kind, spec, device=device, sparse=True), draw_batches(kind, seed=3))
+    follow(Run(kind, spec, device=device, sparse=True), draw_batches(kind, 8, 4, seed=3))
 
 
 @over("kind", [kind for kind in KINDS if kind.sparse and not isinstance(kind, WeightedBag)])
 @over("spec", TWO)
 def test_sparse_kinds(spec, kind):
-    follow(Run(kind, spec, sparse=True), draw_batches(kind, seed=4))
+    follow(Run(kind, spec, sparse=True), draw_batches(kind, 8, 4, seed=4))
 
 
 @over("kind", [Sentence(), Columns()])
@@ -680,7 +682,7 @@ def test_sparse_kinds(spec, kind):
 def test_maximize(spec, kind):
     name, options = spec
     slow = {"lr": options["lr"] * 0.2, "maximize": True}
-    follow(Run(kind, (name, options | slow)), draw_batches(kind, 6, seed=5))
+    follow(Run(kind, (name, options | slow)), draw_batches(kind, 6, 4, seed=5))
 
 
 @over("kind", MAIN)
@@ -704,7 +706,7 @@ def test_fast_kernels_for_dense_parameters(spec, how, kind):
 def test_state_is_the_oracles(spec, kind):
     """Where the state has a tensor of torch's name and of the weight's shape, its rows are the symbols' own."""
     run = Run(kind, spec)
-    follow(run, draw_batches(kind, seed=8))
+    follow(run, draw_batches(kind, 8, 4, seed=8))
     weight = run.net.symbols.weight
     state = run.gse.state[weight]
     names = [key for key, value in state.items() if torch.is_tensor(value) and value.shape == weight.shape]
@@ -772,7 +774,7 @@ def test_schedulers(spec, kind, schedule):
     scheduler = make(run.gse)
     names = [*kind.tables(run.net), *kind.dense(run.net)]
     with default_dtype(torch.float64):
-        for number, rows in enumerate(draw_batches(kind, seed=11)):
+        for number, rows in enumerate(draw_batches(kind, 10, 4, seed=11)):
             run.naive.set_lr(dict.fromkeys(names, spec[1]["lr"] * factor(number)))
             plain(run, rows)
             scheduler.step()
@@ -958,7 +960,7 @@ def stay_bit_for_bit(run):
     numeric = set(NUMERIC) if isinstance(kind, Columns) else set()
     with default_dtype(torch.float32):
         before = row_tensors(run.gse.state_dict())
-        for number, rows in enumerate(draw_batches(kind, 100, 3, seed=19)):
+        for number, rows in enumerate(draw_batches(kind, 100, 2, seed=19)):
             weight = run.kind.rows_of(run.net.symbols.weight.detach()).clone()
             plain(run, rows)
             after = row_tensors(run.gse.state_dict())
@@ -1334,13 +1336,17 @@ def checkpointed(use_reentrant):
 def copied(run, rows):
     """Copies made at any moment, and trained: what they do is theirs."""
     other = copy.deepcopy(run.net)
-    target = torch.tensor([row["y"] for row in rows], dtype=run.dtype)
+    others = rows[:1] * 3 + rows[1:3]
+
+    def train_the_copy():
+        other.zero_grad()
+        other(run.batch(others)).mean().backward()
+
     run.gse.zero_grad()
     loss = run.loss(rows)
-    ((other(run.batch(rows)) - target) ** 2).mean().backward()
+    train_the_copy()
     loss.backward()
-    other.zero_grad()
-    ((other(run.batch(rows)) - target) ** 2).mean().backward()
+    train_the_copy()
     run.gse.step()
     assert all(p.grad is not None for p in other.parameters())
 
@@ -1514,8 +1520,8 @@ def compiled_run(kind, backend, order="gse first"):
 
 @pytest.mark.parametrize(
     ("kind", "order"),
-    [(kind, "gse first") for kind in (Sentence(), Bag(), OneHot(), Columns())] + [(OneHot(), "compiled first")],
-    ids=repr,
+    [(kind, "gse first") for kind in (Bag(), OneHot(), Columns())] + [(OneHot(), "compiled first")],
+    ids=case_name,
 )
 def test_compiled_graphs(kind, order):
     """What the compiler makes of the model counts as the model does; code is not generated here."""
@@ -1548,10 +1554,11 @@ def test_copies(kind, duplicate):
     run = Run(kind, ADAM)
     follow(run, batches[:2])
     run.gse.zero_grad()
-    run.loss(batches[2]).backward()
     net = duplicate(run.net)
-    net.zero_grad()
     net(run.batch(batches[3])).mean().backward()
+    run.loss(batches[2]).backward()
+    net(run.batch(batches[3])).mean().backward()
+    net.zero_grad()
     run.gse.step()
     run.naive_step(batches[2])
     run.check("a copy")

@@ -1,5 +1,6 @@
 """`tabsym_torch` beyond the optimizer's oracle: its other way of computing, rescaled gradients, bridges."""
 
+import copy
 import re
 import sys
 from pathlib import Path
@@ -136,6 +137,208 @@ def test_the_state_of_a_plain_optimizer_is_every_symbols():
     table(torch.tensor([1])).sum().backward()
     optimizer.step()
     assert optimizer.state[table.weight]["step"].tolist() == [3.0, 4.0, 3.0, 3.0]
+
+
+# -- what a review found: each was wrong once ---------------------------------------------
+
+
+def _step(table, optimizer, codes):
+    optimizer.zero_grad()
+    table(torch.as_tensor(codes)).square().sum(-1).mean().backward()
+    optimizer.step()
+
+
+def _moved(table, before):
+    return (table.weight.detach() != before).any(1).nonzero()[:, 0].tolist()
+
+
+def _tables(optimizer=torch.optim.SGD, n=6, **options):
+    torch.manual_seed(0)
+    table = nn.Embedding(n, 2)
+    return table, GSE(optimizer(table.parameters(), lr=0.1, **options), table), table.weight.detach().clone()
+
+
+def test_modules_that_change_their_codes_are_refused():
+    class Hashed(nn.Embedding):
+        def forward(self, codes):
+            return super().forward(codes % self.num_embeddings)
+
+    table = Hashed(5, 2)
+    with pytest.raises(ValueError, match="Hashed whose forward"):
+        GSE(torch.optim.SGD(table.parameters(), lr=0.1), table)
+
+
+def test_a_table_of_another_size_is_refused():
+    table, optimizer, _ = _tables()
+    table.weight.data = torch.ones(60, 2)
+    with pytest.raises(RuntimeError, match="6 entries when GSE was made, and has 60"):
+        _step(table, optimizer, [50, 3])
+
+
+def test_a_buffer_filled_anew_does_not_change_what_was_counted():
+    table, optimizer, before = _tables()
+    buffer = torch.zeros(4, dtype=torch.long)
+    for codes in ([1, 1, 1, 2], [3, 3, 4, 4]):
+        buffer.copy_(torch.tensor(codes))
+        (table(buffer).square().sum(1).mean() / 2).backward()
+    buffer.fill_(5)
+    optimizer.step()
+    assert _moved(table, before) == [1, 2, 3, 4]
+    torch.testing.assert_close(table.weight.detach()[1:5], 0.8 * before[1:5])
+
+
+def test_autograd_grad_before_the_backward_pass_of_the_same_graph():
+    table, optimizer, before = _tables()
+    loss = table(torch.tensor([1, 1, 2, 3])).square().sum(1).mean()
+    torch.autograd.grad(loss, table.weight, retain_graph=True)
+    loss.backward()
+    optimizer.step()
+    torch.testing.assert_close(table.weight.detach()[1:4], 0.8 * before[1:4])
+
+
+def test_a_table_that_was_frozen_at_first():
+    table, other = nn.Embedding(5, 2), nn.Embedding(5, 2)
+    table.weight.requires_grad_(False)
+    both = nn.ModuleList([table, other])
+    optimizer = GSE(torch.optim.Adam(both.parameters(), lr=0.1), both)
+    table.weight.requires_grad_(True)
+    for codes in ([1, 2], [4, 4]):
+        before = table.weight.detach().clone()
+        _step(table, optimizer, codes)
+    assert _moved(table, before) == [4]
+
+
+def test_what_is_done_to_the_wrapped_optimizer_is_noticed():
+    """A state that it loads, a group that it is given."""
+    table, other = nn.Embedding(5, 2), nn.Embedding(5, 2)
+    inner = torch.optim.Adam(table.parameters(), lr=0.1)
+    optimizer = GSE(inner, [table, other])
+    inner.load_state_dict(inner.state_dict())
+    inner.add_param_group({"params": other.parameters()})
+    inner.param_groups[0]["lr"] = 0.0
+    before = table.weight.detach().clone()
+    _step(table, optimizer, [1, 2])
+    assert _moved(table, before) == []
+    for codes in ([1, 2], [3]):
+        before = other.weight.detach().clone()
+        _step(other, optimizer, codes)
+    assert _moved(other, before) == [1, 2] or _moved(other, before) == [3]
+
+
+class Own(torch.optim.Adam):
+    """An optimizer without a rule."""
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adadelta, torch.optim.SGD, Own])
+def test_the_history_of_a_plain_optimizer_goes_on(kind):
+    options = {"momentum": 0.9, "dampening": 0.5} if kind is torch.optim.SGD else {}
+    table = nn.Embedding(3, 2)
+    plain = kind(table.parameters(), lr=0.1, **options)
+    for _ in range(3):
+        _step(table, plain, [0, 1, 2])
+    twin = nn.Embedding.from_pretrained(table.weight.detach().clone(), freeze=False)
+    continued = kind(twin.parameters(), lr=0.1, **options)
+    continued.load_state_dict(copy.deepcopy(plain.state_dict()))
+    optimizer = GSE(continued, twin)
+    optimizer.zero_grad()
+    (twin(torch.tensor([0, 1, 2])).square().sum(-1).mean() / 3).backward()  # as GSE multiplies by three
+    optimizer.step()
+    _step(table, plain, [0, 1, 2])
+    torch.testing.assert_close(twin.weight, table.weight)
+
+
+def test_gradients_zeroed_in_place_before_a_step_without_the_table():
+    table, optimizer, _ = _tables(torch.optim.Adam)
+    _step(table, optimizer, [1, 2])
+    table.zero_grad(set_to_none=False)
+    before = table.weight.detach().clone()
+    optimizer.step()
+    assert _moved(table, before) == []
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_tables_of_half_precision_hold_many_rows(dtype):
+    table = nn.Embedding(3, 2, dtype=dtype)
+    nn.init.ones_(table.weight)
+    optimizer = GSE(torch.optim.SGD(table.parameters(), lr=0.25), table, reduction="sum")
+    codes = torch.zeros(70_000, dtype=torch.long)
+    codes[0] = 1
+    table(codes)[:, 0].sum().backward()
+    table.weight.grad[0, 0] = 60_000.0  # what half precision can still say of the sum
+    optimizer.step()
+    torch.testing.assert_close(table.weight[:2, 0].float(), torch.tensor([1 - 0.25 * 6 / 7, 0.75]), rtol=0.02, atol=0)
+
+
+def test_codes_beyond_an_alphabet_or_of_another_shape_are_refused():
+    layer = OneHotLinear([3, 2], 4)
+    with pytest.raises(ValueError, match="Column 1 of the codes has 2 symbols, and a code of 2"):
+        layer(torch.tensor([[0, 2]]))
+    for codes in (torch.tensor([0, 1]), torch.tensor([[0], [1]])):
+        with pytest.raises(ValueError, match="shape"):
+            layer(codes)
+
+
+def test_rescaled_twice_is_rescaled_once():
+    table, optimizer, _ = _tables()
+    table(torch.tensor([1, 1, 2])).sum(-1).mean().backward()
+    optimizer.rescale()
+    once = table.weight.grad.clone()
+    optimizer.step()
+    optimizer.rescale()
+    assert torch.equal(table.weight.grad, once)
+
+
+def test_one_weight_with_two_paddings_is_refused():
+    one, two = nn.Embedding(4, 2, padding_idx=0), nn.Embedding(4, 2)
+    two.weight = one.weight
+    with pytest.raises(ValueError, match="same padding_idx"):
+        GSE(torch.optim.SGD(one.parameters(), lr=0.1), [one, two])
+
+
+def test_copies_of_the_optimizer_are_refused():
+    _, optimizer, _ = _tables()
+    with pytest.raises(TypeError, match="make GSE anew"):
+        copy.deepcopy(optimizer)
+
+
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_hooks_run_once_each_with_their_own_optimizer(scheduled):
+    table = nn.Embedding(4, 2)
+    inner = torch.optim.SGD(table.parameters(), lr=0.1)
+    optimizer = GSE(inner, table)
+    called = []
+    for each in (inner, optimizer):
+        each.register_step_pre_hook(lambda own, *_: called.append(("before", type(own).__name__)))
+        each.register_step_post_hook(lambda own, *_: called.append(("after", type(own).__name__)))
+    if scheduled:
+        torch.optim.lr_scheduler.StepLR(inner, 2)
+    _step(table, optimizer, [1])
+    assert called == [("before", "GSE"), ("before", "SGD"), ("after", "SGD"), ("after", "GSE")]
+
+
+def test_the_state_of_another_table_is_refused_and_nothing_is_lost():
+    table, optimizer, _ = _tables(torch.optim.Adam)
+    _step(table, optimizer, [1, 2])
+    other, second, _ = _tables(torch.optim.Adam, n=9)
+    _step(other, second, [1, 2])
+    before = copy.deepcopy(optimizer.state_dict())
+    with pytest.raises(ValueError, match="the same alphabets"):
+        optimizer.load_state_dict(second.state_dict())
+    torch.testing.assert_close(optimizer.state_dict()["state"], before["state"])
+
+
+def test_betas_in_tensors():
+    options = {"betas": (torch.tensor(0.9), torch.tensor(0.999)), "foreach": False}
+    table, optimizer, before = _tables(torch.optim.Adam, **options)
+    _step(table, optimizer, [1, 2])
+    assert _moved(table, before) == [1, 2]
+
+
+def test_a_module_of_a_model_that_refuses_the_unseen_refuses_them_too():
+    X, y = _table()
+    module = to_torch(WideRegressor(unseen="error", epochs=1).fit(X, y))
+    with pytest.raises(ValueError, match="new"):
+        module.inputs(pd.DataFrame({"a": ["new"], "b": ["k"], "x": [1.0]}))
 
 
 # -- a wide model as a module -------------------------------------------------------------

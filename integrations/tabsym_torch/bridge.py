@@ -50,6 +50,8 @@ class WideModule(nn.Module):
         """
         program = self._program
         table = self._estimator._table_to_predict(X)
+        if self._estimator.unseen == "error":
+            self._estimator._refuse_unseen(table)
         rows, fixed = self._estimator.model_.rows(table, self._estimator.n_jobs)
         plain = rows.codes[:, : program.n_plain].astype(np.int64) + 1
         always = np.concatenate([program.slopes, program.scalars]) + 1

@@ -75,6 +75,8 @@ class Counter:
         nothing = -1 if table.padding is None else table.padding
         of_rows = NONE if rows is None else rows.numpy()
         n = kernels.count(symbols, of_rows, per_row, nothing, self.hits, self.last, distinct, counts)
+        if n < 0:
+            raise RuntimeError(f"{table.name} was called with a code that is none of its {table.size} entries.")
         return Counted(self, distinct[:n], counts[:n], n_rows)
 
 
@@ -94,7 +96,7 @@ def move(kind: type[optim.Optimizer], counted: Counted, state: State, whole: flo
     rule, names, own = OWN_OPTIONS[kind]
     decoupled = float(options.get("decoupled_weight_decay", False))
     sign = -1.0 if options["maximize"] else 1.0
-    numbers = (float(options["lr"]), float(options["weight_decay"]), decoupled, sign, *own(options))
+    numbers = (float(options["lr"]), float(options["weight_decay"]), decoupled, sign, *map(float, own(options)))
     grad, compact = _gradient(counted)
     data = parameter.detach().numpy()
     nothing = data[:0]

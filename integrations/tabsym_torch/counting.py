@@ -45,16 +45,31 @@ class Table:
     dim: int = 0
     padding: int | None = None  # an entry that never moves
     numeric: Tensor | None = None  # entries that every row selects: the numeric inputs of a linear layer
-    reached: list[Pairs] = field(default_factory=list)  # calls of the backward pass that is under way,
+    reached: list[_Call] = field(default_factory=list)  # by the backward pass that is under way,
     backward: int = -1  # which one
     batches: list[list[Pairs]] = field(default_factory=list)
     version: int = 0  # of the gradient when the last batch was added to it
     rescaled: tuple[Entries, int] | None = None  # entries whose gradient is the estimator's already; batches by then
     options: dict[str, Any] = field(default_factory=dict)  # the parameter group
     size: int = 0  # number of symbols
+    watched: bool = False
 
     def __post_init__(self) -> None:
         self.size = self.parameter.shape[self.dim]
+
+    def watch(self) -> None:
+        """Hear of the gradient, from the first call on that has one: a frozen parameter takes no hook."""
+        if not self.watched:
+            self.parameter.register_post_accumulate_grad_hook(self.close)
+            self.watched = True
+
+    def check_size(self) -> None:
+        """Raise where the parameter is not what it was."""
+        if self.parameter.shape[self.dim] != self.size:
+            raise RuntimeError(
+                f"{self.name} had {self.size} entries when GSE was made, and has {self.parameter.shape[self.dim]} now; "
+                "make GSE anew."
+            )
 
     def forget(self) -> None:
         """Start counting anew, as a gradient does that is set to zero."""
@@ -66,13 +81,19 @@ class Table:
         if backward == self.backward and self.reached:
             return
         self.backward, self.reached = backward, []  # torch.autograd.grad adds to no gradient: its calls are dropped
+        self.forget_the_cleared()
+
+    def forget_the_cleared(self) -> None:
+        """Forget what was counted for a gradient that has been cleared since."""
         if self.batches and self._gradient_is_new():
             self.forget()
 
     def close(self, _: Any = None) -> None:
         """The backward pass has added its gradient: its calls are one batch."""
         if self.reached:
-            self.batches.append(self.reached)
+            self.batches.append([call.pairs for call in self.reached])
+        for call in self.reached:
+            call.counted = self.batches
         self.reached = []
         gradient = self.parameter.grad
         self.version = -1 if gradient is None else gradient._version
@@ -149,11 +170,16 @@ def _row_numbers(pairs: Pairs) -> Tensor:
     return torch.arange(pairs.n_rows, device=pairs.symbols.device).repeat_interleave(per_row)
 
 
+def _own(codes: Tensor) -> Tensor:
+    """A copy: who fills the same buffer with the next batch must not change what was counted."""
+    return codes.to(torch.int64, copy=True)
+
+
 def embedding_pairs(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
     """What the rows (the first dimension) of an Embedding's input select."""
     codes = args[0] if args else kwargs["input"]
     n_rows = codes.shape[0] if codes.dim() else 1
-    return Pairs(codes if codes.dtype is torch.int64 else codes.long(), None, n_rows, codes.numel() == n_rows)
+    return Pairs(_own(codes), None, n_rows, codes.numel() == n_rows)
 
 
 def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
@@ -165,12 +191,14 @@ def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, 
     n_rows = len(offsets) - bool(module.include_last_offset)
     places = torch.arange(len(codes), device=codes.device)
     rows = torch.searchsorted(offsets[:n_rows].long().contiguous(), places, right=True) - 1
-    return Pairs(codes.long(), rows, n_rows, False)
+    return Pairs(_own(codes), rows, n_rows, False)
 
 
 def one_hot_pairs(module: OneHotLinear, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
     """What the rows of a OneHotLinear's input select; columns do not share symbols."""
-    return Pairs(module.selected, None, module.selected.shape[0], True)
+    selected = module.selected
+    assert selected is not None
+    return Pairs(selected, None, selected.shape[0], True)
 
 
 def linear_pairs(columns: Tensor, module: nn.Linear, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
@@ -198,6 +226,7 @@ class ForwardHook:
         if torch.compiler.is_compiling():
             self._note_uncompiled(module, args, kwargs, output)
         elif output.requires_grad:
+            self.table.watch()
             output.register_hook(_Call(self.table, self.pairs_of(module, args, kwargs)))
 
     @torch.compiler.disable
@@ -209,17 +238,17 @@ class ForwardHook:
 
 
 class _Call:
-    """One call of a module; counted once, however many backward passes go through it."""
+    """One call of a module; counted once, however many backward passes add to the gradient through it."""
 
     def __init__(self, table: Table, pairs: Pairs) -> None:
         self.table, self.pairs = table, pairs
         self.counted: list[list[Pairs]] | None = None
 
     def __call__(self, gradient: Tensor) -> None:
-        self.table.begin()
-        if self.counted is not self.table.batches:
-            self.table.reached.append(self.pairs)
-            self.counted = self.table.batches
+        table = self.table
+        table.begin()
+        if self.counted is not table.batches and self not in table.reached:
+            table.reached.append(self)
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:

@@ -16,9 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from tabsym_torch.counting import Table
-from tabsym_torch.state import State, by_symbol, column, is_column
-
-SEEN = "gse_seen"  # 1 where the optimizer has moved the symbol
+from tabsym_torch.state import SEEN, State, by_symbol, column, is_column
 
 
 @dataclass
@@ -46,7 +44,7 @@ class Proxy:
         for name, value in {**moved, SEEN: 1.0}.items():
             if isinstance(value, Tensor) and value.shape == self.parameter.shape:
                 if name not in state:
-                    state[name] = torch.zeros_like(self.table.parameter.data)
+                    state[name] = torch.zeros_like(self.table.parameter.data, dtype=value.dtype)
                 self._put(state[name], value)
             elif value is not None:
                 if name not in state:

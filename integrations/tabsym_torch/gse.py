@@ -15,7 +15,7 @@ from tabsym_torch.counting import Present, Table
 from tabsym_torch.distributed import Group, join, workers
 from tabsym_torch.each import Proxy, proxies
 from tabsym_torch.rules import RULES, Rows, Rule
-from tabsym_torch.state import STEP, Entries, State, adopt, by_symbol, column
+from tabsym_torch.state import STEP, Entries, State, adopt, by_symbol, check_shapes, column
 from tabsym_torch.tables import Columns, Watched
 
 NOT_ELEMENTWISE = {
@@ -118,26 +118,44 @@ class GSE(optim.Optimizer):
         self.optimizer, self.reduction, self.process_group = optimizer, reduction, process_group
         super().__init__(optimizer.param_groups, optimizer.defaults)
         self._counters: dict[Table, Counter] = {}
-        self._optimizer_step_pre_hooks = optimizer._optimizer_step_pre_hooks
-        self._optimizer_step_post_hooks = optimizer._optimizer_step_post_hooks
+        for hooks in ("state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
+            name = f"_optimizer_{hooks}_hooks"
+            setattr(self, name, getattr(optimizer, name))  # the optimizer saves and loads
         self._share()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("GSE is tied to its modules and is not copied; save state_dict() and make GSE anew.")
+
+    def _keep_up(self) -> None:
+        """Take notice of what was done to the wrapped optimizer itself: groups added, a state loaded."""
+        if self.param_groups is not self.optimizer.param_groups or self.state is not self.optimizer.state:
+            self._share()
+        if sum(len(group["params"]) for group in self.param_groups) != self._n_parameters:
+            self._share()
+        for table in self.tables:
+            table.check_size()
+            table.forget_the_cleared()
 
     def _share(self) -> None:
         """One set of groups and states for both, whichever of the two is asked."""
         self.param_groups, self.state = self.optimizer.param_groups, self.optimizer.state
+        known = {table.parameter for table in self.tables}
+        parameters = [parameter for group in self.param_groups for parameter in group["params"]]
+        self.tables += self._watched.find(parameter for parameter in parameters if parameter not in known)
+        self._n_parameters = len(parameters)
         for group in self.param_groups:
             for table in self.tables:
                 if any(table.parameter is parameter for parameter in group["params"]):
                     table.options = group
-                    adopt(self.state[table.parameter], table.parameter, table.dim)
+                    adopt(
+                        self.state[table.parameter], table.parameter, table.dim, by_rule=type(self.optimizer) in RULES
+                    )
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters to the optimizer; those of symbols in `modules` are treated as such from now on."""
         super().add_param_group(param_group)
         if not hasattr(self, "_counters"):  # torch's constructor adds the optimizer's own groups
             return
-        known = {table.parameter for table in self.tables}
-        self.tables += self._watched.find(p for p in param_group["params"] if p not in known)
         self._share()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -152,6 +170,10 @@ class GSE(optim.Optimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on where `state_dict` was taken; one of the plain optimizer is taken as the state of every symbol."""
+        parameters = [parameter for group in self.param_groups for parameter in group["params"]]
+        for table in self.tables:
+            place = next(i for i, parameter in enumerate(parameters) if parameter is table.parameter)
+            check_shapes(table.name, state_dict["state"].get(place, {}), table.parameter, table.dim)
         self.optimizer.load_state_dict(state_dict)
         self._share()
 
@@ -169,8 +191,9 @@ class GSE(optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         with torch.no_grad():
+            self._keep_up()
             quick = self._quick_tables()
-            counted = [(self._counter(table)).count() for table in quick]
+            counted = [self._counter(table).count() for table in quick]
             for found in counted:
                 _check_counted(found.counter.table, found.n_rows)
             moves = self._moves([table for table in self.tables if table not in quick])
@@ -179,8 +202,6 @@ class GSE(optim.Optimizer):
                 self._move_all(counted, moves)
             else:
                 self._step_each(moves)
-        for table in self.tables:
-            table.rescaled = None
         return loss
 
     def _quick_tables(self) -> list[Table]:
@@ -213,8 +234,10 @@ class GSE(optim.Optimizer):
         To be called after the last backward pass and before `step`.
         """
         with torch.no_grad():
+            self._keep_up()
             for move in self._moves(self.tables):
-                _put_gradient(move)
+                if move.table.rescaled is None:
+                    _put_gradient(move)
                 move.table.rescaled = (move.entries, len(move.table.batches))
 
     def _moves(self, tables: list[Table]) -> list[Move]:
@@ -243,10 +266,11 @@ class GSE(optim.Optimizer):
         entries = found.entries
         grads = _rows_of(gradient, entries)
         whole = found.n_rows if self.reduction == "mean" else n_workers
-        factor = found.counts.to(grads.dtype).reciprocal_().mul_(whole)
+        wide = torch.promote_types(grads.dtype, torch.float32)  # rows and counts are beyond half precision
+        factor = found.counts.to(wide).reciprocal_().mul_(whole)
         if table.numeric is not None:  # they are left to the ordinary gradient
             factor[torch.isin(entries.symbols, table.numeric)] = 1.0
-        return Move(table, entries, grads * factor.unsqueeze(1))
+        return Move(table, entries, (grads * factor.unsqueeze(1)).to(grads.dtype))
 
     def _step_others(self) -> None:
         """The optimizer's own step, on all parameters but the tables."""
@@ -317,9 +341,10 @@ def _new_buffer(name: str, value: float, rule: Rule, table: Table) -> Tensor:
 
 
 def _own_step(optimizer: optim.Optimizer) -> Callable[[], Any]:
-    """The optimizer's step without torch's wrapper for hooks and profiles, which `GSE.step` has around it already."""
+    """The optimizer's step; without torch's wrapper, if there is nothing in it that `GSE.step` has not around it."""
     step: Any = type(optimizer).step
-    if "step" in vars(optimizer) or not hasattr(step, "hooked"):
+    hooked = optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks
+    if hooked or "step" in vars(optimizer) or not hasattr(step, "hooked"):
         return optimizer.step
     return partial(step.__wrapped__, optimizer)
 
@@ -351,11 +376,12 @@ def _put_gradient(move: Move) -> None:
 
 
 def _check(optimizer: optim.Optimizer, reduction: str) -> None:
-    name = type(optimizer).__name__
+    name = optimizer.__name__ if isinstance(optimizer, type) else type(optimizer).__name__
     if not isinstance(optimizer, optim.Optimizer) or isinstance(optimizer, GSE):
         raise TypeError(f"GSE wraps an optimizer of torch.optim, such as torch.optim.Adam(...), and not {name}.")
-    if name in NOT_ELEMENTWISE:
-        raise TypeError(f"GSE does not wrap {name}: {NOT_ELEMENTWISE[name]}.")
+    for kind in type(optimizer).__mro__:
+        if kind.__name__ in NOT_ELEMENTWISE:
+            raise TypeError(f"GSE does not wrap {name}: {NOT_ELEMENTWISE[kind.__name__]}.")
     if optimizer.defaults.get("differentiable"):
         raise ValueError(f"GSE does not wrap {name}(differentiable=True): its updates are made in place; leave it out.")
     if reduction not in ("mean", "sum"):

@@ -17,7 +17,7 @@ SGD, ADAGRAD, RMSPROP, ADAM, NADAM, RADAM, ADAMAX = range(7)
 
 @kernel
 def count(symbols, rows, per_row, padding, hits, last, distinct, counts):
-    """Distinct symbols but the padding, in order of appearance, and the rows that select each; how many.
+    """Distinct symbols but the padding, in order of appearance, and the rows that select each; how many, -1: no symbol.
 
     symbols (m,), row by row; rows (m,), or empty: `per_row` symbols a row.
     hits and last (K,) are zeros and -1, and are left so; distinct, counts (m,)
@@ -26,6 +26,8 @@ def count(symbols, rows, per_row, padding, hits, last, distinct, counts):
     n = 0
     for i in range(len(symbols)):
         k = symbols[i]
+        if k < 0 or k >= len(hits):
+            return -1
         row = rows[i] if len(rows) else i // per_row
         if k == padding or last[k] == row:
             continue

@@ -36,7 +36,8 @@ class OneHotLinear(nn.Module):
     Raises
     ------
     ValueError
-        No columns, or a column without symbols.
+        No columns, or a column without symbols; codes of another shape or
+        beyond a column's alphabet.
 
     Examples
     --------
@@ -49,7 +50,8 @@ class OneHotLinear(nn.Module):
     """
 
     offsets: Tensor
-    selected: Tensor  # rows of `weight` that the last call read
+    sizes: Tensor
+    selected: Tensor | None  # rows of `weight` that a call reads, for the hook of GSE
 
     def __init__(
         self,
@@ -67,6 +69,8 @@ class OneHotLinear(nn.Module):
         self.out_features, self.sparse = out_features, sparse
         starts = torch.tensor([1, *self.alphabet_sizes[:-1]], device=device).cumsum(0)
         self.register_buffer("offsets", starts, persistent=False)
+        self.register_buffer("sizes", torch.tensor(self.alphabet_sizes, device=device), persistent=False)
+        self.selected = None
         rows = 1 + sum(self.alphabet_sizes)
         self.weight = nn.Parameter(torch.empty(rows, out_features, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(out_features, device=device, dtype=dtype)) if bias else None
@@ -87,10 +91,26 @@ class OneHotLinear(nn.Module):
 
     def forward(self, codes: Tensor) -> Tensor:
         """The sum of the selected entries of each row; `codes`: int64 of shape (n_rows, n_columns)."""
-        self.selected = self.rows_of(codes)  # for GSE, which counts them
-        entries = nn.functional.embedding(self.selected, self.weight, padding_idx=0, sparse=self.sparse)
+        self._check(codes)
+        rows = self.rows_of(codes)
+        if self._forward_hooks:
+            self.selected = rows
+        entries = nn.functional.embedding(rows, self.weight, padding_idx=0, sparse=self.sparse)
         total = entries.sum(1)
         return total if self.bias is None else total + self.bias
+
+    def _check(self, codes: Tensor) -> None:
+        """Codes that would silently select another column's entries; their values on the CPU only, as a GPU waits."""
+        if codes.dim() != 2 or codes.shape[1] != len(self.alphabet_sizes):
+            shape = tuple(codes.shape)
+            raise ValueError(f"codes must have the shape (n_rows, {len(self.alphabet_sizes)}), and have {shape}.")
+        if codes.is_cpu and not torch.compiler.is_compiling() and bool((codes >= self.sizes).any()):
+            column = int((codes >= self.sizes).any(0).nonzero()[0])
+            size, code = self.alphabet_sizes[column], int(codes[:, column].max())
+            raise ValueError(
+                f"Column {column} of the codes has {size} symbols, and a code of {code}; "
+                "give symbols that are not in the alphabet the code -1."
+            )
 
     def extra_repr(self) -> str:
         """What print shows."""

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 STEP = "step"  # updates of each symbol: torch's name, which load_state_dict does not cast; float64
+SEEN = "gse_seen"  # 1 where an optimizer without a rule has moved the symbol
 
 State = dict[str, Any]
 
@@ -33,8 +34,12 @@ def is_column(value: Any) -> bool:
     return isinstance(value, Tensor) and value.dim() == 1
 
 
-def adopt(state: State, parameter: nn.Parameter, dim: int) -> None:
-    """Make what an optimizer (or a file) holds once per parameter a column, and bring columns to their type."""
+def adopt(state: State, parameter: nn.Parameter, dim: int, by_rule: bool) -> None:
+    """Make what an optimizer (or a file) holds once per parameter a column, and bring columns to their type.
+
+    A state that a plain optimizer left is that of symbols which have been
+    moved already. `by_rule`: whether a rule moves the rows.
+    """
     for name, value in list(state.items()):
         if value is None:
             del state[name]
@@ -42,6 +47,21 @@ def adopt(state: State, parameter: nn.Parameter, dim: int) -> None:
             dtype = torch.float64 if name == STEP else scalar_dtype()
             numbers = torch.as_tensor(value, dtype=dtype, device=parameter.device)
             state[name] = numbers.reshape(-1).expand(parameter.shape[dim]).clone()
+    if state and not by_rule and SEEN not in state:
+        state[SEEN] = column(parameter, dim, 1.0)
+    if "momentum_buffer" in state and STEP not in state:
+        state[STEP] = column(parameter, dim, 1.0, torch.float64)
+
+
+def check_shapes(name: str, state: State, parameter: nn.Parameter, dim: int) -> None:
+    """Raise where a saved state is that of another table."""
+    allowed = (tuple(parameter.shape), (parameter.shape[dim],), ())
+    for key, value in state.items():
+        if isinstance(value, Tensor) and tuple(value.shape) not in allowed:
+            raise ValueError(
+                f"The saved {key} of {name} has the shape {tuple(value.shape)}, and the table has "
+                f"{tuple(parameter.shape)}; load the state of a model with the same alphabets."
+            )
 
 
 def by_symbol(tensor: Tensor, dim: int) -> Tensor:

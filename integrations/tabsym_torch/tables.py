@@ -27,7 +27,8 @@ def named(modules: nn.Module | Iterable[nn.Module]) -> dict[str, nn.Module]:
     found: dict[str, nn.Module] = {}
     for i, module in enumerate(modules):
         if not isinstance(module, nn.Module):
-            raise TypeError(f"modules must be a torch module or a list of them, and {module!r} is none.")
+            given = type(module).__name__
+            raise TypeError(f"modules must be a torch module (the model) or a list of them, and holds a {given}.")
         found |= {f"modules[{i}]" + (f".{name}" if name else ""): part for name, part in module.named_modules()}
     return found
 
@@ -52,15 +53,15 @@ class Watched:
         hooks = []
         for name, module, pairs_of in _parts(self.by_name, self.columns):
             weight: Any = module.weight
-            if weight not in optimized or not weight.requires_grad:
+            if weight not in optimized:
                 continue
             _refuse(name, module, self.by_name)
             table = tables.setdefault(weight, _table(name, module, self.columns))
+            if table.padding != _table(name, module, self.columns).padding:
+                raise ValueError(f"{table.name} and {name} share a weight, and must have the same padding_idx.")
             hooks.append((module, ForwardHook(table, pairs_of)))
         for module, hook in hooks:
             module.register_forward_hook(hook, with_kwargs=True)
-        for table in tables.values():
-            table.parameter.register_post_accumulate_grad_hook(table.close)
         return list(tables.values())
 
 
@@ -94,7 +95,12 @@ def _checked(one_hot_columns: Columns) -> dict[nn.Linear, Tensor]:
     for linear, places in one_hot_columns.items():
         if not isinstance(linear, nn.Linear):
             raise TypeError(f"one_hot_columns names columns of nn.Linear modules, and {linear!r} is none.")
-        numbers = torch.as_tensor(list(places), dtype=torch.long)
+        numbers = torch.as_tensor(places if isinstance(places, Tensor) else list(places))
+        if numbers.dtype is torch.bool:
+            raise ValueError(
+                f"one_hot_columns of {linear} must be column numbers, not a mask; use mask.nonzero()[:, 0]."
+            )
+        numbers = numbers.long()
         if not len(numbers) or numbers.min() < 0 or numbers.max() >= linear.in_features:
             raise ValueError(f"one_hot_columns of {linear} must be column numbers from 0 to {linear.in_features - 1}.")
         columns[linear] = numbers.unique()
@@ -102,6 +108,13 @@ def _checked(one_hot_columns: Columns) -> dict[nn.Linear, Tensor]:
 
 
 def _refuse(name: str, module: nn.Module, by_name: dict[str, nn.Module]) -> None:
+    kind: Any = next(kind for kind in (*PAIRS_OF, nn.Linear) if isinstance(module, kind))
+    own: Any = type(module)
+    if own.forward is not kind.forward:
+        raise ValueError(
+            f"{name} is a {own.__name__} whose forward is not that of {kind.__name__}, so that GSE cannot know which "
+            f"entries a row selects; use {kind.__name__} itself, or leave it out of modules."
+        )
     if getattr(module, "scale_grad_by_freq", False):
         raise ValueError(f"{name} has scale_grad_by_freq=True, and GSE divides by counts itself; set it to False.")
     for other, candidate in by_name.items():
