@@ -798,9 +798,11 @@ def test_scheduler_of_the_inner_optimizer():
             run.check(f"batch {number}")
 
 
-def test_rate_set_by_hand():
+@over("spec", [SGD_MOMENTUM, ("ASGD", {"lr": 0.1, "lambd": 0.1, "alpha": 0.6, "t0": 2})])
+def test_rate_set_by_hand(spec):
+    """ASGD keeps a rate a symbol: symbols of as many updates may differ in it."""
     kind = Sentence()
-    run = Run(kind, SGD_MOMENTUM)
+    run = Run(kind, spec)
     names = [*kind.tables(run.net), *kind.dense(run.net)]
     for number, rows in enumerate(draw_batches(kind, 6, seed=13)):
         rate = 0.1 if number < 3 else 0.01

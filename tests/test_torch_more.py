@@ -168,6 +168,17 @@ def test_modules_that_change_their_codes_are_refused():
         GSE(torch.optim.SGD(table.parameters(), lr=0.1), table)
 
 
+def test_a_one_hot_layer_of_ones_own_says_what_it_selects():
+    class Silent(OneHotLinear):
+        def forward(self, codes):
+            return nn.functional.embedding(self.rows_of(codes), self.weight).sum(1)
+
+    layer = Silent([3], 2)
+    GSE(torch.optim.SGD(layer.parameters(), lr=0.1), layer)
+    with pytest.raises(RuntimeError, match=r"forward of Silent must set self\.selected"):
+        layer(torch.tensor([[1]]))
+
+
 def test_a_table_of_another_size_is_refused():
     table, optimizer, _ = _tables()
     table.weight.data = torch.ones(60, 2)

@@ -197,7 +197,10 @@ def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, 
 def one_hot_pairs(module: OneHotLinear, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
     """What the rows of a OneHotLinear's input select; columns do not share symbols."""
     selected = module.selected
-    assert selected is not None
+    if selected is None:
+        raise RuntimeError(
+            f"The forward of {type(module).__name__} must set self.selected, the rows of weight it reads."
+        )
     return Pairs(selected, None, selected.shape[0], True)
 
 

@@ -110,7 +110,7 @@ def _checked(one_hot_columns: Columns) -> dict[nn.Linear, Tensor]:
 def _refuse(name: str, module: nn.Module, by_name: dict[str, nn.Module]) -> None:
     kind: Any = next(kind for kind in (*PAIRS_OF, nn.Linear) if isinstance(module, kind))
     own: Any = type(module)
-    if own.forward is not kind.forward:
+    if kind is not OneHotLinear and own.forward is not kind.forward:  # OneHotLinear says itself what it selects
         raise ValueError(
             f"{name} is a {own.__name__} whose forward is not that of {kind.__name__}, so that GSE cannot know which "
             f"entries a row selects; use {kind.__name__} itself, or leave it out of modules."
