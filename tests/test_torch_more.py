@@ -139,7 +139,7 @@ def test_the_state_of_a_plain_optimizer_is_every_symbols():
     assert optimizer.state[table.weight]["step"].tolist() == [3.0, 4.0, 3.0, 3.0]
 
 
-# -- what a review found: each was wrong once ---------------------------------------------
+# -- uses that went wrong once ---------------------------------------------------------------
 
 
 def _step(table, optimizer, codes):
