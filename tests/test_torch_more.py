@@ -198,6 +198,48 @@ def test_a_buffer_filled_anew_does_not_change_what_was_counted():
     torch.testing.assert_close(table.weight.detach()[1:5], 0.8 * before[1:5])
 
 
+def test_a_code_that_is_no_entry_leaves_the_next_count_as_it_should_be():
+    """A subclass could pass on such codes; what was counted up to there must not stay."""
+    table, optimizer, before = _tables()
+    table(torch.tensor([1, 1, 2])).sum(-1).mean().backward()
+    pairs = optimizer.tables[0].batches[0][0]
+    pairs.symbols[2] = 60
+    with pytest.raises(RuntimeError, match="a code that is none of its 6 entries"):
+        optimizer.step()
+    optimizer.zero_grad()
+    _step(table, optimizer, [1, 2, 2])
+    torch.testing.assert_close(table.weight.detach()[1:3], 0.8 * before[1:3])
+
+
+@pytest.mark.parametrize("way", ["kernels", "operations"])
+@pytest.mark.parametrize(
+    ("kind", "first", "then"),
+    [
+        (torch.optim.Adam, {"amsgrad": True}, {"amsgrad": False}),
+        (torch.optim.SGD, {"momentum": 0.9}, {"dampening": 0.5}),
+        (torch.optim.SGD, {"momentum": 0.9}, {"momentum": 0.5}),
+        (torch.optim.RMSprop, {"momentum": 0.9, "centered": True}, {"momentum": 0.0, "centered": False}),
+    ],
+)
+def test_options_changed_on_the_way(kind, first, then, way, monkeypatch):
+    """Of a state that stays, only what the options of now ask for is used; all symbols present, as in plain torch."""
+    if way == "operations":
+        monkeypatch.setattr(tabsym_torch.gse, "is_plain", lambda table: False)
+    table = nn.Embedding(3, 2, dtype=torch.float64)
+    twin = copy.deepcopy(table)
+    plain = kind(table.parameters(), lr=0.1, **first)
+    optimizer = GSE(kind(twin.parameters(), lr=0.1, **first), twin, reduction="sum")
+    for step in range(6):
+        if step == 3:
+            plain.param_groups[0].update(then)
+            optimizer.param_groups[0].update(then)
+        for own, parameters in ((plain, table), (optimizer, twin)):
+            own.zero_grad()
+            (parameters(torch.arange(3)).square() / (1 + step)).sum().backward()
+            own.step()
+    torch.testing.assert_close(twin.weight, table.weight, rtol=0, atol=1e-12)
+
+
 def test_autograd_grad_before_the_backward_pass_of_the_same_graph():
     table, optimizer, before = _tables()
     loss = table(torch.tensor([1, 1, 2, 3])).square().sum(1).mean()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,8 +89,11 @@ class Counted(NamedTuple):
     n_rows: int
 
 
-def move(kind: type[optim.Optimizer], counted: Counted, state: State, whole: float) -> None:
-    """Move the rows of the present symbols; `whole`: the rows by which the mean loss divided."""
+def move(kind: type[optim.Optimizer], counted: Counted, state: State, buffers: Container[str], whole: float) -> None:
+    """Move the rows of the present symbols.
+
+    `buffers`: the state that the rule uses by its options of now; `whole`: the rows by which the mean loss divided.
+    """
     table, symbols = counted.counter.table, counted.symbols
     options, parameter = table.options, table.parameter
     rule, names, own = OWN_OPTIONS[kind]
@@ -100,8 +103,8 @@ def move(kind: type[optim.Optimizer], counted: Counted, state: State, whole: flo
     grad, compact = _gradient(counted)
     data = parameter.detach().numpy()
     nothing = data[:0]
-    tables = [state[name].numpy() if name in state else nothing for name in names]
-    columns = [state[name].numpy() if name in state else NO_NUMBERS for name in (STEP, "mu_product")]
+    tables = [state[name].numpy() if name in buffers else nothing for name in names]
+    columns = [state[name].numpy() if name in buffers else NO_NUMBERS for name in (STEP, "mu_product")]
     arrays: list[Any] = [data, *tables, *columns, numbers]
     kernels.move(rule, symbols, counted.counts, float(whole), grad, compact, *arrays)
     torch.autograd.graph.increment_version(parameter)

@@ -223,8 +223,8 @@ class GSE(optim.Optimizer):
         for found in counted:
             table = found.counter.table
             state = self.state[table.parameter]
-            make_buffers(rule, state, table)
-            compiled.move(kind, found, state, found.n_rows if self.reduction == "mean" else 1.0)
+            whole = found.n_rows if self.reduction == "mean" else 1.0
+            compiled.move(kind, found, state, make_buffers(rule, state, table), whole)
         for move in moves:
             move_rows(move, rule, self.state[move.table.parameter])
 

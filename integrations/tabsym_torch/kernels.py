@@ -24,10 +24,12 @@ def count(symbols, rows, per_row, padding, hits, last, distinct, counts):
     are written.
     """
     n = 0
+    known = True
     for i in range(len(symbols)):
         k = symbols[i]
         if k < 0 or k >= len(hits):
-            return -1
+            known = False
+            break
         row = rows[i] if len(rows) else i // per_row
         if k == padding or last[k] == row:
             continue
@@ -40,7 +42,7 @@ def count(symbols, rows, per_row, padding, hits, last, distinct, counts):
         counts[i] = hits[distinct[i]]
         hits[distinct[i]] = 0
         last[distinct[i]] = -1
-    return n
+    return n if known else -1
 
 
 @kernel

@@ -180,7 +180,7 @@ RULES: dict[type[optim.Optimizer], Rule] = {
     optim.SGD: Rule(
         sgd,
         lambda options: {"momentum_buffer": 0.0} if options["momentum"] != 0 else {},
-        counts=lambda options: options["momentum"] != 0 and options["dampening"] != 0,
+        counts=lambda options: options["momentum"] != 0,
     ),
     optim.Adagrad: Rule(adagrad, lambda options: {"sum": options["initial_accumulator_value"]}),
     optim.RMSprop: Rule(rmsprop, _rmsprop_buffers),
