@@ -34,6 +34,10 @@ class Fault:
 
 
 FAULTS = [
+    Fault("torch: a refused code leaves its counts behind", "../integrations/tabsym_torch/kernels.py",
+          "            known = False\n            break", "            return -1", f"{MORE}:no_entry_leaves"),
+    Fault("torch: state of options that were is used", "../integrations/tabsym_torch/compiled.py",
+          "if name in buffers else nothing", "if name in state else nothing", f"{MORE}:options_changed"),
     Fault("torch: a symbol twice in a row counts twice", "../integrations/tabsym_torch/kernels.py",
           "if k == padding or last[k] == row:", "if k == padding:", f"{TORCH}:twice_in_a_row"),
     Fault("torch: sums are divided by rows and not by counts", "../integrations/tabsym_torch/kernels.py",
@@ -58,7 +62,7 @@ FAULTS = [
           'grad = -rows.grad if options["maximize"] else rows.grad', "grad = rows.grad", f"{MORE}:operations"),
     Fault("torch: the state of a file stays one number", "../integrations/tabsym_torch/state.py",
           "state[name] = numbers.reshape(-1).expand(parameter.shape[dim]).clone()", "pass", f"{MORE}:plain_optimizer"),
-    Fault("torch: numeric inputs get the symbols' estimator", "../integrations/tabsym_torch/gse.py",
+    Fault("torch: numeric inputs get the symbols' estimator", "../integrations/tabsym_torch/operations.py",
           "factor[torch.isin(entries.symbols, table.numeric)] = 1.0", "pass", f"{TORCH}:test_sum and Columns"),
     Fault("torch: processes keep their counts to themselves", "../integrations/tabsym_torch/distributed.py",
           "said = torch.cat([body for body, _ in pieces])", "said = pieces[0][0]", f"{TORCH}:two_processes"),

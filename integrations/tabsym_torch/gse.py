@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import Tensor, nn, optim
+from torch import nn, optim
 
 from tabsym_torch import compiled
 from tabsym_torch.compiled import Counted, Counter, is_plain
-from tabsym_torch.counting import Present, Table
+from tabsym_torch.counting import Table
 from tabsym_torch.distributed import Group, join, workers
 from tabsym_torch.each import Proxy, proxies
-from tabsym_torch.rules import RULES, Rows, Rule
-from tabsym_torch.state import STEP, Entries, State, adopt, by_symbol, check_shapes, column
+from tabsym_torch.operations import Move, estimate, make_buffers, move_rows, put_gradient
+from tabsym_torch.rules import RULES
+from tabsym_torch.state import adopt, check_shapes
 from tabsym_torch.tables import Columns, Watched
 
 NOT_ELEMENTWISE = {
@@ -24,14 +25,6 @@ NOT_ELEMENTWISE = {
     "Adafactor": "its state is not one number per entry; use Adam",
     "Muon": "it mixes the entries of a matrix; use it for the other parameters, and Adam under GSE for the symbols",
 }
-
-
-class Move(NamedTuple):
-    """What a step does to a table: the present symbols and their gradient under the estimator."""
-
-    table: Table
-    entries: Entries
-    grads: Tensor  # (n, width)
 
 
 class GSE(optim.Optimizer):
@@ -237,7 +230,7 @@ class GSE(optim.Optimizer):
             self._keep_up()
             for move in self._moves(self.tables):
                 if move.table.rescaled is None:
-                    _put_gradient(move)
+                    put_gradient(move)
                 move.table.rescaled = (move.entries, len(move.table.batches))
 
     def _moves(self, tables: list[Table]) -> list[Move]:
@@ -248,29 +241,12 @@ class GSE(optim.Optimizer):
         size = workers(self.process_group)
         if size > 1:
             present = join(present, tables, self.process_group)
-        return [
-            self._move(table, found, size)
-            for table, found in zip(tables, present, strict=True)
-            if table.parameter.grad is not None
-        ]
-
-    def _move(self, table: Table, found: Present, n_workers: int) -> Move:
-        gradient = table.parameter.grad
-        assert gradient is not None
-        _check_counted(table, found.n_rows)
-        if table.rescaled is not None:
-            entries, n_batches = table.rescaled
-            if n_batches != len(table.batches):
-                raise RuntimeError(f"A backward pass came after rescale() of {table.name}; call it after the last one.")
-            return Move(table, entries, _rows_of(gradient, entries))
-        entries = found.entries
-        grads = _rows_of(gradient, entries)
-        whole = found.n_rows if self.reduction == "mean" else n_workers
-        wide = torch.promote_types(grads.dtype, torch.float32)  # rows and counts are beyond half precision
-        factor = found.counts.to(wide).reciprocal_().mul_(whole)
-        if table.numeric is not None:  # they are left to the ordinary gradient
-            factor[torch.isin(entries.symbols, table.numeric)] = 1.0
-        return Move(table, entries, (grads * factor.unsqueeze(1)).to(grads.dtype))
+        moves = []
+        for table, found in zip(tables, present, strict=True):
+            if table.parameter.grad is not None:
+                _check_counted(table, found.n_rows)
+                moves.append(estimate(table, found, found.n_rows if self.reduction == "mean" else size))
+        return moves
 
     def _step_others(self) -> None:
         """The optimizer's own step, on all parameters but the tables."""
@@ -307,39 +283,6 @@ class GSE(optim.Optimizer):
                 self.state.pop(proxy.parameter, None)
 
 
-def move_rows(move: Move, rule: Rule, state: State) -> None:
-    """Move the present symbols of a table by the optimizer's rule, and nothing else."""
-    table, entries, options = move.table, move.entries, move.table.options
-    if not len(entries):
-        return
-    buffers = make_buffers(rule, state, table)
-    rows = {name: entries.take(state[name]) for name in buffers}
-    param = entries.take(table.parameter.data)
-    if STEP in rows:
-        rows[STEP].add_(1)
-    rule.update(Rows(param, move.grads, rows), options)
-    entries.put(table.parameter.data, param)
-    for name, of_present in rows.items():
-        entries.put(state[name], of_present)
-
-
-def make_buffers(rule: Rule, state: State, table: Table) -> dict[str, float]:
-    """The state that a rule needs, made where a table has none yet: names, and what it begins with."""
-    buffers = rule.buffers(table.options)
-    if rule.counts(table.options):
-        buffers[STEP] = 0.0
-    for name, value in buffers.items():
-        if name not in state:
-            state[name] = _new_buffer(name, value, rule, table)
-    return buffers
-
-
-def _new_buffer(name: str, value: float, rule: Rule, table: Table) -> Tensor:
-    if name == STEP or name in rule.columns:
-        return column(table.parameter, table.dim, value, torch.float64 if name == STEP else None)
-    return torch.full_like(table.parameter.data, value)
-
-
 def _own_step(optimizer: optim.Optimizer) -> Callable[[], Any]:
     """The optimizer's step; without torch's wrapper, if there is nothing in it that `GSE.step` has not around it."""
     step: Any = type(optimizer).step
@@ -347,32 +290,6 @@ def _own_step(optimizer: optim.Optimizer) -> Callable[[], Any]:
     if hooked or "step" in vars(optimizer) or not hasattr(step, "hooked"):
         return optimizer.step
     return partial(step.__wrapped__, optimizer)
-
-
-def _rows_of(gradient: Tensor, entries: Entries) -> Tensor:
-    """The gradient's rows of the present symbols."""
-    if not gradient.is_sparse:
-        return entries.take(gradient)
-    gradient = gradient.coalesce()
-    symbols, held, values = entries.symbols, gradient.indices()[0], gradient.values()
-    if held.shape == symbols.shape and torch.equal(held, symbols):
-        return values
-    rows = torch.zeros((len(symbols), values.shape[1]), dtype=values.dtype, device=values.device)
-    places = torch.searchsorted(symbols, held).clamp_(max=max(len(symbols) - 1, 0))
-    known = symbols[places] == held
-    return rows.index_copy_(0, places[known], values[known])
-
-
-def _put_gradient(move: Move) -> None:
-    parameter = move.table.parameter
-    assert parameter.grad is not None
-    if parameter.grad.is_sparse:
-        symbols = move.entries.symbols.unsqueeze(0)
-        parameter.grad = torch.sparse_coo_tensor(
-            symbols, move.grads, parameter.shape, is_coalesced=True, check_invariants=False
-        )
-    else:
-        by_symbol(parameter.grad, move.table.dim).index_copy_(0, move.entries.symbols, move.grads)
 
 
 def _check(optimizer: optim.Optimizer, reduction: str) -> None:
