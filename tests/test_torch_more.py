@@ -215,7 +215,7 @@ def test_a_code_that_is_no_entry_leaves_the_next_count_as_it_should_be():
 @pytest.mark.parametrize(
     ("kind", "first", "then"),
     [
-        (torch.optim.Adam, {"amsgrad": True}, {"amsgrad": False}),
+        (torch.optim.Adam, {"amsgrad": True, "betas": (0.5, 0.5)}, {"amsgrad": False}),
         (torch.optim.SGD, {"momentum": 0.9}, {"dampening": 0.5}),
         (torch.optim.SGD, {"momentum": 0.9}, {"momentum": 0.5}),
         (torch.optim.RMSprop, {"momentum": 0.9, "centered": True}, {"momentum": 0.0, "centered": False}),
