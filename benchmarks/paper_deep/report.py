@@ -245,7 +245,7 @@ def _panel(ax, part: pd.DataFrame, baseline: pd.Series, untrained: bool) -> None
         x = part["batch_size"] * shift  # side by side, so that bars do not hide each other
         ax.errorbar(x, part[f"loss_{side}"], part[f"sd_{side}"], color=colour, marker=marker, linestyle=line,
                     markersize=4, linewidth=1.4, capsize=2, elinewidth=0.8)  # fmt: skip
-    ax.axhline(baseline["constant_loss"], color="grey", linestyle=":", linewidth=1.4)
+    _constant(ax, baseline["constant_loss"])
     if untrained:
         ax.axhline(baseline["untrained_loss"], color="#7a9a4a", linestyle="-.", linewidth=1.2)
     ax.set_xscale("log", base=2)
@@ -253,6 +253,15 @@ def _panel(ax, part: pd.DataFrame, baseline: pd.Series, untrained: bool) -> None
     ax.set_xticks(BATCH_SIZES, [str(size) for size in BATCH_SIZES])
     ax.grid(color="#e6e6e6", linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def _constant(ax, loss: float) -> None:
+    """The best constant's loss as a line, or in words where the line would press the curves flat."""
+    low, high = ax.get_ylim()
+    if loss - high < high - low:
+        ax.axhline(loss, color="grey", linestyle=":", linewidth=1.4)
+    else:
+        ax.text(0.02, 0.96, f"best constant: {number(loss, 2)}", color="grey", va="top", transform=ax.transAxes)
 
 
 def _legend() -> list:
