@@ -118,6 +118,14 @@ class Table:
         counts[self.numeric] = max(n_rows, 1)
         return _of_counts(counts, n_rows, self.dim)
 
+    def chosen(self) -> tuple[Pairs, int]:
+        """What rows select, counted or not: the pairs of a single call as they are; how many rows there are."""
+        if len(self.batches) == 1 and len(self.batches[0]) == 1:
+            pairs = self.batches[0][0]
+            return pairs, pairs.n_rows
+        symbols, n_rows = self.selected()
+        return Pairs(symbols, None, len(symbols), True), n_rows
+
     def selected(self) -> tuple[Tensor, int]:
         """Every symbol as often as rows select it, and how many rows there are."""
         if len(self.batches) == 1:

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import nn, optim
 
-from tabsym_torch import compiled
-from tabsym_torch.compiled import Counted, Counter, is_plain
+from tabsym_torch.compiled import Counted, Kernels, has_plain_state, is_plain
 from tabsym_torch.counting import Table
 from tabsym_torch.distributed import Group, join, workers
 from tabsym_torch.each import Proxy, proxies
-from tabsym_torch.operations import Move, estimate, make_buffers, move_rows, put_gradient
+from tabsym_torch.operations import Move, estimate, move_rows, put_gradient
 from tabsym_torch.rules import RULES
 from tabsym_torch.state import adopt, check_shapes
 from tabsym_torch.tables import Columns, Watched
@@ -110,7 +109,7 @@ class GSE(optim.Optimizer):
             )
         self.optimizer, self.reduction, self.process_group = optimizer, reduction, process_group
         super().__init__(optimizer.param_groups, optimizer.defaults)
-        self._counters: dict[Table, Counter] = {}
+        self._kernels = Kernels()
         for hooks in ("state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
             name = f"_optimizer_{hooks}_hooks"
             setattr(self, name, getattr(optimizer, name))  # the optimizer saves and loads
@@ -147,7 +146,7 @@ class GSE(optim.Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters to the optimizer; those of symbols in `modules` are treated as such from now on."""
         super().add_param_group(param_group)
-        if not hasattr(self, "_counters"):  # torch's constructor adds the optimizer's own groups
+        if not hasattr(self, "_kernels"):  # torch's constructor adds the optimizer's own groups
             return
         self._share()
 
@@ -186,9 +185,9 @@ class GSE(optim.Optimizer):
         with torch.no_grad():
             self._keep_up()
             quick = self._quick_tables()
-            counted = [self._counter(table).count() for table in quick]
+            counted = self._kernels.count(quick)
             for found in counted:
-                _check_counted(found.counter.table, found.n_rows)
+                _check_counted(found.table, found.n_rows)
             moves = self._moves([table for table in self.tables if table not in quick])
             if type(self.optimizer) in RULES:
                 self._step_others()
@@ -201,25 +200,15 @@ class GSE(optim.Optimizer):
         """Tables that the compiled kernels can count and move; the others go through torch's operations."""
         if type(self.optimizer) not in RULES or workers(self.process_group) > 1:
             return []
-        tables = [table for table in self.tables if table.parameter.grad is not None and table.rescaled is None]
-        return [table for table in tables if is_plain(table)]
-
-    def _counter(self, table: Table) -> Counter:
-        if table not in self._counters:
-            self._counters[table] = Counter(table)
-        return self._counters[table]
+        tables = [table for table in self.tables if table.rescaled is None and is_plain(table)]
+        return [table for table in tables if has_plain_state(self.state[table.parameter], table)]
 
     def _move_all(self, counted: list[Counted], moves: list[Move]) -> None:
         """Move the present symbols of all tables, after all has been counted and checked."""
         kind = type(self.optimizer)
-        rule = RULES[kind]
-        for found in counted:
-            table = found.counter.table
-            state = self.state[table.parameter]
-            whole = found.n_rows if self.reduction == "mean" else 1.0
-            compiled.move(kind, found, state, make_buffers(rule, state, table), whole)
+        self._kernels.move(kind, counted, self.state, self.reduction == "mean")
         for move in moves:
-            move_rows(move, rule, self.state[move.table.parameter])
+            move_rows(move, RULES[kind], self.state[move.table.parameter])
 
     def rescale(self) -> None:
         """Turn the gradients of the tables into the estimator's now, so that what follows (clipping) sees them.

@@ -4,45 +4,61 @@ Dozens of small tensor operations would cost more than the rest of a small
 network's training step. Formulas are those of `rules`, a number at a time and
 in double precision; on other devices, and for tables that are not plain
 arrays, `rules` itself is used.
+
+All tables are counted in one call, and moved in another: their memory is
+handed over as addresses, of arrays without gaps, a line of integers for each.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import inlined, kernel
+from tabsym.jit import inlined, kernel, matrix_at
 
 SGD, ADAGRAD, RMSPROP, ADAM, NADAM, RADAM, ADAMAX = range(7)
+INTEGERS = np.empty(0, np.int64)
+DOUBLES = np.empty(0)
 
 
 @kernel
-def count(symbols, rows, per_row, padding, hits, last, distinct, counts):
-    """Distinct symbols but the padding, in order of appearance, and the rows that select each; how many, -1: no symbol.
+def count(tables, hits, last, distinct, counts, found):
+    """Of each table the distinct symbols but the padding, by appearance, and the rows that select each.
 
-    symbols (m,), row by row; rows (m,), or empty: `per_row` symbols a row.
-    hits and last (K,) are zeros and -1, and are left so; distinct, counts (m,)
-    are written.
+    tables (t, 6): where the symbols that rows select lie (m, row by row), how
+    many these are, where their rows lie, or 0: as many symbols for each row,
+    which is next; the padding or -1, how many symbols there are.
+    hits and last (K,) are zeros and -1, and are left so; distinct, counts
+    (all m,) and found (t, 2), a table's place in these and their number, are
+    written. Returns the table of a symbol that there is not, or -1.
     """
     n = 0
-    known = True
-    for i in range(len(symbols)):
-        k = symbols[i]
-        if k < 0 or k >= len(hits):
-            known = False
+    wrong = -1
+    for t in range(len(tables)):
+        m, per_row, padding, size = tables[t, 1], tables[t, 3], tables[t, 4], tables[t, 5]
+        symbols = matrix_at(tables[t, 0], m, 1, INTEGERS)
+        rows = matrix_at(tables[t, 2], m if tables[t, 2] else 0, 1, INTEGERS)
+        first = n
+        for i in range(m):
+            k = symbols[i, 0]
+            if k < 0 or k >= size:
+                wrong = t
+                break
+            row = rows[i, 0] if len(rows) else i // per_row
+            if k == padding or last[k] == row:
+                continue
+            last[k] = row
+            if hits[k] == 0:
+                distinct[n] = k
+                n += 1
+            hits[k] += 1
+        for i in range(first, n):
+            counts[i] = hits[distinct[i]]
+            hits[distinct[i]] = 0
+            last[distinct[i]] = -1
+        if wrong >= 0:
             break
-        row = rows[i] if len(rows) else i // per_row
-        if k == padding or last[k] == row:
-            continue
-        last[k] = row
-        if hits[k] == 0:
-            distinct[n] = k
-            n += 1
-        hits[k] += 1
-    for i in range(n):
-        counts[i] = hits[distinct[i]]
-        hits[distinct[i]] = 0
-        last[distinct[i]] = -1
-    return n if known else -1
+        found[t, 0], found[t, 1] = first, n - first
+    return wrong
 
 
 @kernel
@@ -87,12 +103,12 @@ def _rmsprop(k, j, g, param, first, second, third, lr, alpha, eps, momentum, cen
 
 
 @kernel
-def move(rule, symbols, counts, whole, grad, compact, param, first, second, third, step, product, o):
+def move_rows(rule, symbols, counts, whole, grad, compact, param, first, second, third, step, product, o):
     """Move the rows of the present symbols by an optimizer's rule.
 
     symbols, counts (n,); whole: the rows by which a mean loss divided, 1 for
     a sum; grad (K, width), or (n, width) where `compact`; param, first,
-    second, third (K, width), step, product (K,): the state, empty where the
+    second, third (K, width), step, product (K, 1): the state, empty where the
     rule has none. o: rate, weight decay, whether it is decoupled, sign of the
     gradient, beta1, beta2, eps, and three numbers of the rule's own.
     """
@@ -103,8 +119,8 @@ def move(rule, symbols, counts, whole, grad, compact, param, first, second, thir
         scale = sign * whole / counts[i]
         n = 0.0
         if len(step):
-            n = step[k] + 1.0
-            step[k] = n
+            n = step[k, 0] + 1.0
+            step[k, 0] = n
         correction1 = correction2 = rate = rate2 = 1.0
         if rule in (ADAM, RADAM, ADAMAX):
             correction1, correction2 = 1.0 - beta1**n, 1.0 - beta2**n
@@ -121,10 +137,10 @@ def move(rule, symbols, counts, whole, grad, compact, param, first, second, thir
             correction2 = 1.0 - beta2**n
             mu = beta1 * (1.0 - 0.5 * 0.96 ** (n * x))
             following = beta1 * (1.0 - 0.5 * 0.96 ** ((n + 1.0) * x))
-            before = product[k]
-            product[k] = mu  # rounded to the column's type, as torch does
-            product[k] = before * product[k]
-            rate, rate2 = lr * (1.0 - mu) / (1.0 - product[k]), lr * following / (1.0 - product[k] * following)
+            before = product[k, 0]
+            product[k, 0] = mu  # rounded to the column's type, as torch does
+            product[k, 0] = before * product[k, 0]
+            rate, rate2 = lr * (1.0 - mu) / (1.0 - product[k, 0]), lr * following / (1.0 - product[k, 0] * following)
         if rule == ADAGRAD:
             rate = lr / (1.0 + (n - 1.0) * x)
         for j in range(param.shape[1]):
@@ -159,3 +175,35 @@ def move(rule, symbols, counts, whole, grad, compact, param, first, second, thir
                 else:
                     adaptive = rate / (np.sqrt(square) + eps) if rate > 0.0 else 1.0
                     param[k, j] -= lr / correction1 * mean * adaptive
+
+
+@kernel
+def move(rule, tables, found, distinct, counts, floats, column_floats, o):
+    """Move the rows of each table's present symbols by an optimizer's rule.
+
+    tables (t, 12): which table of `count` it is, the rows by which a mean loss
+    divided (1 for a sum), whether the gradient holds the present symbols' rows
+    only, symbols, numbers of each; where the gradient lies, the parameter, and
+    the rule's three tables and two columns of state, or 0 where it has none.
+    found, distinct, counts: as `count` left them. floats, column_floats (0,):
+    of the types of the tables' numbers, and of the second column's; o: see
+    `move_rows`.
+    """
+    for t in range(len(tables)):
+        index, whole, compact, size, width = tables[t, 0], tables[t, 1], tables[t, 2] != 0, tables[t, 3], tables[t, 4]
+        first, n = found[index, 0], found[index, 1]
+        move_rows(
+            rule,
+            distinct[first : first + n],
+            counts[first : first + n],
+            float(whole),
+            matrix_at(tables[t, 5], n if compact else size, width, floats),
+            compact,
+            matrix_at(tables[t, 6], size, width, floats),
+            matrix_at(tables[t, 7], size if tables[t, 7] else 0, width, floats),
+            matrix_at(tables[t, 8], size if tables[t, 8] else 0, width, floats),
+            matrix_at(tables[t, 9], size if tables[t, 9] else 0, width, floats),
+            matrix_at(tables[t, 10], size if tables[t, 10] else 0, 1, DOUBLES),
+            matrix_at(tables[t, 11], size if tables[t, 11] else 0, 1, column_floats),
+            o,
+        )
