@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ Options = dict[str, Any]
 
 COLUMNS = (STEP, "mu_product")
 FLOATS = (torch.float32, torch.float64)
+NO_STATE = (0, 0, 0, 0, 0)
 LIKE = {torch.float32: np.empty(0, np.float32), torch.float64: np.empty(0)}
 
 
@@ -78,34 +79,28 @@ def has_plain_state(state: State, table: Table) -> bool:
     return True
 
 
-class Counted(NamedTuple):
-    """A table whose symbols have been counted: as the how manieth, and how many rows there are."""
-
-    table: Table
-    index: int
-    n_rows: int
-
-
 class Kernels:
-    """Counts and moves the symbols of tables, in arrays that are kept from step to step."""
+    """Counts and moves the symbols of tables by an optimizer's rule, in arrays that are kept from step to step."""
 
-    def __init__(self) -> None:
+    def __init__(self, optimizer: optim.Optimizer) -> None:
+        self._optimizer, self._rule = optimizer, RULES[type(optimizer)]
+        self._number, names, self._own = OWN_OPTIONS[type(optimizer)]
+        self._state_names = (*names, *COLUMNS)
         self._hits, self._last = np.zeros(0, np.int64), np.full(0, -1, np.int64)  # by symbol, of any table
         self._distinct, self._counts = np.empty(0, np.int64), np.empty(0, np.int64)  # of one table after the other
         self._found = np.empty((0, 2), np.int64)  # where a table's begin in these, and how many these are
 
-    def count(self, tables: list[Table]) -> list[Counted]:
-        """What was counted for each table since its gradient began."""
-        counted, lines, kept = [], [], []
-        n_pairs = 0
+    def count(self, tables: list[Table]) -> list[int]:
+        """Count what was selected in each table since its gradient began, for `move`; the rows there were for each."""
+        lines: list[int] = []
+        chosen, rows_of, n_pairs = [], [], 0
         for table in tables:
             pairs, n_rows = table.chosen()
-            symbols, rows = _integers(pairs.symbols), None if pairs.rows is None else _integers(pairs.rows)
-            kept.append((symbols, rows))  # until they have been read
-            n = symbols.numel()
-            lines += [symbols.data_ptr(), n, 0 if rows is None else rows.data_ptr(), max(n // max(pairs.n_rows, 1), 1)]
-            lines += [-1 if table.padding is None else table.padding, table.size]
-            counted.append(Counted(table, len(counted), n_rows))
+            symbols, rows, n = pairs.symbols, pairs.rows, pairs.symbols.numel()
+            lines += (symbols.data_ptr(), n, 0 if rows is None else rows.data_ptr(), pairs.n_rows)
+            lines += (-1 if table.padding is None else table.padding, table.size)
+            chosen.append(pairs)  # whose memory the kernel is to read
+            rows_of.append(n_rows)
             n_pairs += n
         self._make_room(tables, n_pairs)
         plan = np.array(lines, np.int64).reshape(-1, 6)
@@ -113,10 +108,10 @@ class Kernels:
         if wrong >= 0:
             table = tables[wrong]
             raise RuntimeError(f"{table.name} was called with a code that is none of its {table.size} entries.")
-        return counted
+        return rows_of
 
     def _make_room(self, tables: list[Table], n_pairs: int) -> None:
-        size = max((table.size for table in tables), default=0)
+        size = max([table.size for table in tables])
         if len(self._hits) < size:
             self._hits, self._last = np.zeros(size, np.int64), np.full(size, -1, np.int64)
         if len(self._distinct) < n_pairs:
@@ -124,59 +119,52 @@ class Kernels:
         if len(self._found) < len(tables):
             self._found = np.empty((len(tables), 2), np.int64)
 
-    def move(
-        self, kind: type[optim.Optimizer], counted: list[Counted], states: Mapping[Tensor, State], mean: bool
-    ) -> None:
-        """Move the rows of the present symbols; `mean`: whether the loss is one over the rows."""
-        for alike in _alike(counted):
-            self._move(kind, alike, states, mean)
-        torch.autograd.graph.increment_version([found.table.parameter for found in counted])
+    def move(self, tables: list[Table], wholes: list[int]) -> None:
+        """Move the present symbols of the tables just counted; `wholes`: the rows by which each mean loss divided."""
+        alike: dict[tuple[int, torch.dtype], list[int]] = {}  # one call: one parameter group, numbers of one type
+        for place, table in enumerate(tables):
+            alike.setdefault((id(table.options), table.parameter.dtype), []).append(place)
+        for places in alike.values():
+            self._move_alike(tables, wholes, places)
+        torch.autograd.graph.increment_version([table.parameter for table in tables])
 
-    def _move(
-        self, kind: type[optim.Optimizer], counted: list[Counted], states: Mapping[Tensor, State], mean: bool
-    ) -> None:
-        """Tables of one parameter group, of numbers of one type."""
-        options, dtype = counted[0].table.options, counted[0].table.parameter.dtype
-        rule, names, own = OWN_OPTIONS[kind]
-        buffers = buffers_of(RULES[kind], options)
-        lines, kept = [], []
-        for table, index, n_rows in counted:
-            parameter, state = table.parameter, states[table.parameter]
-            make_buffers(buffers, RULES[kind], state, table)
-            gradient, compact = self._gradient(table, index)
-            kept.append(gradient)  # until it has been read
-            lines += [index, n_rows if mean else 1, compact, table.size, parameter.shape[1]]
-            lines += [gradient.data_ptr(), parameter.data_ptr()]
-            lines += [state[name].data_ptr() if name in buffers else 0 for name in (*names, *COLUMNS)]
+    def _move_alike(self, tables: list[Table], wholes: list[int], places: list[int]) -> None:
+        options, dtype = tables[places[0]].options, tables[places[0]].parameter.dtype
+        buffers = buffers_of(self._rule, options)
+        lines: list[int] = []
+        gradients = []  # whose memory the kernel is to read
+        for place in places:
+            table = tables[place]
+            parameter, gradient = table.parameter, table.parameter.grad
+            assert gradient is not None
+            compact = gradient.is_sparse
+            gradient = self._sums(gradient, place) if compact else gradient.contiguous()
+            gradients.append(gradient)
+            lines += (place, wholes[place], compact, *parameter.shape, gradient.data_ptr(), parameter.data_ptr())
+            lines += self._state(table, buffers) if buffers else NO_STATE
         plan = np.array(lines, np.int64).reshape(-1, 12)
-        decoupled = float(options.get("decoupled_weight_decay", False))
-        sign = -1.0 if options["maximize"] else 1.0
-        numbers = (float(options["lr"]), float(options["weight_decay"]), decoupled, sign, *map(float, own(options)))
-        likes = LIKE[dtype], LIKE[scalar_dtype()]
-        kernels.move(rule, plan, self._found, self._distinct, self._counts, *likes, numbers)
+        numbers = (*_shared(options), *map(float, self._own(options)))
+        floats, column_floats = LIKE[dtype], LIKE[scalar_dtype()]
+        counted = self._found, self._distinct, self._counts
+        kernels.move(self._number, plan, *counted, floats, column_floats, numbers)
 
-    def _gradient(self, table: Table, index: int) -> tuple[Tensor, bool]:
-        """The gradient without gaps, and whether it holds the present symbols' rows only."""
-        gradient = table.parameter.grad
-        assert gradient is not None
-        if not gradient.is_sparse:
-            return gradient.contiguous(), False
-        first, n = self._found[index].tolist()
-        indices, values = gradient._indices()[0], gradient._values().detach()
+    def _state(self, table: Table, buffers: dict[str, float]) -> list[int]:
+        """Where the state lies that the rule uses by its options of now."""
+        state = self._optimizer.state[table.parameter]
+        make_buffers(buffers, self._rule, state, table)
+        return [state[name].data_ptr() if name in buffers else 0 for name in self._state_names]
+
+    def _sums(self, gradient: Tensor, place: int) -> Tensor:
+        """A sparse gradient, added up by present symbol."""
+        first, n = self._found[place].tolist()
+        values = gradient._values().detach()
         sums = torch.zeros((n, values.shape[1]), dtype=values.dtype)
-        arrays = indices.numpy(), values.numpy(), self._distinct[first : first + n]
-        kernels.add_up(*arrays, self._last, sums.numpy())
-        return sums, True
+        symbols = self._distinct[first : first + n]
+        kernels.add_up(gradient._indices()[0].numpy(), values.numpy(), symbols, self._last, sums.numpy())
+        return sums
 
 
-def _alike(counted: list[Counted]) -> list[list[Counted]]:
-    """Tables that one call of the kernel can move: of one parameter group, and of numbers of one type."""
-    groups: dict[tuple[int, torch.dtype], list[Counted]] = {}
-    for found in counted:
-        groups.setdefault((id(found.table.options), found.table.parameter.dtype), []).append(found)
-    return list(groups.values())
-
-
-def _integers(codes: Tensor) -> Tensor:
-    """Codes of eight bytes without gaps: the codes themselves, almost always."""
-    return codes.to(torch.int64).contiguous()
+def _shared(options: Options) -> tuple[float, float, float, float]:
+    """The options that all rules have, as `kernels.move` takes them."""
+    decoupled = float(options.get("decoupled_weight_decay", False))
+    return float(options["lr"]), float(options["weight_decay"]), decoupled, -1.0 if options["maximize"] else 1.0

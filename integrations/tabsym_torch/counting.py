@@ -25,7 +25,7 @@ NO_HANDLE = -1  # torch numbers the handles of a tensor's hooks from 0
 class Pairs(NamedTuple):
     """What the rows of one call select: entry `symbols[i]` by row `rows[i]`, rising."""
 
-    symbols: Tensor  # int64, of any shape
+    symbols: Tensor  # int64, of any shape, without gaps
     rows: Tensor | None  # None: row by row, as many for each
     n_rows: int
     disjoint: bool  # no row selects an entry twice
@@ -62,42 +62,41 @@ class Table:
 
     def watch(self) -> None:
         """Hear of the gradient, from the first call on that has one: a frozen parameter takes no hook."""
-        if not self.watched:
-            self.parameter.register_post_accumulate_grad_hook(self.close)
-            self.watched = True
+        self.parameter.register_post_accumulate_grad_hook(self.close)
+        self.watched = True
 
-    def check_size(self) -> None:
-        """Raise where the parameter is not what it was."""
+    def keep_up(self) -> None:
+        """Forget what was counted for a gradient that has been cleared since; raise if the parameter was changed."""
         if self.parameter.shape[self.dim] != self.size:
             raise RuntimeError(
                 f"{self.name} had {self.size} entries when GSE was made, and has {self.parameter.shape[self.dim]} now; "
                 "make GSE anew."
             )
+        if self.batches and self._gradient_is_new():
+            self.forget()
 
     def forget(self) -> None:
         """Start counting anew, as a gradient does that is set to zero."""
         self.reached, self.batches, self.rescaled = [], [], None
 
-    def begin(self) -> None:
+    def reach(self, call: _Call) -> None:
         """A gradient has reached a call: the first of a gradient that was set to zero starts the count anew."""
         backward = torch._C._current_graph_task_id()
-        if backward == self.backward and self.reached:
-            return
-        self.backward, self.reached = backward, []  # torch.autograd.grad adds to no gradient: its calls are dropped
-        self.forget_the_cleared()
-
-    def forget_the_cleared(self) -> None:
-        """Forget what was counted for a gradient that has been cleared since."""
-        if self.batches and self._gradient_is_new():
-            self.forget()
+        if backward != self.backward or not self.reached:
+            self.backward, self.reached = backward, []  # torch.autograd.grad adds to no gradient: its calls are dropped
+            if self.batches and self._gradient_is_new():
+                self.forget()
+        if call.counted is not self.batches and call not in self.reached:
+            self.reached.append(call)
 
     def close(self, _: Any = None) -> None:
         """The backward pass has added its gradient: its calls are one batch."""
-        if self.reached:
-            self.batches.append([call.pairs for call in self.reached])
-        for call in self.reached:
-            call.counted = self.batches
-        self.reached = []
+        reached = self.reached
+        if reached:
+            self.batches.append([call.pairs for call in reached])
+            for call in reached:
+                call.counted = self.batches
+            self.reached = []
         gradient = self.parameter.grad
         self.version = -1 if gradient is None else gradient._version
 
@@ -183,7 +182,9 @@ def _row_numbers(pairs: Pairs) -> Tensor:
 
 def _own(codes: Tensor) -> Tensor:
     """A copy: who fills the same buffer with the next batch must not change what was counted."""
-    return codes.clone() if codes.dtype is torch.int64 else codes.to(torch.int64)
+    if codes.dtype is torch.int64:
+        return codes.clone(memory_format=torch.contiguous_format)
+    return codes.to(torch.int64).contiguous()
 
 
 def embedding_pairs(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
@@ -212,6 +213,8 @@ def one_hot_pairs(module: OneHotLinear, args: tuple[Any, ...], kwargs: dict[str,
         raise RuntimeError(
             f"The forward of {type(module).__name__} must set self.selected, the rows of weight it reads."
         )
+    if selected.dtype is not torch.int64 or not selected.is_contiguous():
+        selected = selected.to(torch.int64).contiguous()
     return Pairs(selected, None, selected.shape[0], True)
 
 
@@ -240,7 +243,8 @@ class ForwardHook:
         if torch.compiler.is_compiling():
             self._note_uncompiled(module, args, kwargs, output)
         elif output.requires_grad:
-            self.table.watch()
+            if not self.table.watched:
+                self.table.watch()
             _on_gradient(output, _Call(self.table, self.pairs_of(module, args, kwargs)))
 
     @torch.compiler.disable
@@ -271,10 +275,7 @@ class _Call:
         self.counted: list[list[Pairs]] | None = None
 
     def __call__(self, gradient: Tensor) -> None:
-        table = self.table
-        table.begin()
-        if self.counted is not table.batches and self not in table.reached:
-            table.reached.append(self)
+        self.table.reach(self)
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn, optim
 
-from tabsym_torch.compiled import Counted, Kernels, has_plain_state, is_plain
+from tabsym_torch.compiled import Kernels, has_plain_state, is_plain
 from tabsym_torch.counting import Table
 from tabsym_torch.distributed import Group, join, workers
 from tabsym_torch.each import Proxy, proxies
@@ -109,7 +109,7 @@ class GSE(optim.Optimizer):
             )
         self.optimizer, self.reduction, self.process_group = optimizer, reduction, process_group
         super().__init__(optimizer.param_groups, optimizer.defaults)
-        self._kernels = Kernels()
+        self._kernels = Kernels(optimizer) if type(optimizer) in RULES else None
         for hooks in ("state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
             name = f"_optimizer_{hooks}_hooks"
             setattr(self, name, getattr(optimizer, name))  # the optimizer saves and loads
@@ -125,8 +125,7 @@ class GSE(optim.Optimizer):
         if sum(len(group["params"]) for group in self.param_groups) != self._n_parameters:
             self._share()
         for table in self.tables:
-            table.check_size()
-            table.forget_the_cleared()
+            table.keep_up()
 
     def _share(self) -> None:
         """One set of groups and states for both, whichever of the two is asked."""
@@ -182,33 +181,41 @@ class GSE(optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        with torch.no_grad():
-            self._keep_up()
-            quick = self._quick_tables()
-            counted = self._kernels.count(quick)
-            for found in counted:
-                _check_counted(found.table, found.n_rows)
-            moves = self._moves([table for table in self.tables if table not in quick])
-            if type(self.optimizer) in RULES:
-                self._step_others()
-                self._move_all(counted, moves)
-            else:
-                self._step_each(moves)
+        enabled = torch.is_grad_enabled()
+        torch.set_grad_enabled(False)  # at a third of what `with torch.no_grad()` takes
+        try:
+            self._step()
+        finally:
+            torch.set_grad_enabled(enabled)
         return loss
 
-    def _quick_tables(self) -> list[Table]:
-        """Tables that the compiled kernels can count and move; the others go through torch's operations."""
-        if type(self.optimizer) not in RULES or workers(self.process_group) > 1:
-            return []
-        tables = [table for table in self.tables if table.rescaled is None and is_plain(table)]
-        return [table for table in tables if has_plain_state(self.state[table.parameter], table)]
-
-    def _move_all(self, counted: list[Counted], moves: list[Move]) -> None:
-        """Move the present symbols of all tables, after all has been counted and checked."""
-        kind = type(self.optimizer)
-        self._kernels.move(kind, counted, self.state, self.reduction == "mean")
+    def _step(self) -> None:
+        """Count and check all; then move."""
+        self._keep_up()
+        quick, others = self._quick_and_others()
+        rows = self._kernels.count(quick) if quick else []
+        for table, n_rows in zip(quick, rows):
+            if not n_rows:
+                _check_uncounted(table)
+        moves = self._moves(others)
+        if self._kernels is None:
+            self._step_each(moves)
+            return
+        self._step_others()
+        if quick:
+            self._kernels.move(quick, rows if self.reduction == "mean" else [1] * len(rows))
         for move in moves:
-            move_rows(move, RULES[kind], self.state[move.table.parameter])
+            move_rows(move, RULES[type(self.optimizer)], self.state[move.table.parameter])
+
+    def _quick_and_others(self) -> tuple[list[Table], list[Table]]:
+        """Tables that the compiled kernels can count and move; the others go through torch's operations."""
+        if self._kernels is None or workers(self.process_group) > 1:
+            return [], self.tables
+        quick, others = [], []
+        for table in self.tables:
+            fits = table.rescaled is None and is_plain(table) and has_plain_state(self.state[table.parameter], table)
+            (quick if fits else others).append(table)
+        return quick, others
 
     def rescale(self) -> None:
         """Turn the gradients of the tables into the estimator's now, so that what follows (clipping) sees them.
@@ -233,7 +240,8 @@ class GSE(optim.Optimizer):
         moves = []
         for table, found in zip(tables, present, strict=True):
             if table.parameter.grad is not None:
-                _check_counted(table, found.n_rows)
+                if not found.n_rows:
+                    _check_uncounted(table)
                 moves.append(estimate(table, found, found.n_rows if self.reduction == "mean" else size))
         return moves
 
@@ -294,9 +302,9 @@ def _check(optimizer: optim.Optimizer, reduction: str) -> None:
         raise ValueError(f"reduction={reduction!r} must be 'mean' or 'sum': how the loss joins the rows of the batch.")
 
 
-def _check_counted(table: Table, n_rows: int) -> None:
+def _check_uncounted(table: Table) -> None:
     gradient = table.parameter.grad
-    if n_rows or table.numeric is not None or gradient is None:
+    if table.numeric is not None or gradient is None:
         return
     values = gradient.coalesce().values() if gradient.is_sparse else gradient
     if bool(values.any()):

@@ -25,8 +25,8 @@ def count(tables, hits, last, distinct, counts, found):
     """Of each table the distinct symbols but the padding, by appearance, and the rows that select each.
 
     tables (t, 6): where the symbols that rows select lie (m, row by row), how
-    many these are, where their rows lie, or 0: as many symbols for each row,
-    which is next; the padding or -1, how many symbols there are.
+    many these are, where their rows lie, or 0: as many symbols for each row;
+    how many rows, the padding or -1, how many symbols there are.
     hits and last (K,) are zeros and -1, and are left so; distinct, counts
     (all m,) and found (t, 2), a table's place in these and their number, are
     written. Returns the table of a symbol that there is not, or -1.
@@ -34,7 +34,8 @@ def count(tables, hits, last, distinct, counts, found):
     n = 0
     wrong = -1
     for t in range(len(tables)):
-        m, per_row, padding, size = tables[t, 1], tables[t, 3], tables[t, 4], tables[t, 5]
+        m, padding, size = tables[t, 1], tables[t, 4], tables[t, 5]
+        per_row = max(m // max(tables[t, 3], 1), 1)
         symbols = matrix_at(tables[t, 0], m, 1, INTEGERS)
         rows = matrix_at(tables[t, 2], m if tables[t, 2] else 0, 1, INTEGERS)
         first = n
