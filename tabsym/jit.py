@@ -48,7 +48,12 @@ def inlined(function: Kernel) -> Kernel:
     return cast("Kernel", numba.njit(cache=True, nogil=True, inline="always")(function))
 
 
-@intrinsic
+def _in_kernels(function: Callable[..., Any]) -> Any:
+    """A function for kernels only, which emits code: its first argument is none of the call's."""
+    return intrinsic(function)
+
+
+@_in_kernels
 def matrix_at(typing_context: Any, address: Any, rows: Any, columns: Any, like: Any) -> Any:
     """In a kernel: the array (rows, columns) at an address, its numbers of the type of those in `like`.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, optim
 
 from tabsym_torch import kernels
@@ -16,10 +17,11 @@ from tabsym_torch.rules import RULES
 from tabsym_torch.state import STEP, State, scalar_dtype
 
 Options = dict[str, Any]
+Kind = tuple[int, torch.dtype]  # the parameter group, by its id, and the type of the numbers
 
 COLUMNS = (STEP, "mu_product")
 FLOATS = (torch.float32, torch.float64)
-NO_STATE = (0, 0, 0, 0, 0)
+NO_STATE = np.zeros((1, 5), np.int64)
 LIKE = {torch.float32: np.empty(0, np.float32), torch.float64: np.empty(0)}
 
 
@@ -79,6 +81,17 @@ def has_plain_state(state: State, table: Table) -> bool:
     return True
 
 
+class Counted(NamedTuple):
+    """Tables whose symbols have been counted, to be moved before others are."""
+
+    tables: list[Table]
+    n_rows: list[int]  # of each
+    plan: NDArray[np.int64]  # a line for each
+    gradients: list[Tensor]  # of each, without gaps: the plan says where they lie
+    sparse: list[int]  # which of these are
+    alike: dict[Kind, tuple[int, Options]]  # tables that one call of the kernel can move: their number in the plan
+
+
 class Kernels:
     """Counts and moves the symbols of tables by an optimizer's rule, in arrays that are kept from step to step."""
 
@@ -90,25 +103,48 @@ class Kernels:
         self._distinct, self._counts = np.empty(0, np.int64), np.empty(0, np.int64)  # of one table after the other
         self._found = np.empty((0, 2), np.int64)  # where a table's begin in these, and how many these are
 
-    def count(self, tables: list[Table]) -> list[int]:
-        """Count what was selected in each table since its gradient began, for `move`; the rows there were for each."""
+    def count(self, tables: list[Table], mean: bool) -> Counted:
+        """Count what was selected in each table since its gradient began; `mean`: whether the loss is one over rows."""
         lines: list[int] = []
-        chosen, rows_of, n_pairs = [], [], 0
+        chosen, all_rows, n_pairs = [], [], 0
+        gradients: list[Tensor] = []
+        sparse: list[int] = []
+        alike: dict[Kind, tuple[int, Options]] = {}
         for table in tables:
             pairs, n_rows = table.chosen()
             symbols, rows, n = pairs.symbols, pairs.rows, pairs.symbols.numel()
-            lines += (symbols.data_ptr(), n, 0 if rows is None else rows.data_ptr(), pairs.n_rows)
-            lines += (-1 if table.padding is None else table.padding, table.size)
+            parameter, gradient = table.parameter, table.parameter.grad
+            assert gradient is not None
+            if gradient.is_sparse:
+                sparse.append(len(gradients))
+                place = 0  # of the sums, which there are not yet
+            else:
+                gradient = gradient.contiguous()
+                place = gradient.data_ptr()
+            lines += (
+                symbols.data_ptr(),
+                n,
+                0 if rows is None else rows.data_ptr(),
+                pairs.n_rows,
+                -1 if table.padding is None else table.padding,
+                *parameter.shape,
+                parameter.data_ptr(),
+                place,
+                gradient.is_sparse,
+                n_rows if mean else 1,
+                alike.setdefault(_kind(table), (len(alike), table.options))[0],
+            )
             chosen.append(pairs)  # whose memory the kernel is to read
-            rows_of.append(n_rows)
+            gradients.append(gradient)
+            all_rows.append(n_rows)
             n_pairs += n
         self._make_room(tables, n_pairs)
-        plan = np.array(lines, np.int64).reshape(-1, 6)
+        plan = np.array(lines, np.int64).reshape(len(tables), -1)
         wrong = kernels.count(plan, self._hits, self._last, self._distinct, self._counts, self._found)
         if wrong >= 0:
             table = tables[wrong]
             raise RuntimeError(f"{table.name} was called with a code that is none of its {table.size} entries.")
-        return rows_of
+        return Counted(tables, all_rows, plan, gradients, sparse, alike)
 
     def _make_room(self, tables: list[Table], n_pairs: int) -> None:
         size = max([table.size for table in tables])
@@ -119,49 +155,45 @@ class Kernels:
         if len(self._found) < len(tables):
             self._found = np.empty((len(tables), 2), np.int64)
 
-    def move(self, tables: list[Table], wholes: list[int]) -> None:
-        """Move the present symbols of the tables just counted; `wholes`: the rows by which each mean loss divided."""
-        alike: dict[tuple[int, torch.dtype], list[int]] = {}  # one call: one parameter group, numbers of one type
-        for place, table in enumerate(tables):
-            alike.setdefault((id(table.options), table.parameter.dtype), []).append(place)
-        for places in alike.values():
-            self._move_alike(tables, wholes, places)
+    def move(self, counted: Counted) -> None:
+        """Move the rows of the present symbols."""
+        tables, plan = counted.tables, counted.plan
+        sums = [self._add_up(counted, place) for place in counted.sparse]  # kept until the kernel has read them
+        for place, rows in zip(counted.sparse, sums):
+            plan[place, kernels.GRADIENT] = rows.data_ptr()
+        for kind, (number, options) in counted.alike.items():
+            buffers = buffers_of(self._rule, options)
+            state = self._state(tables, kind, buffers) if buffers else NO_STATE
+            numbers = (*_shared(options), *map(float, self._own(options)))
+            arrays = plan, state, self._found, self._distinct, self._counts, LIKE[kind[1]], LIKE[scalar_dtype()]
+            kernels.move(self._number, number, *arrays, numbers)
         torch.autograd.graph.increment_version([table.parameter for table in tables])
 
-    def _move_alike(self, tables: list[Table], wholes: list[int], places: list[int]) -> None:
-        options, dtype = tables[places[0]].options, tables[places[0]].parameter.dtype
-        buffers = buffers_of(self._rule, options)
+    def _state(self, tables: list[Table], kind: Kind, buffers: dict[str, float]) -> NDArray[np.int64]:
+        """Where the state lies that the rule uses by its options of now, for the tables of a kind."""
         lines: list[int] = []
-        gradients = []  # whose memory the kernel is to read
-        for place in places:
-            table = tables[place]
-            parameter, gradient = table.parameter, table.parameter.grad
-            assert gradient is not None
-            compact = gradient.is_sparse
-            gradient = self._sums(gradient, place) if compact else gradient.contiguous()
-            gradients.append(gradient)
-            lines += (place, wholes[place], compact, *parameter.shape, gradient.data_ptr(), parameter.data_ptr())
-            lines += self._state(table, buffers) if buffers else NO_STATE
-        plan = np.array(lines, np.int64).reshape(-1, 12)
-        numbers = (*_shared(options), *map(float, self._own(options)))
-        floats, column_floats = LIKE[dtype], LIKE[scalar_dtype()]
-        counted = self._found, self._distinct, self._counts
-        kernels.move(self._number, plan, *counted, floats, column_floats, numbers)
+        for table in tables:
+            if _kind(table) != kind:
+                lines += [0] * len(self._state_names)
+                continue
+            state = self._optimizer.state[table.parameter]
+            make_buffers(buffers, self._rule, state, table)
+            lines += [state[name].data_ptr() if name in buffers else 0 for name in self._state_names]
+        return np.array(lines, np.int64).reshape(len(tables), -1)
 
-    def _state(self, table: Table, buffers: dict[str, float]) -> list[int]:
-        """Where the state lies that the rule uses by its options of now."""
-        state = self._optimizer.state[table.parameter]
-        make_buffers(buffers, self._rule, state, table)
-        return [state[name].data_ptr() if name in buffers else 0 for name in self._state_names]
-
-    def _sums(self, gradient: Tensor, place: int) -> Tensor:
-        """A sparse gradient, added up by present symbol."""
+    def _add_up(self, counted: Counted, place: int) -> Tensor:
+        """A sparse gradient by present symbol."""
+        gradient = counted.gradients[place]
         first, n = self._found[place].tolist()
         values = gradient._values().detach()
         sums = torch.zeros((n, values.shape[1]), dtype=values.dtype)
         symbols = self._distinct[first : first + n]
         kernels.add_up(gradient._indices()[0].numpy(), values.numpy(), symbols, self._last, sums.numpy())
         return sums
+
+
+def _kind(table: Table) -> Kind:
+    return id(table.options), table.parameter.dtype
 
 
 def _shared(options: Options) -> tuple[float, float, float, float]:

@@ -262,7 +262,7 @@ def _on_gradient(output: Tensor, call: _Call) -> None:
         output.register_hook(call)
         return
     output._backward_hooks = OrderedDict({NO_HANDLE: call})
-    node._register_hook_dict(output)  # type: ignore[attr-defined]
+    node._register_hook_dict(output)
 
 
 class _Call:

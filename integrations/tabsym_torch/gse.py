@@ -122,7 +122,7 @@ class GSE(optim.Optimizer):
         """Take notice of what was done to the wrapped optimizer itself: groups added, a state loaded."""
         if self.param_groups is not self.optimizer.param_groups or self.state is not self.optimizer.state:
             self._share()
-        if sum(len(group["params"]) for group in self.param_groups) != self._n_parameters:
+        if [len(group["params"]) for group in self.param_groups] != self._n_parameters:
             self._share()
         for table in self.tables:
             table.keep_up()
@@ -133,7 +133,7 @@ class GSE(optim.Optimizer):
         known = {table.parameter for table in self.tables}
         parameters = [parameter for group in self.param_groups for parameter in group["params"]]
         self.tables += self._watched.find(parameter for parameter in parameters if parameter not in known)
-        self._n_parameters = len(parameters)
+        self._n_parameters = [len(group["params"]) for group in self.param_groups]
         for group in self.param_groups:
             for table in self.tables:
                 if any(table.parameter is parameter for parameter in group["params"]):
@@ -193,17 +193,18 @@ class GSE(optim.Optimizer):
         """Count and check all; then move."""
         self._keep_up()
         quick, others = self._quick_and_others()
-        rows = self._kernels.count(quick) if quick else []
-        for table, n_rows in zip(quick, rows):
-            if not n_rows:
-                _check_uncounted(table)
+        counted = self._kernels.count(quick, self.reduction == "mean") if self._kernels and quick else None
+        if counted:
+            for table, n_rows in zip(quick, counted.n_rows):
+                if not n_rows:
+                    _check_uncounted(table)
         moves = self._moves(others)
         if self._kernels is None:
             self._step_each(moves)
             return
         self._step_others()
-        if quick:
-            self._kernels.move(quick, rows if self.reduction == "mean" else [1] * len(rows))
+        if counted:
+            self._kernels.move(counted)
         for move in moves:
             move_rows(move, RULES[type(self.optimizer)], self.state[move.table.parameter])
 
@@ -211,7 +212,8 @@ class GSE(optim.Optimizer):
         """Tables that the compiled kernels can count and move; the others go through torch's operations."""
         if self._kernels is None or workers(self.process_group) > 1:
             return [], self.tables
-        quick, others = [], []
+        quick: list[Table] = []
+        others: list[Table] = []
         for table in self.tables:
             fits = table.rescaled is None and is_plain(table) and has_plain_state(self.state[table.parameter], table)
             (quick if fits else others).append(table)

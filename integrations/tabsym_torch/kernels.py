@@ -16,28 +16,31 @@ import numpy as np
 from tabsym.jit import inlined, kernel, matrix_at
 
 SGD, ADAGRAD, RMSPROP, ADAM, NADAM, RADAM, ADAMAX = range(7)
+PLAN = SYMBOLS, N_SYMBOLS, ROWS, N_ROWS, PADDING, SIZE, WIDTH, PARAMETER, GRADIENT, COMPACT, WHOLE, NUMBER = range(12)
+"""What a line of integers says of a table: where the symbols lie that rows select, row by row, and how many there are;
+where the rows of these lie, or 0: as many for each row; how many rows; the padding or -1; how many symbols and numbers
+of each the table has; where it and its gradient lie; whether that holds the present symbols' rows only; the rows by
+which a mean loss divided, 1 for a sum; and a number for tables that have options and type in common."""
 INTEGERS = np.empty(0, np.int64)
 DOUBLES = np.empty(0)
 
 
 @kernel
-def count(tables, hits, last, distinct, counts, found):
+def count(plan, hits, last, distinct, counts, found):
     """Of each table the distinct symbols but the padding, by appearance, and the rows that select each.
 
-    tables (t, 6): where the symbols that rows select lie (m, row by row), how
-    many these are, where their rows lie, or 0: as many symbols for each row;
-    how many rows, the padding or -1, how many symbols there are.
-    hits and last (K,) are zeros and -1, and are left so; distinct, counts
-    (all m,) and found (t, 2), a table's place in these and their number, are
-    written. Returns the table of a symbol that there is not, or -1.
+    plan (t, 12): see PLAN. hits and last (K,) are zeros and -1, and are left
+    so; distinct, counts (of all tables) and found (t, 2), where a table's begin
+    in these and how many they are, are written. Returns the table of a symbol
+    that there is not, or -1.
     """
     n = 0
     wrong = -1
-    for t in range(len(tables)):
-        m, padding, size = tables[t, 1], tables[t, 4], tables[t, 5]
-        per_row = max(m // max(tables[t, 3], 1), 1)
-        symbols = matrix_at(tables[t, 0], m, 1, INTEGERS)
-        rows = matrix_at(tables[t, 2], m if tables[t, 2] else 0, 1, INTEGERS)
+    for t in range(len(plan)):
+        m, padding, size = plan[t, N_SYMBOLS], plan[t, PADDING], plan[t, SIZE]
+        per_row = max(m // max(plan[t, N_ROWS], 1), 1)
+        symbols = matrix_at(plan[t, SYMBOLS], m, 1, INTEGERS)
+        rows = matrix_at(plan[t, ROWS], m if plan[t, ROWS] else 0, 1, INTEGERS)
         first = n
         for i in range(m):
             k = symbols[i, 0]
@@ -179,32 +182,32 @@ def move_rows(rule, symbols, counts, whole, grad, compact, param, first, second,
 
 
 @kernel
-def move(rule, tables, found, distinct, counts, floats, column_floats, o):
-    """Move the rows of each table's present symbols by an optimizer's rule.
+def move(rule, number, plan, state, found, distinct, counts, floats, column_floats, o):
+    """Move the rows of the present symbols, of tables of one number in the plan, by an optimizer's rule.
 
-    tables (t, 12): which table of `count` it is, the rows by which a mean loss
-    divided (1 for a sum), whether the gradient holds the present symbols' rows
-    only, symbols, numbers of each; where the gradient lies, the parameter, and
-    the rule's three tables and two columns of state, or 0 where it has none.
-    found, distinct, counts: as `count` left them. floats, column_floats (0,):
-    of the types of the tables' numbers, and of the second column's; o: see
-    `move_rows`.
+    plan (t, 12): see PLAN; state (t, 5), or (1, 5) for all: where the rule's three
+    tables and two columns lie, or 0 where it has none. found, distinct, counts:
+    as `count` left them. floats, column_floats (0,): of the types of the
+    tables' numbers, and of the second column's. o: see `move_rows`.
     """
-    for t in range(len(tables)):
-        index, whole, compact, size, width = tables[t, 0], tables[t, 1], tables[t, 2] != 0, tables[t, 3], tables[t, 4]
-        first, n = found[index, 0], found[index, 1]
+    for t in range(len(plan)):
+        if plan[t, NUMBER] != number:
+            continue
+        first, n = found[t, 0], found[t, 1]
+        size, width, compact = plan[t, SIZE], plan[t, WIDTH], plan[t, COMPACT] != 0
+        at = state[t if len(state) > 1 else 0]
         move_rows(
             rule,
             distinct[first : first + n],
             counts[first : first + n],
-            float(whole),
-            matrix_at(tables[t, 5], n if compact else size, width, floats),
+            float(plan[t, WHOLE]),
+            matrix_at(plan[t, GRADIENT], n if compact else size, width, floats),
             compact,
-            matrix_at(tables[t, 6], size, width, floats),
-            matrix_at(tables[t, 7], size if tables[t, 7] else 0, width, floats),
-            matrix_at(tables[t, 8], size if tables[t, 8] else 0, width, floats),
-            matrix_at(tables[t, 9], size if tables[t, 9] else 0, width, floats),
-            matrix_at(tables[t, 10], size if tables[t, 10] else 0, 1, DOUBLES),
-            matrix_at(tables[t, 11], size if tables[t, 11] else 0, 1, column_floats),
+            matrix_at(plan[t, PARAMETER], size, width, floats),
+            matrix_at(at[0], size if at[0] else 0, width, floats),
+            matrix_at(at[1], size if at[1] else 0, width, floats),
+            matrix_at(at[2], size if at[2] else 0, width, floats),
+            matrix_at(at[3], size if at[3] else 0, 1, DOUBLES),
+            matrix_at(at[4], size if at[4] else 0, 1, column_floats),
             o,
         )
