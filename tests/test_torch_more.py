@@ -202,8 +202,8 @@ def test_a_code_that_is_no_entry_leaves_the_next_count_as_it_should_be():
     """A subclass could pass on such codes; what was counted up to there must not stay."""
     table, optimizer, before = _tables()
     table(torch.tensor([1, 1, 2])).sum(-1).mean().backward()
-    pairs = optimizer.tables[0].batches[0][0]
-    pairs.symbols[2] = 60
+    codes = optimizer.tables[0].batches[0][0]
+    codes[2] = 60
     with pytest.raises(RuntimeError, match="a code that is none of its 6 entries"):
         optimizer.step()
     optimizer.zero_grad()

@@ -132,7 +132,7 @@ class Kernels:
                 place,
                 gradient.is_sparse,
                 n_rows if mean else 1,
-                alike.setdefault(_kind(table), (len(alike), table.options))[0],
+                alike.setdefault((id(table.options), parameter.dtype), (len(alike), table.options))[0],
             )
             chosen.append(pairs)  # whose memory the kernel is to read
             gradients.append(gradient)
@@ -173,7 +173,7 @@ class Kernels:
         """Where the state lies that the rule uses by its options of now, for the tables of a kind."""
         lines: list[int] = []
         for table in tables:
-            if _kind(table) != kind:
+            if (id(table.options), table.parameter.dtype) != kind:
                 lines += [0] * len(self._state_names)
                 continue
             state = self._optimizer.state[table.parameter]
@@ -190,10 +190,6 @@ class Kernels:
         symbols = self._distinct[first : first + n]
         kernels.add_up(gradient._indices()[0].numpy(), values.numpy(), symbols, self._last, sums.numpy())
         return sums
-
-
-def _kind(table: Table) -> Kind:
-    return id(table.options), table.parameter.dtype
 
 
 def _shared(options: Options) -> tuple[float, float, float, float]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_compiling
 
 from tabsym_torch.layers import OneHotLinear
 from tabsym_torch.state import Entries, Slice
@@ -50,7 +51,7 @@ class Table:
     numeric: Tensor | None = None  # entries that every row selects: the numeric inputs of a linear layer
     reached: list[_Call] = field(default_factory=list)  # by the backward pass that is under way,
     backward: int = -1  # which one
-    batches: list[list[Pairs]] = field(default_factory=list)
+    batches: list[list[Pairs | Tensor]] = field(default_factory=list)
     version: int = 0  # of the gradient when the last batch was added to it
     rescaled: tuple[Entries, int] | None = None  # entries whose gradient is the estimator's already; batches by then
     options: dict[str, Any] = field(default_factory=dict)  # the parameter group
@@ -93,7 +94,7 @@ class Table:
         """The backward pass has added its gradient: its calls are one batch."""
         reached = self.reached
         if reached:
-            self.batches.append([call.pairs for call in reached])
+            self.batches.append([call.noted for call in reached])
             for call in reached:
                 call.counted = self.batches
             self.reached = []
@@ -120,7 +121,7 @@ class Table:
     def chosen(self) -> tuple[Pairs, int]:
         """What rows select, counted or not: the pairs of a single call as they are; how many rows there are."""
         if len(self.batches) == 1 and len(self.batches[0]) == 1:
-            pairs = self.batches[0][0]
+            pairs = _pairs(self.batches[0][0])
             return pairs, pairs.n_rows
         symbols, n_rows = self.selected()
         return Pairs(symbols, None, len(symbols), True), n_rows
@@ -134,8 +135,9 @@ class Table:
         symbols, sizes = zip(*map(self._distinct, self.batches))
         return torch.cat(symbols), sum(sizes)
 
-    def _distinct(self, batch: list[Pairs]) -> tuple[Tensor, int]:
+    def _distinct(self, noted: list[Pairs | Tensor]) -> tuple[Tensor, int]:
         """Symbols of a batch, each as often as rows select it: twice in a row counts once."""
+        batch = [_pairs(of_call) for of_call in noted]
         first = batch[0]
         if len(batch) == 1 and first.disjoint:
             return first.symbols.reshape(-1), first.n_rows
@@ -172,6 +174,18 @@ def _of_counts(counts: Tensor, n_rows: int, dim: int) -> Present:
     return Present(Entries(symbols, dim), counts[symbols], n_rows)
 
 
+def _pairs(noted: Pairs | Tensor) -> Pairs:
+    """What was noted of a call; codes alone are those of one row after the other.
+
+    Pairs are made in a step, for one table after the other: in the midst of
+    a pass through the network the same takes three times as long.
+    """
+    if isinstance(noted, Pairs):
+        return noted
+    n_rows = noted.shape[0] if noted.dim() else 1
+    return Pairs(noted.contiguous(), None, n_rows, noted.numel() == n_rows)
+
+
 def _row_numbers(pairs: Pairs) -> Tensor:
     """The row of each pair; where no row selects twice, pairs stand row by row."""
     if pairs.rows is not None:
@@ -182,19 +196,15 @@ def _row_numbers(pairs: Pairs) -> Tensor:
 
 def _own(codes: Tensor) -> Tensor:
     """A copy: who fills the same buffer with the next batch must not change what was counted."""
-    if codes.dtype is torch.int64:
-        return codes.clone(memory_format=torch.contiguous_format)
-    return codes.to(torch.int64).contiguous()
+    return codes.clone() if codes.dtype is torch.int64 else codes.to(torch.int64)
 
 
-def embedding_pairs(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
-    """What the rows (the first dimension) of an Embedding's input select."""
-    codes = args[0] if args else kwargs["input"]
-    n_rows = codes.shape[0] if codes.dim() else 1
-    return Pairs(_own(codes), None, n_rows, codes.numel() == n_rows)
+def embedding_pairs(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """What the rows (the first dimension) of an Embedding's input select: its codes; a step makes pairs of these."""
+    return _own(args[0] if args else kwargs["input"])
 
 
-def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
+def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs | Tensor:
     """What the bags of an EmbeddingBag select: rows of a matrix, or pieces of a vector between offsets."""
     codes = args[0] if args else kwargs["input"]
     if codes.dim() != 1:
@@ -235,12 +245,12 @@ class ForwardHook:
     for nobody: it gets a hook that does nothing.
     """
 
-    def __init__(self, table: Table, pairs_of: Callable[..., Pairs]) -> None:
+    def __init__(self, table: Table, pairs_of: Callable[..., Pairs | Tensor]) -> None:
         self.table, self.pairs_of = table, pairs_of
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
         """Called by torch after `module.forward`."""
-        if torch.compiler.is_compiling():
+        if is_compiling():
             self._note_uncompiled(module, args, kwargs, output)
         elif output.requires_grad:
             if not self.table.watched:
@@ -261,18 +271,20 @@ def _on_gradient(output: Tensor, call: _Call) -> None:
     if type(output) is not Tensor or output._backward_hooks is not None or node is None:
         output.register_hook(call)
         return
-    output._backward_hooks = OrderedDict({NO_HANDLE: call})
+    hooks: OrderedDict[int, Any] = OrderedDict()
+    hooks[NO_HANDLE] = call
+    output._backward_hooks = hooks
     node._register_hook_dict(output)
 
 
 class _Call:
     """One call of a module; counted once, however many backward passes add to the gradient through it."""
 
-    __slots__ = ("counted", "pairs", "table")
+    __slots__ = ("counted", "noted", "table")
 
-    def __init__(self, table: Table, pairs: Pairs) -> None:
-        self.table, self.pairs = table, pairs
-        self.counted: list[list[Pairs]] | None = None
+    def __init__(self, table: Table, noted: Pairs | Tensor) -> None:
+        self.table, self.noted = table, noted
+        self.counted: list[list[Pairs | Tensor]] | None = None
 
     def __call__(self, gradient: Tensor) -> None:
         self.table.reach(self)
