@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, optim
+from torch import Tensor, nn, optim
 
 from tabsym_torch import kernels
 from tabsym_torch.counting import Table
@@ -55,28 +55,31 @@ numbers of its own."""
 def is_plain(table: Table) -> bool:
     """Whether kernels can read a table and its gradient: symbols first, in the CPU's memory, four or eight bytes each.
 
-    A sparse gradient is added up by symbol before it gets there.
+    Kernels are given addresses: of what this lets through, the numbers lie there.
     """
     weight, gradient = table.parameter, table.parameter.grad
     return (
         table.dim == 0
+        and type(weight) is nn.Parameter  # other kinds of tensors may hold their numbers elsewhere
         and weight.is_cpu
         and weight.dtype in FLOATS
         and weight.is_contiguous()
-        and gradient is not None
+        and type(gradient) is Tensor
         and gradient.dtype is weight.dtype
+        and gradient.numel() == weight.numel()
+        and not gradient.is_neg()
     )
 
 
 def has_plain_state(state: State, table: Table) -> bool:
     """Whether kernels can read what an optimizer keeps of a table."""
-    weight = table.parameter
+    n, dtype = table.parameter.numel(), table.parameter.dtype
     for name, value in state.items():
         if name in COLUMNS:
-            shape, dtype = weight.shape[:1], torch.float64 if name == STEP else scalar_dtype()
+            fits = value.numel() == table.size and value.dtype is (torch.float64 if name == STEP else scalar_dtype())
         else:
-            shape, dtype = weight.shape, weight.dtype
-        if not (value.dtype is dtype and value.is_cpu and value.is_contiguous() and value.shape == shape):
+            fits = value.numel() == n and value.dtype is dtype
+        if not (fits and type(value) is Tensor and value.is_cpu and value.is_contiguous()):
             return False
     return True
 
@@ -110,11 +113,19 @@ class Kernels:
         gradients: list[Tensor] = []
         sparse: list[int] = []
         alike: dict[Kind, tuple[int, Options]] = {}
+        options: Options | None = None
+        dtype: torch.dtype | None = None
+        number = 0
         for table in tables:
             pairs, n_rows = table.chosen()
             symbols, rows, n = pairs.symbols, pairs.rows, pairs.symbols.numel()
+            if not symbols.is_cpu:
+                raise RuntimeError(f"{table.name} came to the CPU after a forward pass; move a model before it.")
             parameter, gradient = table.parameter, table.parameter.grad
             assert gradient is not None
+            if table.options is not options or parameter.dtype is not dtype:
+                options, dtype = table.options, parameter.dtype
+                number = alike.setdefault((id(options), dtype), (len(alike), options))[0]
             if gradient.is_sparse:
                 sparse.append(len(gradients))
                 place = 0  # of the sums, which there are not yet
@@ -132,7 +143,7 @@ class Kernels:
                 place,
                 gradient.is_sparse,
                 n_rows if mean else 1,
-                alike.setdefault((id(table.options), parameter.dtype), (len(alike), table.options))[0],
+                number,
             )
             chosen.append(pairs)  # whose memory the kernel is to read
             gradients.append(gradient)
@@ -172,13 +183,14 @@ class Kernels:
     def _state(self, tables: list[Table], kind: Kind, buffers: dict[str, float]) -> NDArray[np.int64]:
         """Where the state lies that the rule uses by its options of now, for the tables of a kind."""
         lines: list[int] = []
+        names = [name if name in buffers else None for name in self._state_names]
         for table in tables:
-            if (id(table.options), table.parameter.dtype) != kind:
-                lines += [0] * len(self._state_names)
-                continue
-            state = self._optimizer.state[table.parameter]
-            make_buffers(buffers, self._rule, state, table)
-            lines += [state[name].data_ptr() if name in buffers else 0 for name in self._state_names]
+            if (id(table.options), table.parameter.dtype) == kind:
+                state = self._optimizer.state[table.parameter]
+                make_buffers(buffers, self._rule, state, table)
+                lines += [state[name].data_ptr() if name else 0 for name in names]
+            else:
+                lines += [0] * len(names)
         return np.array(lines, np.int64).reshape(len(tables), -1)
 
     def _add_up(self, counted: Counted, place: int) -> Tensor:

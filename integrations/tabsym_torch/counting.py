@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.compiler import is_compiling
+from torch.compiler import is_dynamo_compiling
 
 from tabsym_torch.layers import OneHotLinear
 from tabsym_torch.state import Entries, Slice
@@ -104,8 +104,10 @@ class Table:
     def _gradient_is_new(self) -> bool:
         """Whether the gradient was cleared, by whomever; `model.zero_grad(set_to_none=False)` tells nobody."""
         gradient = self.parameter.grad
-        if gradient is None or gradient._version == self.version:
-            return gradient is None
+        if gradient is None:
+            return True
+        if gradient._version == self.version:
+            return False
         values = gradient.coalesce().values() if gradient.is_sparse else gradient
         return not bool(values.any())
 
@@ -223,7 +225,7 @@ def one_hot_pairs(module: OneHotLinear, args: tuple[Any, ...], kwargs: dict[str,
         raise RuntimeError(
             f"The forward of {type(module).__name__} must set self.selected, the rows of weight it reads."
         )
-    if selected.dtype is not torch.int64 or not selected.is_contiguous():
+    if selected.dtype is not torch.int64 or not selected.is_contiguous():  # of a layer of one's own
         selected = selected.to(torch.int64).contiguous()
     return Pairs(selected, None, selected.shape[0], True)
 
@@ -250,7 +252,7 @@ class ForwardHook:
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
         """Called by torch after `module.forward`."""
-        if is_compiling():
+        if is_dynamo_compiling():
             self._note_uncompiled(module, args, kwargs, output)
         elif output.requires_grad:
             if not self.table.watched:

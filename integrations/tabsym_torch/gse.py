@@ -215,8 +215,10 @@ class GSE(optim.Optimizer):
         quick: list[Table] = []
         others: list[Table] = []
         for table in self.tables:
-            fits = table.rescaled is None and is_plain(table) and has_plain_state(self.state[table.parameter], table)
-            (quick if fits else others).append(table)
+            if table.rescaled is None and is_plain(table) and has_plain_state(self.state[table.parameter], table):
+                quick.append(table)
+            else:
+                others.append(table)
         return quick, others
 
     def rescale(self) -> None:
