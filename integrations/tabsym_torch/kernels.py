@@ -117,6 +117,7 @@ def move_rows(rule, symbols, counts, whole, grad, compact, param, first, second,
     gradient, beta1, beta2, eps, and three numbers of the rule's own.
     """
     lr, decay, decoupled, sign, beta1, beta2, eps, x, y, z = o
+    bare = rule == SGD and x == 0.0 and decay == 0.0  # a loop of its own takes a sixth of the time
     for i in range(len(symbols)):
         k = symbols[i]
         row = i if compact else k
@@ -147,6 +148,10 @@ def move_rows(rule, symbols, counts, whole, grad, compact, param, first, second,
             rate, rate2 = lr * (1.0 - mu) / (1.0 - product[k, 0]), lr * following / (1.0 - product[k, 0] * following)
         if rule == ADAGRAD:
             rate = lr / (1.0 + (n - 1.0) * x)
+        if bare:
+            for j in range(param.shape[1]):
+                param[k, j] -= lr * (scale * grad[row, j])
+            continue
         for j in range(param.shape[1]):
             g = scale * grad[row, j]
             if decay != 0.0:
