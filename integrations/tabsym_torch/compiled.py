@@ -121,12 +121,13 @@ class Kernels:
             symbols, rows, n = pairs.symbols, pairs.rows, pairs.symbols.numel()
             if not symbols.is_cpu:
                 raise RuntimeError(f"{table.name} came to the CPU after a forward pass; move a model before it.")
-            parameter, gradient = table.parameter, table.parameter.grad
-            assert gradient is not None
+            parameter = table.parameter
+            gradient: Any = parameter.grad
+            is_sparse = gradient.is_sparse
             if table.options is not options or parameter.dtype is not dtype:
                 options, dtype = table.options, parameter.dtype
                 number = alike.setdefault((id(options), dtype), (len(alike), options))[0]
-            if gradient.is_sparse:
+            if is_sparse:
                 sparse.append(len(gradients))
                 place = 0  # of the sums, which there are not yet
             else:
@@ -141,7 +142,7 @@ class Kernels:
                 *parameter.shape,
                 parameter.data_ptr(),
                 place,
-                gradient.is_sparse,
+                is_sparse,
                 n_rows if mean else 1,
                 number,
             )

@@ -67,28 +67,18 @@ class Table:
         self.watched = True
 
     def keep_up(self) -> None:
-        """Forget what was counted for a gradient that has been cleared since; raise if the parameter was changed."""
+        """Raise where the parameter is not what it was; forget what was counted for a gradient cleared since."""
         if self.parameter.shape[self.dim] != self.size:
             raise RuntimeError(
                 f"{self.name} had {self.size} entries when GSE was made, and has {self.parameter.shape[self.dim]} now; "
                 "make GSE anew."
             )
-        if self.batches and self._gradient_is_new():
+        if self.batches and self.gradient_is_new():
             self.forget()
 
     def forget(self) -> None:
         """Start counting anew, as a gradient does that is set to zero."""
         self.reached, self.batches, self.rescaled = [], [], None
-
-    def reach(self, call: _Call) -> None:
-        """A gradient has reached a call: the first of a gradient that was set to zero starts the count anew."""
-        backward = torch._C._current_graph_task_id()
-        if backward != self.backward or not self.reached:
-            self.backward, self.reached = backward, []  # torch.autograd.grad adds to no gradient: its calls are dropped
-            if self.batches and self._gradient_is_new():
-                self.forget()
-        if call.counted is not self.batches and call not in self.reached:
-            self.reached.append(call)
 
     def close(self, _: Any = None) -> None:
         """The backward pass has added its gradient: its calls are one batch."""
@@ -101,7 +91,7 @@ class Table:
         gradient = self.parameter.grad
         self.version = -1 if gradient is None else gradient._version
 
-    def _gradient_is_new(self) -> bool:
+    def gradient_is_new(self) -> bool:
         """Whether the gradient was cleared, by whomever; `model.zero_grad(set_to_none=False)` tells nobody."""
         gradient = self.parameter.grad
         if gradient is None:
@@ -122,8 +112,9 @@ class Table:
 
     def chosen(self) -> tuple[Pairs, int]:
         """What rows select, counted or not: the pairs of a single call as they are; how many rows there are."""
-        if len(self.batches) == 1 and len(self.batches[0]) == 1:
-            pairs = _pairs(self.batches[0][0])
+        batches = self.batches
+        if len(batches) == 1 and len(batches[0]) == 1:
+            pairs = _pairs(batches[0][0])
             return pairs, pairs.n_rows
         symbols, n_rows = self.selected()
         return Pairs(symbols, None, len(symbols), True), n_rows
@@ -203,7 +194,8 @@ def _own(codes: Tensor) -> Tensor:
 
 def embedding_pairs(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """What the rows (the first dimension) of an Embedding's input select: its codes; a step makes pairs of these."""
-    return _own(args[0] if args else kwargs["input"])
+    codes: Tensor = args[0] if args else kwargs["input"]
+    return codes.clone() if codes.dtype is torch.int64 else codes.to(torch.int64)  # _own, without the call
 
 
 def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs | Tensor:
@@ -255,9 +247,10 @@ class ForwardHook:
         if is_dynamo_compiling():
             self._note_uncompiled(module, args, kwargs, output)
         elif output.requires_grad:
-            if not self.table.watched:
-                self.table.watch()
-            _on_gradient(output, _Call(self.table, self.pairs_of(module, args, kwargs)))
+            table = self.table
+            if not table.watched:
+                table.watch()
+            _on_gradient(output, _Call(table, self.pairs_of(module, args, kwargs)))
 
     @torch.compiler.disable
     def _note_uncompiled(self, *call: Any) -> None:
@@ -289,7 +282,15 @@ class _Call:
         self.counted: list[list[Pairs | Tensor]] | None = None
 
     def __call__(self, gradient: Tensor) -> None:
-        self.table.reach(self)
+        """A gradient has reached the call: the first of a gradient that was set to zero starts the count anew."""
+        table = self.table
+        backward = torch._C._current_graph_task_id()
+        if backward != table.backward or not table.reached:
+            table.backward, table.reached = backward, []  # of torch.autograd.grad, which adds to no gradient: dropped
+            if table.batches and table.gradient_is_new():
+                table.forget()
+        if self.counted is not table.batches and self not in table.reached:
+            table.reached.append(self)
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
