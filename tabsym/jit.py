@@ -22,6 +22,9 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numba.np import arrayobj
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -43,3 +46,30 @@ def allocating_kernel(function: Kernel) -> Kernel:
 def inlined(function: Kernel) -> Kernel:
     """Compile a piece of a kernel into its callers (LLVM would call it, passing arrays by pieces)."""
     return cast("Kernel", numba.njit(cache=True, nogil=True, inline="always")(function))
+
+
+def _in_kernels(function: Callable[..., Any]) -> Any:
+    """A function for kernels only, which emits code: its first argument is none of the call's."""
+    return intrinsic(function)
+
+
+@_in_kernels
+def matrix_at(typing_context: Any, address: Any, rows: Any, columns: Any, like: Any) -> Any:
+    """In a kernel: the array (rows, columns) at an address, its numbers of the type of those in `like`.
+
+    For many small arrays in one call, where each as an argument of its own
+    would cost more than a loop over it. Whoever hands over the address makes
+    sure that such an array lies there, without gaps, for as long as it is used.
+    """
+    kind = types.Array(like.dtype, 2, "C")
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        width = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(like.dtype)))
+        array = arrayobj.make_array(kind)(context, builder)
+        data = builder.inttoptr(arguments[0], array.data.type)
+        shape = [arguments[1], arguments[2]]
+        strides = [builder.mul(arguments[2], width), width]
+        arrayobj.populate_array(array, data=data, shape=shape, strides=strides, itemsize=width, meminfo=None)
+        return array._getvalue()
+
+    return kind(types.intp, types.intp, types.intp, like), build

@@ -202,13 +202,94 @@ def test_a_code_that_is_no_entry_leaves_the_next_count_as_it_should_be():
     """A subclass could pass on such codes; what was counted up to there must not stay."""
     table, optimizer, before = _tables()
     table(torch.tensor([1, 1, 2])).sum(-1).mean().backward()
-    pairs = optimizer.tables[0].batches[0][0]
-    pairs.symbols[2] = 60
+    codes = optimizer.tables[0].batches[0][0]
+    codes[2] = 60
     with pytest.raises(RuntimeError, match="a code that is none of its 6 entries"):
         optimizer.step()
     optimizer.zero_grad()
     _step(table, optimizer, [1, 2, 2])
     torch.testing.assert_close(table.weight.detach()[1:3], 0.8 * before[1:3])
+
+
+@pytest.mark.parametrize("first", ["GSE", "the user"])
+def test_hooks_of_the_user_on_the_same_output_run_and_can_be_removed(first):
+    torch.manual_seed(0)
+    table, heard = nn.Embedding(6, 2), []
+
+    def listen(module, args, output):
+        for name in ("kept", "removed"):
+            handle = output.register_hook(lambda gradient, name=name: heard.append(name))
+        handle.remove()
+
+    if first == "the user":
+        table.register_forward_hook(listen)
+    optimizer = GSE(torch.optim.SGD(table.parameters(), lr=0.1), table)
+    if first == "GSE":
+        table.register_forward_hook(listen)
+    before = table.weight.detach().clone()
+    _step(table, optimizer, [1, 1, 2])
+    assert heard == ["kept"]
+    torch.testing.assert_close(table.weight.detach()[1:3], 0.8 * before[1:3])
+
+
+@pytest.mark.parametrize("codes", [torch.int32, torch.int64])
+def test_codes_of_any_layout(codes):
+    """A matrix by columns: its rows are the rows of the loss nevertheless."""
+    table, optimizer, before = _tables()
+    by_column = torch.tensor([[1, 2, 3], [1, 3, 4]], dtype=codes).t()
+    _step(table, optimizer, by_column)
+    other, plain, _ = _tables()
+    _step(other, plain, by_column.contiguous())
+    assert _moved(table, before) == [1, 2, 3, 4]
+    assert torch.equal(table.weight, other.weight)
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        lambda gradient: gradient.t().contiguous().t(),
+        lambda gradient: torch._neg_view(-gradient),
+        lambda gradient: gradient.repeat(2, 1)[: len(gradient)],
+    ],
+    ids=["by columns", "negated when read", "a part"],
+)
+def test_gradients_that_lie_otherwise(same):
+    """Kernels are given addresses: they must not take such a gradient's memory for the gradient."""
+    table, optimizer, before = _tables()
+    table(torch.tensor([1, 1, 2])).square().sum(-1).mean().backward()
+    table.weight.grad = same(table.weight.grad)
+    optimizer.step()
+    torch.testing.assert_close(table.weight.detach()[1:3], 0.8 * before[1:3])
+    assert _moved(table, before) == [1, 2]
+
+
+def test_a_parameter_of_another_kind_goes_through_operations():
+    class Marked(nn.Parameter):
+        pass
+
+    table, _, before = _tables()
+    table.weight = Marked(table.weight.detach().clone())
+    optimizer = GSE(torch.optim.SGD(table.parameters(), lr=0.1), table)
+    _step(table, optimizer, [1, 1, 2])
+    torch.testing.assert_close(table.weight.detach()[1:3], 0.8 * before[1:3])
+
+
+def test_tables_of_two_groups_and_two_types_in_one_step():
+    """One call of the kernel moves tables that have options and type in common, and no others."""
+    torch.manual_seed(0)
+    tables = [nn.Embedding(4, 2, dtype=dtype) for dtype in (torch.float32, torch.float64) * 2]
+    groups = [{"params": [tables[0].weight, tables[1].weight]}, {"params": [tables[2].weight, tables[3].weight]}]
+    groups[1]["momentum"] = 0.9
+    optimizer = GSE(torch.optim.SGD(groups, lr=0.1), tables)
+    before = [table.weight.detach().clone() for table in tables]
+    codes = torch.tensor([1, 1, 2])
+    for _ in range(2):
+        optimizer.zero_grad()
+        sum(table(codes).square().sum(-1).mean() for table in tables).backward()
+        optimizer.step()
+    for table, began, factor in zip(tables, before, [0.8**2] * 2 + [0.8 - 0.2 * (0.9 + 0.8)] * 2):
+        torch.testing.assert_close(table.weight.detach()[1:3], factor * began[1:3])
+        assert _moved(table, began) == [1, 2]
 
 
 @pytest.mark.parametrize("way", ["kernels", "operations"])

@@ -8,21 +8,25 @@ further micro-batch, whose counts add up as gradients do.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_dynamo_compiling
 
 from tabsym_torch.layers import OneHotLinear
 from tabsym_torch.state import Entries, Slice
+
+NO_HANDLE = -1  # torch numbers the handles of a tensor's hooks from 0
 
 
 class Pairs(NamedTuple):
     """What the rows of one call select: entry `symbols[i]` by row `rows[i]`, rising."""
 
-    symbols: Tensor  # int64, of any shape
+    symbols: Tensor  # int64, of any shape, without gaps
     rows: Tensor | None  # None: row by row, as many for each
     n_rows: int
     disjoint: bool  # no row selects an entry twice
@@ -47,7 +51,7 @@ class Table:
     numeric: Tensor | None = None  # entries that every row selects: the numeric inputs of a linear layer
     reached: list[_Call] = field(default_factory=list)  # by the backward pass that is under way,
     backward: int = -1  # which one
-    batches: list[list[Pairs]] = field(default_factory=list)
+    batches: list[list[Pairs | Tensor]] = field(default_factory=list)
     version: int = 0  # of the gradient when the last batch was added to it
     rescaled: tuple[Entries, int] | None = None  # entries whose gradient is the estimator's already; batches by then
     options: dict[str, Any] = field(default_factory=dict)  # the parameter group
@@ -59,50 +63,41 @@ class Table:
 
     def watch(self) -> None:
         """Hear of the gradient, from the first call on that has one: a frozen parameter takes no hook."""
-        if not self.watched:
-            self.parameter.register_post_accumulate_grad_hook(self.close)
-            self.watched = True
+        self.parameter.register_post_accumulate_grad_hook(self.close)
+        self.watched = True
 
-    def check_size(self) -> None:
-        """Raise where the parameter is not what it was."""
+    def keep_up(self) -> None:
+        """Raise where the parameter is not what it was; forget what was counted for a gradient cleared since."""
         if self.parameter.shape[self.dim] != self.size:
             raise RuntimeError(
                 f"{self.name} had {self.size} entries when GSE was made, and has {self.parameter.shape[self.dim]} now; "
                 "make GSE anew."
             )
+        if self.batches and self.gradient_is_new():
+            self.forget()
 
     def forget(self) -> None:
         """Start counting anew, as a gradient does that is set to zero."""
         self.reached, self.batches, self.rescaled = [], [], None
 
-    def begin(self) -> None:
-        """A gradient has reached a call: the first of a gradient that was set to zero starts the count anew."""
-        backward = torch._C._current_graph_task_id()
-        if backward == self.backward and self.reached:
-            return
-        self.backward, self.reached = backward, []  # torch.autograd.grad adds to no gradient: its calls are dropped
-        self.forget_the_cleared()
-
-    def forget_the_cleared(self) -> None:
-        """Forget what was counted for a gradient that has been cleared since."""
-        if self.batches and self._gradient_is_new():
-            self.forget()
-
     def close(self, _: Any = None) -> None:
         """The backward pass has added its gradient: its calls are one batch."""
-        if self.reached:
-            self.batches.append([call.pairs for call in self.reached])
-        for call in self.reached:
-            call.counted = self.batches
-        self.reached = []
+        reached = self.reached
+        if reached:
+            self.batches.append([call.noted for call in reached])
+            for call in reached:
+                call.counted = self.batches
+            self.reached = []
         gradient = self.parameter.grad
         self.version = -1 if gradient is None else gradient._version
 
-    def _gradient_is_new(self) -> bool:
+    def gradient_is_new(self) -> bool:
         """Whether the gradient was cleared, by whomever; `model.zero_grad(set_to_none=False)` tells nobody."""
         gradient = self.parameter.grad
-        if gradient is None or gradient._version == self.version:
-            return gradient is None
+        if gradient is None:
+            return True
+        if gradient._version == self.version:
+            return False
         values = gradient.coalesce().values() if gradient.is_sparse else gradient
         return not bool(values.any())
 
@@ -115,6 +110,15 @@ class Table:
         counts[self.numeric] = max(n_rows, 1)
         return _of_counts(counts, n_rows, self.dim)
 
+    def chosen(self) -> tuple[Pairs, int]:
+        """What rows select, counted or not: the pairs of a single call as they are; how many rows there are."""
+        batches = self.batches
+        if len(batches) == 1 and len(batches[0]) == 1:
+            pairs = _pairs(batches[0][0])
+            return pairs, pairs.n_rows
+        symbols, n_rows = self.selected()
+        return Pairs(symbols, None, len(symbols), True), n_rows
+
     def selected(self) -> tuple[Tensor, int]:
         """Every symbol as often as rows select it, and how many rows there are."""
         if len(self.batches) == 1:
@@ -124,8 +128,9 @@ class Table:
         symbols, sizes = zip(*map(self._distinct, self.batches))
         return torch.cat(symbols), sum(sizes)
 
-    def _distinct(self, batch: list[Pairs]) -> tuple[Tensor, int]:
+    def _distinct(self, noted: list[Pairs | Tensor]) -> tuple[Tensor, int]:
         """Symbols of a batch, each as often as rows select it: twice in a row counts once."""
+        batch = [_pairs(of_call) for of_call in noted]
         first = batch[0]
         if len(batch) == 1 and first.disjoint:
             return first.symbols.reshape(-1), first.n_rows
@@ -162,6 +167,18 @@ def _of_counts(counts: Tensor, n_rows: int, dim: int) -> Present:
     return Present(Entries(symbols, dim), counts[symbols], n_rows)
 
 
+def _pairs(noted: Pairs | Tensor) -> Pairs:
+    """What was noted of a call; codes alone are those of one row after the other.
+
+    Pairs are made in a step, for one table after the other: in the midst of
+    a pass through the network the same takes three times as long.
+    """
+    if isinstance(noted, Pairs):
+        return noted
+    n_rows = noted.shape[0] if noted.dim() else 1
+    return Pairs(noted.contiguous(), None, n_rows, noted.numel() == n_rows)
+
+
 def _row_numbers(pairs: Pairs) -> Tensor:
     """The row of each pair; where no row selects twice, pairs stand row by row."""
     if pairs.rows is not None:
@@ -172,17 +189,16 @@ def _row_numbers(pairs: Pairs) -> Tensor:
 
 def _own(codes: Tensor) -> Tensor:
     """A copy: who fills the same buffer with the next batch must not change what was counted."""
-    return codes.to(torch.int64, copy=True)
+    return codes.clone() if codes.dtype is torch.int64 else codes.to(torch.int64)
 
 
-def embedding_pairs(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
-    """What the rows (the first dimension) of an Embedding's input select."""
-    codes = args[0] if args else kwargs["input"]
-    n_rows = codes.shape[0] if codes.dim() else 1
-    return Pairs(_own(codes), None, n_rows, codes.numel() == n_rows)
+def embedding_pairs(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """What the rows (the first dimension) of an Embedding's input select: its codes; a step makes pairs of these."""
+    codes: Tensor = args[0] if args else kwargs["input"]
+    return codes.clone() if codes.dtype is torch.int64 else codes.to(torch.int64)  # _own, without the call
 
 
-def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
+def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs | Tensor:
     """What the bags of an EmbeddingBag select: rows of a matrix, or pieces of a vector between offsets."""
     codes = args[0] if args else kwargs["input"]
     if codes.dim() != 1:
@@ -201,6 +217,8 @@ def one_hot_pairs(module: OneHotLinear, args: tuple[Any, ...], kwargs: dict[str,
         raise RuntimeError(
             f"The forward of {type(module).__name__} must set self.selected, the rows of weight it reads."
         )
+    if selected.dtype is not torch.int64 or not selected.is_contiguous():  # of a layer of one's own
+        selected = selected.to(torch.int64).contiguous()
     return Pairs(selected, None, selected.shape[0], True)
 
 
@@ -221,16 +239,18 @@ class ForwardHook:
     for nobody: it gets a hook that does nothing.
     """
 
-    def __init__(self, table: Table, pairs_of: Callable[..., Pairs]) -> None:
+    def __init__(self, table: Table, pairs_of: Callable[..., Pairs | Tensor]) -> None:
         self.table, self.pairs_of = table, pairs_of
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
         """Called by torch after `module.forward`."""
-        if torch.compiler.is_compiling():
+        if is_dynamo_compiling():
             self._note_uncompiled(module, args, kwargs, output)
         elif output.requires_grad:
-            self.table.watch()
-            output.register_hook(_Call(self.table, self.pairs_of(module, args, kwargs)))
+            table = self.table
+            if not table.watched:
+                table.watch()
+            _on_gradient(output, _Call(table, self.pairs_of(module, args, kwargs)))
 
     @torch.compiler.disable
     def _note_uncompiled(self, *call: Any) -> None:
@@ -240,16 +260,35 @@ class ForwardHook:
         return _no_hook, ()
 
 
+def _on_gradient(output: Tensor, call: _Call) -> None:
+    """`output.register_hook(call)`; without the handle that would remove it, which takes two thirds of its time."""
+    node = output.grad_fn
+    if type(output) is not Tensor or output._backward_hooks is not None or node is None:
+        output.register_hook(call)
+        return
+    hooks: OrderedDict[int, Any] = OrderedDict()
+    hooks[NO_HANDLE] = call
+    output._backward_hooks = hooks
+    node._register_hook_dict(output)
+
+
 class _Call:
     """One call of a module; counted once, however many backward passes add to the gradient through it."""
 
-    def __init__(self, table: Table, pairs: Pairs) -> None:
-        self.table, self.pairs = table, pairs
-        self.counted: list[list[Pairs]] | None = None
+    __slots__ = ("counted", "noted", "table")
+
+    def __init__(self, table: Table, noted: Pairs | Tensor) -> None:
+        self.table, self.noted = table, noted
+        self.counted: list[list[Pairs | Tensor]] | None = None
 
     def __call__(self, gradient: Tensor) -> None:
+        """A gradient has reached the call: the first of a gradient that was set to zero starts the count anew."""
         table = self.table
-        table.begin()
+        backward = torch._C._current_graph_task_id()
+        if backward != table.backward or not table.reached:
+            table.backward, table.reached = backward, []  # of torch.autograd.grad, which adds to no gradient: dropped
+            if table.batches and table.gradient_is_new():
+                table.forget()
         if self.counted is not table.batches and self not in table.reached:
             table.reached.append(self)
 

@@ -12,10 +12,12 @@ from tabsym_torch.state import Entries
 
 Group = Any  # a process group, None (all processes) or False (nobody)
 
+AVAILABLE = distributed.is_available()
+
 
 def workers(group: Group) -> int:
     """How many processes count together."""
-    if group is False or not (distributed.is_available() and distributed.is_initialized()):
+    if group is False or not (AVAILABLE and distributed.is_initialized()):
         return 1
     return distributed.get_world_size(group)
 

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import nn, optim
 
-from tabsym_torch import compiled
-from tabsym_torch.compiled import Counted, Counter, is_plain
+from tabsym_torch.compiled import Kernels, has_plain_state, is_plain
 from tabsym_torch.counting import Table
 from tabsym_torch.distributed import Group, join, workers
 from tabsym_torch.each import Proxy, proxies
-from tabsym_torch.operations import Move, estimate, make_buffers, move_rows, put_gradient
+from tabsym_torch.operations import Move, estimate, move_rows, put_gradient
 from tabsym_torch.rules import RULES
 from tabsym_torch.state import adopt, check_shapes
 from tabsym_torch.tables import Columns, Watched
@@ -110,7 +109,7 @@ class GSE(optim.Optimizer):
             )
         self.optimizer, self.reduction, self.process_group = optimizer, reduction, process_group
         super().__init__(optimizer.param_groups, optimizer.defaults)
-        self._counters: dict[Table, Counter] = {}
+        self._kernels = Kernels(optimizer) if type(optimizer) in RULES else None
         for hooks in ("state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
             name = f"_optimizer_{hooks}_hooks"
             setattr(self, name, getattr(optimizer, name))  # the optimizer saves and loads
@@ -123,11 +122,10 @@ class GSE(optim.Optimizer):
         """Take notice of what was done to the wrapped optimizer itself: groups added, a state loaded."""
         if self.param_groups is not self.optimizer.param_groups or self.state is not self.optimizer.state:
             self._share()
-        if sum(len(group["params"]) for group in self.param_groups) != self._n_parameters:
+        if [len(group["params"]) for group in self.param_groups] != self._n_parameters:
             self._share()
         for table in self.tables:
-            table.check_size()
-            table.forget_the_cleared()
+            table.keep_up()
 
     def _share(self) -> None:
         """One set of groups and states for both, whichever of the two is asked."""
@@ -135,7 +133,7 @@ class GSE(optim.Optimizer):
         known = {table.parameter for table in self.tables}
         parameters = [parameter for group in self.param_groups for parameter in group["params"]]
         self.tables += self._watched.find(parameter for parameter in parameters if parameter not in known)
-        self._n_parameters = len(parameters)
+        self._n_parameters = [len(group["params"]) for group in self.param_groups]
         for group in self.param_groups:
             for table in self.tables:
                 if any(table.parameter is parameter for parameter in group["params"]):
@@ -147,7 +145,7 @@ class GSE(optim.Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters to the optimizer; those of symbols in `modules` are treated as such from now on."""
         super().add_param_group(param_group)
-        if not hasattr(self, "_counters"):  # torch's constructor adds the optimizer's own groups
+        if not hasattr(self, "_kernels"):  # torch's constructor adds the optimizer's own groups
             return
         self._share()
 
@@ -183,43 +181,45 @@ class GSE(optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        with torch.no_grad():
-            self._keep_up()
-            quick = self._quick_tables()
-            counted = [self._counter(table).count() for table in quick]
-            for found in counted:
-                _check_counted(found.counter.table, found.n_rows)
-            moves = self._moves([table for table in self.tables if table not in quick])
-            if type(self.optimizer) in RULES:
-                self._step_others()
-                self._move_all(counted, moves)
-            else:
-                self._step_each(moves)
+        enabled = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(False)  # what torch.no_grad() does, at a tenth of its time
+        try:
+            self._step()
+        finally:
+            torch._C._set_grad_enabled(enabled)
         return loss
 
-    def _quick_tables(self) -> list[Table]:
-        """Tables that the compiled kernels can count and move; the others go through torch's operations."""
-        if type(self.optimizer) not in RULES or workers(self.process_group) > 1:
-            return []
-        tables = [table for table in self.tables if table.parameter.grad is not None and table.rescaled is None]
-        return [table for table in tables if is_plain(table)]
-
-    def _counter(self, table: Table) -> Counter:
-        if table not in self._counters:
-            self._counters[table] = Counter(table)
-        return self._counters[table]
-
-    def _move_all(self, counted: list[Counted], moves: list[Move]) -> None:
-        """Move the present symbols of all tables, after all has been counted and checked."""
-        kind = type(self.optimizer)
-        rule = RULES[kind]
-        for found in counted:
-            table = found.counter.table
-            state = self.state[table.parameter]
-            whole = found.n_rows if self.reduction == "mean" else 1.0
-            compiled.move(kind, found, state, make_buffers(rule, state, table), whole)
+    def _step(self) -> None:
+        """Count and check all; then move."""
+        self._keep_up()
+        quick, others = self._quick_and_others()
+        counted = self._kernels.count(quick, self.reduction == "mean") if self._kernels and quick else None
+        if counted:
+            for table, n_rows in zip(quick, counted.n_rows):
+                if not n_rows:
+                    _check_uncounted(table)
+        moves = self._moves(others)
+        if self._kernels is None:
+            self._step_each(moves)
+            return
+        self._step_others()
+        if counted:
+            self._kernels.move(counted)
         for move in moves:
-            move_rows(move, rule, self.state[move.table.parameter])
+            move_rows(move, RULES[type(self.optimizer)], self.state[move.table.parameter])
+
+    def _quick_and_others(self) -> tuple[list[Table], list[Table]]:
+        """Tables that the compiled kernels can count and move; the others go through torch's operations."""
+        if self._kernels is None or workers(self.process_group) > 1:
+            return [], self.tables
+        quick: list[Table] = []
+        others: list[Table] = []
+        for table in self.tables:
+            if table.rescaled is None and is_plain(table) and has_plain_state(self.state[table.parameter], table):
+                quick.append(table)
+            else:
+                others.append(table)
+        return quick, others
 
     def rescale(self) -> None:
         """Turn the gradients of the tables into the estimator's now, so that what follows (clipping) sees them.
@@ -244,7 +244,8 @@ class GSE(optim.Optimizer):
         moves = []
         for table, found in zip(tables, present, strict=True):
             if table.parameter.grad is not None:
-                _check_counted(table, found.n_rows)
+                if not found.n_rows:
+                    _check_uncounted(table)
                 moves.append(estimate(table, found, found.n_rows if self.reduction == "mean" else size))
         return moves
 
@@ -305,9 +306,9 @@ def _check(optimizer: optim.Optimizer, reduction: str) -> None:
         raise ValueError(f"reduction={reduction!r} must be 'mean' or 'sum': how the loss joins the rows of the batch.")
 
 
-def _check_counted(table: Table, n_rows: int) -> None:
+def _check_uncounted(table: Table) -> None:
     gradient = table.parameter.grad
-    if n_rows or table.numeric is not None or gradient is None:
+    if table.numeric is not None or gradient is None:
         return
     values = gradient.coalesce().values() if gradient.is_sparse else gradient
     if bool(values.any()):

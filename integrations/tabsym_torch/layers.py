@@ -94,7 +94,9 @@ class OneHotLinear(nn.Module):
         self._check(codes)
         rows = self.rows_of(codes)
         if self._forward_hooks:
-            self.selected = rows
+            object.__setattr__(
+                self, "selected", rows
+            )  # not a parameter or a buffer, as a module would look whether it is
         entries = nn.functional.embedding(rows, self.weight, padding_idx=0, sparse=self.sparse)
         total = entries.sum(1)
         return total if self.bias is None else total + self.bias

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tabsym_torch.counting import Present, Table
-from tabsym_torch.rules import Rows, Rule
+from tabsym_torch.rules import Options, Rows, Rule
 from tabsym_torch.state import STEP, Entries, State, by_symbol, column
 
 
@@ -50,7 +50,8 @@ def move_rows(move: Move, rule: Rule, state: State) -> None:
     table, entries, options = move.table, move.entries, move.table.options
     if not len(entries):
         return
-    buffers = make_buffers(rule, state, table)
+    buffers = buffers_of(rule, options)
+    make_buffers(buffers, rule, state, table)
     rows = {name: entries.take(state[name]) for name in buffers}
     param = entries.take(table.parameter.data)
     if STEP in rows:
@@ -61,15 +62,19 @@ def move_rows(move: Move, rule: Rule, state: State) -> None:
         entries.put(state[name], of_present)
 
 
-def make_buffers(rule: Rule, state: State, table: Table) -> dict[str, float]:
-    """The state that a rule needs, made where a table has none yet: names, and what it begins with."""
-    buffers = rule.buffers(table.options)
-    if rule.counts(table.options):
+def buffers_of(rule: Rule, options: Options) -> dict[str, float]:
+    """The state that a rule needs by its options of now: names, and what it begins with."""
+    buffers = rule.buffers(options)
+    if rule.counts(options):
         buffers[STEP] = 0.0
+    return buffers
+
+
+def make_buffers(buffers: dict[str, float], rule: Rule, state: State, table: Table) -> None:
+    """The state that a rule needs, made where a table has none yet."""
     for name, value in buffers.items():
         if name not in state:
             state[name] = _new_buffer(name, value, rule, table)
-    return buffers
 
 
 def _new_buffer(name: str, value: float, rule: Rule, table: Table) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tabsym_torch.counting import ForwardHook, Pairs, Table, bag_pairs, embedding_pairs, linear_pairs, one_hot_pairs
 from tabsym_torch.layers import OneHotLinear
 
-PAIRS_OF: dict[type[nn.Module], Callable[..., Pairs]] = {
+PAIRS_OF: dict[type[nn.Module], Callable[..., Pairs | Tensor]] = {
     nn.Embedding: embedding_pairs,
     nn.EmbeddingBag: bag_pairs,
     OneHotLinear: one_hot_pairs,
@@ -67,7 +67,7 @@ class Watched:
 
 def _parts(
     by_name: dict[str, nn.Module], columns: dict[nn.Linear, Tensor]
-) -> Iterator[tuple[str, nn.Module, Callable[..., Pairs]]]:
+) -> Iterator[tuple[str, nn.Module, Callable[..., Pairs | Tensor]]]:
     """Each module with symbols once, with what tells which symbols a call selects."""
     seen = set()
     for name, module in by_name.items():
