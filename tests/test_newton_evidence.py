@@ -549,7 +549,7 @@ def test_std_of_a_log_link_is_of_the_mean():
 
 COVERAGE = {
     "squared, one block": ("squared", 40, 2000, (200,), (0.6,), 0),
-    "squared, one small block": ("squared", 100, 1000, (40,), (0.3,), 0),
+    "squared, one small block": ("squared", 100, 2000, (40,), (0.5,), 0),
     "squared, three blocks": ("squared", 40, 3000, (30, 100, 300), (1.0, 0.6, 0.3), 32),
     "logistic, one block": ("logistic", 40, 6000, (100,), (0.8,), 0),
     "logistic, three blocks": ("logistic", 30, 6000, (30, 60, 100), (1.0, 0.8, 0.5), 32),
