@@ -18,9 +18,6 @@ from tabsym.wide.optimizers import Newton
 
 Floats = NDArray[np.float64]
 
-FIRST_TOLERANCE = 1e-4
-"""Of the variances by evidence, before those of rare blocks are found."""
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -92,16 +89,23 @@ def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton
     held = [place for place, piece in enumerate(turns.pieces) if piece.prior is not Prior.FLAT]
     rare = [place for place in held if turns.n_outputs == 1 and _is_rare(turns, place, newton.rare_rows)]
     common = [place for place in held if place not in rare]
+    waiting = [(place, turns.precision[place]) for place in rare]
+    for place in rare:  # symbols seen once explain their own rows, and would leave nothing to explain
+        turns.silent[place] = True
+    n_sweeps = evidence.find(common, newton.tol)
+    for place, precision in waiting:
+        turns.silent[place], turns.precision[place] = False, precision
     if not rare:
-        return evidence.find(common, newton.tol)
-    n_sweeps = evidence.find(common, max(newton.tol, FIRST_TOLERANCE))
+        return n_sweeps
     halves = Turns(turns.pieces, rows.y, rows.weight, rows.start, turns.loss, folds_of(len(rows.y), rng), n_models=2)
     halves.precision, halves.silent = list(turns.precision), list(turns.silent)
     for place, precision in zip(rare, HeldOut(halves).tune(rare), strict=True):
         turns.precision[place] = float(precision)
-    n_sweeps += evidence.find(common, newton.tol)
-    for place in rare:
-        evidence.spread(place)
+    evidence.find(common, newton.tol)
+    for place in rare + common:
+        if not turns.silent[place]:
+            evidence.spread(place)
+    evidence.move(())
     return n_sweeps
 
 

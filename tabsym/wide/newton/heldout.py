@@ -24,11 +24,11 @@ Floats = NDArray[np.float64]
 MANY_ENTRIES = 100
 """Blocks with fewer entries are left to the evidence, which few symbols tell better than rows held out."""
 
-LOOKS = 8
+LOOKS = 6
 FIRST_STEP, MOST_STEP, LONGER, SHORTER = 0.7, 1.5, 1.2, 0.5
 """Steps of the logarithm of a precision."""
 
-FIRST_SWEEPS, SWEEPS = 5, 2
+FIRST_SWEEPS, SWEEPS = 4, 2
 """Of the models, before the first look and between two: they need not be settled to tell which way is down."""
 
 LEAST, MOST = 1e-3, 1e5

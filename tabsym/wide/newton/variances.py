@@ -37,7 +37,7 @@ SILENT = 0.02
 MOST_CHANGE = np.log(30.0)
 """Of a logarithm of a variance at once."""
 
-SWEEPS = 2
+SWEEPS = 1
 """Between two looks at the variances."""
 
 STILL, LOOSER = 0.05, 1e4
@@ -116,6 +116,8 @@ class Evidence:
         turns = self.turns
         piece, precision = turns.pieces[place], turns.precision[place]
         curvature = turns.own_curvature(place)
+        if not self._is_intercept_alone:
+            curvature = self._curvature_now(piece)
         if piece.prior is Prior.WALK:
             variances, penalised = _walk_spread(piece, curvature, precision)
         else:
@@ -172,15 +174,25 @@ class Evidence:
         """What entries share with the flat pieces (q, K, f), and the information on those that is left (K, f, f)."""
         turns, piece = self.turns, self.turns.pieces[place]
         shared = np.zeros((piece.size, turns.n_outputs, len(self._flat)))
-        if self._is_intercept_alone:
+        if self._is_intercept_alone:  # all from the piece's own curvatures: others are of another moment
             shared[:, :, 0] = curvature
-        else:
-            bends, sums = self._bends(), np.empty((piece.size, turns.n_outputs))
-            for number, flat in enumerate(self._flat):
-                sum_products(piece.codes, piece.x, bends, np.repeat(self._column(flat), turns.n_outputs, axis=1), sums)
-                shared[:, :, number] = sums
+            left = (curvature * turns.precision[place] / (curvature + turns.precision[place])).sum(axis=0)
+            if (piece.codes < 0).any():
+                left += np.maximum(self._flat_information()[:, 0, 0] - curvature.sum(axis=0), 0.0)
+            return shared, left.reshape(-1, 1, 1)
+        bends, sums = self._bends(), np.empty((piece.size, turns.n_outputs))
+        for number, flat in enumerate(self._flat):
+            sum_products(piece.codes, piece.x, bends, np.repeat(self._column(flat), turns.n_outputs, axis=1), sums)
+            shared[:, :, number] = sums
         reach = shared / (curvature + turns.precision[place])[:, :, None]
         return shared, self._flat_information() - np.einsum("qkf,qkg->kfg", shared, reach)
+
+    def _curvature_now(self, piece: Piece) -> Floats:
+        """Curvature (q, K) of the entries where the rows stand, after the turns of other pieces."""
+        bends = self._bends()
+        sums = np.empty((piece.size, bends.shape[1]))
+        sum_products(piece.codes, piece.x * piece.x, bends, np.ones_like(bends), sums)
+        return sums
 
     @property
     def _is_intercept_alone(self) -> bool:
