@@ -44,6 +44,7 @@ class WideBase(BaseEstimator):
         power=1.5,
         interactions=1,
         numeric="linear",
+        rarity=False,
         optimizer="adagrad",
         learning_rate="auto",
         schedule="constant",
@@ -74,6 +75,7 @@ class WideBase(BaseEstimator):
         self.power = power
         self.interactions = interactions
         self.numeric = numeric
+        self.rarity = rarity
         self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.schedule = schedule

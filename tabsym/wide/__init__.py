@@ -12,6 +12,6 @@ the formulas of the losses, `rules` the update of one parameter.
 
 from tabsym.wide.crosses import AutoCrosses
 from tabsym.wide.losses import LOSSES, Loss
-from tabsym.wide.optimizers import FTRL, SGD, Adagrad, Adam, AdamW, RMSprop
+from tabsym.wide.optimizers import FTRL, SGD, Adagrad, Adam, AdamW, Newton, RMSprop
 
-__all__ = ["FTRL", "LOSSES", "SGD", "Adagrad", "Adam", "AdamW", "AutoCrosses", "Loss", "RMSprop"]
+__all__ = ["FTRL", "LOSSES", "SGD", "Adagrad", "Adam", "AdamW", "AutoCrosses", "Loss", "Newton", "RMSprop"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.codes import UNSEEN
 from tabsym.table import Table
+from tabsym.wide.certainty import Certainty
 from tabsym.wide.coding import Coder
 from tabsym.wide.kernels import predict_margins
 from tabsym.wide.layout import Layout
@@ -60,6 +61,8 @@ class WideModel:
         The sample weight that counts as one row: the mean of the first table's.
     n_steps : int
         Updates so far: what a symbol that enters later has missed.
+    certainty : Certainty or None
+        Of a fit by Newton's method.
     """
 
     layout: Layout
@@ -75,6 +78,7 @@ class WideModel:
     numerics: tuple[Moments, ...]
     unit_weight: float = 1.0
     n_steps: int = 0
+    certainty: Certainty | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # caches are made again

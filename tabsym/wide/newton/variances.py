@@ -1,0 +1,234 @@
+"""Shrinkage by evidence: one variance per block, estimated from the table.
+
+Parametric empirical Bayes. The entries of a block are normal about 0 (differences of neighbours are, for a walk), with
+a variance that the rows tell: `fellner_schall` moves it to (sum of squares) / (effective number of entries), as in
+Wood and Fasiolo (2017), "A generalized Fellner-Schall method for smoothing parameter estimation", equation 4. The
+effective number is q - tr(V) / variance, where V is the block's posterior covariance, joint with what is
+not held back (intercept, slopes), given the other blocks. In the Gaussian case of one block the fixed
+point is the REML estimate; behind a link it is penalised quasi-likelihood's, whose curvature is held fixed as the
+variance moves.
+
+Where most symbols have few rows, and above all where the loss is logistic, that is not to be trusted: a symbol seen
+once fits its own row, and a likelihood behind a link cannot tell its variance from 0, nor from 1. Such blocks are
+left to `heldout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.wide.newton.kernels import sum_products, walk_variances
+from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
+from tabsym.wide.newton.turns import Turns
+from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL
+
+Floats = NDArray[np.float64]
+
+FIRST_VARIANCE = 1.0 / 3.0
+"""Where variances start, over the dispersion: a symbol of three rows of curvature 1 is believed half."""
+
+SILENT = 0.02
+"""A block whose entries come to so little together, effectively, is taken out."""
+
+MOST_CHANGE = np.log(30.0)
+"""Of a logarithm of a variance at once."""
+
+SWEEPS = 1
+"""Between two looks at the variances."""
+
+STILL, LOOSER = 0.05, 1e4
+"""Variances stand still where no logarithm moves by more; less, where the tolerance of the objective asks for it."""
+
+MOST_LOOKS = 100
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What the posterior of a piece is like: variances (q, K), their part in the penalty, and effective entries."""
+
+    variances: Floats
+    penalised: float
+    effective: float
+
+
+class Evidence:
+    """The variances of the pieces of one model, and the dispersion of its rows.
+
+    Parameters
+    ----------
+    turns : Turns
+        Of one model; its `precision` is set.
+    """
+
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
+        self.has_dispersion = turns.loss.code not in (LOGISTIC, MULTINOMIAL)
+        self.dispersion = 1.0
+        self.effective = np.array([float(piece.size * turns.n_outputs) for piece in turns.pieces])
+        self._flat = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT]
+
+    def start(self) -> None:
+        """Variances to begin with."""
+        for place, piece in enumerate(self.turns.pieces):
+            if piece.prior is not Prior.FLAT:
+                self.turns.precision[place] = 1.0 / FIRST_VARIANCE
+
+    def find(self, free: Collection[int], tol: float, most: int = MOST_LOOKS) -> int:
+        """Sweep, and move the variances of the pieces at `free`, until they stand still: how many sweeps it took."""
+        n_sweeps = 0
+        for _ in range(most):
+            n_sweeps += SWEEPS
+            for _ in range(SWEEPS):
+                fall = self.turns.sweep()
+            change = self.move(free)
+            if change < min(STILL, LOOSER * tol) and fall < tol:
+                break
+        return n_sweeps
+
+    def move(self, free: Collection[int]) -> float:
+        """One update of the dispersion and of the variances at `free`; the largest change of a logarithm."""
+        turns, change = self.turns, 0.0
+        spreads = {place: self.spread(place) for place in free if not turns.silent[place]}
+        if self.has_dispersion:
+            change = self._move_dispersion()
+        for place, spread in spreads.items():
+            if spread.effective < SILENT:
+                turns.silence(place)
+                self.effective[place] = 0.0
+                continue
+            length = turns.pieces[place].length(turns.theta[place])
+            now = self.dispersion * spread.effective / max(length, 1e-300)
+            moved = float(np.clip(np.log(now / turns.precision[place]), -MOST_CHANGE, MOST_CHANGE))
+            turns.precision[place] *= np.exp(moved)
+            if spread.effective > 0.5:  # what is on its way out takes its time, and changes nothing else
+                change = max(change, abs(moved))
+        return change
+
+    def spread(self, place: int) -> Spread:
+        """The posterior of a piece given the other pieces of symbols, jointly with what is not held back.
+
+        In units where the dispersion is one.
+        """
+        turns = self.turns
+        piece, precision = turns.pieces[place], turns.precision[place]
+        curvature = turns.own_curvature(place)
+        if not self._is_intercept_alone:
+            curvature = self._curvature_now(piece)
+        if piece.prior is Prior.WALK:
+            variances, penalised = _walk_spread(piece, curvature, precision)
+        else:
+            variances = 1.0 / (curvature + precision)
+            variances += self._through_flat(place, curvature, variances)
+            penalised = float(variances.sum())
+        effective = max(piece.held * turns.n_outputs - precision * penalised, 0.0)
+        self.effective[place] = effective
+        return Spread(variances, penalised, effective)
+
+    def variance(self, place: int) -> float:
+        """The prior variance of a piece, in units of training; infinite where nothing holds it back."""
+        precision = self.turns.precision[place]
+        if self.turns.silent[place]:
+            return 0.0
+        return self.dispersion / precision if precision > 0 else np.inf
+
+    def flat_covariance(self) -> Floats:
+        """Covariance (K, f, f) of what is not held back, given the block that leaves it the least certain.
+
+        Exact for one block of symbols; in units where the dispersion is one.
+        """
+        turns = self.turns
+        known = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.RIDGE]
+        found = [self._information(place, turns.own_curvature(place))[1] for place in known if not turns.silent[place]]
+        if not found:
+            found = [self._flat_information()]
+        inverses = [np.linalg.pinv(one, hermitian=True) for one in found]
+        return np.asarray(max(inverses, key=lambda one: float(np.trace(one, axis1=1, axis2=2).sum())))
+
+    def _move_dispersion(self) -> float:
+        """Variance of gradients over their curvature, for the degrees of freedom that are left."""
+        turns = self.turns
+        slopes, bends = turns.pulls()
+        weight = turns.weight[:, None] if len(turns.weight) else 1.0
+        used = sum(effective for effective, silent in zip(self.effective, turns.silent, strict=True) if not silent)
+        left = max(turns.total - used, 0.05 * turns.total)
+        share = float((np.square(slopes) / weight).sum() / bends.sum())
+        now = max(share * turns.total / left, 1e-12)
+        change = abs(np.log(now / self.dispersion))
+        self.dispersion = now
+        return float(change)
+
+    def _through_flat(self, place: int, curvature: Floats, conditional: Floats) -> Floats:
+        """What the uncertainty of intercept and slopes adds to the variances (q, K) of a piece."""
+        if not self._flat:
+            return np.zeros_like(curvature)
+        shared, information = self._information(place, curvature)
+        pulled = shared * conditional[:, :, None]  # (q, K, f): how entries follow what is not held back
+        covariance = np.linalg.pinv(information, hermitian=True)
+        return np.einsum("qkf,kfg,qkg->qk", pulled, covariance, pulled)
+
+    def _information(self, place: int, curvature: Floats) -> tuple[Floats, Floats]:
+        """What entries share with the flat pieces (q, K, f), and the information on those that is left (K, f, f)."""
+        turns, piece = self.turns, self.turns.pieces[place]
+        shared = np.zeros((piece.size, turns.n_outputs, len(self._flat)))
+        if self._is_intercept_alone:  # all from the piece's own curvatures: others are of another moment
+            shared[:, :, 0] = curvature
+            left = (curvature * turns.precision[place] / (curvature + turns.precision[place])).sum(axis=0)
+            if (piece.codes < 0).any():
+                left += np.maximum(self._flat_information()[:, 0, 0] - curvature.sum(axis=0), 0.0)
+            return shared, left.reshape(-1, 1, 1)
+        bends, sums = self._bends(), np.empty((piece.size, turns.n_outputs))
+        for number, flat in enumerate(self._flat):
+            sum_products(piece.codes, piece.x, bends, np.repeat(self._column(flat), turns.n_outputs, axis=1), sums)
+            shared[:, :, number] = sums
+        reach = shared / (curvature + turns.precision[place])[:, :, None]
+        return shared, self._flat_information() - np.einsum("qkf,qkg->kfg", shared, reach)
+
+    def _curvature_now(self, piece: Piece) -> Floats:
+        """Curvature (q, K) of the entries where the rows stand, after the turns of other pieces."""
+        bends = self._bends()
+        sums = np.empty((piece.size, bends.shape[1]))
+        sum_products(piece.codes, piece.x * piece.x, bends, np.ones_like(bends), sums)
+        return sums
+
+    @property
+    def _is_intercept_alone(self) -> bool:
+        pieces = self.turns.pieces
+        return len(self._flat) == 1 and not len(pieces[self._flat[0]].x)
+
+    def _flat_information(self) -> Floats:
+        """X'HX (K, f, f) of the flat pieces."""
+        turns = self.turns
+        if self._is_intercept_alone:
+            return turns.own_curvature(self._flat[0]).reshape(turns.n_outputs, 1, 1)
+        bends = self._bends()
+        columns = np.concatenate([self._column(flat) for flat in self._flat], axis=1)
+        return np.einsum("nk,nf,ng->kfg", bends, columns, columns, optimize=True)
+
+    def _column(self, flat: int) -> Floats:
+        """What a flat piece, which is one number, is multiplied by in each row (n, 1)."""
+        piece = self.turns.pieces[flat]
+        numbers = piece.x if len(piece.x) else np.ones(len(piece.codes))
+        return np.where(piece.codes >= 0, numbers, 0.0)[:, None]
+
+    def _bends(self) -> Floats:
+        """Curvatures (n, K) of rows, times their weight."""
+        turns = self.turns
+        if turns.loss.code != MULTINOMIAL:
+            return turns.pulls()[1]
+        weight = turns.weight[:, None] if len(turns.weight) else 1.0
+        return np.asarray(weight * turns.values * (1.0 - turns.values))
+
+
+def _walk_spread(piece: Piece, curvature: Floats, precision: float) -> tuple[Floats, float]:
+    """Variances (q, K) of a walk's entries, and the trace that its penalty has part in."""
+    variances = 1.0 / (curvature + precision)
+    penalised = float(variances[: piece.apart].sum())
+    own = np.ascontiguousarray(curvature[piece.apart :])
+    inside, steps = np.empty_like(own), np.empty(own.shape[1])
+    walk_variances(own, precision, NEXT_TO_NOTHING, np.empty(len(own)), np.empty(len(own)), inside, steps)
+    variances[piece.apart :] = inside
+    return variances, penalised + float(steps.sum())
