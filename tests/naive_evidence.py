@@ -129,6 +129,12 @@ def _losses_of_one(loss, s, y, k):
     return two / (2 - k) - y * one / (1 - k), two - y * one, (2 - k) * two - (1 - k) * y * one
 
 
+def invert(matrix):
+    """An inverse, of a positive matrix with free directions one that is right wherever it does not matter."""
+    size = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    return size[:, None] * np.linalg.pinv(size[:, None] * matrix * size, rcond=1e-13, hermitian=True) * size
+
+
 # -- the optimum under a penalty, and the posterior about it ------------------------------
 
 
@@ -179,7 +185,7 @@ class Problem:
             gradient = self.gradient(theta)
             if np.abs(gradient).max() < 1e-14 * self.share.sum():
                 break
-            step = -(np.linalg.pinv(self.hessian(theta), rcond=1e-13, hermitian=True) @ gradient.ravel())
+            step = -(invert(self.hessian(theta)) @ gradient.ravel())
             size, before = 1.0, self.objective(theta)
             while size > 1e-9 and self.objective(theta + size * step.reshape(shape)) > before + 1e-15 * abs(before):
                 size /= 2
@@ -193,7 +199,7 @@ class Problem:
         """Inverse Hessian (p K, p K), of the entries `kept` while all others are held."""
         kept = np.arange(len(theta)) if kept is None else np.asarray(kept)
         where = (kept[:, None] * self.n_outputs + np.arange(self.n_outputs)).ravel()
-        return np.linalg.pinv(self.hessian(theta)[np.ix_(where, where)], rcond=1e-13, hermitian=True)
+        return invert(self.hessian(theta)[np.ix_(where, where)])
 
     def covariance_of_block(self, design, theta, name):
         """The block's own part (q K, q K), jointly with intercept, slopes and flags; other blocks held."""

@@ -119,7 +119,7 @@ def problem_of(design, y, loss, share, precision, offset=None):
 def problem_of_evidence(design, y, loss, model, weight=None, offset=None):
     """What the fitted variances and dispersion say is minimised."""
     weight = np.ones(len(y)) if weight is None else weight / weight.mean()
-    precision = {name: 1 / model.variances_.loc[name, "variance"] for name in design.blocks}
+    precision = {name: 1 / max(model.variances_.loc[name, "variance"], 1e-12) for name in design.blocks}
     return problem_of(design, y, loss, weight / model.dispersion_, precision, offset)
 
 
