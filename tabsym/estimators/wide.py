@@ -152,8 +152,16 @@ class WideClassifier(ClassifierMixin, WideBase):
         self.classes_ = target.classes
         return self
 
-    def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
-        """Scores before the link: (n_rows,) for two classes, else (n_rows, n_classes)."""
+    def decision_function(
+        self, X: Any, *, offset: Any = None, return_std: bool = False
+    ) -> Floats | tuple[Floats, Floats]:
+        """Scores before the link: (n_rows,) for two classes, else (n_rows, n_classes).
+
+        With `return_std` also their posterior standard deviations (n_rows,), after a fit with
+        ``optimizer=Newton(draws=32)`` on two classes.
+        """
+        if return_std:
+            return self.decision_function(X, offset=offset), self._score_deviations(X)  # type: ignore[return-value]
         margins = self._margins(X, offset)
         if self.model_.n_outputs == 1:
             return margins[:, 0]
@@ -279,10 +287,19 @@ class WideRegressor(RegressorMixin, WideBase):
         self._partial_fit(config, self._read(config, X, y, sample_weight, offset), self._choose_loss(), 1)
         return self
 
-    def predict(self, X: Any, *, offset: Any = None) -> Floats:
-        """Predicted values (n_rows,), in the units of the target; with a log link, the mean."""
+    def predict(self, X: Any, *, offset: Any = None, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
+        """Predicted values (n_rows,), in the units of the target; with a log link, the mean.
+
+        With `return_std` also the standard deviations (n_rows,) of these values by their posterior, without the noise
+        of single rows (`dispersion_`), after a fit with ``optimizer=Newton(draws=32)``; behind a log link
+        the mean times the deviation of the score.
+        """
         margins = self._margins(X, offset)
-        return self.model_.loss.predict(margins)[:, 0]
+        predicted = self.model_.loss.predict(margins)[:, 0]
+        if not return_std:
+            return predicted
+        spread = self._score_deviations(X)
+        return predicted, predicted * spread if self.model_.loss.log_link else spread
 
     def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
         table, y, weight = self._read_rows(config, X, y, sample_weight, offset)

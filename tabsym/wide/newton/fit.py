@@ -89,12 +89,11 @@ def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton
     held = [place for place, piece in enumerate(turns.pieces) if piece.prior is not Prior.FLAT]
     rare = [place for place in held if turns.n_outputs == 1 and _is_rare(turns, place, newton.rare_rows)]
     common = [place for place in held if place not in rare]
-    waiting = [(place, turns.precision[place]) for place in rare]
-    for place in rare:  # symbols seen once explain their own rows, and would leave nothing to explain
-        turns.silent[place] = True
-    n_sweeps = evidence.find(common, newton.tol)
-    for place, precision in waiting:
-        turns.silent[place], turns.precision[place] = False, precision
+    if evidence.has_dispersion or not rare:
+        n_sweeps = evidence.find(held, newton.tol)
+        rare = [place for place in rare if not turns.silent[place]]
+    else:
+        n_sweeps = _find_without(turns, evidence, common, rare, newton)
     if not rare:
         return n_sweeps
     halves = Turns(turns.pieces, rows.y, rows.weight, rows.start, turns.loss, folds_of(len(rows.y), rng), n_models=2)
@@ -106,6 +105,21 @@ def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton
         if not turns.silent[place]:
             evidence.spread(place)
     evidence.move(())
+    return n_sweeps
+
+
+def _find_without(turns: Turns, evidence: Evidence, common: list[int], rare: list[int], newton: Newton) -> int:
+    """Variances of common blocks while the rare ones are out: how many sweeps it took.
+
+    Symbols seen once explain their own rows, of classes as far as their variance lets them, and would leave the others
+    nothing to explain.
+    """
+    waiting = [turns.precision[place] for place in rare]
+    for place in rare:
+        turns.silent[place] = True
+    n_sweeps = evidence.find(common, newton.tol)
+    for place, precision in zip(rare, waiting, strict=True):
+        turns.silent[place], turns.precision[place] = False, precision
     return n_sweeps
 
 

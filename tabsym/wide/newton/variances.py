@@ -40,8 +40,8 @@ MOST_CHANGE = np.log(30.0)
 SWEEPS = 1
 """Between two looks at the variances."""
 
-STILL, LOOSER = 0.05, 1e4
-"""Variances stand still where no logarithm moves by more; less, where the tolerance of the objective asks for it."""
+LOOSER = 10.0
+"""Variances are settled where an update moves the effective entries by less than this, times the tolerance, per row."""
 
 MOST_LOOKS = 100
 
@@ -85,12 +85,15 @@ class Evidence:
             for _ in range(SWEEPS):
                 fall = self.turns.sweep()
             change = self.move(free)
-            if change < min(STILL, LOOSER * tol) and fall < tol:
+            if change < LOOSER * tol and fall < LOOSER * tol:
                 break
         return n_sweeps
 
     def move(self, free: Collection[int]) -> float:
-        """One update of the dispersion and of the variances at `free`; the largest change of a logarithm."""
+        """One update of the dispersion and of the variances at `free`.
+
+        The largest change of a block's effective entries that follows, per row: about what the fit is moved by.
+        """
         turns, change = self.turns, 0.0
         spreads = {place: self.spread(place) for place in free if not turns.silent[place]}
         if self.has_dispersion:
@@ -104,8 +107,8 @@ class Evidence:
             now = self.dispersion * spread.effective / max(length, 1e-300)
             moved = float(np.clip(np.log(now / turns.precision[place]), -MOST_CHANGE, MOST_CHANGE))
             turns.precision[place] *= np.exp(moved)
-            if spread.effective > 0.5:  # what is on its way out takes its time, and changes nothing else
-                change = max(change, abs(moved))
+            held = turns.pieces[place].held * turns.n_outputs
+            change = max(change, abs(moved) * spread.effective * (1.0 - spread.effective / held) / turns.total)
         return change
 
     def spread(self, place: int) -> Spread:
@@ -157,7 +160,7 @@ class Evidence:
         left = max(turns.total - used, 0.05 * turns.total)
         share = float((np.square(slopes) / weight).sum() / bends.sum())
         now = max(share * turns.total / left, 1e-12)
-        change = abs(np.log(now / self.dispersion))
+        change = abs(np.log(now / self.dispersion)) * used / turns.total
         self.dispersion = now
         return float(change)
 
