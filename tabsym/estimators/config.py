@@ -95,6 +95,11 @@ class Config:
         check_schedule(config.schedule, config.optimizer, config.l2)
         if isinstance(config.optimizer, Newton):
             _refuse_beside_newton(config, e)
+            if e.loss in ("absolute", "quantile", "hinge"):
+                raise ValueError(
+                    f"loss={e.loss!r} has no curvature, which optimizer='newton' divides by; use another optimizer, or "
+                    "loss='huber' or 'logistic'."
+                )
         else:
             _refuse_without_newton(config)
         if formula is not None:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.estimators.config import Config
 from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
+from tabsym.estimators.linking import choose_loss
 from tabsym.estimators.stream import find_classes, fit_stream, target_name
 from tabsym.estimators.training_data import Training, read_offset
 from tabsym.estimators.wide_base import WideBase
@@ -259,7 +261,11 @@ class WideRegressor(RegressorMixin, WideBase):
             fit_stream(self, X, y, {"sample_weight": sample_weight, "offset": offset}, {})
             return self
         config = Config.of(self)
+        if self.loss == "choose":
+            return self._fit_best_link(config, X, y, sample_weight, offset)
         interrupted = self._fit(config, self._read(config, X, y, sample_weight, offset), self._choose_loss(), 1)
+        if hasattr(self, "losses_"):
+            del self.losses_
         if interrupted is not None:
             raise interrupted
         return self
@@ -301,6 +307,20 @@ class WideRegressor(RegressorMixin, WideBase):
         spread = self._score_deviations(X)
         return predicted, predicted * spread if self.model_.loss.log_link else spread
 
+    def _fit_best_link(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> WideRegressor:
+        """Compare losses on rows held out, then fit with the best."""
+        table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
+        target = check_regression_target(y, len(table), who=type(self).__name__)
+        training = Training(table, target, weight, read_offset(offset, len(table), 1))
+        known = {name: self._choose(name) for name in ("squared", "poisson", "gamma", "tweedie")}
+        rng = check_random_state(self.random_state)
+        loss, table_of_losses = choose_loss(config, training.weighted_rows(), known, self.scoring, rng)
+        interrupted = self._fit(config, training, loss, 1)
+        self.losses_ = table_of_losses
+        if interrupted is not None:
+            raise interrupted
+        return self
+
     def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
         table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
         target = check_regression_target(y, len(table), who=type(self).__name__)
@@ -316,6 +336,11 @@ class WideRegressor(RegressorMixin, WideBase):
         return Training(table, target, weight, read_offset(offset, len(table), 1))
 
     def _choose_loss(self) -> Loss:
+        if self.loss == "choose":
+            raise ValueError(
+                "loss='choose' compares losses on rows held out, in fit on a table; name the loss for streams and "
+                "partial_fit."
+            )
         known = ("auto", *(name for name, loss in LOSSES.items() if not loss.for_classes))
         if self.loss not in known:
             raise ValueError(f"loss={self.loss!r} is not known; use {', '.join(map(repr, known))}.")

@@ -43,6 +43,7 @@ class WideBase(BaseEstimator):
         delta=1.35,
         quantile=0.5,
         power=1.5,
+        scoring="neg_root_mean_squared_error",
         interactions=1,
         numeric="linear",
         rarity=False,
@@ -74,6 +75,7 @@ class WideBase(BaseEstimator):
         self.delta = delta
         self.quantile = quantile
         self.power = power
+        self.scoring = scoring
         self.interactions = interactions
         self.numeric = numeric
         self.rarity = rarity

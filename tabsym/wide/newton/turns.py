@@ -70,9 +70,17 @@ class Turns:
     def settle(self, tol: float, most: int) -> tuple[int, bool]:
         """Sweep until one lowers the objective by less than `tol` per row: how many there were, and whether it did."""
         for n_sweeps in range(1, most + 1):
-            if self.sweep() < tol:
+            if self.sweep() < tol * self.scale():
                 return n_sweeps, True
         return most, False
+
+    def scale(self) -> float:
+        """What a change of the loss is measured by: the dispersion of the rows, where that is above 1."""
+        if self.loss.scales or self.loss.for_classes:
+            return 1.0
+        slopes, bends = self.pulls()
+        weight = self.weight[:, None] if len(self.weight) else 1.0
+        return max(1.0, float((np.square(slopes) / weight).sum() / bends.sum()))
 
     def turn(self, place: int) -> float:
         """A step of one piece; half its Newton decrement."""

@@ -85,7 +85,7 @@ class Evidence:
             for _ in range(SWEEPS):
                 fall = self.turns.sweep()
             change = self.move(free)
-            if change < LOOSER * tol and fall < LOOSER * tol:
+            if change < LOOSER * tol and fall < LOOSER * tol * max(1.0, self.dispersion):
                 break
         return n_sweeps
 
