@@ -571,6 +571,23 @@ def test_std_of_a_log_link_is_of_the_mean():
     assert np.mean(std / mean / want) == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.parametrize("crosses", [1, 2])
+@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic"])
+def test_the_default_tolerance_ends_near_the_optimum(loss, crosses):
+    """Within a tenth of a standard deviation; blocks sum to nothing there, as the intercept is free to take it all."""
+    table, y, _, _ = rich_table(loss, n=1000)
+    model = estimator(loss, l2="evidence", interactions=crosses, optimizer="newton", standardize=True)
+    model.fit(table, labels_of(loss, y))
+    design = naive_evidence.build(table, ["a", "c"], ["x", "z"], crosses=crosses)
+    problem = problem_of_evidence(design, y, loss, model)
+    best, theta = problem.best(), read(model, design)
+    sd = np.sqrt(np.diag(problem.covariance(best)))
+    for name in design.blocks:
+        assert abs(best[design.places[name]].sum()) < 1e-8
+    worst = float((np.abs(theta - best)[:, 0] / np.maximum(sd, 1e-3)).max())
+    assert worst < 0.1
+
+
 # -- coverage -----------------------------------------------------------------------------
 
 COVERAGE = {
