@@ -22,7 +22,7 @@ from tabsym.wide.newton.formulas import fit_formula
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.optimizers import Newton
 from tabsym.wide.program import Rows as LaidRows
-from tabsym.wide.sources import Bins, Flag, Rarity, Source
+from tabsym.wide.sources import Bins, Crossing, Flag, Rarity, Source
 from tabsym.wide.start import with_state
 
 Floats = NDArray[np.float64]
@@ -44,6 +44,11 @@ class _Answer:
 
 def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> tuple[WideModel, Outcome]:
     """The model at its optimum."""
+    if newton.draws and (model.n_outputs > 1 or not goes_by_turns(model.layout)):
+        raise ValueError(
+            "Newton(draws=...) draws from the posterior of sums of blocks and losses of one score; leave it out for "
+            "more than two classes and for formulas that multiply or share blocks."
+        )
     by_turns = goes_by_turns(model.layout)
     order = np.arange(len(coded.training.y)) if not by_turns else None
     codes = None if by_turns and config.init is None else coded.codes
@@ -115,7 +120,26 @@ def _pieces(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
             codes = np.ascontiguousarray(coded.codes[factor.read], dtype=np.int32)
         prior, apart = _prior(layout, factor.block)
         pieces.append(Piece(factor.block, codes, x, layout.sizes[factor.block], prior, apart))
+    pieces = [replace(piece, within=_within(layout, piece, pieces)) for piece in pieces]
     return sorted(pieces, key=lambda piece: (piece.prior is not Prior.FLAT, piece.size))
+
+
+def _within(layout: Layout, piece: Piece, pieces: list[Piece]) -> dict[int, NDArray[np.int64]]:
+    """The entries of other blocks that each entry of a cross lies within: of its columns, and of crosses of some."""
+    source = _source(layout, piece.block)
+    if not isinstance(source, Crossing) or len(piece.x) or not (piece.codes >= 0).all():
+        return {}
+    found: dict[int, NDArray[np.int64]] = {}
+    columns = set(layout.blocks[piece.block].columns)
+    for other in pieces:
+        block = layout.blocks[other.block]
+        plain = other.prior is Prior.RIDGE and not len(other.x) and not isinstance(_source(layout, other.block), Rarity)
+        if plain and set(block.columns) < columns and (other.codes >= 0).all():
+            above = np.zeros(piece.size, dtype=np.int64)
+            above[piece.codes] = other.codes
+            if np.array_equal(above[piece.codes], other.codes):
+                found[other.block] = above
+    return found
 
 
 def _prior(layout: Layout, place: int) -> tuple[Prior, int]:

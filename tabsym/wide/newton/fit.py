@@ -90,7 +90,7 @@ def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton
     rare = [place for place in held if turns.n_outputs == 1 and _is_rare(turns, place, newton.rare_rows)]
     common = [place for place in held if place not in rare]
     if evidence.has_dispersion or not rare:
-        n_sweeps = evidence.find(held, newton.tol)
+        n_sweeps = evidence.find(held, newton.tol, newton.max_passes)
         rare = [place for place in rare if not turns.silent[place]]
     else:
         n_sweeps = _find_without(turns, evidence, common, rare, newton)
@@ -100,7 +100,7 @@ def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton
     halves.precision, halves.silent = list(turns.precision), list(turns.silent)
     for place, precision in zip(rare, HeldOut(halves).tune(rare), strict=True):
         turns.precision[place] = float(precision)
-    evidence.find(common, newton.tol)
+    n_sweeps += evidence.find(common, newton.tol, newton.max_passes)
     for place in rare + common:
         if not turns.silent[place]:
             evidence.spread(place)
@@ -117,7 +117,7 @@ def _find_without(turns: Turns, evidence: Evidence, common: list[int], rare: lis
     waiting = [turns.precision[place] for place in rare]
     for place in rare:
         turns.silent[place] = True
-    n_sweeps = evidence.find(common, newton.tol)
+    n_sweeps = evidence.find(common, newton.tol, newton.max_passes)
     for place, precision in zip(rare, waiting, strict=True):
         turns.silent[place], turns.precision[place] = False, precision
     return n_sweeps
@@ -144,8 +144,7 @@ def _solved(
     flat = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT]
     of_flat = {}
     if flat and draws is None:
-        covariance = evidence.flat_covariance()
-        of_flat = {place: covariance[:, number, number][None, :] for number, place in enumerate(flat)}
+        of_flat = evidence.flat_variances()
     sd = []
     for place, theta in enumerate(turns.theta):
         if turns.silent[place]:

@@ -104,6 +104,27 @@ def move_classes(codes, x, steps, values):
 
 
 @kernel
+def collect_matrices(codes, x, weight, values, own):
+    """Add the curvature matrices of rows, diag(p) - pp', to those of their entries (q, K, K): both triangles."""
+    n_classes = values.shape[1]
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            c = unsigned(codes[i])
+            share = weight[i] if len(weight) else 1.0
+            if len(x):
+                share *= x[i] * x[i]
+            for k in range(n_classes):
+                p = share * values[i, k]
+                own[c, k, k] += max(p, share * LEAST)
+                for other in range(k + 1):
+                    own[c, k, other] -= p * values[i, other]
+    for c in range(len(own)):
+        for k in range(n_classes):
+            for other in range(k):
+                own[c, other, k] = own[c, k, other]
+
+
+@kernel
 def pulls_of_rows(values, y, weight, loss, parameter, slopes, bends):
     """Slope and curvature (n, W) of each row, times its weight, for losses of one score."""
     for i in range(len(y)):

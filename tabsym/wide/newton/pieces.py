@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -44,6 +45,8 @@ class Piece:
     prior : Prior
     apart : int
         So many entries at the start are no part of a walk, and held back by a ridge: missing values.
+    within : mapping of block -> (q,) int64
+        Of a cross: the entries of other blocks that its own lie within, such as those of its columns.
     """
 
     block: int
@@ -52,11 +55,17 @@ class Piece:
     size: int
     prior: Prior
     apart: int = 0
+    within: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def held(self) -> int:
         """Numbers that the prior holds back: entries, or differences of them."""
         return {Prior.FLAT: 0, Prior.RIDGE: self.size, Prior.WALK: self.size - 1}[self.prior]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is one number, added as it is."""
+        return self.size == 1 and not len(self.x)
 
     def pull_back(self, theta: Floats, precision: float) -> Floats:
         """The gradient (q, W) of the penalty, half of `precision` times what `length` sums."""

@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from tabsym.wide.losses import Loss
 from tabsym.wide.newton.kernels import collect, collect_classes, move, move_classes, pulls_of_rows
-from tabsym.wide.newton.pieces import Piece
+from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL, SQUARED
 
 Floats = NDArray[np.float64]
@@ -61,11 +61,19 @@ class Turns:
         self.silent = [False] * len(self.pieces)
         self.total = float(weight.sum()) if len(weight) else float(len(y))
         self.values = self._stand(self._start)
+        self._places = {piece.block: place for place, piece in enumerate(self.pieces)}
+        self._covers = [bool((piece.codes >= 0).all()) for piece in self.pieces]
+        ones = (place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT and piece.is_constant)
+        self._intercept = next((place for place in ones if self._covers[place]), None)
         self._most = np.inf if loss.code == SQUARED else MOST_STEP
 
     def sweep(self) -> float:
         """A turn for every piece; what that lowers the objective by, as far as its curvature tells, per row."""
-        return sum(self.turn(place) for place in range(len(self.pieces)) if not self.silent[place]) / self.total
+        fall = sum(self.turn(place) for place in range(len(self.pieces)) if not self.silent[place])
+        for place in range(len(self.pieces)):
+            if self.pieces[place].prior is Prior.RIDGE and 0.0 < self.precision[place] < np.inf:
+                self._hand_up(place)
+        return fall / self.total
 
     def settle(self, tol: float, most: int) -> tuple[int, bool]:
         """Sweep until one lowers the objective by less than `tol` per row: how many there were, and whether it did."""
@@ -127,6 +135,31 @@ class Turns:
         """Go on from other parameters."""
         for place, values in enumerate(theta):
             self._move(place, values - self.theta[place])
+
+    def _hand_up(self, place: int) -> None:
+        """Hand what the entries of a ridge have in common to what says the same: no row moves, and the penalty falls.
+
+        Of a cross, what the cells of a symbol share is the symbol's, as far as its own penalty lets it; of any block
+        that all rows have, what all entries share is the intercept's. Turns alone creep along these directions.
+        """
+        piece, theta, own = self.pieces[place], self.theta[place], self.precision[place]
+        for block, above in piece.within.items():
+            other = self._places[block]
+            theirs = self.precision[other]
+            if self.silent[other] or not 0.0 < theirs < np.inf:
+                continue
+            size = self.pieces[other].size
+            cells = np.bincount(above, minlength=size)[:, None]
+            shared = np.column_stack([np.bincount(above, column, minlength=size) for column in theta.T])
+            moved = (own * shared - theirs * self.theta[other]) / (own * cells + theirs)
+            moved[cells[:, 0] == 0] = 0.0
+            self.theta[other] = self.theta[other] + moved
+            theta = theta - moved[above]
+        if self._intercept is not None and not len(piece.x) and self._covers[place]:
+            level = theta.mean(axis=0)
+            self.theta[self._intercept] = self.theta[self._intercept] + level
+            theta = theta - level
+        self.theta[place] = theta
 
     def _collect(self, piece: Piece, *, diagonal: bool = False) -> tuple[Floats, Floats]:
         gradient = np.empty((piece.size, self.values.shape[1]))

@@ -21,12 +21,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels import sum_products, walk_variances
+from tabsym.wide.newton.kernels import collect_matrices, sum_products, walk_variances
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.turns import Turns
 from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL
 
 Floats = NDArray[np.float64]
+
+_NONE = np.empty(0)
 
 FIRST_VARIANCE = 1.0 / 3.0
 """Where variances start, over the dispersion: a symbol of three rows of curvature 1 is believed half."""
@@ -42,8 +44,6 @@ SWEEPS = 1
 
 LOOSER = 10.0
 """Variances are settled where an update moves the effective entries by less than this, times the tolerance, per row."""
-
-MOST_LOOKS = 100
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Evidence:
             if piece.prior is not Prior.FLAT:
                 self.turns.precision[place] = 1.0 / FIRST_VARIANCE
 
-    def find(self, free: Collection[int], tol: float, most: int = MOST_LOOKS) -> int:
+    def find(self, free: Collection[int], tol: float, most: int) -> int:
         """Sweep, and move the variances of the pieces at `free`, until they stand still: how many sweeps it took."""
         n_sweeps = 0
         for _ in range(most):
@@ -114,22 +114,63 @@ class Evidence:
     def spread(self, place: int) -> Spread:
         """The posterior of a piece given the other pieces of symbols, jointly with what is not held back.
 
-        In units where the dispersion is one.
+        In units where the dispersion is one; of several classes jointly with their intercepts alone.
         """
-        turns = self.turns
-        piece, precision = turns.pieces[place], turns.precision[place]
-        curvature = turns.own_curvature(place)
-        if not self._is_intercept_alone:
-            curvature = self._curvature_now(piece)
+        piece, precision = self.turns.pieces[place], self.turns.precision[place]
+        if self.turns.loss.code == MULTINOMIAL:
+            variances, penalised = self._spread_of_classes(piece, precision)
+        else:
+            variances, penalised = self._spread_of_one(place, piece, precision)
+        effective = max(piece.held * self.turns.n_outputs - precision * penalised, 0.0)
+        self.effective[place] = effective
+        return Spread(variances, penalised, effective)
+
+    def _spread_of_one(self, place: int, piece: Piece, precision: float) -> tuple[Floats, float]:
+        """Variances (q, 1), and the trace that the penalty has part in, for losses of one score."""
+        curvature = self.turns.curvature[place] if self._is_intercept_alone else self._curvature_now(piece)
         if piece.prior is Prior.WALK:
             variances, penalised = _walk_spread(piece, curvature, precision)
         else:
             variances = 1.0 / (curvature + precision)
-            variances += self._through_flat(place, curvature, variances)
             penalised = float(variances.sum())
-        effective = max(piece.held * turns.n_outputs - precision * penalised, 0.0)
-        self.effective[place] = effective
-        return Spread(variances, penalised, effective)
+        shared, pulled, left = self._with_flat(piece, curvature, precision)
+        if shared.shape[1]:
+            covariance = np.linalg.pinv(left, hermitian=True)
+            variances = variances + np.einsum("qf,fg,qg->q", pulled, covariance, pulled)[:, None]
+            penalised += float((piece.pull_back(pulled, 1.0) * (pulled @ covariance)).sum())
+        return variances, penalised
+
+    def _with_flat(self, piece: Piece, curvature: Floats, precision: float) -> tuple[Floats, Floats, Floats]:
+        """What entries share with the flat pieces (q, f), how they follow those (q, f), the information left (f, f)."""
+        if not self._flat:
+            return np.zeros((piece.size, 0)), np.zeros((piece.size, 0)), np.zeros((0, 0))
+        shared = curvature if self._is_intercept_alone else self._shared(piece)
+        pulled = piece.solve(np.repeat(curvature, shared.shape[1], axis=1), precision, shared)
+        if not self._is_intercept_alone:
+            return shared, pulled, self._flat_information() - shared.T @ pulled
+        # all from the piece's own curvatures, as others are of another moment
+        left = float((curvature * (1.0 - pulled)).sum())
+        if (piece.codes < 0).any():
+            left += max(float(self._flat_information()[0, 0] - curvature.sum()), 0.0)
+        return shared, pulled, np.array([[left]])
+
+    def _spread_of_classes(self, piece: Piece, precision: float) -> tuple[Floats, float]:
+        """Variances (q, K), and the trace that the penalty has part in, of classes, which pull at each other."""
+        turns, k = self.turns, self.turns.n_outputs
+        own = np.zeros((piece.size, k, k))
+        collect_matrices(piece.codes, piece.x, turns.weight, turns.values, own)
+        unseen = np.zeros((1, k, k))
+        if (piece.codes < 0).any():
+            collect_matrices(
+                np.where(piece.codes < 0, 0, -1).astype(np.int32), _NONE, turns.weight, turns.values, unseen
+            )
+        if piece.prior is Prior.WALK:
+            return _walk_of_classes(piece, own, precision, unseen[0])
+        inverse = np.linalg.inv(own + precision * np.eye(k))
+        pulled = inverse @ own
+        left = np.linalg.pinv((precision * pulled).sum(axis=0) + unseen[0], hermitian=True)
+        variances = np.einsum("qkk->qk", inverse + pulled @ left @ pulled.transpose(0, 2, 1))
+        return variances, float(variances.sum())
 
     def variance(self, place: int) -> float:
         """The prior variance of a piece, in units of training; infinite where nothing holds it back."""
@@ -138,18 +179,22 @@ class Evidence:
             return 0.0
         return self.dispersion / precision if precision > 0 else np.inf
 
-    def flat_covariance(self) -> Floats:
-        """Covariance (K, f, f) of what is not held back, given the block that leaves it the least certain.
+    def flat_variances(self) -> dict[int, Floats]:
+        """Variances (1, K) of what is not held back, given the block that leaves it the least certain.
 
-        Exact for one block of symbols; in units where the dispersion is one.
+        Exact for one block of symbols, but for slopes of several classes; in units where the dispersion is one.
         """
         turns = self.turns
-        known = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.RIDGE]
-        found = [self._information(place, turns.own_curvature(place))[1] for place in known if not turns.silent[place]]
-        if not found:
-            found = [self._flat_information()]
-        inverses = [np.linalg.pinv(one, hermitian=True) for one in found]
-        return np.asarray(max(inverses, key=lambda one: float(np.trace(one, axis1=1, axis2=2).sum())))
+        if turns.loss.code == MULTINOMIAL:
+            return {place: 1.0 / turns.own_curvature(place) for place in self._flat}
+        found = [self._flat_information()]
+        for place, piece in enumerate(turns.pieces):
+            if piece.prior is Prior.RIDGE and not turns.silent[place] and turns.precision[place] > 0:
+                curvature = turns.curvature[place] if self._is_intercept_alone else self._curvature_now(piece)
+                found.append(self._with_flat(piece, curvature, turns.precision[place])[2])
+        inverses = [np.diag(np.linalg.pinv(one, hermitian=True)) for one in found]
+        widest = max(inverses, key=lambda one: float(one.sum()))
+        return {place: widest[number].reshape(1, 1) for number, place in enumerate(self._flat)}
 
     def _move_dispersion(self) -> float:
         """Variance of gradients over their curvature, for the degrees of freedom that are left."""
@@ -164,31 +209,12 @@ class Evidence:
         self.dispersion = now
         return float(change)
 
-    def _through_flat(self, place: int, curvature: Floats, conditional: Floats) -> Floats:
-        """What the uncertainty of intercept and slopes adds to the variances (q, K) of a piece."""
-        if not self._flat:
-            return np.zeros_like(curvature)
-        shared, information = self._information(place, curvature)
-        pulled = shared * conditional[:, :, None]  # (q, K, f): how entries follow what is not held back
-        covariance = np.linalg.pinv(information, hermitian=True)
-        return np.einsum("qkf,kfg,qkg->qk", pulled, covariance, pulled)
-
-    def _information(self, place: int, curvature: Floats) -> tuple[Floats, Floats]:
-        """What entries share with the flat pieces (q, K, f), and the information on those that is left (K, f, f)."""
-        turns, piece = self.turns, self.turns.pieces[place]
-        shared = np.zeros((piece.size, turns.n_outputs, len(self._flat)))
-        if self._is_intercept_alone:  # all from the piece's own curvatures: others are of another moment
-            shared[:, :, 0] = curvature
-            left = (curvature * turns.precision[place] / (curvature + turns.precision[place])).sum(axis=0)
-            if (piece.codes < 0).any():
-                left += np.maximum(self._flat_information()[:, 0, 0] - curvature.sum(axis=0), 0.0)
-            return shared, left.reshape(-1, 1, 1)
-        bends, sums = self._bends(), np.empty((piece.size, turns.n_outputs))
-        for number, flat in enumerate(self._flat):
-            sum_products(piece.codes, piece.x, bends, np.repeat(self._column(flat), turns.n_outputs, axis=1), sums)
-            shared[:, :, number] = sums
-        reach = shared / (curvature + turns.precision[place])[:, :, None]
-        return shared, self._flat_information() - np.einsum("qkf,qkg->kfg", shared, reach)
+    def _shared(self, piece: Piece) -> Floats:
+        """Curvature that the entries share with the flat pieces (q, f)."""
+        bends, sums = self._bends(), np.empty((piece.size, len(self._flat)))
+        columns = np.concatenate([self._column(flat) for flat in self._flat], axis=1)
+        sum_products(piece.codes, piece.x, bends, columns, sums)
+        return sums
 
     def _curvature_now(self, piece: Piece) -> Floats:
         """Curvature (q, K) of the entries where the rows stand, after the turns of other pieces."""
@@ -203,13 +229,11 @@ class Evidence:
         return len(self._flat) == 1 and not len(pieces[self._flat[0]].x)
 
     def _flat_information(self) -> Floats:
-        """X'HX (K, f, f) of the flat pieces."""
-        turns = self.turns
+        """X'HX (f, f) of the flat pieces."""
         if self._is_intercept_alone:
-            return turns.own_curvature(self._flat[0]).reshape(turns.n_outputs, 1, 1)
-        bends = self._bends()
+            return self.turns.curvature[self._flat[0]]
         columns = np.concatenate([self._column(flat) for flat in self._flat], axis=1)
-        return np.einsum("nk,nf,ng->kfg", bends, columns, columns, optimize=True)
+        return np.asarray(columns.T @ (self._bends() * columns))
 
     def _column(self, flat: int) -> Floats:
         """What a flat piece, which is one number, is multiplied by in each row (n, 1)."""
@@ -218,12 +242,8 @@ class Evidence:
         return np.where(piece.codes >= 0, numbers, 0.0)[:, None]
 
     def _bends(self) -> Floats:
-        """Curvatures (n, K) of rows, times their weight."""
-        turns = self.turns
-        if turns.loss.code != MULTINOMIAL:
-            return turns.pulls()[1]
-        weight = turns.weight[:, None] if len(turns.weight) else 1.0
-        return np.asarray(weight * turns.values * (1.0 - turns.values))
+        """Curvatures (n, 1) of rows, times their weight."""
+        return self.turns.pulls()[1]
 
 
 def _walk_spread(piece: Piece, curvature: Floats, precision: float) -> tuple[Floats, float]:
@@ -235,3 +255,19 @@ def _walk_spread(piece: Piece, curvature: Floats, precision: float) -> tuple[Flo
     walk_variances(own, precision, NEXT_TO_NOTHING, np.empty(len(own)), np.empty(len(own)), inside, steps)
     variances[piece.apart :] = inside
     return variances, penalised + float(steps.sum())
+
+
+def _walk_of_classes(piece: Piece, own: Floats, precision: float, unseen: Floats) -> tuple[Floats, float]:
+    """Variances (q, K), and the trace that its penalty has part in, of a walk; own (q, K, K) is dense by entry."""
+    q, k = own.shape[:2]
+    penalty = piece.pull_back(np.eye(q), 1.0)
+    dense = np.kron(precision * penalty, np.eye(k))
+    for e in range(q):
+        dense[e * k : (e + 1) * k, e * k : (e + 1) * k] += own[e]
+    inverse = np.linalg.inv(dense + NEXT_TO_NOTHING * np.eye(q * k))
+    shared = own.reshape(q * k, k)
+    pulled = inverse @ shared
+    left = np.linalg.pinv(own.sum(axis=0) + unseen - shared.T @ pulled, hermitian=True)
+    joint = inverse + pulled @ left @ pulled.T
+    variances = np.diag(joint).reshape(q, k)
+    return variances, float((np.kron(penalty, np.eye(k)) * joint).sum())
