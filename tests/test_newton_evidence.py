@@ -463,8 +463,9 @@ def test_order_of_rows_and_names_of_symbols_do_not_matter(loss):
     assert_same_params(one, three, rename=rename, atol=1e-6)
 
 
-@pytest.mark.parametrize("draws", [0, 8])
-@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
+@pytest.mark.parametrize(
+    ("loss", "draws"), [("squared", 0), ("squared", 8), ("logistic", 0), ("logistic", 8), ("multinomial", 0)]
+)
 def test_the_same_twice_to_the_last_bit(loss, draws):
     table, y, weight, offset = rich_table(loss)
     options = {"l2": "evidence", "interactions": 2, "optimizer": Newton(draws=draws), "random_state": 3}
@@ -525,21 +526,10 @@ def test_draws_find_the_joint_posterior(loss):
     assert np.mean(std / want) == pytest.approx(1.0, abs=0.04)
 
 
-def test_draws_of_a_multinomial_model():
+def test_draws_of_a_multinomial_model_are_refused():
     table, y, _, _ = rich_table("multinomial", n=600)
-    table = table[["a", "c", "z"]]
-    newton = Newton(tol=1e-10, max_passes=2000, draws=1000)
-    model = estimator("multinomial", l2="evidence", optimizer=newton).fit(table, labels_of("multinomial", y))
-    design = naive_evidence.build(table, ["a", "c"], ["z"])
-    problem = problem_of_evidence(design, y, "multinomial", model)
-    covariance = problem.covariance(read(model, design))
-    want = np.sqrt(np.diag(covariance)).reshape(-1, 3)
-    got = read(model, design, "sd")
-    for name in design.blocks:
-        np.testing.assert_allclose(got[design.places[name]], want[design.places[name]], rtol=0.1)
-    scores, std = model.decision_function(table, return_std=True)
-    assert scores.shape == std.shape == (600, 3)
-    assert np.isfinite(std).all()
+    with pytest.raises(ValueError, match="losses of one score"):
+        estimator("multinomial", optimizer=Newton(draws=8)).fit(table, labels_of("multinomial", y))
 
 
 def test_what_was_never_seen_has_the_variance_of_its_block():
@@ -672,7 +662,8 @@ def test_smooth_reaches_the_dense_optimum_of_the_walk(loss, missing):
     edf = (len(codes) - 1) * best.shape[1] - np.sum(
         problem.covariance_of_block(design, best, "x") * np.kron(shape / variance, np.eye(best.shape[1]))
     )  # the level of the walk has no penalty, and is no entry's
-    assert variance == pytest.approx(np.sum(steps * (shape @ steps)) / edf, rel=1e-3)
+    rounding = 2e-2 if loss == "multinomial" else 1e-3  # levels that nothing holds are inverted with the others there
+    assert variance == pytest.approx(np.sum(steps * (shape @ steps)) / edf, rel=rounding)
 
 
 def test_smooth_follows_a_wave():

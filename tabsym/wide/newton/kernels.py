@@ -104,18 +104,15 @@ def move_classes(codes, x, steps, values):
 
 
 @kernel
-def collect_matrices(codes, x, weight, values, own):
-    """Add the curvature matrices of rows, diag(p) - pp', to those of their entries (q, K, K): both triangles."""
+def collect_matrices(codes, share_of, values, own):
+    """Add the curvature matrices of rows, diag(p) - pp' times their share (n,), to those of their entries (q, K, K)."""
     n_classes = values.shape[1]
     for i in range(len(codes)):
         if codes[i] >= 0:
             c = unsigned(codes[i])
-            share = weight[i] if len(weight) else 1.0
-            if len(x):
-                share *= x[i] * x[i]
             for k in range(n_classes):
-                p = share * values[i, k]
-                own[c, k, k] += max(p, share * LEAST)
+                p = share_of[i] * values[i, k]
+                own[c, k, k] += p
                 for other in range(k + 1):
                     own[c, k, other] -= p * values[i, other]
     for c in range(len(own)):

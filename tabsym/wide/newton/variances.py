@@ -28,8 +28,6 @@ from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL
 
 Floats = NDArray[np.float64]
 
-_NONE = np.empty(0)
-
 FIRST_VARIANCE = 1.0 / 3.0
 """Where variances start, over the dispersion: a symbol of three rows of curvature 1 is believed half."""
 
@@ -39,10 +37,13 @@ SILENT = 0.02
 MOST_CHANGE = np.log(30.0)
 """Of a logarithm of a variance at once."""
 
-SWEEPS = 1
-"""Between two looks at the variances."""
+NOTHING_LEFT = 1e-5
+"""Of the information on what is not held back, beside a block that says the same."""
 
-LOOSER = 10.0
+SWEEPS, SWEEPS_OF_CLASSES = 1, 4
+"""Between two looks at the variances; of several classes a look is dear."""
+
+LOOSER = 3.0
 """Variances are settled where an update moves the effective entries by less than this, times the tolerance, per row."""
 
 
@@ -79,10 +80,11 @@ class Evidence:
 
     def find(self, free: Collection[int], tol: float, most: int) -> int:
         """Sweep, and move the variances of the pieces at `free`, until they stand still: how many sweeps it took."""
+        between = SWEEPS_OF_CLASSES if self.turns.loss.code == MULTINOMIAL else SWEEPS
         n_sweeps = 0
         for _ in range(most):
-            n_sweeps += SWEEPS
-            for _ in range(SWEEPS):
+            n_sweeps += between
+            for _ in range(between):
                 fall = self.turns.sweep()
             change = self.move(free)
             if change < LOOSER * tol and fall < LOOSER * tol * max(1.0, self.dispersion):
@@ -135,7 +137,7 @@ class Evidence:
             penalised = float(variances.sum())
         shared, pulled, left = self._with_flat(piece, curvature, precision)
         if shared.shape[1]:
-            covariance = np.linalg.pinv(left, hermitian=True)
+            covariance = _inverse(left, self._flat_sizes(shared))
             variances = variances + np.einsum("qf,fg,qg->q", pulled, covariance, pulled)[:, None]
             penalised += float((piece.pull_back(pulled, 1.0) * (pulled @ covariance)).sum())
         return variances, penalised
@@ -156,21 +158,49 @@ class Evidence:
 
     def _spread_of_classes(self, piece: Piece, precision: float) -> tuple[Floats, float]:
         """Variances (q, K), and the trace that the penalty has part in, of classes, which pull at each other."""
-        turns, k = self.turns, self.turns.n_outputs
-        own = np.zeros((piece.size, k, k))
-        collect_matrices(piece.codes, piece.x, turns.weight, turns.values, own)
-        unseen = np.zeros((1, k, k))
-        if (piece.codes < 0).any():
-            collect_matrices(
-                np.where(piece.codes < 0, 0, -1).astype(np.int32), _NONE, turns.weight, turns.values, unseen
+        q, k = piece.size, self.turns.n_outputs
+        own = self._matrices(piece.codes, self._share(piece.x, piece.x), q)
+        shared = np.zeros((q, k, 0))
+        columns = [self._column(flat)[:, 0] for flat in self._flat]
+        if columns:
+            shared = np.concatenate(
+                [self._matrices(piece.codes, self._share(piece.x, one), q) for one in columns], axis=2
             )
+        whole = self._flat_information_of_classes(columns)
         if piece.prior is Prior.WALK:
-            return _walk_of_classes(piece, own, precision, unseen[0])
+            return _walk_of_classes(piece, own, shared, precision, whole)
         inverse = np.linalg.inv(own + precision * np.eye(k))
-        pulled = inverse @ own
-        left = np.linalg.pinv((precision * pulled).sum(axis=0) + unseen[0], hermitian=True)
+        pulled = inverse @ shared
+        left = _inverse(whole - np.einsum("qkf,qkg->fg", shared, pulled), np.diag(whole))
         variances = np.einsum("qkk->qk", inverse + pulled @ left @ pulled.transpose(0, 2, 1))
         return variances, float(variances.sum())
+
+    def _flat_information_of_classes(self, columns: list[Floats]) -> Floats:
+        """X'HX (f K, f K) of the flat pieces, f by f matrices of classes."""
+        everyone = np.zeros(len(self.turns.y), dtype=np.int32)
+        return (
+            np.block(
+                [[self._matrices(everyone, self._share(one, other), 1)[0] for other in columns] for one in columns]
+            )
+            if columns
+            else np.zeros((0, 0))
+        )
+
+    def _matrices(self, codes: NDArray[np.int32], share: Floats, size: int) -> Floats:
+        """Curvature matrices (size, K, K) by entry, of rows times their share."""
+        k = self.turns.n_outputs
+        own = np.zeros((size, k, k))
+        collect_matrices(codes, share, self.turns.values, own)
+        return own
+
+    def _share(self, *factors: Floats) -> Floats:
+        """Weight times factors (n,), of which empty ones are 1."""
+        weight = self.turns.weight
+        share = weight.copy() if len(weight) else np.ones(len(self.turns.y))
+        for factor in factors:
+            if len(factor):
+                share *= factor
+        return share
 
     def variance(self, place: int) -> float:
         """The prior variance of a piece, in units of training; infinite where nothing holds it back."""
@@ -209,6 +239,10 @@ class Evidence:
         self.dispersion = now
         return float(change)
 
+    def _flat_sizes(self, shared: Floats) -> Floats:
+        """Information on each flat piece by itself (f,)."""
+        return shared.sum(axis=0) if self._is_intercept_alone else np.diag(self._flat_information())
+
     def _shared(self, piece: Piece) -> Floats:
         """Curvature that the entries share with the flat pieces (q, f)."""
         bends, sums = self._bends(), np.empty((piece.size, len(self._flat)))
@@ -246,6 +280,17 @@ class Evidence:
         return self.turns.pulls()[1]
 
 
+def _inverse(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floats:
+    """The inverse of the information that is left of `sizes`; along what nothing is left of, 0.
+
+    The level of a walk is nobody's: the intercept takes it, and it has no part in a penalty.
+    """
+    root = np.sqrt(np.maximum(sizes, 1e-300))
+    lengths, axes = np.linalg.eigh(left / np.outer(root, root))
+    inverse = np.where(lengths > least, 1.0 / np.maximum(lengths, least), 0.0)
+    return np.asarray((axes * inverse) @ axes.T / np.outer(root, root))
+
+
 def _walk_spread(piece: Piece, curvature: Floats, precision: float) -> tuple[Floats, float]:
     """Variances (q, K) of a walk's entries, and the trace that its penalty has part in."""
     variances = 1.0 / (curvature + precision)
@@ -257,17 +302,19 @@ def _walk_spread(piece: Piece, curvature: Floats, precision: float) -> tuple[Flo
     return variances, penalised + float(steps.sum())
 
 
-def _walk_of_classes(piece: Piece, own: Floats, precision: float, unseen: Floats) -> tuple[Floats, float]:
+def _walk_of_classes(
+    piece: Piece, own: Floats, shared: Floats, precision: float, whole: Floats
+) -> tuple[Floats, float]:
     """Variances (q, K), and the trace that its penalty has part in, of a walk; own (q, K, K) is dense by entry."""
     q, k = own.shape[:2]
-    penalty = piece.pull_back(np.eye(q), 1.0)
-    dense = np.kron(precision * penalty, np.eye(k))
+    penalty = np.kron(piece.pull_back(np.eye(q), 1.0), np.eye(k))
+    ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # enough to invert by, of levels that nothing holds
+    dense = precision * penalty + ridge * np.eye(q * k)
     for e in range(q):
         dense[e * k : (e + 1) * k, e * k : (e + 1) * k] += own[e]
-    inverse = np.linalg.inv(dense + NEXT_TO_NOTHING * np.eye(q * k))
-    shared = own.reshape(q * k, k)
-    pulled = inverse @ shared
-    left = np.linalg.pinv(own.sum(axis=0) + unseen - shared.T @ pulled, hermitian=True)
+    inverse = np.linalg.inv(dense)
+    stacked = shared.reshape(q * k, -1)
+    pulled = inverse @ stacked
+    left = _inverse(whole - stacked.T @ pulled, np.diag(whole), least=1e-3)  # beside the rounding of large levels
     joint = inverse + pulled @ left @ pulled.T
-    variances = np.diag(joint).reshape(q, k)
-    return variances, float((np.kron(penalty, np.eye(k)) * joint).sum())
+    return np.diag(joint).reshape(q, k), float((penalty * joint).sum())
