@@ -85,7 +85,7 @@ def report(out: Path) -> None:
     print("| table | measure | before | " + " | ".join(("shrunk", "smooth", "rare", "link", "link-mae")) + " |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name, part in table.groupby("table", sort=False):
-        for what in MEASURES:
+        for what, less_is_better in MEASURES.items():
             by = part.pivot(index="fold", columns="variant", values=what)
             if by.isna().all(axis=None):
                 continue
@@ -96,9 +96,8 @@ def report(out: Path) -> None:
                     continue
                 both = (by[variant] - by["before"]).dropna()
                 error = both.std(ddof=1) / np.sqrt(len(both))
-                worse = both.mean() * (1 if MEASURES[what] else -1) > 2 * error
-                better = both.mean() * (1 if MEASURES[what] else -1) < -2 * error
-                mark = "**" if better else "_" if worse else ""
+                loss = both.mean() if less_is_better else -both.mean()
+                mark = "**" if loss < -2 * error else "_" if loss > 2 * error else ""
                 cells.append(f"{mark}{by[variant].mean():.5g}{mark} ({both.mean():+.2g} ± {error:.1g})")
             print(f"| {name} | {what} | " + " | ".join(cells) + " |")
         times = part.pivot(index="fold", columns="variant", values="cpu")
@@ -118,6 +117,7 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     if not args.report:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
         for name in args.tables:
             run(name, args.variants, args.out)
     report(args.out)
