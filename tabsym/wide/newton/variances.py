@@ -169,7 +169,7 @@ class Evidence:
         whole = self._flat_information_of_classes(columns)
         if piece.prior is Prior.WALK:
             return _walk_of_classes(piece, own, shared, precision, whole)
-        inverse = np.linalg.inv(own + precision * np.eye(k))
+        inverse = np.linalg.pinv(own + precision * np.eye(k), hermitian=True)
         pulled = inverse @ shared
         left = _inverse(whole - np.einsum("qkf,qkg->fg", shared, pulled), np.diag(whole))
         variances = np.einsum("qkk->qk", inverse + pulled @ left @ pulled.transpose(0, 2, 1))
