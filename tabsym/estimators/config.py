@@ -117,11 +117,11 @@ class Config:
         return None if self.by_evidence else self.l2
 
     def refuse_newton(self) -> None:
-        """All rows at once: no stream, and no `partial_fit`."""
+        """All rows at once: no stream."""
         if isinstance(self.optimizer, Newton):
             raise ValueError(
                 "optimizer='newton' goes over all rows again and again; call fit on a table, or use another optimizer "
-                "for streams and partial_fit."
+                "for streams."
             )
 
     def refuse_pieces(self) -> None:

@@ -93,7 +93,6 @@ def continue_model(
     config: Config, model: WideModel | None, training: Training, loss: Loss, n_outputs: int, rng: Rng
 ) -> Fitted:
     """A model after one pass over some more rows; None for a model that has seen none."""
-    config.refuse_newton()
     training = training.weighted_rows()
     if model is None:
         config.refuse_pieces()

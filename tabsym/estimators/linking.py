@@ -62,11 +62,13 @@ def choose_loss(
     scorer = _find_scorer(scoring)
     n_rows = len(training.y)
     order = rng.permutation(n_rows)[:MOST_ROWS]
+    possible = [name for name in (*FIRST, *OTHERS) if _fits(LOSSES[name], training.y)]
+    if n_rows < LEAST_ROWS or training.y.min() == training.y.max():
+        possible = ["squared"]
+    if possible == ["squared"]:
+        return losses["squared"], pd.DataFrame({"loss": possible, "score": [np.nan]})
     n_held_out = int(len(order) * HELD_OUT)
     held_out, seen = training.take(order[:n_held_out]), training.take(order[n_held_out:])
-    possible = [name for name in (*FIRST, *OTHERS) if _fits(LOSSES[name], training.y)]
-    if n_rows < LEAST_ROWS or seen.y.min() == seen.y.max():
-        possible = ["squared"]
     found: dict[str, float] = {}
     for name in (name for name in FIRST if name in possible):
         found[name] = _score(config, losses[name], seen, held_out, scorer, rng)

@@ -19,6 +19,7 @@ from tabsym.estimators.wide_base import WideBase
 from tabsym.table import check_classes, check_regression_target
 from tabsym.table.streams import is_stream
 from tabsym.wide.losses import LOSSES, Loss
+from tabsym.wide.optimizers import Newton
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +29,21 @@ def _has_probabilities(classifier: Any) -> bool:
     fitted = getattr(classifier, "model_", None)
     if (classifier.loss if fitted is None else fitted.loss.name) == "hinge":
         raise AttributeError("The hinge loss has no probabilities; use decision_function, or loss='logistic'.")
+    return True
+
+
+def _goes_by_pieces(model: Any) -> bool:
+    """Whether there is `partial_fit`: a sentence says why not."""
+    if model.optimizer == "newton" or isinstance(model.optimizer, Newton):
+        raise AttributeError(
+            "optimizer='newton' goes over all rows again and again; call fit on a table, or use another optimizer for "
+            "streams and partial_fit."
+        )
+    if model.loss == "choose":
+        raise AttributeError(
+            "loss='choose' compares losses on rows held out, in fit on a table; name the loss for streams and "
+            "partial_fit."
+        )
     return True
 
 
@@ -115,6 +131,7 @@ class WideClassifier(ClassifierMixin, WideBase):
             raise interrupted
         return self
 
+    @available_if(_goes_by_pieces)
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None, *, offset: Any = None
     ) -> WideClassifier:
@@ -270,6 +287,7 @@ class WideRegressor(RegressorMixin, WideBase):
             raise interrupted
         return self
 
+    @available_if(_goes_by_pieces)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideRegressor:
         """One epoch over one more batch of rows; new symbols enter with the neutral value 0.
 
