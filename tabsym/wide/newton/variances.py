@@ -37,6 +37,9 @@ SILENT = 0.02
 MOST_CHANGE = np.log(30.0)
 """Of a logarithm of a variance at once."""
 
+MOST_DENSE = 600
+"""Intervals times classes, beyond which the classes of a walk are taken one by one: their matrices become too dear."""
+
 NOTHING_LEFT = 1e-5
 """Of the information on what is not held back, beside a block that says the same."""
 
@@ -167,6 +170,8 @@ class Evidence:
                 [self._matrices(piece.codes, self._share(piece.x, one), q) for one in columns], axis=2
             )
         whole = self._flat_information_of_classes(columns)
+        if piece.prior is Prior.WALK and q * k > MOST_DENSE:  # each class by itself
+            return _walk_spread(piece, np.einsum("qkk->qk", own).copy(), precision)
         if piece.prior is Prior.WALK:
             return _walk_of_classes(piece, own, shared, precision, whole)
         inverse = np.linalg.pinv(own + precision * np.eye(k), hermitian=True)
