@@ -46,6 +46,8 @@ def expected_failures(estimator):
         WideClassifier(interactions=2, batch_size=8),
         WideClassifier(interactions="auto"),
         WideRegressor(interactions="auto"),
+        WideClassifier(optimizer="newton", l2="evidence", numeric="smooth", rarity=True, interactions="auto"),
+        WideRegressor(optimizer="newton", l2="evidence", numeric="smooth", rarity=True, loss="choose"),
         OneHotEncoder(),
         NativeCategories(),
         WideEncoder(),

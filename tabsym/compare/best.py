@@ -162,7 +162,7 @@ def train_best(
         prepared.raw if contender.raw else prepared.X, prepared.y, prepared.task, len(prepared.classes),
         prepared.weight, prepared.exposure, prepared.offset, names,
     )  # fmt: skip
-    model = contender.estimator(prepared.task, seed, n_jobs, plan.unseen)
+    model = contender.estimator(prepared.task, seed, n_jobs, plan.unseen, metric.name)
     limit = read_budget(budget)
     if limit is not None:
         inside = plan.inside(np.arange(len(prepared.y)), prepared.y, prepared.task)

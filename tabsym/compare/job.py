@@ -66,7 +66,7 @@ def write_job(folder: Path, job: Job, contender: Contender, metric: Metric) -> N
     """
     (folder / "job.json").write_text(json.dumps(asdict(job)))
     if job.own:
-        model = contender.estimator(job.task, job.seed, job.threads, None)
+        model = contender.estimator(job.task, job.seed, job.threads, None, job.metric)
         _dump(folder / OWN, (model, contender.space(job.task)))
     if METRICS[job.task].get(metric.name) is not metric and job.tune is not None:
         _dump(folder / METRIC, metric)
@@ -135,4 +135,8 @@ def _estimator(folder: Path, job: Job) -> tuple[Any, dict[str, Any], bool]:
     else:
         contender = all_contenders()[job.contender]
     unseen = Plan(**job.plan).unseen
-    return contender.estimator(job.task, job.seed, job.threads, unseen), contender.space(job.task), contender.raw
+    return (
+        contender.estimator(job.task, job.seed, job.threads, unseen, job.metric),
+        contender.space(job.task),
+        contender.raw,
+    )

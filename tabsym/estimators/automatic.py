@@ -6,6 +6,7 @@ import numpy as np
 
 from tabsym.estimators.config import Config
 from tabsym.wide.layout import Layout
+from tabsym.wide.optimizers import Newton
 from tabsym.wide.options import Options
 from tabsym.wide.rates import is_known_to_do, rule_of_thumb
 
@@ -80,6 +81,7 @@ def _stops_itself(config: Config) -> bool:
 
 
 def _options(config: Config, layout: Layout) -> Options:
+    assert not isinstance(config.optimizer, Newton), "solved, not trained"
     automatic = config.learning_rate is None
     rate = rule_of_thumb(config.optimizer, layout) if config.learning_rate is None else config.learning_rate
     return Options(

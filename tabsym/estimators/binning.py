@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 QUANTILES = 32
 """Intervals of numeric="quantile", at most."""
 
+FINE = 64
+"""Intervals of numeric="smooth" by frequency, at most; the cuts of MODL come on top."""
+
 
 def cut_numbers(
     columns: Sequence[Column], how: str, y: Floats, weight: Floats | None, *, classes: bool, n_jobs: int | None
@@ -48,13 +51,23 @@ def cut_numbers(
     return [bins for bins in in_threads(cut, columns, n_jobs) if bins is not None]
 
 
+def cut_finely(column: Column, weight: Floats | None, coarse: Bins | None) -> Bins:
+    """Many intervals of about as many rows each, and the cuts of coarser ones, where the data show a jump."""
+    cuts = _quantile_cuts(column, weight, FINE)
+    return _bins(column, cuts if coarse is None else np.union1d(cuts, coarse.bounds))
+
+
 def _quantiles(column: Column, weight: Floats | None) -> Bins:
+    return _bins(column, _quantile_cuts(column, weight, QUANTILES))
+
+
+def _quantile_cuts(column: Column, weight: Floats | None, n_parts: int) -> Floats:
     present = ~np.isnan(column.values)
     values, weight = column.values[present], None if weight is None else weight[present]
     if not len(values):
-        return _bins(column, np.empty(0))
-    cuts = np.quantile(values, np.arange(1, QUANTILES) / QUANTILES, weights=weight, method="inverted_cdf")
-    return _bins(column, np.unique(cuts[cuts < values.max()]))
+        return np.empty(0)
+    cuts = np.quantile(values, np.arange(1, n_parts) / n_parts, weights=weight, method="inverted_cdf")
+    return np.unique(cuts[cuts < values.max()])
 
 
 def _bins(column: Column, bounds: Floats) -> Bins:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.wide.crosses import AutoCrosses
-from tabsym.wide.optimizers import FTRL, OPTIMIZERS, SGD, Optimizer
+from tabsym.wide.optimizers import FTRL, OPTIMIZERS, SGD, Newton, Optimizer
 from tabsym.wide.start import Init
 
 
@@ -55,13 +55,22 @@ def check_init(value: Any) -> Init:
     return float(value)
 
 
-def check_optimizer(value: Any) -> Optimizer:
-    if isinstance(value, Optimizer):
+def check_optimizer(value: Any) -> Optimizer | Newton:
+    if isinstance(value, (Optimizer, Newton)):
         return value
-    return OPTIMIZERS[check_one_of("optimizer", value, tuple(OPTIMIZERS))]
+    name = check_one_of("optimizer", value, (*OPTIMIZERS, "newton"))
+    return Newton() if name == "newton" else OPTIMIZERS[name]
 
 
-def check_schedule(schedule: str, optimizer: Optimizer, l2: float) -> None:
+def check_l2(value: Any) -> float | None:
+    """The penalty; None for one variance per block, by evidence."""
+    if isinstance(value, str):
+        check_one_of("l2", value, ("evidence",), "a number of at least 0")
+        return None
+    return check_number("l2", value, 0, None)
+
+
+def check_schedule(schedule: str, optimizer: Optimizer | Newton, l2: float) -> None:
     """Refuse schedules that do not fit an optimizer or a penalty."""
     if schedule in ("optimal", "invscaling") and isinstance(optimizer, FTRL):
         raise ValueError(f"schedule={schedule!r} does not fit ftrl, which has rates of its own; use 'constant'.")

@@ -11,6 +11,7 @@ from tabsym.estimators.checks import (
     check_formula,
     check_init,
     check_interactions,
+    check_l2,
     check_number,
     check_one_of,
     check_optimizer,
@@ -20,7 +21,7 @@ from tabsym.estimators.checks import (
 )
 from tabsym.wide.crosses import AutoCrosses
 from tabsym.wide.formula import parse
-from tabsym.wide.optimizers import Optimizer
+from tabsym.wide.optimizers import Newton, Optimizer
 from tabsym.wide.schedules import SCHEDULES
 from tabsym.wide.start import Init
 from tabsym.wide.syntax import Formula
@@ -35,7 +36,8 @@ class Config:
     cols: Any
     interactions: int | AutoCrosses
     numeric: str
-    optimizer: Optimizer
+    rarity: bool
+    optimizer: Optimizer | Newton
     learning_rate: float | None
     schedule: str
     power_t: float
@@ -44,6 +46,7 @@ class Config:
     epochs: int | None
     l1: float
     l2: float
+    by_evidence: bool
     average: bool
     init: Init
     shuffle: bool
@@ -60,12 +63,14 @@ class Config:
         """The configuration of an estimator; a `ValueError` names the argument that is wrong."""
         check_one_of("unseen", e.unseen, ("neutral", "similar", "error"))
         formula = None if e.formula is None else parse(check_formula(e.formula))
+        l2 = check_l2(e.l2)
         config = cls(
             who=type(e).__name__,
             formula=formula,
             cols=e.cols,
             interactions=check_interactions(e.interactions),
-            numeric=check_one_of("numeric", e.numeric, ("linear", "modl", "quantile")),
+            numeric=check_one_of("numeric", e.numeric, ("linear", "modl", "quantile", "smooth")),
+            rarity=bool(e.rarity),
             optimizer=check_optimizer(e.optimizer),
             learning_rate=check_rate(e.learning_rate),
             schedule=check_one_of("schedule", e.schedule, SCHEDULES),
@@ -74,7 +79,8 @@ class Config:
             batch_size=check_batch_size(e.batch_size),
             epochs=check_epochs(e.epochs),
             l1=check_number("l1", e.l1, 0, None),
-            l2=check_number("l2", e.l2, 0, None),
+            l2=0.0 if l2 is None else l2,
+            by_evidence=l2 is None,
             average=bool(e.average),
             init=check_init(e.init),
             shuffle=bool(e.shuffle),
@@ -87,6 +93,15 @@ class Config:
             verbose=int(e.verbose),
         )
         check_schedule(config.schedule, config.optimizer, config.l2)
+        if isinstance(config.optimizer, Newton):
+            _refuse_beside_newton(config, e)
+            if e.loss in ("absolute", "quantile", "hinge"):
+                raise ValueError(
+                    f"loss={e.loss!r} has no curvature, which optimizer='newton' divides by; use another optimizer, or "
+                    "loss='huber' or 'logistic'."
+                )
+        else:
+            _refuse_without_newton(config)
         if formula is not None:
             _refuse_beside_formula(config)
             if e.unseen == "similar":
@@ -95,6 +110,19 @@ class Config:
                     "formula."
                 )
         return config
+
+    @property
+    def ridge(self) -> float | None:
+        """The penalty of Newton's method; None for variances by evidence."""
+        return None if self.by_evidence else self.l2
+
+    def refuse_newton(self) -> None:
+        """All rows at once: no stream."""
+        if isinstance(self.optimizer, Newton):
+            raise ValueError(
+                "optimizer='newton' goes over all rows again and again; call fit on a table, or use another optimizer "
+                "for streams."
+            )
 
     def refuse_pieces(self) -> None:
         """Crosses and intervals are chosen from all rows at once: not from a stream, nor a first `partial_fit`."""
@@ -110,10 +138,29 @@ class Config:
             )
 
 
+def _refuse_beside_newton(config: Config, e: Any) -> None:
+    """Newton's method has no rate and no batches: options of those that descend by gradients are not ignored."""
+    plain = {"learning_rate": "auto", "schedule": "constant", "gradient": "gse", "batch_size": 1, "epochs": "auto"}
+    plain |= {"l1": 0.0, "average": False, "early_stopping": False, "tol": None}
+    for name, default in plain.items():
+        value = getattr(e, name)
+        if value != default:
+            raise ValueError(
+                f"{name}={value!r} has no meaning for optimizer='newton'; leave it out, or see the options of "
+                "tabsym.wide.Newton."
+            )
+
+
+def _refuse_without_newton(config: Config) -> None:
+    given = {"l2='evidence'": config.by_evidence, "numeric='smooth'": config.numeric == "smooth"}
+    for name in (name for name, is_given in (given | {"rarity=True": config.rarity}).items() if is_given):
+        raise ValueError(f"{name} is for optimizer='newton'; set that too, or leave it out.")
+
+
 def _refuse_beside_formula(config: Config) -> None:
     """A formula says what is crossed and what is a symbol: options that say it too are refused, not ignored."""
     given = {"interactions": config.interactions != 1, "cols": config.cols is not None}
-    given["numeric"] = config.numeric != "linear"
+    given |= {"numeric": config.numeric != "linear", "rarity": config.rarity}
     for name in (name for name, is_given in given.items() if is_given):
         value = getattr(config, name)
         shown = "'auto'" if isinstance(value, AutoCrosses) else repr(value)

@@ -22,7 +22,8 @@ cols : list of str (or positions, for arrays), one of them, "all" or None, defau
     (a column of that name alone is ``["all"]``). All others are numbers; dates are days.
 loss : str, default "auto"
     Regressor: "squared" (auto), "absolute", "huber", "quantile"; with a log link "poisson",
-    "gamma", "tweedie". Classifier: "logistic" for two classes (auto), "hinge" for two,
+    "gamma", "tweedie"; "choose" compares "squared" with those three on rows held out, by `scoring`, where the targets
+    allow them (see `losses_`; for `fit` on a table). Classifier: "logistic" for two classes (auto), "hinge" for two,
     "multinomial" for any number (auto). Formulas in `tabsym.wide.LOSSES`.
 delta : float, default 1.35
     Where "huber" turns from squared to absolute, in units of the target's spread: the interquartile
@@ -32,17 +33,28 @@ quantile : float, default 0.5
     What "quantile" estimates.
 power : float, default 1.5
     Of "tweedie", between 1 and 2.
+scoring : str or callable, default "neg_root_mean_squared_error"
+    What ``loss="choose"`` chooses by: a scorer of scikit-learn. Not for classifiers.
 interactions : int, "auto" or `tabsym.wide.AutoCrosses`, default 1
     Highest order of crosses of symbolic columns: 2 adds a number for every observed
     pair of symbols of any two columns, 3 for every triple too. "auto" takes the pairs, and
     triples of chosen pairs, that lower the loss of rows held out; ``AutoCrosses(max_order=2)``
     carries its options. Chosen in `fit`, not in streams.
-numeric : {"linear", "modl", "quantile"}, default "linear"
+numeric : {"linear", "modl", "quantile", "smooth"}, default "linear"
     What becomes of numeric columns: a slope; or a number for each interval, cut by MODL where that tells the
     target apart best (a column that says nothing on its own keeps its slope), or at 32 quantiles. Intervals
-    are symbols, so they take part in `interactions`.
-optimizer : {"adagrad", "sgd", "rmsprop", "adam", "adamw", "ftrl"} or an object of `tabsym.wide`, default "adagrad"
-    Objects carry the optimizer's own options: ``SGD(momentum=0.9)``, ``Adam(betas=(0.9, 0.99))``.
+    are symbols, so they take part in `interactions`. "smooth": 64 quantiles, and MODL's cuts for classes, whose
+    neighbours are held together, so that fine intervals cost little and a jump stays where the data show one; crosses
+    take the coarser intervals (with ``optimizer="newton"``).
+rarity : bool, default False
+    Whether symbols and crosses of few rows get a smooth function of how many training rows they have (in training a
+    row counts the others only, so unseen is the count 0), kept where it says something; "rarity of a" in `params_`.
+    With ``optimizer="newton"``.
+optimizer : {"adagrad", "sgd", "rmsprop", "adam", "adamw", "ftrl", "newton"} or of `tabsym.wide`, default "adagrad"
+    Objects carry the optimizer's own options: ``SGD(momentum=0.9)``, ``Adam(betas=(0.9, 0.99))``. "newton" goes over
+    all rows, block by block, to the optimum: deterministic, without a rate or batches, for losses with a curvature
+    (not "absolute", "quantile", "hinge") and `fit` on a table; formulas that multiply go by L-BFGS. See
+    `tabsym.wide.Newton`.
 learning_rate : float or "auto", default "auto"
     Starting rate. "auto": for the default optimizer on sums 3 / (terms in a row's score), at most 0.5,
     otherwise the best of a few short trainings on a sample; it is made smaller where training diverges,
@@ -67,7 +79,9 @@ epochs : int or "auto", default "auto"
 l1 : float, default 0.0
     Lasso penalty, on the scale of mean gradients: a number rests where its gradient is l1. Under gse that
     is the mean gradient of the symbol's own rows. ftrl's is its paper's, on the sum of gradients.
-l2 : float, default 0.0
+l2 : float or "evidence", default 0.0
+    "evidence", with ``optimizer="newton"``: one variance per block, estimated from the table (see `variances_`), so
+    that rare symbols are shrunk as far as their own block says.
     Penalty added to a number's gradient whenever it is updated. Under "mean" that is ridge regression,
     which shrinks rare symbols most; under gse it is on the symbol's own mean loss, so that it shrinks
     rare and frequent symbols alike. In units of training (see `standardize`); neither is on scalars.
@@ -107,13 +121,21 @@ WIDE_ATTRIBUTES = """\
 params_ : mapping of str -> pandas.DataFrame
     What was learned, by column, by cross ("a:b") and for the "(intercept)": indexed by
     symbol, one column `value` (one per class for the multinomial loss), and `count`,
-    the training rows (`count of rows` where a class is called "count"). In units of the target (of the
+    the training rows (`count of rows` where a class is called "count"); after ``optimizer="newton"`` also `sd`, their
+    standard deviations. In units of the target (of the
     score, behind a log or logistic link): the formula, read with these numbers, is the prediction.
 interactions_ : pandas.DataFrame
     With ``interactions="auto"`` only: the crosses chosen, in the order they were taken, with
     `cross` (the block's name), `order`, `gain` (a row held out, in units of the training loss,
     beyond what was taken before), its standard `error`, `round` and `entries`, the observed
     combinations (in the sample, for tables larger than `AutoCrosses.max_rows`).
+variances_ : pandas.DataFrame
+    With ``optimizer="newton"`` only: for every block the variance of its numbers, its root, and as how many free
+    numbers they count, the widest first: which columns matter.
+dispersion_ : float
+    With ``optimizer="newton"`` only.
+losses_ : pandas.DataFrame
+    With ``loss="choose"`` only: the losses compared, and their score on rows held out.
 model_ : tabsym.wide.model.WideModel
     The fitted state: arrays and alphabets.
 loss_curve_ : list of float

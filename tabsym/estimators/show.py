@@ -11,7 +11,7 @@ import pandas as pd
 from tabsym.wide.layout import Layout
 from tabsym.wide.model import WideModel
 from tabsym.wide.plan import show
-from tabsym.wide.tables import split_counts
+from tabsym.wide.tables import deviations, split_counts
 
 _MOST_NAMED = 3
 
@@ -22,14 +22,47 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
     if not model.layout.is_additive:
         units += "; factors of a product up to what they can hand to each other"
     lines = [heading, f"score = {score_text(model.layout)}", f"parameters in {units}", ""]
-    lines.append(f"{'block':24}{'entries':>9}{'rows':>12}{'lowest':>11}{'highest':>11}  symbols from high to low")
-    for name, frame in tables.items():
+    certain = model.certainty
+    spreads = [] if certain is None else [f"{_deviation(v):>11}" for v in certain.variances]
+    heads = "" if certain is None else f"{'sd of block':>12}{'effective':>11}"
+    lines.append(
+        f"{'block':24}{'entries':>9}{'rows':>12}{'lowest':>11}{'highest':>11}{heads}  symbols from high to low"
+    )
+    for place, (name, frame) in enumerate(tables.items()):
         values, counts = split_counts(frame)
         rows = "" if counts is None else f"{int(counts.sum()):,}"
         low, high = float(np.nanmin(values.to_numpy())), float(np.nanmax(values.to_numpy()))
         named = _extremes(values.iloc[:, 0]) if values.shape[1] == 1 and len(values) > 1 else ""
-        lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}  {named}")
+        known = "" if certain is None else f" {spreads[place]}{certain.effective[place]:11.1f}"
+        lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}")
     return "\n".join(lines)
+
+
+def _deviation(variance: float) -> str:
+    return f"{np.sqrt(variance):.4g}" if np.isfinite(variance) else "free"
+
+
+def plot_contributions(made: pd.Series, held: Mapping[str, str], *, top: int, ax: Any = None) -> Any:
+    """Bars of what a score is made of, largest first, with what the row holds beside them; the matplotlib axes."""
+    from matplotlib import pyplot as plt
+
+    order = made.abs().sort_values(ascending=False, kind="stable").index
+    shown, others = made.loc[order[:top]], made.loc[order[top:]]
+    labels = [f"{name} = {held[name]}" if name in held else str(name) for name in shown.index]
+    values = shown.tolist()
+    if len(others):
+        labels.append(f"{len(others)} others")
+        values.append(float(others.sum()))
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 0.34 * len(values) + 1.3), layout="constrained")
+    ax.barh(range(len(values)), values, color=["#b5482a" if v < 0 else "#12355b" for v in values])
+    ax.set_yticks(range(len(values)), [_plain(_cut(label, 48)) for label in labels])
+    ax.invert_yaxis()
+    ax.axvline(0, color="#1c1c1c", linewidth=0.8)
+    of = "" if made.name is None or isinstance(made.name, (int, np.integer)) else f" of {made.name}"
+    ax.set_title(_plain(f"score{of} {float(made.sum()):.4g}, and what it is made of"), loc="left", fontsize=10)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return ax
 
 
 def describe_crosses(chosen: pd.DataFrame) -> str:
@@ -68,6 +101,10 @@ def plot_block(frame: pd.DataFrame, name: str, *, top: int, ax: Any = None) -> A
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 0.28 * len(shown) + 1.2), layout="constrained")
     ax.barh(range(len(shown)), shown.to_numpy(), color=["#b5482a" if v < 0 else "#12355b" for v in shown])
+    certain = deviations(frame)
+    if certain is not None:
+        spread = 1.96 * certain.loc[shown.index].iloc[:, 0].to_numpy()
+        ax.errorbar(shown.to_numpy(), range(len(shown)), xerr=spread, fmt="none", ecolor="#7a7a7a", elinewidth=1)
     labels = [_symbol(symbol) for symbol in shown.index]
     if counts is not None:
         labels = [f"{label}  ({int(counts.loc[s]):,})" for label, s in zip(labels, shown.index, strict=True)]

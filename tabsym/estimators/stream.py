@@ -145,7 +145,9 @@ def _refuse_what_streams_lack(estimator: Any, extras: dict[str, Any]) -> None:
     for name, value in extras.items():
         if value is not None:
             raise ValueError(f"{name} cannot be given with a stream; call partial_fit on each piece with its own.")
-    Config.of(estimator).refuse_pieces()
+    config = Config.of(estimator)
+    config.refuse_pieces()
+    config.refuse_newton()
     if estimator.early_stopping:
         raise ValueError("early_stopping needs all rows at hand; set it to False for a stream, and choose epochs.")
 

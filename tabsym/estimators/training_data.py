@@ -42,12 +42,15 @@ class Training:
         """Without the rows of weight zero, which count as absent: their symbols are unseen."""
         if self.weight is None or self.weight.all():
             return self
-        keep = self.weight > 0
-        rows = np.flatnonzero(keep)
+        return self.take(np.flatnonzero(self.weight > 0))
+
+    def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
+        """Some of the rows."""
         columns = tuple(replace(column, series=column.series[rows]) for column in self.table.columns)
         table = replace(self.table, columns=columns, n_rows=len(rows))
-        offset = None if self.offset is None else self.offset[keep]
-        return Training(table, self.y[keep], self.weight[keep], offset)
+        weight = None if self.weight is None else self.weight[rows]
+        offset = None if self.offset is None else self.offset[rows]
+        return Training(table, self.y[rows], weight, offset)
 
     def with_fixed(self, layout: Layout, numbers: Numbers, n_outputs: int) -> Training:
         """With the terms of a formula that learn nothing taken for a part of the offset."""

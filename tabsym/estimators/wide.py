@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.estimators.config import Config
 from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
+from tabsym.estimators.linking import choose_loss
 from tabsym.estimators.stream import find_classes, fit_stream, target_name
 from tabsym.estimators.training_data import Training, read_offset
 from tabsym.estimators.wide_base import WideBase
 from tabsym.table import check_classes, check_regression_target
 from tabsym.table.streams import is_stream
 from tabsym.wide.losses import LOSSES, Loss
+from tabsym.wide.optimizers import Newton
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +29,21 @@ def _has_probabilities(classifier: Any) -> bool:
     fitted = getattr(classifier, "model_", None)
     if (classifier.loss if fitted is None else fitted.loss.name) == "hinge":
         raise AttributeError("The hinge loss has no probabilities; use decision_function, or loss='logistic'.")
+    return True
+
+
+def _goes_by_pieces(model: Any) -> bool:
+    """Whether there is `partial_fit`: a sentence says why not."""
+    if model.optimizer == "newton" or isinstance(model.optimizer, Newton):
+        raise AttributeError(
+            "optimizer='newton' goes over all rows again and again; call fit on a table, or use another optimizer for "
+            "streams and partial_fit."
+        )
+    if model.loss == "choose":
+        raise AttributeError(
+            "loss='choose' compares losses on rows held out, in fit on a table; name the loss for streams and "
+            "partial_fit."
+        )
     return True
 
 
@@ -113,6 +131,7 @@ class WideClassifier(ClassifierMixin, WideBase):
             raise interrupted
         return self
 
+    @available_if(_goes_by_pieces)
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None, *, offset: Any = None
     ) -> WideClassifier:
@@ -152,8 +171,16 @@ class WideClassifier(ClassifierMixin, WideBase):
         self.classes_ = target.classes
         return self
 
-    def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
-        """Scores before the link: (n_rows,) for two classes, else (n_rows, n_classes)."""
+    def decision_function(
+        self, X: Any, *, offset: Any = None, return_std: bool = False
+    ) -> Floats | tuple[Floats, Floats]:
+        """Scores before the link: (n_rows,) for two classes, else (n_rows, n_classes).
+
+        With `return_std` also their posterior standard deviations (n_rows,), after a fit with
+        ``optimizer=Newton(draws=32)`` on two classes.
+        """
+        if return_std:
+            return self.decision_function(X, offset=offset), self._score_deviations(X)  # type: ignore[return-value]
         margins = self._margins(X, offset)
         if self.model_.n_outputs == 1:
             return margins[:, 0]
@@ -251,11 +278,16 @@ class WideRegressor(RegressorMixin, WideBase):
             fit_stream(self, X, y, {"sample_weight": sample_weight, "offset": offset}, {})
             return self
         config = Config.of(self)
+        if self.loss == "choose":
+            return self._fit_best_link(config, X, y, sample_weight, offset)
         interrupted = self._fit(config, self._read(config, X, y, sample_weight, offset), self._choose_loss(), 1)
+        if hasattr(self, "losses_"):
+            del self.losses_
         if interrupted is not None:
             raise interrupted
         return self
 
+    @available_if(_goes_by_pieces)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideRegressor:
         """One epoch over one more batch of rows; new symbols enter with the neutral value 0.
 
@@ -279,10 +311,33 @@ class WideRegressor(RegressorMixin, WideBase):
         self._partial_fit(config, self._read(config, X, y, sample_weight, offset), self._choose_loss(), 1)
         return self
 
-    def predict(self, X: Any, *, offset: Any = None) -> Floats:
-        """Predicted values (n_rows,), in the units of the target; with a log link, the mean."""
+    def predict(self, X: Any, *, offset: Any = None, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
+        """Predicted values (n_rows,), in the units of the target; with a log link, the mean.
+
+        With `return_std` also the standard deviations (n_rows,) of these values by their posterior, without the noise
+        of single rows (`dispersion_`), after a fit with ``optimizer=Newton(draws=32)``; behind a log link
+        the mean times the deviation of the score.
+        """
         margins = self._margins(X, offset)
-        return self.model_.loss.predict(margins)[:, 0]
+        predicted = self.model_.loss.predict(margins)[:, 0]
+        if not return_std:
+            return predicted
+        spread = self._score_deviations(X)
+        return predicted, predicted * spread if self.model_.loss.log_link else spread
+
+    def _fit_best_link(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> WideRegressor:
+        """Compare losses on rows held out, then fit with the best."""
+        table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
+        target = check_regression_target(y, len(table), who=type(self).__name__)
+        training = Training(table, target, weight, read_offset(offset, len(table), 1))
+        known = {name: self._choose(name) for name in ("squared", "poisson", "gamma", "tweedie")}
+        rng = check_random_state(self.random_state)
+        loss, table_of_losses = choose_loss(config, training.weighted_rows(), known, self.scoring, rng)
+        interrupted = self._fit(config, training, loss, 1)
+        self.losses_ = table_of_losses
+        if interrupted is not None:
+            raise interrupted
+        return self
 
     def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
         table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
@@ -299,6 +354,11 @@ class WideRegressor(RegressorMixin, WideBase):
         return Training(table, target, weight, read_offset(offset, len(table), 1))
 
     def _choose_loss(self) -> Loss:
+        if self.loss == "choose":
+            raise ValueError(
+                "loss='choose' compares losses on rows held out, in fit on a table; name the loss for streams and "
+                "partial_fit."
+            )
         known = ("auto", *(name for name, loss in LOSSES.items() if not loss.for_classes))
         if self.loss not in known:
             raise ValueError(f"loss={self.loss!r} is not known; use {', '.join(map(repr, known))}.")

@@ -18,10 +18,11 @@ from tabsym.estimators.checks import check_loss_argument, check_offset
 from tabsym.estimators.config import Config
 from tabsym.estimators.crossing import table_of_crosses
 from tabsym.estimators.fitting import continue_model, fit_model
-from tabsym.estimators.show import describe_crosses, describe_model, plot_block
+from tabsym.estimators.show import describe_crosses, describe_model, plot_block, plot_contributions
 from tabsym.estimators.similar import Similar
 from tabsym.estimators.training_data import Training, read_rows
 from tabsym.table import Table, check_same_rows, match_features, read_table, remember_features, select_features
+from tabsym.wide.contributions import contributions
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel
 from tabsym.wide.plan import INTERCEPT
@@ -42,8 +43,10 @@ class WideBase(BaseEstimator):
         delta=1.35,
         quantile=0.5,
         power=1.5,
+        scoring="neg_root_mean_squared_error",
         interactions=1,
         numeric="linear",
+        rarity=False,
         optimizer="adagrad",
         learning_rate="auto",
         schedule="constant",
@@ -72,8 +75,10 @@ class WideBase(BaseEstimator):
         self.delta = delta
         self.quantile = quantile
         self.power = power
+        self.scoring = scoring
         self.interactions = interactions
         self.numeric = numeric
+        self.rarity = rarity
         self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.schedule = schedule
@@ -196,6 +201,101 @@ class WideBase(BaseEstimator):
         if similar is None:
             raise ValueError("unseen='similar' was set after fit, which prepares it; fit again.")
         return similar.add(table, self.model_.n_outputs)
+
+    def _score_deviations(self, X: Any) -> Floats:
+        """Posterior standard deviations (n,) of the scores of a table."""
+        table = self._table_to_predict(X)
+        certainty = self.model_.certainty
+        if certainty is None or certainty.draws is None:
+            raise ValueError(
+                "return_std=True needs draws from the posterior: fit with optimizer=tabsym.wide.Newton(draws=32), for "
+                "sums of blocks and a loss of one score."
+            )
+        return self.model_.score_deviations(table, self.n_jobs)
+
+    def explain(self, X: Any) -> pd.DataFrame:
+        """What each prediction is made of.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_rows, n_terms)
+            The contribution of every block (of a formula: of every term) to the score, in units of the target, or of
+            the score behind a link. A row adds up to `decision_function`, or to the prediction before its link, without
+            an offset. With several scores the columns are (block, class). Unseen symbols contribute what
+            ``unseen="neutral"`` says.
+        """
+        table = self._table_to_predict(X)
+        found = contributions(self.model_, table, self.n_jobs)
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        outputs = self._output_names()
+        if len(outputs) == 1:
+            return pd.DataFrame({name: values[:, 0] for name, values in found.items()}, index=index)
+        columns = pd.MultiIndex.from_product([found, outputs], names=["block", "class"])
+        return pd.DataFrame(np.concatenate(list(found.values()), axis=1), index=index, columns=columns)
+
+    def plot_explanation(self, X: Any, *, row: int = 0, top: int = 12, ax: Any = None) -> Any:
+        """Draw what the prediction of one row is made of, the `top` largest contributions (needs matplotlib).
+
+        Parameters
+        ----------
+        X : dataframe or array-like
+        row : int, default 0
+            Its place in X.
+        top : int, default 12
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        table = self._table_to_predict(X)
+        if not -len(table) <= row < len(table):
+            raise ValueError(f"row={row} is not among the {len(table)} rows; use a place from 0 to {len(table) - 1}.")
+        outputs = self._output_names()
+        made = self.explain(X).iloc[row]
+        if len(outputs) > 1:
+            best = made.groupby(level=1, sort=False).sum().idxmax()
+            made = made.xs(best, level=1)
+            made.name = best
+        return plot_contributions(made, self._symbols_of_row(table, row), top=top, ax=ax)
+
+    def _symbols_of_row(self, table: Table, row: int) -> dict[str, str]:
+        """What a row holds, by block."""
+        held = {name: str(table[name].series.to_list()[row]) for name in table.names}
+        blocks = [block for block in self.model_.layout.blocks if block.columns]
+        said = {block.name: " | ".join(held[name] for name in block.columns) for block in blocks}
+        return {name: value for name, value in held.items() if name not in said} | said
+
+    @property
+    def variances_(self) -> pd.DataFrame:
+        """The prior variance of each block's numbers, and as how many free numbers they count, widest first."""
+        check_is_fitted(self, "model_")
+        certainty = self.model_.certainty
+        if certainty is None:
+            raise AttributeError("variances_ is there after a fit with optimizer='newton' only.")
+        layout = self.model_.layout
+        frame = pd.DataFrame(
+            {
+                "variance": certainty.variances,
+                "sd": np.sqrt(certainty.variances),
+                "effective": certainty.effective,
+                "entries": [size * self.model_.n_outputs for size in layout.sizes],
+            },
+            index=pd.Index([block.name for block in layout.blocks], name="block", dtype=object),
+        )
+        return frame[np.isfinite(certainty.variances)].sort_values("variance", ascending=False, kind="stable")
+
+    @property
+    def dispersion_(self) -> float:
+        """Variance of a row's gradient over its curvature; for the squared loss that of rows about their means."""
+        check_is_fitted(self, "model_")
+        if self.model_.certainty is None:
+            raise AttributeError("dispersion_ is there after a fit with optimizer='newton' only.")
+        return self.model_.certainty.dispersion
 
     @property
     def _has_formula(self) -> bool:

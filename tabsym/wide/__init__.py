@@ -7,11 +7,12 @@ products) -> `plan` (blocks and terms) -> `layout` (table -> codes and numbers, 
 `convergence`, at rates of `rates`) over `descent` (passes) over `kernels` ->
 `model` (parameters, margins) -> `tables`. `losses`, `optimizers` and `schedules`
 are small tables of facts that the kernels know by integer code; `slopes` holds
-the formulas of the losses, `rules` the update of one parameter.
+the formulas of the losses, `rules` the update of one parameter. `newton` is the other way to train: over all
+rows, to the optimum, with variances by evidence, which `certainty` keeps; `contributions` take a score apart.
 """
 
 from tabsym.wide.crosses import AutoCrosses
 from tabsym.wide.losses import LOSSES, Loss
-from tabsym.wide.optimizers import FTRL, SGD, Adagrad, Adam, AdamW, RMSprop
+from tabsym.wide.optimizers import FTRL, SGD, Adagrad, Adam, AdamW, Newton, RMSprop
 
-__all__ = ["FTRL", "LOSSES", "SGD", "Adagrad", "Adam", "AdamW", "AutoCrosses", "Loss", "RMSprop"]
+__all__ = ["FTRL", "LOSSES", "SGD", "Adagrad", "Adam", "AdamW", "AutoCrosses", "Loss", "Newton", "RMSprop"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.codes import UNSEEN, RawCodes, encode_columns
 from tabsym.table import Table
-from tabsym.wide.sources import Bins, Crossing, Flag, Source, Symbols
+from tabsym.wide.sources import Bins, Crossing, Flag, Rarity, Source, Symbols
 
 Codes = NDArray[np.signedinteger[Any]]
 Columns = tuple[str, ...]
@@ -79,9 +79,14 @@ class Coder:
                 self._grow_symbols(place, source)
             elif isinstance(source, Crossing):
                 self._grow_crossing(place, source, crossed.get(place, []))
+            elif isinstance(source, Rarity):
+                grown, codes = source.grow(self.read(source.of, source.columns))
+                self.sources[place], self._codes[place, source.columns] = grown, codes
 
     def _note_crossings(self, place: int, columns: Columns, crossed: dict[int, list[Columns]]) -> None:
         source = self.sources[place]
+        if isinstance(source, Rarity):
+            self._note_crossings(source.of, columns, crossed)
         if not isinstance(source, Crossing):
             return
         if columns not in crossed.setdefault(place, []):
@@ -116,6 +121,8 @@ class Coder:
             return source.codes(self._numbers[source.column])
         if isinstance(source, Flag):
             return np.where(np.isnan(self._numbers[source.column]), 0, UNSEEN).astype(np.int32)
+        if isinstance(source, Rarity):
+            return source.codes(self.read(source.of, columns))
         return source.cross.transform(self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:]))
 
     def _as_wide(self, codes: Codes) -> Codes:

@@ -8,7 +8,7 @@ scaled for training is the business of `units`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -41,6 +41,8 @@ class Block:
         Where a parameter starts, in units of training: factors of products at 1, all else at 0.
     neutral_mean : bool
         Whether an unseen symbol stands for the mean of the block (inside a product), else for 0.
+    ordered : bool
+        Whether neighbouring entries are alike, but for a first one for missing values.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Block:
     rank: int = 1
     start: float = 0.0
     neutral_mean: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True)
@@ -238,6 +241,17 @@ class Layout:
         """The distinct reads of terms: code columns."""
         found = [f.read for term in self.terms for f in term.factors if self.blocks[f.block].source is not None]
         return list(dict.fromkeys(found))
+
+    def without(self, blocks: Collection[int]) -> Layout:
+        """The layout without some blocks that stand alone, and their terms."""
+        kept = [place for place in range(len(self.blocks)) if place not in blocks]
+        places = {place: number for number, place in enumerate(kept)}
+        terms = [
+            replace(term, factors=tuple(replace(factor, block=places[factor.block]) for factor in term.factors))
+            for term in self.terms
+            if all(factor.block in places for factor in term.factors)
+        ]
+        return replace(self, blocks=tuple(self.blocks[place] for place in kept), terms=tuple(terms))
 
     def compile(self, constants: Sequence[float] | Floats) -> Compiled:
         """The program of the kernels, with these constants of the learned terms."""

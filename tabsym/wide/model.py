@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.codes import UNSEEN
 from tabsym.table import Table
+from tabsym.wide.certainty import Certainty
 from tabsym.wide.coding import Coder
 from tabsym.wide.kernels import predict_margins
 from tabsym.wide.layout import Layout
@@ -19,7 +20,7 @@ from tabsym.wide.moments import Moments
 from tabsym.wide.optimizers import StateColumns
 from tabsym.wide.program import Compiled, Program, Rows
 from tabsym.wide.rows import fixed_score, lay_rows
-from tabsym.wide.sources import Symbols
+from tabsym.wide.sources import Crossing, Symbols
 from tabsym.wide.units import Units, users_units
 
 Floats = NDArray[np.float64]
@@ -60,6 +61,8 @@ class WideModel:
         The sample weight that counts as one row: the mean of the first table's.
     n_steps : int
         Updates so far: what a symbol that enters later has missed.
+    certainty : Certainty or None
+        Of a fit by Newton's method.
     """
 
     layout: Layout
@@ -75,6 +78,7 @@ class WideModel:
     numerics: tuple[Moments, ...]
     unit_weight: float = 1.0
     n_steps: int = 0
+    certainty: Certainty | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # caches are made again
@@ -112,6 +116,40 @@ class WideModel:
                 self._score(coder.rows(part), rows, out[part], n_jobs)
         fixed = fixed_score(self.layout, numbers, len(table))
         return out + fixed[:, None] if len(fixed) else out
+
+    def score_deviations(self, table: Table, n_jobs: int | None = None) -> Floats:
+        """Posterior standard deviations (n,) of the scores of a table, of one output.
+
+        An unseen symbol adds the variance of its block, of which it is one more draw.
+        """
+        assert self.certainty is not None and self.certainty.draws is not None
+        draws = self.certainty.draws
+        numbers = self.layout.numbers(table)
+        coder = Coder.of_table(self.layout.sources, table, numbers, n_jobs)
+        coder.code_symbols()
+        compiled = self._user_program[0]
+        neutral = np.zeros((len(compiled.program.columns), draws.shape[1]))
+        spread = np.empty(len(table))
+        tile = max(1, TILE_CODES // (max(1, len(self.layout.reads)) + draws.shape[1]))
+        for first in range(0, len(table), tile):
+            part = slice(first, min(first + tile, len(table)))
+            rows = coder.rows(part)
+            own = {name: column[part] for name, column in numbers.items()}
+            out = np.empty((part.stop - part.start, draws.shape[1]))
+            laid = self._lay(rows, own, len(out), n_jobs)
+            predict_margins(laid, compiled.program, neutral, draws.reshape(-1, 1), out)
+            spread[part] = np.square(out).mean(axis=1) + self._unseen_variance(rows, len(out))
+        return np.sqrt(spread)
+
+    def _unseen_variance(self, coder: Coder, n_rows: int) -> Floats:
+        """What unseen symbols add to the variance of scores (n,)."""
+        assert self.certainty is not None
+        total = np.zeros(n_rows)
+        for read, codes in self.layout.code(coder).items():
+            source = self.layout.blocks[read.block].source
+            if source is not None and isinstance(self.layout.sources[source], (Symbols, Crossing)):
+                total += np.where(codes == UNSEEN, self.certainty.variances[read.block], 0.0)
+        return total
 
     def _score(self, coder: Coder, numbers: dict[str, Floats], out: Floats, n_jobs: int | None) -> None:
         compiled, _, neutral = self._user_program

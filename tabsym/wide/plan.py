@@ -12,10 +12,11 @@ from tabsym.codes import Alphabet, Cross
 from tabsym.table import Column, Kind, Table
 from tabsym.wide.layout import Block, Factor, Layout, Numeric, Term
 from tabsym.wide.polynomial import Monomial, walk
-from tabsym.wide.sources import Bins, Crossing, Flag, Source, Symbols
+from tabsym.wide.sources import Bins, Crossing, Flag, Rarity, Source, Symbols
 from tabsym.wide.syntax import Binary, BlockRef, Call, ColumnRef, Formula, FormulaError, Node, Number
 
 INTERCEPT = "(intercept)"
+RARITY = "rarity of "
 
 
 def plan_additive(
@@ -24,6 +25,8 @@ def plan_additive(
     *,
     interactions: int | Sequence[tuple[str, ...]],
     bins: Sequence[Bins] = (),
+    fine: Sequence[Bins] = (),
+    rarity: bool = False,
 ) -> Layout:
     """An intercept, an entry per symbol, crosses of symbolic columns, a slope or intervals per numeric column.
 
@@ -34,6 +37,10 @@ def plan_additive(
         The highest order of crosses: 1 for none, 2 for all pairs, 3 for all triples too; or the crosses themselves.
     bins : sequence of Bins
         Numeric columns that are cut into intervals, which are symbols from then on; the others get a slope.
+    fine : sequence of Bins
+        Finer intervals of numeric columns, in order, for the columns by themselves; crosses are of `bins`.
+    rarity : bool
+        Whether symbols and crosses get a block for how many training rows they have.
 
     Raises
     ------
@@ -43,15 +50,20 @@ def plan_additive(
     plan = _Plan()
     for column in symbolic:
         plan.add_block(column.name, (column.name,))
+    smooth = [one.column for one in fine]
     for one in bins:
-        plan.add_bins(one)
+        plan.add_bins(one, by_itself=one.column not in smooth)
+    for one in fine:
+        plan.add_smooth(one)
     cut_names = [one.column for one in bins]
-    numeric = [column for column in numeric if column.name not in cut_names]
+    numeric = [column for column in numeric if column.name not in {*cut_names, *smooth}]
     for column in numeric:
         if np.isnan(column.values).any():
             plan.add_flag(column.name)
     for members in _crosses([*(column.name for column in symbolic), *cut_names], interactions):
         plan.add_block(":".join(members), members)
+    if rarity:
+        plan.add_rarities()
     for column in numeric:
         plan.add_slope(column.name, Numeric(column.name, (ColumnRef(column.name),), missing_ok=True))
     plan.add_scalar(INTERCEPT)
@@ -126,10 +138,28 @@ class _Plan:
         self.blocks.append(Block(name, source, columns))
         self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, columns),)))
 
-    def add_bins(self, bins: Bins) -> None:
+    def add_bins(self, bins: Bins, *, by_itself: bool) -> None:
+        """Intervals for crosses, and as a block where they stand there `by_itself`."""
         self.sources.append(bins)
         self._places[((bins.column,),)] = len(self.sources) - 1
-        self.add_block(bins.column, (bins.column,))
+        if by_itself:
+            self.add_block(bins.column, (bins.column,))
+
+    def add_smooth(self, bins: Bins) -> None:
+        self.sources.append(bins)
+        self._add_own(bins.column, len(self.sources) - 1, (bins.column,), ordered=True)
+
+    def add_rarities(self) -> None:
+        """How many rows the symbols have, of every block of symbols and crosses."""
+        for block in list(self.blocks):
+            if block.source is not None and isinstance(self.sources[block.source], (Symbols, Crossing)):
+                nothing = np.empty(0, dtype=np.int64)
+                self.sources.append(Rarity(block.source, block.columns, nothing, nothing))
+                self._add_own(f"{RARITY}{block.name}", len(self.sources) - 1, block.columns, ordered=True)
+
+    def _add_own(self, name: str, source: int, columns: tuple[str, ...], *, ordered: bool) -> None:
+        self.blocks.append(Block(name, source, columns, ordered=ordered))
+        self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, columns),)))
 
     def add_flag(self, column: str) -> None:
         self.sources.append(Flag(column))

@@ -1,8 +1,8 @@
-"""Where the codes of a block come from: alphabets, flags, intervals, and crosses of such sources."""
+"""Where the codes of a block come from: alphabets, flags, intervals, crosses of such sources, and their rarity."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,4 +72,66 @@ class Crossing:
         return len(self.cross)
 
 
-Source = Symbols | Flag | Bins | Crossing
+FEW_ROWS = 4
+"""Counts of rows up to this one have an entry each; beyond, there are two to every doubling."""
+
+
+@dataclass(frozen=True)
+class Rarity:
+    """How many training rows the entry of another source has, in classes: what being rare says by itself.
+
+    In training a row counts the others only, so that the count 0 is what an unseen symbol has, and no surprise.
+
+    Attributes
+    ----------
+    of : int
+        The place of the other source.
+    columns : tuple of str
+        Through which it is read.
+    counts : (entries of the other,) int64
+    lowest : (C,) int64
+        The least count of each class, from 0 on.
+    """
+
+    of: int
+    columns: tuple[str, ...]
+    counts: NDArray[np.int64]
+    lowest: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.lowest)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        ends = self.lowest[1:] - 1
+        inside = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(self.lowest, ends)]
+        return (*inside, f"{self.lowest[-1]} or more") if len(self) else ()
+
+    def grow(self, codes: NDArray[np.signedinteger]) -> tuple[Rarity, NDArray[np.int32]]:
+        """With the rows of a table, coded by the other source, and their classes (n,), each without itself."""
+        seen = codes[codes >= 0]
+        counts = np.bincount(seen, minlength=len(self.counts))
+        counts[: len(self.counts)] += self.counts
+        others = np.where(codes >= 0, counts[codes] - 1, 0) if len(counts) else np.zeros(len(codes), dtype=np.int64)
+        lowest = self.lowest if len(self) else classes_of_counts(int(others.max(initial=0)))
+        grown = replace(self, counts=counts, lowest=lowest)
+        return grown, grown._classes(others)
+
+    def codes(self, codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
+        """The classes (n,) of rows that had no part in training."""
+        if not len(self.counts):
+            return np.zeros(len(codes), dtype=np.int32)
+        return self._classes(np.where(codes >= 0, self.counts[codes], 0))
+
+    def _classes(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:
+        return (np.searchsorted(self.lowest, counts, side="right") - 1).astype(np.int32)
+
+
+def classes_of_counts(most: int) -> NDArray[np.int64]:
+    """The least count of each class up to the count `most`: 0, 1, 2, 3, 4, 6, 8, 12, 16, 23, ..."""
+    halves = np.arange(2 * np.log2(FEW_ROWS) + 1, 2 * np.log2(max(most, 1)) + 1)
+    lowest = np.concatenate([np.arange(FEW_ROWS + 1), np.ceil(2.0 ** (halves / 2)).astype(np.int64)])
+    return np.asarray(lowest[lowest <= most])
+
+
+Source = Symbols | Flag | Bins | Crossing | Rarity

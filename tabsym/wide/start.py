@@ -172,7 +172,9 @@ def grow_model(
     if mean is not None:
         state[:, model.columns.mean] = units.to_training(layout, averages).ravel()
     shown = theta if mean is None else averages
-    return replace(model, layout=layout, units=units, theta=shown, state=state, counts=counts, weights=weights)
+    return replace(
+        model, layout=layout, units=units, theta=shown, state=state, counts=counts, weights=weights, certainty=None
+    )
 
 
 def with_state(model: WideModel, state: Floats, n_steps: int) -> WideModel:

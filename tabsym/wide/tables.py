@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tabsym.wide.layout import Block, Layout
 from tabsym.wide.model import WideModel
-from tabsym.wide.sources import Bins, Crossing, Flag, Symbols
+from tabsym.wide.sources import Bins, Crossing, Flag, Rarity, Symbols
 
 COUNT = "count"
 OTHER_COUNT = "count of rows"
@@ -57,7 +57,16 @@ def parameter_frame(model: WideModel, place: int, outputs: Sequence[str]) -> pd.
     frame = pd.DataFrame(values, index=_index(model.layout, block), columns=names)
     if block.source is not None:
         frame[count_name(outputs)] = model.counts[own][:: block.rank]
+    if model.certainty is not None:
+        spread = model.certainty.sd[own].reshape(-1, block.rank * model.n_outputs)
+        frame[deviation_names(names)] = spread
     return frame
+
+
+def deviation_names(values: Iterable[str]) -> list[str]:
+    """The columns of the standard deviations of columns of values."""
+    names = list(values)
+    return ["sd"] if len(names) == 1 else [f"sd {name}" for name in names]
 
 
 def count_name(outputs: Sequence[str]) -> str:
@@ -67,10 +76,20 @@ def count_name(outputs: Sequence[str]) -> str:
 
 def split_counts(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
     """The values of a block's frame, and its training rows where it has them (a scalar has not)."""
-    last = frame.columns[-1]
-    if last not in (COUNT, OTHER_COUNT) or frame.shape[1] == 1:
-        return frame, None
-    return frame.iloc[:, :-1], frame[last]
+    n_values = frame.shape[1]
+    counted = [place for place in range(1, n_values) if frame.columns[place] in (COUNT, OTHER_COUNT)]
+    if counted:
+        return frame.iloc[:, : counted[-1]], frame.iloc[:, counted[-1]]
+    if n_values % 2 == 0 and list(frame.columns[n_values // 2 :]) == deviation_names(frame.columns[: n_values // 2]):
+        return frame.iloc[:, : n_values // 2], None
+    return frame, None
+
+
+def deviations(frame: pd.DataFrame) -> pd.DataFrame | None:
+    """The standard deviations of a block's frame, where it has them."""
+    values, _ = split_counts(frame)
+    width = values.shape[1]
+    return frame.iloc[:, -width:] if frame.shape[1] >= 2 * width else None
 
 
 def _index(layout: Layout, block: Block) -> pd.Index:
@@ -79,6 +98,8 @@ def _index(layout: Layout, block: Block) -> pd.Index:
     source = layout.sources[block.source]
     if isinstance(source, Flag):
         return pd.Index([None], name=source.column, dtype=object)
+    if isinstance(source, Rarity):
+        return pd.Index(source.labels, name="other rows", dtype=object)
     levels, codes = _levels(layout, block.source)
     if len(levels) == 1:
         return pd.Index(levels[0], name=block.columns[0], dtype=object)

@@ -42,6 +42,8 @@ class Contender:
     for_unseen : bool
         Whether it takes part where whole symbols of a column are held out, and only there; `make` then gets the name
         of that column as a fourth argument.
+    for_metric : bool
+        Whether `make` gets the name of the metric that ranks as a last argument.
     """
 
     name: str
@@ -54,12 +56,16 @@ class Contender:
     raw: bool = False
     address: str | None = None
     for_unseen: bool = False
+    for_metric: bool = False
 
-    def estimator(self, task: str, random_state: int, n_jobs: int, unseen: str | None) -> Any:
+    def estimator(self, task: str, random_state: int, n_jobs: int, unseen: str | None, metric: str) -> Any:
         """The estimator, unfitted; `unseen`: the column whose symbols are held out, if there is one."""
+        arguments: list[Any] = [task, random_state, n_jobs]
         if self.for_unseen:
-            return self.make(task, random_state, n_jobs, unseen)
-        return self.make(task, random_state, n_jobs)
+            arguments.append(unseen)
+        if self.for_metric:
+            arguments.append(metric)
+        return self.make(*arguments)
 
     def missing(self) -> str | None:
         """What to install, where a library that the contender needs is absent."""

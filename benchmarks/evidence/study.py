@@ -1,0 +1,127 @@
+"""What each part of the wide models at their best is worth, table by table.
+
+"before": crosses chosen by evidence, trained by Adagrad (the contender `wide-crosses` of the comparison);
+"shrunk": the same blocks by Newton's method, one variance each by evidence; "smooth": numbers as smooth intervals
+too; "rare": rarity too; "link": for amounts, the loss chosen by rows held out too, by RMSE ("link") and by MAE
+("link-mae"). 5 folds (kdd99: 2), seed 0, everything else at its defaults; `seconds` from the DataFrame to the fitted
+model, after a warm-up. Rows go to results/study.csv as they arrive; what stands there is not run again.
+
+    TABSYM_DATA=FOLDER python benchmarks/evidence/study.py [--tables amazon adult] [--report]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from sklearn.model_selection import KFold, StratifiedKFold  # noqa: E402
+from tables import TABLES, commit, measure, read  # noqa: E402
+
+from tabsym import WideClassifier, WideRegressor  # noqa: E402
+
+MOST_ROWS = {"rossmann": 60_000}
+"""A random sample of these."""
+
+SHRUNK = {"interactions": "auto", "optimizer": "newton", "l2": "evidence"}
+MEASURES = {"auc": False, "log-loss": True, "rmse": True, "mae": True}
+"""Whether less is better."""
+
+
+def variants(is_number: bool) -> dict[str, dict[str, object]]:
+    coarse = "quantile" if is_number else "modl"
+    made: dict[str, dict[str, object]] = {
+        "before": {"interactions": "auto", "numeric": coarse},
+        "shrunk": SHRUNK | {"numeric": coarse},
+        "smooth": SHRUNK | {"numeric": "smooth"},
+        "rare": SHRUNK | {"numeric": "smooth", "rarity": True},
+    }
+    if is_number:
+        chosen = made["rare"] | {"loss": "choose"}
+        made |= {"link": chosen, "link-mae": chosen | {"scoring": "neg_mean_absolute_error"}}
+    return made
+
+
+def run(name: str, wanted: list[str] | None, out: Path) -> None:
+    ready = read(name, MOST_ROWS.get(name))
+    is_number = ready.task == "regression"
+    kind = WideRegressor if is_number else WideClassifier
+    n_folds = 2 if name == "kdd99" else 5
+    folds = (KFold if is_number else StratifiedKFold)(n_folds, shuffle=True, random_state=0)
+    done = set()
+    if out.exists():
+        before = pd.read_csv(out)
+        done = set(zip(before["table"], before["variant"], before["fold"], strict=True))
+    for variant, options in variants(is_number).items():
+        todo = [fold for fold in range(n_folds) if (name, variant, fold) not in done]
+        if not todo or (wanted and variant not in wanted):
+            continue
+        some = np.random.RandomState(0).permutation(len(ready.y))[:2000]
+        kind(random_state=0, **options).fit(ready.X.iloc[some], ready.y[some])
+        for fold, (train, test) in enumerate(folds.split(ready.X, ready.y)):
+            if fold not in todo:
+                continue
+            start, cpu = time.perf_counter(), time.thread_time()
+            model = kind(random_state=0, **options).fit(ready.X.iloc[train], ready.y[train])
+            row = {"table": name, "variant": variant, "fold": fold, "rows": len(ready.y), "commit": commit()}
+            row |= {"seconds": time.perf_counter() - start, "cpu": time.thread_time() - cpu}
+            row |= {"loss": model.model_.loss.name, "sweeps": model.n_iter_} | dict.fromkeys(MEASURES, np.nan)
+            row |= measure(model, ready.X.iloc[test], ready.y[test], len(ready.classes))
+            pd.DataFrame([row]).to_csv(out, mode="a", header=not out.exists(), index=False)
+        print(name, variant, flush=True)
+
+
+def report(out: Path) -> None:
+    """Means over folds, differences to "before" with their standard error over folds, and ratios of times."""
+    table = pd.read_csv(out)
+    print("| table | measure | before | " + " | ".join(("shrunk", "smooth", "rare", "link", "link-mae")) + " |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for name, part in table.groupby("table", sort=False):
+        for what, less_is_better in MEASURES.items():
+            by = part.pivot(index="fold", columns="variant", values=what)
+            if by.isna().all(axis=None):
+                continue
+            cells = [f"{by['before'].mean():.5g}"]
+            for variant in ("shrunk", "smooth", "rare", "link", "link-mae"):
+                if variant not in by or by[variant].isna().all():
+                    cells.append("")
+                    continue
+                both = (by[variant] - by["before"]).dropna()
+                error = both.std(ddof=1) / np.sqrt(len(both))
+                loss = both.mean() if less_is_better else -both.mean()
+                mark = "**" if loss < -2 * error else "_" if loss > 2 * error else ""
+                cells.append(f"{mark}{by[variant].mean():.5g}{mark} ({both.mean():+.2g} ± {error:.1g})")
+            print(f"| {name} | {what} | " + " | ".join(cells) + " |")
+        times = part.pivot(index="fold", columns="variant", values="cpu")
+        cells = [f"{times['before'].median():.2f} s"]
+        for variant in ("shrunk", "smooth", "rare", "link", "link-mae"):
+            known = variant in times
+            cells.append(f"{(times[variant] / times['before']).median():.1f} times" if known else "")
+        print(f"| {name} | time | " + " | ".join(cells) + " |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
+    parser.add_argument("--variants", nargs="+")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "study.csv")
+    parser.add_argument("--report", action="store_true", help="run nothing, read --out")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if not args.report:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        for name in args.tables:
+            run(name, args.variants, args.out)
+    report(args.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""A model before training: coded, in its units, its parameters where training starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes import RawCodes
+from tabsym.estimators.config import Config
+from tabsym.estimators.training_data import Training, lay_training, numeric_moments, training_loss, with_spread
+from tabsym.wide.constants import best_constant
+from tabsym.wide.descent import Task, storage_order
+from tabsym.wide.kernels import predict_margins
+from tabsym.wide.layout import Codes, Layout, Numbers, Read
+from tabsym.wide.losses import Loss
+from tabsym.wide.model import WideModel
+from tabsym.wide.moments import Moments
+from tabsym.wide.optimizers import RARE_ROWS, SGD, StateColumns
+from tabsym.wide.options import Options
+from tabsym.wide.program import Rows
+from tabsym.wide.sources import Rarity
+from tabsym.wide.start import given_blocks, starting_parameters, with_init
+from tabsym.wide.units import Units, find_units, users_units
+
+Floats = NDArray[np.float64]
+Rng = np.random.RandomState
+
+NO_MEMORY = StateColumns.plan(SGD(), keep_steps=False, keep_mean=False)
+"""Of a model that is not trained by gradient steps."""
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A training table as a layout codes it, before it is laid down for the kernels."""
+
+    codes: Mapping[Read, Codes]
+    numbers: Numbers
+    training: Training
+
+    def lay(self, model: WideModel, options: Options, rng: Rng, n_jobs: int | None) -> Rows:
+        """The rows in the order in which training wants them."""
+        order = storage_order(len(self.training.y), len(model.layout.reads), options.shuffle, rng)
+        return lay_training(model, self.codes, self.numbers, self.training, order, n_jobs)
+
+
+def blank_model(
+    config: Config,
+    columns: StateColumns,
+    layout: Layout,
+    training: Training,
+    loss: Loss,
+    n_outputs: int,
+    raws: dict[str, RawCodes],
+    rng: Rng,
+) -> tuple[WideModel, Coded]:
+    """The model before training, its intercept at 0; `raws` keeps the coded columns."""
+    layout, codes = layout.grow(training.table, config.n_jobs, raws)
+    if config.rarity:
+        layout, codes = without_common(layout, codes, len(training.y))
+    numbers = layout.numbers(training.table)
+    training = training.with_fixed(layout, numbers, n_outputs)
+    numerics = numeric_moments(layout, numbers, len(training.y), training.weight)
+    target = Moments.of(training.differences, training.weight) if loss.scales else None
+    phi = starting_parameters(layout, codes, n_outputs, rng)
+    model = WideModel(
+        layout,
+        with_spread(loss, training),
+        n_outputs,
+        theta=phi,
+        counts=np.zeros(layout.n_entries, dtype=np.int64),
+        units=choose_units(config, layout, target, numerics),
+        columns=columns,
+        state=columns.blank(phi.ravel()),
+        weights=np.zeros(layout.n_entries),
+        target=target,
+        numerics=numerics,
+        unit_weight=1.0 if training.weight is None else float(training.weight.mean()),
+    )
+    return model, Coded(codes, numbers, training)
+
+
+def without_common(layout: Layout, codes: dict[Read, Codes], n_rows: int) -> tuple[Layout, dict[Read, Codes]]:
+    """Without the rarity of what is common: where symbols have many rows each, how many says little."""
+    common = [
+        place
+        for place, block in enumerate(layout.blocks)
+        if block.source is not None
+        and isinstance(source := layout.sources[block.source], Rarity)
+        and (len(source) < 2 or n_rows >= RARE_ROWS * len(source.counts))
+    ]
+    kept = [place for place in range(len(layout.blocks)) if place not in common]
+    places = {place: number for number, place in enumerate(kept)}
+    lean = {Read(places[read.block], read.columns): own for read, own in codes.items() if read.block in places}
+    return layout.without(common), lean
+
+
+def begin(model: WideModel, rows: Rows, config: Config) -> WideModel:
+    """The blank model with its parameters where training starts: those given, and the best intercept beside them."""
+    layout, k = model.layout, model.n_outputs
+    phi = with_init(model, model.state[:, 0].reshape(-1, k), config.init)
+    constant = None if layout.constant is None else layout.constant.factors[0].block
+    if constant is not None and constant not in given_blocks(layout, config.init):
+        offset = rows.offset.reshape(-1, k) if len(rows.offset) else None
+        start = offset if config.init is None else scores_of(model, rows, phi)
+        weight = rows.weight if len(rows.weight) else None
+        phi[layout.entries(constant)] = best_constant(training_loss(model), rows.y, weight, k, start)
+    return replace(model, state=model.columns.blank(phi.ravel()), theta=model.units.to_user(layout, phi))
+
+
+def choose_units(config: Config, layout: Layout, target: Moments | None, numerics: tuple[Moments, ...]) -> Units:
+    return find_units(layout, target, numerics) if config.standardize else users_units(layout, numerics)
+
+
+def scores_of(model: WideModel, rows: Rows, phi: Floats) -> Floats:
+    """Scores (n, K) of training rows, in units of training, with their offset."""
+    out = np.empty((len(rows.y), model.n_outputs))
+    task = task_of(model)
+    predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi).reshape(-1, 1), out)
+    return out
+
+
+def task_of(model: WideModel) -> Task:
+    return Task(model.program.program, training_loss(model), model.n_outputs)

@@ -1,0 +1,135 @@
+"""``loss="choose"``: squared loss, or one with a log link, by the score of rows held out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
+
+from tabsym.estimators.config import Config
+from tabsym.estimators.fitting import fit_model
+from tabsym.estimators.training_data import Training
+from tabsym.wide.losses import LOSSES, Loss
+from tabsym.wide.optimizers import Newton
+
+Floats = NDArray[np.float64]
+
+FIRST = ("squared", "poisson")
+"""Tried first: a sum, and a product of what symbols do; where the product is better, the other two with that link."""
+
+OTHERS = ("gamma", "tweedie")
+
+MOST_ROWS = 50_000
+"""Losses are compared on a random sample of larger tables."""
+
+HELD_OUT = 0.2
+"""Of these, the share that they are compared on."""
+
+ROUGHER = 10.0
+"""Newton's tolerance is so much larger while losses are compared, which differ by more."""
+
+LEAST_ROWS = 30
+"""With fewer, the loss is squared."""
+
+
+def choose_loss(
+    config: Config, training: Training, losses: dict[str, Loss], scoring: Any, rng: np.random.RandomState
+) -> tuple[Loss, pd.DataFrame]:
+    """The loss of the best score on rows held out, and the scores, best first.
+
+    Parameters
+    ----------
+    config : Config
+    training : Training
+    losses : mapping of str -> Loss
+        By name, with their parameters.
+    scoring : str or callable
+        A scorer of scikit-learn, or its name.
+    rng : RandomState
+    """
+    if training.offset is not None:
+        raise ValueError(
+            "loss='choose' compares scales, and an offset belongs to one of them; name the loss beside an offset."
+        )
+    scorer = _find_scorer(scoring)
+    n_rows = len(training.y)
+    order = rng.permutation(n_rows)[:MOST_ROWS]
+    possible = [name for name in (*FIRST, *OTHERS) if _fits(LOSSES[name], training.y)]
+    if n_rows < LEAST_ROWS or training.y.min() == training.y.max():
+        possible = ["squared"]
+    if possible == ["squared"]:
+        return losses["squared"], pd.DataFrame({"loss": possible, "score": [np.nan]})
+    n_held_out = int(len(order) * HELD_OUT)
+    held_out, seen = training.take(order[:n_held_out]), training.take(order[n_held_out:])
+    found: dict[str, float] = {}
+    for name in (name for name in FIRST if name in possible):
+        found[name] = _score(config, losses[name], seen, held_out, scorer, rng)
+    if found.get("poisson", -np.inf) > found["squared"]:
+        for name in (name for name in OTHERS if name in possible):
+            found[name] = _score(config, losses[name], seen, held_out, scorer, rng)
+    table = pd.DataFrame({"loss": list(found), "score": list(found.values())})
+    table = table.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+    return losses[str(table["loss"][0])], table
+
+
+def _fits(loss: Loss, y: Floats) -> bool:
+    least = float(y.min())
+    return least > loss.lowest if loss.lowest_open else least >= loss.lowest
+
+
+def _score(
+    config: Config,
+    loss: Loss,
+    seen: Training,
+    held_out: Training,
+    scorer: Callable[..., float],
+    rng: np.random.RandomState,
+) -> float:
+    state = np.random.RandomState(rng.randint(2**31))  # each loss by itself, however many are tried
+    if isinstance(config.optimizer, Newton):
+        config = replace(config, optimizer=replace(config.optimizer, tol=ROUGHER * config.optimizer.tol, draws=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            model = fit_model(replace(config, verbose=0), seen, loss, 1, state).model
+        except ValueError:  # it ran away
+            return -np.inf
+    predicted = loss.predict(model.margins(held_out.table, config.n_jobs))[:, 0]
+    if not np.isfinite(predicted).all():
+        return -np.inf
+    weight = {} if held_out.weight is None else {"sample_weight": held_out.weight}
+    return float(scorer(_Known(predicted), np.zeros((len(predicted), 1)), held_out.y, **weight))
+
+
+def _find_scorer(scoring: Any) -> Callable[..., float]:
+    if callable(scoring):
+        return scoring
+    try:
+        return get_scorer(scoring)
+    except ValueError:
+        raise ValueError(
+            f"scoring={scoring!r} is not known; use "
+            "'neg_root_mean_squared_error', 'neg_mean_absolute_error' or another "
+            "scorer of scikit-learn."
+        ) from None
+
+
+class _Known(RegressorMixin, BaseEstimator):
+    """Predictions that were made, as scorers want them."""
+
+    def __init__(self, predicted: Floats) -> None:
+        self.predicted = predicted
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Any) -> Floats:
+        return self.predicted

@@ -1,0 +1,260 @@
+"""Fit by Newton's method: a model that was begun, its pieces, the solver's answer in the user's units."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from tabsym.estimators.beginning import Coded, begin, task_of
+from tabsym.estimators.config import Config
+from tabsym.estimators.training_data import lay_training, training_loss
+from tabsym.wide.certainty import Certainty
+from tabsym.wide.course import Outcome
+from tabsym.wide.layout import Layout
+from tabsym.wide.model import WideModel
+from tabsym.wide.newton.fit import Rows, fit_pieces
+from tabsym.wide.newton.formulas import fit_formula
+from tabsym.wide.newton.pieces import Piece, Prior
+from tabsym.wide.optimizers import Newton
+from tabsym.wide.program import Rows as LaidRows
+from tabsym.wide.sources import Bins, Crossing, Flag, Rarity, Source
+from tabsym.wide.start import with_state
+
+Floats = NDArray[np.float64]
+Rng = np.random.RandomState
+
+_EMPTY = np.empty(0)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """In units of training: parameters (entries, K) with their certainty, mean loss, and sweeps."""
+
+    phi: Floats
+    certainty: Certainty
+    loss: float
+    n_sweeps: int
+    converged: bool
+
+
+def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> tuple[WideModel, Outcome]:
+    """The model at its optimum."""
+    if newton.draws and (model.n_outputs > 1 or not goes_by_turns(model.layout)):
+        raise ValueError(
+            "Newton(draws=...) draws from the posterior of sums of blocks and losses of one score; leave it out for "
+            "more than two classes and for formulas that multiply or share blocks."
+        )
+    by_turns = goes_by_turns(model.layout)
+    order = np.arange(len(coded.training.y)) if not by_turns else None
+    codes = None if by_turns and config.init is None else coded.codes
+    rows = lay_training(model, codes, coded.numbers, coded.training, order, config.n_jobs)
+    model = begin(model, rows, config)
+    if by_turns:
+        answer = _by_turns(config, newton, model, coded, rows, rng)
+    else:
+        answer = _by_formula(config, newton, model, rows, rng)
+    model = _counted(model, coded)
+    state = model.columns.blank(answer.phi.ravel())
+    fitted = with_state(model, state, 0)
+    fitted = _without_idle(replace(fitted, certainty=_in_users_units(fitted, answer.certainty)))
+    if not answer.converged:
+        warnings.warn(
+            f"{config.who} ended short of the optimum after {answer.n_sweeps} sweeps; give "
+            f"optimizer=Newton(max_passes={10 * newton.max_passes}), or a larger tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    if config.verbose:
+        print(f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}", file=sys.stderr)
+    return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [])
+
+
+def goes_by_turns(layout: Layout) -> bool:
+    """Whether every term is one number of a block that no other term reads: the score is a sum of blocks."""
+    return all(layout.stands_alone(term) and layout.blocks[term.factors[0].block].rank == 1 for term in layout.learned)
+
+
+def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, rng: Rng) -> _Answer:
+    layout, k = model.layout, model.n_outputs
+    pieces = _pieces(model, coded, rows)
+    offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
+    phi = model.state[:, 0].reshape(-1, k)
+    start = [phi[layout.entries(piece.block)] for piece in pieces]
+    solved = fit_pieces(
+        pieces, Rows(rows.y, rows.weight, offset), training_loss(model), newton, config.ridge, start, rng
+    )  # fmt: skip
+    n_draws = newton.draws
+    found, sd = np.empty_like(phi), np.zeros_like(phi)
+    draws = np.empty((len(phi), n_draws)) if n_draws else None
+    variances, effective = np.empty(len(pieces)), np.empty(len(pieces))
+    for number, piece in enumerate(pieces):
+        own = layout.entries(piece.block)
+        found[own], sd[own] = solved.theta[number], solved.sd[number]
+        variances[piece.block], effective[piece.block] = solved.variance[number], solved.effective[number]
+        if draws is not None and solved.draws is not None:
+            draws[own] = solved.draws[number]
+    certainty = Certainty(variances, effective, solved.dispersion, sd, draws)
+    return _Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged)
+
+
+def _pieces(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
+    """The blocks as the solver sees them, small ones first."""
+    layout, numerics = model.layout, model.program.numerics
+    pieces = []
+    for constant, term in zip(model.units.constants, layout.learned, strict=True):
+        factor = term.factors[0]
+        x = _EMPTY
+        if term.numeric is not None:
+            x = constant * rows.x[:, numerics.index(term.numeric)]
+        elif constant != 1.0:
+            x = np.full(len(rows.y), constant)
+        source = _source(layout, factor.block)
+        if source is None:
+            codes = np.zeros(len(rows.y), dtype=np.int32)
+        else:
+            codes = np.ascontiguousarray(coded.codes[factor.read], dtype=np.int32)
+        prior, apart = _prior(layout, factor.block)
+        pieces.append(Piece(factor.block, codes, x, layout.sizes[factor.block], prior, apart))
+    pieces = [replace(piece, within=_within(layout, piece, pieces)) for piece in pieces]
+    return sorted(pieces, key=lambda piece: (piece.prior is not Prior.FLAT, piece.size))
+
+
+def _within(layout: Layout, piece: Piece, pieces: list[Piece]) -> dict[int, NDArray[np.int64]]:
+    """The entries of other blocks that each entry of a cross lies within: of its columns, and of crosses of some."""
+    source = _source(layout, piece.block)
+    if not isinstance(source, Crossing) or len(piece.x) or not (piece.codes >= 0).all():
+        return {}
+    found: dict[int, NDArray[np.int64]] = {}
+    columns = set(layout.blocks[piece.block].columns)
+    for other in pieces:
+        block = layout.blocks[other.block]
+        plain = other.prior is Prior.RIDGE and not len(other.x) and not isinstance(_source(layout, other.block), Rarity)
+        if plain and set(block.columns) < columns and (other.codes >= 0).all():
+            above = np.zeros(piece.size, dtype=np.int64)
+            above[piece.codes] = other.codes
+            if np.array_equal(above[piece.codes], other.codes):
+                found[other.block] = above
+    return found
+
+
+def _prior(layout: Layout, place: int) -> tuple[Prior, int]:
+    source = _source(layout, place)
+    if source is None or isinstance(source, Flag):
+        return Prior.FLAT, 0
+    apart = int(isinstance(source, Bins) and source.missing)
+    if layout.blocks[place].ordered and len(source) - apart > 1:
+        return Prior.WALK, apart
+    return Prior.RIDGE, 0
+
+
+def _by_formula(config: Config, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> _Answer:
+    task = task_of(model)
+    layout, k = model.layout, model.n_outputs
+    answer = fit_formula(layout, rows, task, newton, config.ridge, model.state[:, 0], rng)
+    certainty = Certainty(
+        answer.variances, answer.effective, answer.dispersion, answer.sd.reshape(-1, k), None
+    )  # fmt: skip
+    return _Answer(answer.phi.reshape(-1, k), certainty, answer.loss, answer.n_passes, answer.converged)
+
+
+def _counted(model: WideModel, coded: Coded) -> WideModel:
+    """The model with the training rows of its entries."""
+    layout = model.layout
+    counts = np.zeros(layout.n_entries, dtype=np.int64)
+    weights = np.zeros(layout.n_entries)
+    weight = None if coded.training.weight is None else coded.training.weight / model.unit_weight
+    for place, block in enumerate(layout.blocks):
+        own, n = layout.entries(place), layout.sizes[place] // block.rank
+        found, heavy = _rows_of_block(layout, place, coded, n, weight)
+        counts[own], weights[own] = np.repeat(found, block.rank), np.repeat(heavy, block.rank)
+    return replace(model, counts=counts, weights=weights)
+
+
+def _rows_of_block(
+    layout: Layout, place: int, coded: Coded, n: int, weight: Floats | None
+) -> tuple[NDArray[np.int64], Floats]:
+    """Rows, and their weight, that select each code (n,) of a block, once however often they do."""
+    reads = [read for read in layout.reads if read.block == place]
+    if not reads:
+        return np.zeros(n, dtype=np.int64), np.zeros(n)
+    columns = [np.asarray(coded.codes[read], dtype=np.int64) for read in reads]
+    counts, weights = np.zeros(n, dtype=np.int64), np.zeros(n)
+    for number, codes in enumerate(columns):
+        first = codes >= 0
+        for before in columns[:number]:
+            first &= codes != before
+        counts += np.bincount(codes[first], minlength=n)
+        weights += np.bincount(codes[first], None if weight is None else weight[first], minlength=n)
+    return counts, weights
+
+
+def _in_users_units(model: WideModel, certainty: Certainty) -> Certainty:
+    """From units of training; what takes up the centring of slopes is as uncertain as that makes it."""
+    layout, units = model.layout, model.units
+    sizes = np.repeat(units.sizes, layout.sizes)[:, None]
+    sd, draws = certainty.sd * sizes, certainty.draws
+    if draws is not None:
+        draws = units.to_user(layout, draws) - units.to_user(layout, np.zeros_like(draws))
+        moved = {home.factors[0].block for home in layout.homes.values()}
+        for own in (layout.entries(block) for block in moved):
+            sd[own] = np.sqrt(np.square(draws[own]).mean(axis=1, keepdims=True))
+    else:
+        variances = np.square(sd)
+        for place, home in layout.homes.items():
+            term = layout.learned[place]
+            share = term.constant * units.means[term.numeric] / home.constant
+            own = layout.entries(home.factors[0].block)
+            variances[own] += np.square(share * sd[layout.entries(term.factors[0].block)])
+        sd = np.sqrt(variances)
+    variances = certainty.variances * np.square(units.sizes)
+    return replace(certainty, variances=variances, sd=sd, draws=draws, dispersion=_dispersion(model, certainty))
+
+
+def _dispersion(model: WideModel, certainty: Certainty) -> float:
+    return certainty.dispersion * model.units.scale**2
+
+
+def _without_idle(model: WideModel) -> WideModel:
+    """Without the rarity that said nothing."""
+    layout, certainty = model.layout, model.certainty
+    assert certainty is not None
+    idle = [
+        place
+        for place in range(len(layout.blocks))
+        if isinstance(_source(layout, place), Rarity) and certainty.variances[place] == 0.0
+    ]
+    if not idle:
+        return model
+    kept = np.setdiff1d(np.arange(len(layout.blocks)), idle)
+    entries = np.concatenate([np.arange(*layout.entries(place).indices(layout.n_entries)) for place in kept])
+    rows = (entries[:, None] * model.n_outputs + np.arange(model.n_outputs)).ravel()
+    lean = layout.without(idle)
+    learned = [term.factors[0].block not in idle for term in layout.learned]
+    units = replace(model.units, sizes=model.units.sizes[kept], constants=model.units.constants[learned])
+    certainty = replace(
+        certainty,
+        variances=certainty.variances[kept],
+        effective=certainty.effective[kept],
+        sd=certainty.sd[entries],
+        draws=None if certainty.draws is None else certainty.draws[entries],
+    )
+    return replace(
+        model,
+        layout=lean,
+        units=units,
+        theta=model.theta[entries],
+        counts=model.counts[entries],
+        weights=model.weights[entries],
+        state=model.state[rows],
+        certainty=certainty,
+    )
+
+
+def _source(layout: Layout, place: int) -> Source | None:
+    number = layout.blocks[place].source
+    return None if number is None else layout.sources[number]

@@ -1,0 +1,162 @@
+"""An additive model from its pieces: the optimum for a penalty, or for variances that the table tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.wide.losses import Loss
+from tabsym.wide.newton.heldout import MANY_ENTRIES, HeldOut, folds_of
+from tabsym.wide.newton.pieces import Piece, Prior
+from tabsym.wide.newton.posterior import Draws
+from tabsym.wide.newton.turns import Turns
+from tabsym.wide.newton.variances import Evidence
+from tabsym.wide.optimizers import Newton
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Target (n,) and weights (n,), empty for none, in units of training; `start` (n, K): the offset."""
+
+    y: Floats
+    weight: Floats
+    start: Floats
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What a fit comes to, in units of training, piece by piece.
+
+    Attributes
+    ----------
+    theta, sd : list of (q, K)
+        Parameters, and their posterior standard deviations.
+    variance, effective : list of float
+        Prior variance (infinite for what is not held back) and effective number of entries of each piece.
+    dispersion : float
+    draws : list of (q, M) or None
+        About the parameters.
+    loss : float
+        Mean of the rows.
+    n_sweeps : int
+    converged : bool
+    """
+
+    theta: list[Floats]
+    sd: list[Floats]
+    variance: list[float]
+    effective: list[float]
+    dispersion: float
+    draws: list[Floats] | None
+    loss: float
+    n_sweeps: int
+    converged: bool
+
+
+def fit_pieces(
+    pieces: Sequence[Piece],
+    rows: Rows,
+    loss: Loss,
+    newton: Newton,
+    penalty: float | None,
+    theta: Sequence[Floats],
+    rng: np.random.RandomState,
+) -> Solved:
+    """The optimum from `theta`: with a ridge `penalty` on the mean loss, or None for variances by evidence."""
+    turns = Turns(pieces, rows.y, rows.weight, rows.start, loss)
+    turns.put(theta)
+    evidence = Evidence(turns)
+    n_sweeps = 0
+    if penalty is None:
+        n_sweeps = _find_variances(turns, evidence, rows, newton, rng)
+    else:
+        for place, piece in enumerate(turns.pieces):
+            turns.precision[place] = 0.0 if piece.prior is Prior.FLAT else penalty * turns.total
+    more, converged = turns.settle(newton.tol, newton.max_passes)
+    if penalty is not None:
+        _weigh(turns, evidence)
+    return _solved(turns, evidence, newton, rng, n_sweeps + more, converged)
+
+
+def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton, rng: np.random.RandomState) -> int:
+    """Variances by evidence; of blocks with few rows a symbol, on rows held out. How many sweeps it took."""
+    evidence.start()
+    held = [place for place, piece in enumerate(turns.pieces) if piece.prior is not Prior.FLAT]
+    rare = [place for place in held if turns.n_outputs == 1 and _is_rare(turns, place, newton.rare_rows)]
+    common = [place for place in held if place not in rare]
+    if evidence.has_dispersion or not rare:
+        n_sweeps = evidence.find(held, newton.tol, newton.max_passes)
+        rare = [place for place in rare if not turns.silent[place]]
+    else:
+        n_sweeps = _find_without(turns, evidence, common, rare, newton)
+    if not rare:
+        return n_sweeps
+    halves = Turns(turns.pieces, rows.y, rows.weight, rows.start, turns.loss, folds_of(len(rows.y), rng), n_models=2)
+    halves.precision, halves.silent = list(turns.precision), list(turns.silent)
+    for place, precision in zip(rare, HeldOut(halves).tune(rare), strict=True):
+        turns.precision[place] = float(precision)
+    n_sweeps += evidence.find(common, newton.tol, newton.max_passes)
+    for place in rare + common:
+        if not turns.silent[place]:
+            evidence.spread(place)
+    evidence.move(())
+    return n_sweeps
+
+
+def _find_without(turns: Turns, evidence: Evidence, common: list[int], rare: list[int], newton: Newton) -> int:
+    """Variances of common blocks while the rare ones are out: how many sweeps it took.
+
+    Symbols seen once explain their own rows, of classes as far as their variance lets them, and would leave the others
+    nothing to explain.
+    """
+    waiting = [turns.precision[place] for place in rare]
+    for place in rare:
+        turns.silent[place] = True
+    n_sweeps = evidence.find(common, newton.tol, newton.max_passes)
+    for place, precision in zip(rare, waiting, strict=True):
+        turns.silent[place], turns.precision[place] = False, precision
+    return n_sweeps
+
+
+def _is_rare(turns: Turns, place: int, rows: float) -> bool:
+    piece = turns.pieces[place]
+    return piece.prior is Prior.RIDGE and piece.size >= MANY_ENTRIES and len(turns.y) < rows * piece.size
+
+
+def _weigh(turns: Turns, evidence: Evidence) -> None:
+    """Effective entries and dispersion for a penalty that was given."""
+    for place, piece in enumerate(turns.pieces):
+        if piece.prior is not Prior.FLAT:
+            evidence.spread(place)
+    evidence.move(())
+
+
+def _solved(
+    turns: Turns, evidence: Evidence, newton: Newton, rng: np.random.RandomState, n_sweeps: int, converged: bool
+) -> Solved:
+    draws = Draws(turns, newton.draws, rng) if newton.draws else None
+    root = np.sqrt(evidence.dispersion)
+    flat = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT]
+    of_flat = {}
+    if flat and draws is None:
+        of_flat = evidence.flat_variances()
+    sd = []
+    for place, theta in enumerate(turns.theta):
+        if turns.silent[place]:
+            variances = np.zeros_like(theta)
+        elif draws is not None:
+            variances = draws.variances(place)
+        else:
+            variances = of_flat[place] if place in of_flat else evidence.spread(place).variances
+        sd.append(root * np.sqrt(variances))
+    found = None if draws is None else [root * one for one in draws.found]
+    variance = [evidence.variance(place) for place in range(len(turns.pieces))]
+    return Solved(
+        turns.theta, sd, variance, evidence.effective.tolist(), evidence.dispersion, found, turns.mean_loss(), n_sweeps,
+        converged,
+    )  # fmt: skip

@@ -1,0 +1,212 @@
+"""Formulas that multiply or share blocks: L-BFGS over all parameters, from several starts.
+
+A block of such a formula has no Hessian of its own that is diagonal, and products are not convex together: taking
+turns creeps along their valleys. L-BFGS, in units in which the curvature of every parameter is about one, does not.
+By evidence, optimum and variances take turns, as in `variances`, each block's posterior given the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from tabsym.codes import row_numbers
+from tabsym.wide.descent import Task
+from tabsym.wide.kernels import predict_margins
+from tabsym.wide.kernels_newton import newton_sums
+from tabsym.wide.layout import Layout
+from tabsym.wide.optimizers import SGD, Newton
+from tabsym.wide.options import Options
+from tabsym.wide.program import Rows, Work
+from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL
+
+Floats = NDArray[np.float64]
+
+JITTER = 0.3
+"""Other starts are the first one, with normal numbers of this deviation added to the factors of products."""
+
+LOOKS, STILL = 20, 0.05
+"""At most so many turns of optimum and variances; they stand still where no logarithm moves by more."""
+
+FIRST_VARIANCE = 1.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """In units of training: parameters and deviations (entries * K,), variances and effective numbers of blocks."""
+
+    phi: Floats
+    sd: Floats
+    variances: Floats
+    effective: Floats
+    dispersion: float
+    loss: float
+    n_passes: int
+    converged: bool
+
+
+class Objective:
+    """Loss of the rows, and half the precision times the squares of a block's numbers (about their mean in products).
+
+    Parameters
+    ----------
+    layout : Layout
+    rows : Rows
+    task : Task
+    centred : bool
+        Whether numbers that multiply are held to the mean of their block, not to 0.
+    """
+
+    def __init__(self, layout: Layout, rows: Rows, task: Task, *, centred: bool) -> None:
+        self.layout, self.rows, self.task, self.n_passes = layout, rows, task, 0
+        self.precision = np.zeros(len(layout.blocks))
+        self.total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
+        self._members = row_numbers(len(rows.y))
+        self._work = Work.make(task.program, task.n_outputs, batches=False)
+        self._rule = Options(optimizer=SGD(), learning_rate=1.0).rule(task.loss, 1.0)
+        self._centred = [centred and block.neutral_mean for block in layout.blocks]
+
+    def sums(self, phi: Floats) -> tuple[float, Floats, Floats]:
+        """The sum of the losses, gradient and own curvature (entries * K,)."""
+        gradient, curvature = np.zeros(len(phi)), np.zeros(len(phi))
+        self.n_passes += 1
+        lost = newton_sums(
+            self.rows, self._members, self.task.program, self.task.neutral, self._rule,
+            np.ascontiguousarray(phi[:, None]), self._work, np.empty(self.task.n_outputs), gradient, curvature,
+        )  # fmt: skip
+        return float(lost), gradient, curvature
+
+    def value(self, phi: Floats) -> tuple[float, Floats]:
+        """The objective and its gradient."""
+        lost, gradient, _ = self.sums(phi)
+        for place, own in self.held():
+            away = self.away(place, phi)
+            lost += 0.5 * self.precision[place] * float(np.square(away).sum())
+            gradient[own] += self.precision[place] * away.ravel()
+        return lost, gradient
+
+    def held(self) -> Iterator[tuple[int, slice]]:
+        """The blocks that a prior holds back, and where their numbers lie."""
+        k = self.task.n_outputs
+        for place, block in enumerate(self.layout.blocks):
+            if block.source is not None:
+                own = self.layout.entries(place)
+                yield place, slice(own.start * k, own.stop * k)
+
+    def away(self, place: int, phi: Floats) -> Floats:
+        """How far the numbers of a block are from where its prior holds them (symbols, rank * K)."""
+        own, k = self.layout.entries(place), self.task.n_outputs
+        width = self.layout.blocks[place].rank * k
+        numbers = phi[own.start * k : own.stop * k].reshape(-1, width)
+        return numbers - numbers.mean(axis=0) if self._centred[place] else numbers
+
+    def curvature(self, phi: Floats) -> Floats:
+        """Own curvature of each parameter, with its penalty."""
+        curvature = self.sums(phi)[2]
+        for place, own in self.held():
+            curvature[own] += self.precision[place]
+        return curvature
+
+
+def fit_formula(
+    layout: Layout,
+    rows: Rows,
+    task: Task,
+    newton: Newton,
+    penalty: float | None,
+    start: Floats,
+    rng: np.random.RandomState,
+) -> Answer:
+    """The best optimum of several: with a ridge `penalty` on the mean loss, or None for variances by evidence."""
+    objective = Objective(layout, rows, task, centred=penalty is None)
+    for place, _ in objective.held():
+        objective.precision[place] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
+    starts = [start]
+    if not layout.is_additive:
+        starts += [_jittered(layout, task.n_outputs, start, rng) for _ in range(newton.starts - 1)]
+    reached = [_descend(objective, one, newton) for one in starts]
+    phi, converged = min(reached, key=lambda one: objective.value(one[0])[0])
+    dispersion, effective = _weigh(objective, phi)
+    if penalty is None:
+        for _ in range(LOOKS):
+            change = _move_variances(objective, phi, dispersion, effective)
+            phi, converged = _descend(objective, phi, newton)
+            dispersion, effective = _weigh(objective, phi)
+            if change < STILL:
+                break
+    variances = np.full(len(layout.blocks), np.inf)
+    for place, _ in objective.held():
+        variances[place] = dispersion / objective.precision[place] if objective.precision[place] > 0 else np.inf
+    own = objective.curvature(phi)
+    sd = np.sqrt(np.divide(dispersion, own, out=np.zeros_like(own), where=own > 0))
+    loss = objective.sums(phi)[0] / objective.total
+    return Answer(phi, sd, variances, effective, dispersion, loss, objective.n_passes, converged)
+
+
+def _jittered(layout: Layout, n_outputs: int, start: Floats, rng: np.random.RandomState) -> Floats:
+    """Another start: of products the factors, moved at random."""
+    out = start.copy()
+    for place, block in enumerate(layout.blocks):
+        if block.start != 0.0 or block.rank > 1:
+            own = layout.entries(place)
+            own = slice(own.start * n_outputs, own.stop * n_outputs)
+            out[own] += rng.normal(0.0, JITTER, own.stop - own.start)
+    return out
+
+
+def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Floats, bool]:
+    """The optimum near a start, and whether it was reached."""
+    phi, total = start, objective.total
+    for _ in range(3):  # its memory starts afresh, in units of the curvature where it stands
+        curvature = objective.curvature(phi)
+        root = np.sqrt(np.maximum(curvature, 1e-6 * max(float(curvature.max()), 1e-300)))
+
+        def value(z: Floats, root: Floats = root) -> tuple[float, Floats]:
+            lost, gradient = objective.value(z / root)
+            return lost / total, gradient / (root * total)
+
+        options = {"maxiter": newton.max_passes, "maxcor": 20, "ftol": 0.01 * newton.tol, "gtol": 0.0}
+        found = minimize(value, phi * root, jac=True, method="L-BFGS-B", options=options)
+        before, phi = value(phi * root)[0], found.x / root
+        if before - found.fun < newton.tol:
+            return phi, True
+    return phi, bool(found.success)
+
+
+def _weigh(objective: Objective, phi: Floats) -> tuple[float, Floats]:
+    """Dispersion, and the effective number of each block's entries."""
+    curvature = objective.sums(phi)[2]
+    effective = np.array([float(size * objective.task.n_outputs) for size in objective.layout.sizes])
+    for place, own in objective.held():
+        held, precision = curvature[own], objective.precision[place]
+        both = held + precision
+        effective[place] = float(np.divide(held, both, out=np.zeros_like(held), where=both > 0).sum())
+    if objective.task.loss.code in (LOGISTIC, MULTINOMIAL):
+        return 1.0, effective
+    left = max(objective.total - effective.sum(), 0.05 * objective.total)
+    return max(_pearson(objective, phi) / left, 1e-12), effective
+
+
+def _pearson(objective: Objective, phi: Floats) -> float:
+    """Squared slopes of the rows over their mean curvature, summed."""
+    task, rows = objective.task, objective.rows
+    margins = np.empty((len(rows.y), 1))
+    predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), margins)
+    _, slopes, bends = task.loss.rows(margins, rows.y)
+    weight = rows.weight if len(rows.weight) else np.ones(len(rows.y))
+    return float((weight * np.square(slopes)).sum() / (weight * bends).sum() * objective.total)
+
+
+def _move_variances(objective: Objective, phi: Floats, dispersion: float, effective: Floats) -> float:
+    """One update of the precisions; the largest change of a logarithm."""
+    change = 0.0
+    for place, _ in objective.held():
+        length = float(np.square(objective.away(place, phi)).sum())
+        now = float(np.clip(dispersion * effective[place] / max(length, 1e-300), 1e-6, 1e8))
+        change = max(change, abs(np.log(now / objective.precision[place])))
+        objective.precision[place] = now
+    return float(change)

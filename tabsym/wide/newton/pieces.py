@@ -1,0 +1,100 @@
+"""The blocks of an additive model as the solver sees them: what rows select, and what holds their entries back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.wide.newton.kernels import solve_walk
+
+Floats = NDArray[np.float64]
+
+NEXT_TO_NOTHING = 1e-8
+"""A ridge under walks, whose level no difference holds."""
+
+
+class Prior(Enum):
+    """What holds the entries of a block back."""
+
+    FLAT = "flat"
+    """Nothing: the intercept, slopes."""
+    RIDGE = "ridge"
+    """Each entry by itself is normal about 0."""
+    WALK = "walk"
+    """The differences of neighbouring entries are normal about 0: intervals of a number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One block of an additive model.
+
+    Attributes
+    ----------
+    block : int
+        Its place in the layout.
+    codes : (n,) int32
+        The entry of each row, -1 for none.
+    x : (n,)
+        What the entry is multiplied by; empty for 1.
+    size : int
+        Entries.
+    prior : Prior
+    apart : int
+        So many entries at the start are no part of a walk, and held back by a ridge: missing values.
+    within : mapping of block -> (q,) int64
+        Of a cross: the entries of other blocks that its own lie within, such as those of its columns.
+    """
+
+    block: int
+    codes: NDArray[np.int32]
+    x: Floats
+    size: int
+    prior: Prior
+    apart: int = 0
+    within: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
+
+    @property
+    def held(self) -> int:
+        """Numbers that the prior holds back: entries, or differences of them."""
+        return {Prior.FLAT: 0, Prior.RIDGE: self.size, Prior.WALK: self.size - 1}[self.prior]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is one number, added as it is."""
+        return self.size == 1 and not len(self.x)
+
+    def pull_back(self, theta: Floats, precision: float) -> Floats:
+        """The gradient (q, W) of the penalty, half of `precision` times what `length` sums."""
+        if self.prior is Prior.FLAT or not np.isfinite(precision):
+            return np.zeros_like(theta)
+        pull = precision * theta
+        if self.prior is Prior.WALK:
+            own = theta[self.apart :]
+            jumps = precision * np.diff(own, axis=0)
+            pull[self.apart :] = NEXT_TO_NOTHING * own
+            pull[self.apart : -1] -= jumps
+            pull[self.apart + 1 :] += jumps
+        return pull
+
+    def length(self, theta: Floats) -> float:
+        """The sum of squares that the prior holds small."""
+        if self.prior is Prior.WALK:
+            return float(np.square(theta[: self.apart]).sum() + np.square(np.diff(theta[self.apart :], axis=0)).sum())
+        return float(np.square(theta).sum())
+
+    def solve(self, curvature: Floats, precision: float, right: Floats) -> Floats:
+        """Curvature and penalty together, inverted, times `right` (q, W)."""
+        if self.prior is Prior.FLAT:
+            return np.divide(right, curvature, out=np.zeros_like(right), where=curvature > 0)
+        both = curvature + precision
+        out = np.divide(right, both, out=np.zeros_like(right), where=both > 0)
+        if self.prior is Prior.WALK:
+            walk = slice(self.apart, None)
+            own, result = np.ascontiguousarray(curvature[walk]), np.empty_like(right[walk])
+            solve_walk(own, precision, NEXT_TO_NOTHING, right[walk], np.empty(len(own)), result)
+            out[walk] = result
+        return out

@@ -1,0 +1,191 @@
+"""Newton's method by turns: each block takes its exact step against its penalty while the others are held.
+
+A row selects one entry of a block, so the Hessian within a block is diagonal (tridiagonal for a walk): a pass over
+the codes gives every entry its Newton step. Taken over all rows that is the gradient estimator for symbolical
+features with the curvature in the place of the count. Nothing is random, and there is no rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from tabsym.wide.losses import Loss
+from tabsym.wide.newton.kernels import collect, collect_classes, move, move_classes, pulls_of_rows
+from tabsym.wide.newton.pieces import Piece, Prior
+from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL, SQUARED
+
+Floats = NDArray[np.float64]
+
+MOST_STEP = 2.0
+"""Of a score at once, where the loss is no parabola: far from the optimum its curvature says little."""
+
+
+class Turns:
+    """Parameters of the pieces, and where rows stand under them.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+    y, weight : (n,)
+        In units of training; weight empty for none.
+    start : (n, K)
+        Scores before any piece: the offset.
+    loss : Loss
+    fold : (n,) int8 or None
+        The model that does not see the row; None for one model that sees all.
+    n_models : int
+    """
+
+    def __init__(
+        self,
+        pieces: Sequence[Piece],
+        y: Floats,
+        weight: Floats,
+        start: Floats,
+        loss: Loss,
+        fold: NDArray[np.int8] | None = None,
+        n_models: int = 1,
+    ) -> None:
+        self.pieces, self.y, self.weight, self.loss = list(pieces), y, weight, loss
+        self.n_outputs = start.shape[1]
+        self.fold = np.full(len(y), -1, dtype=np.int8) if fold is None else fold
+        self._start = np.tile(start, n_models)
+        width = n_models * self.n_outputs
+        self.theta = [np.zeros((piece.size, width)) for piece in self.pieces]
+        self.curvature = [np.zeros((piece.size, width)) for piece in self.pieces]
+        self.precision = [0.0] * len(self.pieces)
+        self.silent = [False] * len(self.pieces)
+        self.total = float(weight.sum()) if len(weight) else float(len(y))
+        self.values = self._stand(self._start)
+        self._places = {piece.block: place for place, piece in enumerate(self.pieces)}
+        self._covers = [bool((piece.codes >= 0).all()) for piece in self.pieces]
+        ones = (place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT and piece.is_constant)
+        self._intercept = next((place for place in ones if self._covers[place]), None)
+        self._most = np.inf if loss.code == SQUARED else MOST_STEP
+
+    def sweep(self) -> float:
+        """A turn for every piece; what that lowers the objective by, as far as its curvature tells, per row."""
+        fall = sum(self.turn(place) for place in range(len(self.pieces)) if not self.silent[place])
+        for place in range(len(self.pieces)):
+            if self.pieces[place].prior is Prior.RIDGE and 0.0 < self.precision[place] < np.inf:
+                self._hand_up(place)
+        return fall / self.total
+
+    def settle(self, tol: float, most: int) -> tuple[int, bool]:
+        """Sweep until one lowers the objective by less than `tol` per row: how many there were, and whether it did."""
+        for n_sweeps in range(1, most + 1):
+            if self.sweep() < tol * self.scale():
+                return n_sweeps, True
+        return most, False
+
+    def scale(self) -> float:
+        """What a change of the loss is measured by: the dispersion of the rows, where that is above 1."""
+        if self.loss.scales or self.loss.for_classes:
+            return 1.0
+        slopes, bends = self.pulls()
+        weight = self.weight[:, None] if len(self.weight) else 1.0
+        return max(1.0, float((np.square(slopes) / weight).sum() / bends.sum()))
+
+    def turn(self, place: int) -> float:
+        """A step of one piece; half its Newton decrement."""
+        piece, theta, precision = self.pieces[place], self.theta[place], self.precision[place]
+        gradient, curvature = self._collect(piece)
+        self.curvature[place] = curvature
+        right = -gradient - piece.pull_back(theta, precision)
+        steps = np.clip(piece.solve(curvature, precision, right), -self._most, self._most)
+        self._move(place, steps)
+        return 0.5 * float(np.abs(steps * right).sum())
+
+    def silence(self, place: int) -> None:
+        """A piece that says nothing: its entries at 0, and no more turns."""
+        if not self.silent[place]:
+            self._move(place, -self.theta[place])
+            self.silent[place], self.precision[place] = True, np.inf
+
+    def own_curvature(self, place: int) -> Floats:
+        """Curvature (q, W) of each entry by itself; of a multinomial loss that of a turn is a bound."""
+        if self.loss.code != MULTINOMIAL:
+            return self.curvature[place]
+        return self._collect(self.pieces[place], diagonal=True)[1]
+
+    def scores(self) -> Floats:
+        """Scores (n, W) of the rows; of a multinomial loss up to a number common to the classes."""
+        if self.loss.code == LOGISTIC:
+            return -np.log(self.values)
+        if self.loss.code == MULTINOMIAL:
+            return np.log(self.values)
+        return self.values
+
+    def mean_loss(self) -> float:
+        """Of the rows, of one model."""
+        values = self.loss.values(self.scores(), self.y)
+        return float(np.average(values, weights=self.weight if len(self.weight) else None))
+
+    def pulls(self) -> tuple[Floats, Floats]:
+        """Slopes and curvatures (n, W) of rows times their weights, for losses of one score."""
+        slopes, bends = np.empty_like(self.values), np.empty_like(self.values)
+        pulls_of_rows(self.values, self.y, self.weight, self.loss.code, self.loss.parameter, slopes, bends)
+        return slopes, bends
+
+    def put(self, theta: Sequence[Floats]) -> None:
+        """Go on from other parameters."""
+        for place, values in enumerate(theta):
+            self._move(place, values - self.theta[place])
+
+    def _hand_up(self, place: int) -> None:
+        """Hand what the entries of a ridge have in common to what says the same: no row moves, and the penalty falls.
+
+        Of a cross, what the cells of a symbol share is the symbol's, as far as its own penalty lets it; of any block
+        that all rows have, what all entries share is the intercept's. Turns alone creep along these directions.
+        """
+        piece, theta, own = self.pieces[place], self.theta[place], self.precision[place]
+        for block, above in piece.within.items():
+            other = self._places[block]
+            theirs = self.precision[other]
+            if self.silent[other] or not 0.0 < theirs < np.inf:
+                continue
+            size = self.pieces[other].size
+            cells = np.bincount(above, minlength=size)[:, None]
+            shared = np.column_stack([np.bincount(above, column, minlength=size) for column in theta.T])
+            moved = (own * shared - theirs * self.theta[other]) / (own * cells + theirs)
+            moved[cells[:, 0] == 0] = 0.0
+            self.theta[other] = self.theta[other] + moved
+            theta = theta - moved[above]
+        if self._intercept is not None and not len(piece.x) and self._covers[place]:
+            level = theta.mean(axis=0)
+            self.theta[self._intercept] = self.theta[self._intercept] + level
+            theta = theta - level
+        self.theta[place] = theta
+
+    def _collect(self, piece: Piece, *, diagonal: bool = False) -> tuple[Floats, Floats]:
+        gradient = np.empty((piece.size, self.values.shape[1]))
+        curvature, loss = np.empty_like(gradient), self.loss
+        if loss.code == MULTINOMIAL:
+            collect_classes(
+                piece.codes, piece.x, self.y, self.weight, self.values, diagonal, gradient, curvature
+            )  # fmt: skip
+        else:
+            collect(
+                piece.codes, piece.x, self.y, self.weight, self.fold, self.values, loss.code, loss.parameter, gradient,
+                curvature,
+            )  # fmt: skip
+        return gradient, curvature
+
+    def _move(self, place: int, steps: Floats) -> None:
+        self.theta[place] = self.theta[place] + steps
+        piece = self.pieces[place]
+        if self.loss.code == MULTINOMIAL:
+            move_classes(piece.codes, piece.x, steps.copy(), self.values)
+        else:
+            move(piece.codes, piece.x, steps.copy(), self.values, self.loss.code)
+
+    def _stand(self, scores: Floats) -> Floats:
+        if self.loss.code == LOGISTIC:
+            return np.exp(-scores)
+        if self.loss.code == MULTINOMIAL:
+            return np.asarray(softmax(scores, axis=1))
+        return scores.copy()

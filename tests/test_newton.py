@@ -1,0 +1,363 @@
+"""Newton's method around its optimum: formulas, rarity, smooth intervals, the choice of a link, what people see.
+
+The optimum, variances and deviations of sums have a dense oracle of their own (test_newton_evidence).
+"""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import Newton
+
+RNG = np.random.RandomState(0)
+
+
+def products(n=1500):
+    """A table of two small alphabets, a number, and players of one alphabet in two columns; with a noisy product."""
+    rng = np.random.RandomState(3)
+    table = pd.DataFrame({
+        "a": rng.choice(list("abcde"), n),
+        "b": rng.choice(list("uvwx"), n),
+        "home": rng.choice(list("pqrst"), n),
+        "away": rng.choice(list("pqrst"), n),
+        "x": rng.uniform(0.5, 1.5, n),
+    })  # fmt: skip
+    g, m = rng.uniform(0.5, 1.5, 5), rng.uniform(0.5, 1.5, 4)
+    a, b = table["a"].map("abcde".index), table["b"].map("uvwx".index)
+    y = 2.0 * g[a] * m[b] * table["x"] + 1.0 + rng.normal(0, 0.3, n)
+    return table, y.to_numpy()
+
+
+def entries(table, column, alphabet):
+    return table[column].map({symbol: place for place, symbol in enumerate(alphabet)}).to_numpy()
+
+
+def product_score(table):
+    """g[a] * m[b] * x + c[1] of a flat vector, and how many numbers it has."""
+    a, b, x = entries(table, "a", "abcde"), entries(table, "b", "uvwx"), table["x"].to_numpy()
+    return lambda p: p[a] * p[5 + b] * x + p[9], 10, 9
+
+
+def shared_score(table):
+    """w[home] * w[away] + c[1]: a block that is read twice."""
+    home, away = entries(table, "home", "pqrst"), entries(table, "away", "pqrst")
+    return lambda p: p[home] * p[away] + p[5], 6, 5
+
+
+def dot_score(table):
+    """dot(u[a], v[b], rank=2) + c[1]"""
+    a, b = entries(table, "a", "abcde"), entries(table, "b", "uvwx")
+
+    def score(p):
+        u, v = p[:10].reshape(5, 2), p[10:18].reshape(4, 2)
+        return (u[a] * v[b]).sum(axis=1) + p[18]
+
+    return score, 19, 18
+
+
+def least(score, n_numbers, n_held, y, l2):
+    """The least objective that a general optimizer finds from many starts: mean loss and ridge, scalars free."""
+    rng = np.random.RandomState(1)
+
+    def objective(p):
+        return 0.5 * np.mean((score(p) - y) ** 2) + 0.5 * l2 * np.sum(p[:n_held] ** 2)
+
+    found = []
+    for _ in range(12):
+        start = rng.normal(0.5, 0.6, n_numbers)
+        found.append(minimize(objective, start, method="L-BFGS-B", options={"ftol": 1e-15, "maxiter": 3000}).fun)
+    return min(found), objective
+
+
+@pytest.mark.parametrize(
+    ("formula", "make", "blocks"),
+    [
+        ("g[a]*m[b]*x + c[1]", product_score, ["g", "m", "c"]),
+        ("w[home]*w[away] + c[1]", shared_score, ["w", "c"]),
+        ("dot(u[a], v[b], rank=2) + c[1]", dot_score, None),
+    ],
+    ids=["product", "shared block", "dot"],
+)
+def test_formulas_reach_the_least_objective_of_many_starts(formula, make, blocks):
+    table, y = products()
+    score, n_numbers, n_held = make(table)
+    best, objective = least(score, n_numbers, n_held, y, 1e-3)
+    newton = Newton(tol=1e-9, max_passes=2000, starts=6)
+    model = WideRegressor(formula, optimizer=newton, l2=1e-3, standardize=False, random_state=0).fit(table, y)
+    params = model.params_
+    names = list(params) if blocks is None else blocks
+    width = 2 if blocks is None else 1
+    numbers = np.concatenate([
+        params[name].sort_index().to_numpy()[:, : width if len(params[name]) > 1 else 1].ravel() for name in names
+    ])  # fmt: skip
+    assert objective(numbers) <= best + 1e-6
+    assert model.predict(table) == pytest.approx(score(numbers), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_formula_by_evidence_tells_noise_from_signal(seed):
+    rng = np.random.RandomState(seed)
+    table = pd.DataFrame({"a": rng.choice(60, 1500).astype(str), "b": rng.choice(60, 1500).astype(str)})
+    effect = rng.normal(0, 1.0, 60)
+    y = effect[table["a"].astype(int)] + rng.normal(0, 1.0, 1500)
+    model = WideRegressor("u[a] + v[b] + c[1]", optimizer="newton", l2="evidence", random_state=0).fit(table, y)
+    assert model.variances_.loc["u", "variance"] == pytest.approx(np.var(effect), rel=0.3)
+    assert model.variances_.loc["v", "variance"] < 0.05
+    assert model.dispersion_ == pytest.approx(1.0, rel=0.1)
+    shared = WideRegressor("u[a] + u[b] + c[1]", optimizer="newton", l2="evidence", random_state=0).fit(table, y)
+    assert shared.variances_.loc["u", "effective"] < 60
+
+
+def test_short_of_the_optimum_is_said():
+    table, y = products()
+    with pytest.warns(ConvergenceWarning, match=r"ended short .*max_passes=10"):
+        WideRegressor(interactions=2, optimizer=Newton(tol=1e-12, max_passes=1)).fit(table, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        WideRegressor(interactions=2, optimizer="newton").fit(table, y)
+
+
+def test_interrupted_or_failing_fits_leave_what_was():
+    table, y = products()
+    model = WideRegressor(optimizer="newton").fit(table, y)
+    before = model.predict(table)
+    with pytest.raises(ValueError, match="draws"):
+        model.set_params(formula="g[a]*m[b]", optimizer=Newton(draws=4)).fit(table, y)
+    model.set_params(formula=None)
+    assert np.array_equal(model.predict(table), before)
+
+
+def test_models_travel_and_clone():
+    table, y = products()
+    model = WideRegressor(optimizer=Newton(draws=4), l2="evidence", numeric="smooth", rarity=True).fit(table, y)
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert np.array_equal(again.predict(table, return_std=True)[1], model.predict(table, return_std=True)[1])
+    assert clone(model).optimizer == Newton(draws=4)
+
+
+def test_gradient_steps_go_on_from_a_newton_fit():
+    table, y = products()
+    model = WideRegressor(optimizer="newton", l2="evidence").fit(table, y)
+    assert "sd" in model.params_["a"]
+    model.set_params(optimizer="sgd", l2=0.0, learning_rate=1e-4).partial_fit(table, y)
+    assert "sd" not in model.params_["a"]
+    assert model.score(table, y) > 0.5
+
+
+# -- rarity --------------------------------------------------------------------------------
+
+
+def rare_table():
+    """Symbols of 1, 2 and 40 rows: those seen once have 1, the others 0."""
+    a = [f"once{i}" for i in range(60)] + [f"twice{i // 2}" for i in range(80)] + ["often"] * 60
+    y = np.array([1.0] * 60 + [0.0] * 140)
+    return pd.DataFrame({"a": a}), y
+
+
+def test_a_row_counts_the_others_of_its_symbol():
+    table, y = rare_table()
+    model = WideRegressor(optimizer="newton", l2="evidence", rarity=True).fit(table, y)
+    frame = model.params_["rarity of a"]
+    assert frame.index.tolist()[:3] == ["0", "1", "2"]
+    assert frame["count"].tolist()[:3] == [60, 80, 0]
+    assert frame["count"].sum() == 200
+    assert frame.index[-1].endswith("or more")
+    # a symbol that was never seen has no rows, as in training those that were seen once had none but their own
+    new = pd.DataFrame({"a": ["never", "once0", "twice0", "often"]})
+    seen = model.explain(new)["rarity of a"].to_numpy()
+    assert seen[0] == frame["value"]["0"]
+    assert seen[1] == frame["value"]["1"]
+    assert seen[2] == frame["value"]["2"]
+    assert model.predict(new[:1])[0] > 0.8
+    assert model.predict(new[3:])[0] < 0.2
+
+
+def test_rarity_that_says_nothing_is_left_out():
+    rng = np.random.RandomState(0)
+    table, _ = rare_table()
+    model = WideRegressor(optimizer="newton", l2="evidence", rarity=True).fit(table, rng.normal(size=200))
+    assert "rarity of a" not in model.params_ or model.variances_.loc["rarity of a", "effective"] < 2
+    common = pd.DataFrame({"a": list("uv") * 200})
+    assert "rarity of a" not in WideRegressor(optimizer="newton", l2="evidence", rarity=True).fit(
+        common, rng.normal(size=400)
+    ).params_  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_rarity_of_crosses_and_frames(kind):
+    rng = np.random.RandomState(1)
+    table = pd.DataFrame({"a": rng.choice(30, 300).astype(str), "b": rng.choice(30, 300).astype(str)})
+    pairs = table.groupby(["a", "b"])["a"].transform("size")
+    y = (pairs == 1) * 2.0 + rng.normal(0, 0.1, 300)
+    options = {"interactions": 2, "optimizer": "newton", "l2": "evidence", "rarity": True, "random_state": 0}
+    model = WideRegressor(**options).fit(table, y)
+    assert model.params_["rarity of a:b"]["value"]["0"] - model.params_["rarity of a:b"]["value"]["1"] > 1.0
+    if kind == "polars":
+        import polars as pl
+
+        other = WideRegressor(**options).fit(pl.from_pandas(table), y)
+        assert other.predict(pl.from_pandas(table)) == pytest.approx(model.predict(table), abs=1e-9)
+
+
+# -- smooth intervals ----------------------------------------------------------------------
+
+
+def test_a_smooth_number_keeps_its_jump_and_costs_little():
+    rng = np.random.RandomState(0)
+    x = rng.uniform(0, 1, 4000)
+    truth = np.where(x > 0.7, 1.0, 0.0) + 0.3 * x
+    y = (rng.uniform(size=4000) < 1 / (1 + np.exp(-3 * truth + 2))).astype(int)
+    table = pd.DataFrame({"x": x})
+    smooth = WideClassifier(numeric="smooth", optimizer="newton", l2="evidence").fit(table, y)
+    assert len(smooth.params_["x"]) > 60
+    assert smooth.variances_.loc["x", "effective"] < 35
+    at = smooth.decision_function(pd.DataFrame({"x": [0.66, 0.74]}))
+    assert at[1] - at[0] > 1.5
+
+
+def test_missing_numbers_have_an_entry_of_their_own():
+    rng = np.random.RandomState(0)
+    x = rng.uniform(0, 1, 800)
+    x[:200] = np.nan
+    y = np.where(np.isnan(x), 3.0, x) + rng.normal(0, 0.1, 800)
+    model = WideRegressor(numeric="smooth", optimizer="newton", l2="evidence").fit(pd.DataFrame({"x": x}), y)
+    assert model.predict(pd.DataFrame({"x": [np.nan, 0.5]})) == pytest.approx([3.0, 0.5], abs=0.1)
+
+
+def test_crosses_of_smooth_numbers_are_of_coarser_intervals():
+    rng = np.random.RandomState(0)
+    table = pd.DataFrame({"a": rng.choice(list("uv"), 3000), "x": rng.uniform(0, 1, 3000)})
+    y = ((table["a"] == "u") & (table["x"] > 0.5)).astype(int)
+    model = WideClassifier(
+        numeric="smooth", interactions="auto", optimizer="newton", l2="evidence", random_state=0
+    ).fit(table, y)  # fmt: skip
+    assert model.score(table, y) > 0.9
+    (crossed,) = (name for name in model.params_ if ":" in name)
+    assert len(model.params_["x"]) > 60
+    assert len(model.params_[crossed]) < 20
+
+
+# -- the link ------------------------------------------------------------------------------
+
+
+def amounts(multiplied, n=4000):
+    rng = np.random.RandomState(0)
+    table = pd.DataFrame({"a": rng.choice(12, n).astype(str), "b": rng.choice(12, n).astype(str)})
+    a, b = rng.normal(0, 1, 12)[table["a"].astype(int)], rng.normal(0, 1, 12)[table["b"].astype(int)]
+    mean = np.exp(1 + a + b) if multiplied else 20 + 3 * a + 3 * b
+    return table, mean * rng.gamma(20, 1 / 20, n)
+
+
+@pytest.mark.parametrize("multiplied", [True, False])
+def test_the_link_of_the_data_is_found(multiplied):
+    table, y = amounts(multiplied)
+    model = WideRegressor(loss="choose", optimizer="newton", l2="evidence", random_state=0).fit(table, y)
+    assert (model.model_.loss.name != "squared") == multiplied
+    assert model.losses_["loss"][0] == model.model_.loss.name
+    assert model.losses_["score"].is_monotonic_decreasing
+    best = WideRegressor(loss=model.model_.loss.name, optimizer="newton", l2="evidence", random_state=0).fit(table, y)
+    assert model.predict(table) == pytest.approx(best.predict(table), rel=1e-6)
+
+
+def test_losses_that_targets_forbid_are_not_tried():
+    table, y = amounts(True)
+    shifted = WideRegressor(loss="choose", random_state=0).fit(table, y - y.mean())
+    assert shifted.losses_["loss"].tolist() == ["squared"]
+    y[:50] = 0.0
+    zeros = WideRegressor(loss="choose", optimizer="newton", random_state=0).fit(table, y)
+    assert "gamma" not in zeros.losses_["loss"].tolist()
+    assert not hasattr(zeros.set_params(loss="squared").fit(table, y), "losses_")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"scoring": "nonsense"}, "scoring='nonsense'"),
+        ({"offset": True}, "offset"),
+        ({"partial": True}, "partial_fit"),
+    ],
+    ids=["scoring", "offset", "partial_fit"],
+)
+def test_what_a_choice_of_the_loss_does_not_go_with(change, words):
+    table, y = amounts(True, n=200)
+    model = WideRegressor(loss="choose", scoring=change.get("scoring", "neg_mean_absolute_error"))
+    with pytest.raises(AttributeError if "partial" in change else ValueError, match=words):
+        if "partial" in change:
+            model.partial_fit(table, y)
+        else:
+            model.fit(table, y, offset=np.zeros(200) if "offset" in change else None)
+
+
+# -- what people see -----------------------------------------------------------------------
+
+
+def test_the_summary_says_which_columns_matter():
+    table, y = products()
+    model = WideRegressor(optimizer="newton", l2="evidence", cols=["a", "b", "home"]).fit(
+        table[["a", "b", "home"]], y
+    )  # fmt: skip
+    text = model.summary()
+    assert "sd of block" in text
+    variances = model.variances_["variance"]
+    assert variances["a"] > 20 * variances["home"]
+    assert list(variances) == sorted(variances, reverse=True)
+
+
+def test_plots_show_deviations_and_contributions():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    table, y = products()
+    model = WideRegressor(optimizer="newton", l2="evidence").fit(table, y)
+    axes = model.plot_params("a")
+    assert len(axes.containers) == 2  # bars, and their deviations
+    axes = model.plot_explanation(table, row=3, top=2)
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    made = model.explain(table).iloc[3]
+    first = made.abs().idxmax()
+    assert labels[0].startswith(first)
+    assert labels[-1].endswith("others")
+    widths = [patch.get_width() for patch in axes.patches]
+    assert sum(widths) == pytest.approx(made.sum())
+    classes = WideClassifier(optimizer="newton").fit(table, np.digitize(y, [2, 3]))
+    assert "score of" in classes.plot_explanation(table).get_title(loc="left")
+    with pytest.raises(ValueError, match="row=9999"):
+        model.plot_explanation(table, row=9999)
+    plt.close("all")
+
+
+@pytest.mark.parametrize("formula", ["g[a]*m[b]*x + c[1]", "w[home] - w[away] + 2*x + c[1]"])
+def test_formulas_are_explained_term_by_term(formula):
+    table, y = products()
+    model = WideRegressor(formula, random_state=0).fit(table, y)
+    assert model.explain(table).sum(axis=1).to_numpy() == pytest.approx(model.predict(table), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tol": 0}, "tol=0"),
+        ({"max_passes": 0}, "max_passes=0"),
+        ({"draws": -1}, "draws=-1"),
+        ({"starts": 1.5}, "starts=1.5"),
+        ({"rare_rows": -1}, "rare_rows=-1"),
+    ],
+    ids=["tol", "max_passes", "draws", "starts", "rare_rows"],
+)
+def test_options_of_newton_are_checked(options, words):
+    with pytest.raises(ValueError, match=words):
+        Newton(**options)
+
+
+def test_what_is_for_newton_alone_is_refused_elsewhere():
+    table, y = products()
+    for options in ({"l2": "evidence"}, {"numeric": "smooth"}, {"rarity": True}):
+        with pytest.raises(ValueError, match="optimizer='newton'"):
+            WideRegressor(**options).fit(table, y)
+    with pytest.raises(AttributeError, match="newton"):
+        _ = WideRegressor().fit(table, y).variances_

@@ -1,0 +1,764 @@
+"""optimizer="newton" and l2="evidence" against dense algebra, brute force and known answers."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import Newton
+from tests import naive, naive_evidence
+from tests.naive_evidence import INTERCEPT, Problem
+
+EXACT = Newton(tol=1e-16, max_passes=10_000)  # of the objective: parameters to its root
+LOSSES = ["squared", "huber", "poisson", "gamma", "tweedie", "logistic", "multinomial"]
+LOG_LINK = ("poisson", "gamma", "tweedie")
+PARAMETER = {"huber": 0.8, "tweedie": 1.4}
+LEVELS = ["high", "low", "mid"]
+
+
+def estimator(loss, **options):
+    """The estimator of a loss, in the user's units, solved exactly."""
+    options = {"optimizer": EXACT, "standardize": False, "random_state": 0} | options
+    if loss in ("logistic", "multinomial"):
+        return WideClassifier(loss=loss, **options)
+    return WideRegressor(loss=loss, delta=PARAMETER["huber"], power=PARAMETER["tweedie"], **options)
+
+
+def draw_target(loss, score, rng):
+    """A target that follows a score of size one."""
+    n = len(score)
+    if loss in ("squared", "huber"):
+        return score + rng.normal(0.0, 0.7, n)
+    if loss == "poisson":
+        return rng.poisson(np.exp(score)).astype(float)
+    if loss == "gamma":
+        return rng.gamma(2.0, 0.5 * np.exp(score)) + 1e-6
+    if loss == "tweedie":
+        return np.where(rng.random(n) < 0.2, 0.0, rng.gamma(2.0, 0.6 * np.exp(score)))
+    if loss == "logistic":
+        return (rng.random(n) < expit(score)).astype(float)
+    return np.argmax(np.column_stack([score, -score, 0 * score]) + rng.gumbel(size=(n, 3)), axis=1).astype(float)
+
+
+def rich_table(loss, seed=0, n=400):
+    """Symbols with missing ones, numbers with missing ones, a target with a cross in it, weights, offsets."""
+    rng = np.random.default_rng(seed)
+    a, c = rng.choice(6, n, p=np.array([8, 5, 3, 2, 1, 1]) / 20), rng.choice(4, n)
+    x, z = rng.normal(1.0, 2.0, n), rng.normal(size=n)
+    cross = rng.normal(0.0, 0.6, (6, 4))
+    score = np.array([0.8, -0.8, 0.3, -0.3, 0.5, -1.0])[a] + np.array([0.5, -0.5, 0.9, 0.0])[c] + cross[a, c]
+    score += 0.2 * x - 0.3 * z
+    y = draw_target(loss, score, rng)
+    names_of_a = np.array(["u", "v", "w", None, "s", "t"], dtype=object)
+    table = pd.DataFrame({"a": names_of_a[a], "c": np.array(list("pqrk"))[c], "x": x, "z": z})
+    table.loc[rng.random(n) < 0.1, "x"] = np.nan
+    weight = rng.choice([0.0, 0.5, 1.0, 3.0], n, p=[0.1, 0.3, 0.4, 0.2])
+    offset = rng.normal(0.0, 0.5, (n, 3) if loss == "multinomial" else n)
+    return table, y, weight, offset
+
+
+def labels_of(loss, y):
+    """The target as the estimator gets it."""
+    if loss == "multinomial":
+        return np.array(LEVELS)[y.astype(int)]
+    return np.where(y > 0, "yes", "no") if loss == "logistic" else y
+
+
+def key_of(key):
+    return tuple(naive_evidence.plain(part) for part in key) if isinstance(key, tuple) else naive_evidence.plain(key)
+
+
+def lookup(frame, column):
+    """Key -> number, of one column of a block of `params_`."""
+    return {key_of(key): value for key, value in zip(frame.index, frame[column], strict=True)}
+
+
+def read(model, design, prefix=""):
+    """What `params_` say, as theta (p, K) of a design; with "sd" the standard deviations, of blocks of symbols only."""
+    names = LEVELS if len(getattr(model, "classes_", ())) > 2 else ["value"]
+    theta = np.full((design.matrix.shape[1], len(names)), np.nan)
+    for block, places in design.places.items():
+        if prefix and block in design.flat:
+            continue
+        for k, name in enumerate(names):
+            column = prefix if prefix and len(names) == 1 else f"{prefix} {name}".strip()
+            frame = model.params_[block]
+            if block in design.flat:
+                theta[places, k] = frame[column].iloc[0]
+                continue
+            numbers = lookup(frame, column)
+            assert set(numbers) == set(design.keys[block])
+            theta[places, k] = [numbers[key] for key in design.keys[block]]
+    return theta
+
+
+def centred(theta, design, loss):
+    """Theta with what is free taken out: scores of classes may all move together, by numbers without a penalty."""
+    if loss != "multinomial":
+        return theta
+    theta = theta.copy()
+    theta[design.flat_places] -= theta[design.flat_places].mean(axis=1, keepdims=True)
+    return theta
+
+
+def assert_is_optimum(problem, design, theta):
+    """Objective to 1e-8 and parameters to 2e-6 of the dense optimum."""
+    best = problem.best()
+    assert problem.objective(theta) == pytest.approx(problem.objective(best), rel=1e-8)
+    got, want = centred(theta, design, problem.loss), centred(best, design, problem.loss)
+    np.testing.assert_allclose(got, want, rtol=0, atol=2e-6 * max(1.0, np.abs(want).max()))
+
+
+def problem_of(design, y, loss, share, precision, offset=None):
+    n_outputs = 3 if loss == "multinomial" else 1
+    penalty = naive_evidence.ridge(design, precision)
+    return Problem(design.matrix, y, loss, share, penalty, offset, PARAMETER.get(loss, 0.0), n_outputs)
+
+
+def problem_of_evidence(design, y, loss, model, weight=None, offset=None):
+    """What the fitted variances and dispersion say is minimised."""
+    weight = np.ones(len(y)) if weight is None else weight / weight.mean()
+    precision = {name: 1 / max(model.variances_.loc[name, "variance"], 1e-12) for name in design.blocks}
+    return problem_of(design, y, loss, weight / model.dispersion_, precision, offset)
+
+
+# -- the oracle against itself ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_oracle_losses_are_those_of_the_definitions(loss):
+    rng = np.random.default_rng(0)
+    scores, k = rng.normal(size=(20, 3 if loss == "multinomial" else 1)), PARAMETER.get(loss, 0.0)
+    y = rng.integers(0, 2, 20) + (0.0 if loss in ("logistic", "multinomial") else 0.25)
+    value, slope, bend = naive_evidence.losses(loss, scores, y, k)
+    np.testing.assert_allclose(value, [naive.loss_value(s, t, loss, k) for s, t in zip(scores, y)], rtol=1e-12)
+    np.testing.assert_allclose(slope, [naive.slope(s, t, loss, k) for s, t in zip(scores, y)], atol=1e-8)
+    for j in range(scores.shape[1]):
+        step = 1e-6 * np.eye(scores.shape[1])[j]
+        _, above, _ = naive_evidence.losses(loss, scores + step, y, k)
+        _, below, _ = naive_evidence.losses(loss, scores - step, y, k)
+        np.testing.assert_allclose(bend[:, :, j], (above - below) / 2e-6, atol=1e-8)
+
+
+def test_oracle_optimum_of_the_squared_loss_is_ridge_regression():
+    table, y, _, _ = rich_table("squared")
+    design = naive_evidence.build(table, ["a", "c"], ["x", "z"], crosses=2)
+    problem = problem_of(design, y, "squared", np.full(len(y), 1 / len(y)), dict.fromkeys(design.blocks, 0.3))
+    want = np.linalg.solve(design.matrix.T @ design.matrix / len(y) + problem.penalty, design.matrix.T @ y / len(y))
+    np.testing.assert_allclose(problem.best()[:, 0], want, atol=1e-10)
+
+
+# -- known answers ------------------------------------------------------------------------
+
+DYESTUFF = {
+    "A": [1545, 1440, 1440, 1520, 1580],
+    "B": [1540, 1555, 1490, 1560, 1495],
+    "C": [1595, 1550, 1605, 1510, 1560],
+    "D": [1445, 1440, 1595, 1465, 1545],
+    "E": [1595, 1630, 1515, 1635, 1625],
+    "F": [1520, 1455, 1450, 1480, 1445],
+}
+
+
+def dyestuff():
+    X = pd.DataFrame({"batch": np.repeat(list(DYESTUFF), 5)})
+    return X, np.concatenate([np.array(values, dtype=float) for values in DYESTUFF.values()])
+
+
+def anova(yields):
+    """REML of a balanced one-way layout by sums of squares: variance between, variance within, predictions."""
+    groups, size = yields.shape
+    means, grand = yields.mean(axis=1), yields.mean()
+    within = ((yields - means[:, None]) ** 2).sum() / (groups * (size - 1))
+    between = (size * ((means - grand) ** 2).sum() / (groups - 1) - within) / size
+    return between, within, (means - grand) * size * between / (size * between + within)
+
+
+def test_oracle_reml_is_anova_where_the_layout_is_balanced():
+    X, y = dyestuff()
+    between, within, blups = anova(y.reshape(6, 5))
+    assert (between, within) == (pytest.approx(1764.05, abs=0.005), pytest.approx(2451.25, abs=0.005))
+    design = naive_evidence.build(X, ["batch"])
+    Z, ones = design.matrix[:, :6], np.ones((30, 1))
+    assert naive_evidence.maximise_reml(y, ones, Z) == pytest.approx((between, within), rel=1e-5)
+    np.testing.assert_allclose(naive_evidence.predict_random_effects(y, ones, Z, between, within)[0], blups)
+    variance, phi, theta, _ = naive_evidence.fellner_schall(design, "batch", y, "squared")
+    assert (variance, phi) == (pytest.approx(between, rel=1e-8), pytest.approx(within, rel=1e-8))
+    np.testing.assert_allclose(theta[:6, 0], blups, rtol=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
+def test_oracle_fellner_schall_is_reml_where_the_layout_is_not(weighted):
+    X, y = unbalanced(0, slope=True)
+    weight = np.random.default_rng(0).choice([0.5, 1.0, 4.0], len(y)) if weighted else np.ones(len(y))
+    weight /= weight.mean()
+    design = naive_evidence.build(X, ["g"], ["x"])
+    Z, fixed = design.matrix[:, design.places["g"]], design.matrix[:, design.flat_places]
+    variance, phi, theta, problem = naive_evidence.fellner_schall(design, "g", y, "squared", weight=weight)
+    assert (variance, phi) == pytest.approx(naive_evidence.maximise_reml(y, fixed, Z, weight), rel=1e-5)
+    if weighted:
+        return
+    blups, sd = naive_evidence.predict_random_effects(y, fixed, Z, variance, phi)
+    np.testing.assert_allclose(theta[design.places["g"], 0], blups, atol=1e-9)
+    np.testing.assert_allclose(np.sqrt(np.diag(problem.covariance_of_block(design, theta, "g"))), sd, rtol=1e-9)
+
+
+def test_oracle_walk_has_free_levels():
+    penalty = naive_evidence.walk([-1, 0, 1, 2])
+    assert penalty.tolist() == [[1, 0, 0, 0], [0, 1, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]]
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_dyestuff(standardize):
+    X, y = dyestuff()
+    between, within, blups = anova(y.reshape(6, 5))
+    model = estimator("squared", l2="evidence", standardize=standardize).fit(X, y)
+    shrinkage = 5 * between / (5 * between + within)
+    sd = np.sqrt(between * (1 - shrinkage) + between * shrinkage / 6)  # of a batch, and its share of the mean's
+    assert {"variance", "effective", "entries"} <= set(model.variances_.columns)
+    assert model.variances_.index.tolist() == ["batch"]
+    assert model.variances_.loc["batch", "variance"] == pytest.approx(between, rel=1e-6)
+    assert model.variances_.loc["batch", "effective"] == pytest.approx(5 * shrinkage, rel=1e-6)
+    assert model.variances_.loc["batch", "entries"] == 6
+    assert model.dispersion_ == pytest.approx(within, rel=1e-6)
+    np.testing.assert_allclose(model.params_["batch"]["value"], blups, rtol=1e-6)
+    np.testing.assert_allclose(model.params_["batch"]["sd"], sd, rtol=1e-6)
+    assert model.params_[INTERCEPT]["value"].iloc[0] == pytest.approx(1527.5, rel=1e-9)
+
+
+def test_the_default_of_newton_is_near_enough():
+    X, y = dyestuff()
+    model = WideRegressor(optimizer="newton", l2="evidence").fit(X, y)
+    assert model.variances_.loc["batch", "variance"] == pytest.approx(1764.05, rel=0.01)
+    np.testing.assert_allclose(model.params_["batch"]["value"], anova(y.reshape(6, 5))[2], rtol=0.01, atol=0.1)
+
+
+def unbalanced(seed, *, slope):
+    """A random intercept by group, groups of 1 to 20 rows; with a slope, or without."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(14), rng.integers(1, 21, 14))
+    x = rng.normal(3.0, 2.0, len(group)) + 0.1 * group
+    y = 4.0 + rng.normal(0.0, 1.5, 14)[group] + rng.normal(0.0, 2.0, len(group)) + (0.7 * x if slope else 0.0)
+    X = pd.DataFrame({"g": [f"g{j}" for j in group]})
+    return (X.assign(x=x) if slope else X), y
+
+
+@cache
+def reml_of_unbalanced(seed, slope):
+    X, y = unbalanced(seed, slope=slope)
+    design = naive_evidence.build(X, ["g"], ["x"] if slope else [])
+    Z, fixed = design.matrix[:, design.places["g"]], design.matrix[:, design.flat_places]
+    return Z, fixed, naive_evidence.maximise_reml(y, fixed, Z)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("slope", [True, False], ids=["slope", "no slope"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_unbalanced_is_reml(seed, slope, standardize):
+    X, y = unbalanced(seed, slope=slope)
+    Z, fixed, (variance, phi) = reml_of_unbalanced(seed, slope)
+    model = estimator("squared", l2="evidence", standardize=standardize).fit(X, y)
+    assert model.variances_.loc["g", "variance"] == pytest.approx(variance, rel=1e-4)  # as flat as a likelihood is
+    assert model.dispersion_ == pytest.approx(phi, rel=1e-4)
+    fitted = model.variances_.loc["g", "variance"], model.dispersion_
+    blups, sd = naive_evidence.predict_random_effects(y, fixed, Z, *fitted)
+    np.testing.assert_allclose(model.params_["g"]["value"], blups, atol=1e-6)
+    np.testing.assert_allclose(model.params_["g"]["sd"], sd, rtol=1e-6)
+
+
+def test_weights_are_precisions():
+    """Rows of a weight are known better: restricted likelihood with variances phi / weight."""
+    X, y = unbalanced(2, slope=True)
+    weight = np.random.default_rng(0).choice([0.5, 1.0, 4.0], len(y))
+    design = naive_evidence.build(X, ["g"], ["x"])
+    Z, fixed = design.matrix[:, design.places["g"]], design.matrix[:, design.flat_places]
+    want = naive_evidence.maximise_reml(y, fixed, Z, weight / weight.mean())
+    model = estimator("squared", l2="evidence").fit(X, y, sample_weight=weight)
+    assert (model.variances_.loc["g", "variance"], model.dispersion_) == pytest.approx(want, rel=1e-4)
+    again = estimator("squared", l2="evidence").fit(X, y, sample_weight=1000 * weight)
+    assert again.variances_.loc["g", "variance"] == pytest.approx(model.variances_.loc["g", "variance"], rel=1e-8)
+
+
+def test_units_of_the_target_are_units_of_the_variance():
+    X, y = unbalanced(3, slope=True)
+    one = estimator("squared", l2="evidence").fit(X, y)
+    two = estimator("squared", l2="evidence").fit(X, 100 * y + 7)
+    assert two.variances_.loc["g", "variance"] == pytest.approx(1e4 * one.variances_.loc["g", "variance"], rel=1e-6)
+    assert two.dispersion_ == pytest.approx(1e4 * one.dispersion_, rel=1e-6)
+    np.testing.assert_allclose(two.params_["g"]["sd"], 100 * one.params_["g"]["sd"], rtol=1e-6)
+
+
+def test_a_column_that_says_nothing_is_shrunk_to_nothing():
+    """Groups that differ less than chance would have it: the restricted likelihood is highest at no variance."""
+    rng = np.random.default_rng(0)
+    group, y = np.repeat(np.arange(20), 10), rng.normal(size=200)
+    y -= 0.9 * (np.bincount(group, y) / 10)[group]
+    assert anova(y.reshape(20, 10))[0] < 0
+    model = estimator("squared", l2="evidence").fit(pd.DataFrame({"g": group.astype(str)}), y)
+    assert 0 <= model.variances_.loc["g", "effective"] < 1
+    assert np.abs(model.params_["g"]["value"]).max() < 0.05
+    assert np.isfinite(model.params_["g"]["sd"]).all()
+
+
+# -- the optimum for given variances ------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["plain", "weights and offsets"])
+@pytest.mark.parametrize("crosses", [1, 2])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_l2_reaches_the_dense_optimum(loss, crosses, how):
+    table, y, weight, offset = rich_table(loss)
+    weight, offset = (weight, offset) if how != "plain" else (np.ones(len(y)), None)
+    model = estimator(loss, l2=0.02, interactions=crosses)
+    model.fit(table, labels_of(loss, y), sample_weight=None if how == "plain" else weight, offset=offset)
+    kept = weight > 0
+    design = naive_evidence.build(table[kept], ["a", "c"], ["x", "z"], crosses=crosses, weight=weight[kept])
+    precision, share = dict.fromkeys(design.blocks, 0.02), weight[kept] / weight.sum()
+    problem = problem_of(design, y[kept], loss, share, precision, None if offset is None else offset[kept])
+    if loss == "huber":
+        problem.parameter = model.model_.loss.parameter
+    assert_is_optimum(problem, design, read(model, design))
+
+
+def test_l2_is_in_units_of_training_where_these_are_standardised():
+    table, y, weight, _ = rich_table("squared")
+    model = estimator("squared", l2=0.05, standardize=True).fit(table, y, sample_weight=weight)
+    kept = weight > 0
+    design = naive_evidence.build(table[kept], ["a", "c"], ["x", "z"], weight=weight[kept])
+    mean = np.average(y, weights=weight)
+    spread = np.sqrt(np.average((y - mean) ** 2, weights=weight))
+    share = weight[kept] / weight.sum()
+    problem = problem_of(design, (y[kept] - mean) / spread, "squared", share, dict.fromkeys(design.blocks, 0.05))
+    theta = read(model, design) / spread
+    theta[design.places[INTERCEPT]] -= mean / spread
+    assert_is_optimum(problem, design, theta)
+
+
+@pytest.mark.parametrize("how", ["plain", "weights and offsets"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_evidence_reaches_the_dense_optimum_at_its_variances(loss, how):
+    table, y, weight, offset = rich_table(loss, seed=1)
+    weight, offset = (weight, offset) if how != "plain" else (np.ones(len(y)), None)
+    model = estimator(loss, l2="evidence", interactions=2)
+    model.fit(table, labels_of(loss, y), sample_weight=None if how == "plain" else weight, offset=offset)
+    kept = weight > 0
+    design = naive_evidence.build(table[kept], ["a", "c"], ["x", "z"], crosses=2, weight=weight[kept])
+    assert set(model.variances_.index) == {"a", "c", "a:c"}
+    if loss in ("logistic", "multinomial"):
+        assert model.dispersion_ == 1.0
+    offset = None if offset is None else offset[kept]
+    problem = problem_of_evidence(design, y[kept], loss, model, weight[kept], offset)
+    if loss == "huber":
+        problem.parameter = model.model_.loss.parameter
+    theta = read(model, design)
+    assert_is_optimum(problem, design, theta)
+    if loss == "huber":
+        return  # which has two curvatures to choose from
+    assert_fellner_schall(problem, design, theta, model)
+
+
+def assert_fellner_schall(problem, design, theta, model):
+    """Every variance is that of the block's numbers over its effective entries; sd are of block and scalars jointly."""
+    sd = read(model, design, "sd")
+    for name in design.blocks:
+        row, numbers = model.variances_.loc[name], theta[design.places[name]]
+        edf = naive_evidence.effective(problem, design, theta, name)
+        want = np.sqrt(np.diag(problem.covariance_of_block(design, theta, name))).reshape(numbers.shape)
+        np.testing.assert_allclose(sd[design.places[name]], want, rtol=1e-4, atol=1e-5)
+        assert row["effective"] == pytest.approx(edf, rel=1e-3, abs=1e-3)
+        if row["variance"] > 1e-6:
+            assert row["variance"] == pytest.approx(np.sum(numbers**2) / edf, rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "gamma", "tweedie"])
+def test_dispersion(loss):
+    table, y, weight, _ = rich_table(loss, seed=2)
+    table, y, weight = table[weight > 0], y[weight > 0], weight[weight > 0]
+    design = naive_evidence.build(table, ["a"], ["x", "z"], weight=weight)
+    model = estimator(loss, l2="evidence").fit(table.drop(columns="c"), y, sample_weight=weight)
+    problem = problem_of_evidence(design, y, loss, model, weight)
+    theta = read(model, design)
+    edf = naive_evidence.effective(problem, design, theta, "a") + len(design.flat_places)
+    assert model.dispersion_ == pytest.approx(naive_evidence.dispersion(problem, theta, weight, edf), rel=1e-3)
+
+
+# -- logistic: Laplace --------------------------------------------------------------------
+
+
+def logistic_groups(seed):
+    rng = np.random.default_rng(seed)
+    group = rng.choice(12, 400, p=np.arange(1, 13) / 78)
+    return [f"g{j}" for j in group], (rng.random(400) < expit(0.5 + rng.normal(0, 1.0, 12)[group])).astype(int)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_logistic_is_laplace_at_its_variance_and_fellner_schall_at_its_optimum(seed):
+    groups, y = logistic_groups(seed)
+    X = pd.DataFrame({"g": groups})
+    model = estimator("logistic", l2="evidence").fit(X, y)
+    names, mode, sd = naive_evidence.laplace_logistic(groups, y, model.variances_.loc["g", "variance"])
+    np.testing.assert_allclose(model.params_["g"]["value"].loc[names], mode[1:], atol=1e-6)
+    np.testing.assert_allclose(model.params_["g"]["sd"].loc[names], sd[1:], rtol=1e-6)
+    assert model.params_[INTERCEPT]["value"].iloc[0] == pytest.approx(mode[0], abs=1e-6)
+    design = naive_evidence.build(X, ["g"])
+    variance, _, _, _ = naive_evidence.fellner_schall(design, "g", y.astype(float), "logistic")
+    assert model.variances_.loc["g", "variance"] == pytest.approx(variance, rel=1e-5)
+    spread = np.sum(mode[1:] ** 2) / (len(names) - np.sum(sd[1:] ** 2) / model.variances_.loc["g", "variance"])
+    assert model.variances_.loc["g", "variance"] == pytest.approx(spread, rel=1e-5)
+
+
+def test_logistic_at_a_given_l2_is_laplace():
+    groups, y = logistic_groups(3)
+    model = estimator("logistic", l2=1 / (400 * 0.8)).fit(pd.DataFrame({"g": groups}), y)
+    names, mode, _ = naive_evidence.laplace_logistic(groups, y, 0.8)
+    np.testing.assert_allclose(model.params_["g"]["value"].loc[names], mode[1:], atol=1e-6)
+
+
+# -- what must not matter -----------------------------------------------------------------
+
+
+def rows_of(frame):
+    """Key -> numbers of a block, without the counts and standard deviations."""
+    values = frame[[name for name in frame.columns if name != "count" and not name.startswith("sd")]]
+    return dict(zip(map(key_of, frame.index), values.to_numpy(), strict=True))
+
+
+def assert_same_params(one, two, rename=lambda key: key, atol=1e-7):
+    assert list(one) == list(two)
+    for name, frame in one.items():
+        got = rows_of(two[name])
+        for key, row in rows_of(frame).items():
+            np.testing.assert_allclose(got[rename(key)], row, atol=atol)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weights_are_repetitions(loss):
+    table, y, _, _ = rich_table(loss, seed=3, n=200)
+    times = np.random.default_rng(0).integers(0, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), times)
+    model = estimator(loss, l2=0.05, interactions=2)
+    weighted = model.fit(table, labels_of(loss, y), sample_weight=times).params_
+    repeated = model.fit(table.iloc[rows], labels_of(loss, y)[rows]).params_
+    assert_same_params(weighted, repeated)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
+def test_order_of_rows_and_names_of_symbols_do_not_matter(loss):
+    table, y, weight, _ = rich_table(loss, seed=4)
+    model = estimator(loss, l2="evidence", interactions=2)
+    one = model.fit(table, labels_of(loss, y), sample_weight=weight).params_
+    order = np.random.default_rng(0).permutation(len(y))
+    two = model.fit(table.iloc[order], labels_of(loss, y)[order], sample_weight=weight[order]).params_
+    assert_same_params(one, two, atol=1e-6)
+    names = {"u": "8", "v": "7", "w": "zz", "s": "a", "t": "0"}
+    renamed = table.assign(a=table["a"].map(names).astype(object).where(table["a"].notna(), None))
+    three = model.fit(renamed, labels_of(loss, y), sample_weight=weight).params_
+
+    def rename(key):
+        return (names.get(key[0], key[0]), *key[1:]) if isinstance(key, tuple) else names.get(key, key)
+
+    assert_same_params(one, three, rename=rename, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("loss", "draws"), [("squared", 0), ("squared", 8), ("logistic", 0), ("logistic", 8), ("multinomial", 0)]
+)
+def test_the_same_twice_to_the_last_bit(loss, draws):
+    table, y, weight, offset = rich_table(loss)
+    options = {"l2": "evidence", "interactions": 2, "optimizer": Newton(draws=draws), "random_state": 3}
+    one, two = (
+        estimator(loss, n_jobs=jobs, **options).fit(table, labels_of(loss, y), sample_weight=weight, offset=offset)
+        for jobs in (1, 2)
+    )
+    for name, frame in one.params_.items():
+        assert np.array_equal(frame.to_numpy(), two.params_[name].to_numpy(), equal_nan=True)
+    pd.testing.assert_frame_equal(one.variances_, two.variances_, check_exact=True)
+    if draws:
+        ask = "predict" if loss == "squared" else "decision_function"
+        for got, want in zip(getattr(one, ask)(table, return_std=True), getattr(two, ask)(table, return_std=True)):
+            assert np.array_equal(got, want)
+
+
+def test_without_draws_the_seed_does_not_matter():
+    table, y, _, _ = rich_table("logistic")
+    one, two = (estimator("logistic", l2="evidence", random_state=seed).fit(table, y).params_ for seed in (0, 1))
+    for name, frame in one.items():
+        assert np.array_equal(frame.to_numpy(), two[name].to_numpy(), equal_nan=True)
+
+
+# -- joint standard deviations, by draws --------------------------------------------------
+
+
+def additive(loss, seed, n, sizes, sigmas):
+    """A table whose symbols occur by Zipf's law; numbers of symbols drawn with the sigmas: (X, y, truth)."""
+    rng = np.random.default_rng(seed)
+    table, truth, score = {}, {}, np.full(n, 0.5)
+    for j, (size, sigma) in enumerate(zip(sizes, sigmas, strict=True)):
+        chances = 1.0 / np.arange(1, size + 1)
+        codes, numbers = rng.choice(size, n, p=chances / chances.sum()), rng.normal(0.0, sigma, size)
+        score += numbers[codes]
+        table[f"c{j}"] = [f"s{code}" for code in codes]
+        truth[f"c{j}"] = pd.Series(numbers, index=[f"s{code}" for code in range(size)])
+    y = score + rng.normal(size=n) if loss == "squared" else (rng.random(n) < expit(score)).astype(int)
+    return pd.DataFrame(table), y, truth
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_draws_find_the_joint_posterior(loss):
+    X, y, _ = additive(loss, 0, 600, (8, 15, 25), (1.0, 0.6, 0.5))
+    model = estimator(loss, l2="evidence", optimizer=Newton(tol=1e-10, max_passes=2000, draws=2000)).fit(X, y)
+    design = naive_evidence.build(X, list(X))
+    problem = problem_of_evidence(design, y.astype(float), loss, model)
+    covariance = problem.covariance(read(model, design))
+    for name in X:
+        places = design.places[name]
+        sd = lookup(model.params_[name], "sd")
+        want = np.sqrt(np.diag(covariance)[places])
+        np.testing.assert_allclose([sd[key] for key in design.keys[name]], want, rtol=0.08)
+    ask = model.predict if loss == "squared" else model.decision_function
+    score, std = ask(X, return_std=True)
+    np.testing.assert_allclose(score, ask(X), rtol=1e-12)
+    want = np.sqrt(np.einsum("ia,ab,ib->i", design.matrix, covariance, design.matrix))
+    np.testing.assert_allclose(std, want, rtol=0.12)
+    assert np.mean(std / want) == pytest.approx(1.0, abs=0.04)
+
+
+def test_draws_of_a_multinomial_model_are_refused():
+    table, y, _, _ = rich_table("multinomial", n=600)
+    with pytest.raises(ValueError, match="losses of one score"):
+        estimator("multinomial", optimizer=Newton(draws=8)).fit(table, labels_of("multinomial", y))
+
+
+def test_what_was_never_seen_has_the_variance_of_its_block():
+    X, y, _ = additive("squared", 0, 600, (8, 15, 25), (1.0, 0.6, 0.5))
+    model = estimator("squared", l2="evidence", optimizer=Newton(draws=2000)).fit(X, y)
+    row = X.head(1)
+    flat = row.assign(c0="never", c1="never", c2="never")
+    design = naive_evidence.build(X, list(X))
+    covariance = problem_of_evidence(design, y, "squared", model).covariance(read(model, design))
+    variances = model.variances_["variance"]
+    _, std = model.predict(flat, return_std=True)
+    assert std[0] ** 2 == pytest.approx(covariance[-1, -1] + variances.sum(), rel=0.05)
+    _, std = model.predict(row.assign(c1="never"), return_std=True)
+    kept = [design.places[name][design.keys[name].index(row[name].iloc[0])] for name in ("c0", "c2")] + [-1]
+    want = covariance[np.ix_(kept, kept)].sum() + variances["c1"]
+    assert std[0] ** 2 == pytest.approx(want, rel=0.1)
+
+
+def test_std_of_a_log_link_is_of_the_mean():
+    table, y, _, offset = rich_table("poisson")
+    model = estimator("poisson", l2="evidence", optimizer=Newton(draws=200)).fit(table, y, offset=offset)
+    mean, std = model.predict(table, offset=offset, return_std=True)
+    np.testing.assert_allclose(mean, model.predict(table, offset=offset), rtol=1e-12)
+    other, std_of_other = model.predict(table, return_std=True)
+    np.testing.assert_allclose(std / mean, std_of_other / other, rtol=1e-10)  # sd of the score knows no offset
+    design = naive_evidence.build(table, ["a", "c"], ["x", "z"])
+    covariance = problem_of_evidence(design, y, "poisson", model, offset=offset).covariance(read(model, design))
+    want = np.sqrt(np.einsum("ia,ab,ib->i", design.matrix, covariance, design.matrix))
+    assert np.mean(std / mean / want) == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("crosses", [1, 2])
+@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic"])
+def test_the_default_tolerance_ends_near_the_optimum(loss, crosses):
+    """Within a tenth of a standard deviation; blocks sum to nothing there, as the intercept is free to take it all."""
+    table, y, _, _ = rich_table(loss, n=1000)
+    model = estimator(loss, l2="evidence", interactions=crosses, optimizer="newton", standardize=True)
+    model.fit(table, labels_of(loss, y))
+    design = naive_evidence.build(table, ["a", "c"], ["x", "z"], crosses=crosses)
+    problem = problem_of_evidence(design, y, loss, model)
+    best, theta = problem.best(), read(model, design)
+    sd = np.sqrt(np.diag(problem.covariance(best)))
+    for name in design.blocks:
+        assert abs(best[design.places[name]].sum()) < 1e-8
+    worst = float((np.abs(theta - best)[:, 0] / np.maximum(sd, 1e-3)).max())
+    assert worst < 0.1
+
+
+# -- coverage -----------------------------------------------------------------------------
+
+COVERAGE = {
+    "squared, one block": ("squared", 40, 2000, (200,), (0.6,), 0),
+    "squared, one small block": ("squared", 100, 2000, (40,), (0.5,), 0),
+    "squared, three blocks": ("squared", 40, 3000, (30, 100, 300), (1.0, 0.6, 0.3), 32),
+    "logistic, one block": ("logistic", 40, 6000, (100,), (0.8,), 0),
+    "logistic, three blocks": ("logistic", 30, 6000, (30, 60, 100), (1.0, 0.8, 0.5), 32),
+}
+
+
+def errors_over_sd(loss, seed, n, sizes, sigmas, draws):
+    """(truth - found) / sd of every symbol that occurs."""
+    X, y, truth = additive(loss, seed, n, sizes, sigmas)
+    model = estimator(loss, l2="evidence", optimizer=Newton(draws=draws), random_state=seed).fit(X, y)
+    frames = [(model.params_[name], truth[name]) for name in X]
+    return np.concatenate([((frame["value"] - true[frame.index]) / frame["sd"]).to_numpy() for frame, true in frames])
+
+
+@pytest.mark.parametrize("name", COVERAGE)
+def test_intervals_cover_the_truth(name):
+    """The truth's own numbers, by the intervals' nominal share within 3 points.
+
+    Numbers of a block err together, by what its mean and the intercept can hand to each other: so many tables.
+    """
+    loss, n_tables, *options = COVERAGE[name]
+    errors = [np.abs(errors_over_sd(loss, seed, *options)) for seed in range(n_tables)]
+    for z, nominal in ((1.2816, 0.80), (1.96, 0.95)):
+        covered = np.mean([np.mean(error < z) for error in errors])
+        assert abs(covered - nominal) < 0.03, f"{nominal:.0%} intervals cover {covered:.1%}"
+
+
+# -- numeric="smooth" ---------------------------------------------------------------------
+
+
+def cuts_of(frame):
+    """Upper bounds of the intervals of a block, read from their names, in order."""
+    names = [name for name in frame.index if name != "Missing"]
+    assert names[-1].endswith("+inf[")
+    return np.array([float(name.split(";")[1].strip(" ]")) for name in names[:-1]])
+
+
+def wave(loss, *, missing, n=800):
+    rng = np.random.default_rng(5)
+    x, c = rng.integers(0, 40, n).astype(float), rng.choice(list("pqrst"), n)
+    score = np.sin(x / 6) + pd.Series(c).map(dict(zip("pqrst", [0.5, -0.5, 0.0, 0.9, -0.4]))).to_numpy()
+    y = draw_target(loss, score, rng)
+    x = np.where(rng.random(n) < 0.1, np.nan, x) if missing else x
+    return pd.DataFrame({"c": c, "x": x}), y
+
+
+def assert_same_walk(got, want, keys, atol):
+    """Equal but for the level, which the intercept takes as well; the missing entry apart."""
+    walk = [place for place, key in enumerate(keys) if key != -1]
+    np.testing.assert_allclose(got[walk] - got[walk].mean(axis=0), want[walk] - want[walk].mean(axis=0), atol=atol)
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["all there", "some missing"])
+@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic", "multinomial"])
+def test_smooth_reaches_the_dense_optimum_of_the_walk(loss, missing):
+    table, y = wave(loss, missing=missing)
+    model = estimator(loss, l2="evidence", numeric="smooth").fit(table, labels_of(loss, y))
+    frame = model.params_["x"]
+    assert (frame.index[0] == "Missing") == missing
+    cuts = cuts_of(frame)
+    assert len(cuts) > 15
+    design = naive_evidence.build(table, ["c"], cuts={"x": cuts})
+    problem = problem_of_evidence(design, y, loss, model)
+    own = np.ix_(design.places["x"], design.places["x"])
+    shape, variance = naive_evidence.walk(design.keys["x"]), model.variances_.loc["x", "variance"]
+    problem.penalty[own] = shape / variance
+    best = problem.best()
+    design.keys["x"] = list(frame.index)  # both in the order of the intervals, missing values first
+    theta = read(model, design)
+    want, got = problem.scores(best), problem.scores(theta)
+    if loss == "multinomial":
+        want, got = want - want.mean(axis=1, keepdims=True), got - got.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(got, want, atol=1e-4)
+    codes = [-1] * missing + list(range(len(cuts) + 1))
+    assert_same_walk(theta[design.places["x"]], best[design.places["x"]], codes, atol=1e-4)
+    steps = theta[design.places["x"]]
+    edf = (len(codes) - 1) * best.shape[1] - np.sum(
+        problem.covariance_of_block(design, best, "x") * np.kron(shape / variance, np.eye(best.shape[1]))
+    )  # the level of the walk has no penalty, and is no entry's
+    rounding = 2e-2 if loss == "multinomial" else 1e-3  # levels that nothing holds are inverted with the others there
+    assert variance == pytest.approx(np.sum(steps * (shape @ steps)) / edf, rel=rounding)
+
+
+def test_smooth_follows_a_wave():
+    table, y = wave("squared", missing=True)
+    new = pd.DataFrame({"c": "r", "x": np.arange(40.0)})
+    found = estimator("squared", l2="evidence", numeric="smooth", optimizer="newton").fit(table, y).predict(new)
+    error = found - np.sin(new["x"] / 6)
+    assert np.std(error) < 0.12
+
+
+# -- explain ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_explanations_add_up_to_the_score(loss):
+    table, y, weight, offset = rich_table(loss)
+    model = estimator(loss, l2="evidence", interactions=2)
+    model.fit(table, labels_of(loss, y), sample_weight=weight, offset=offset)
+    new = table.copy()
+    new.loc[:20, "c"] = "never"
+    found = model.explain(new)
+    assert len(found) == len(new)
+    if loss == "multinomial":
+        assert isinstance(found.columns, pd.MultiIndex)
+        scores = model.decision_function(new, offset=offset) - offset
+        for k, level in enumerate(LEVELS):
+            np.testing.assert_allclose(found.xs(level, axis=1, level=1).sum(axis=1), scores[:, k], atol=1e-10)
+        return
+    scores = (model.decision_function if loss == "logistic" else model.predict)(new, offset=offset)
+    scores = np.log(scores) if loss in LOG_LINK else scores
+    np.testing.assert_allclose(found.sum(axis=1) + offset, scores, atol=1e-10)
+    numbers = lookup(model.params_["a"], "value")
+    np.testing.assert_allclose(found["a"], [numbers[key_of(key)] for key in new["a"]], atol=1e-12)
+    assert (found["c"].iloc[:21] == 0).all()
+    assert (found["a:c"].iloc[:21] == 0).all()
+
+
+def test_explain_is_for_every_optimizer_and_keeps_the_index():
+    table, y, _, _ = rich_table("squared")
+    table.index = np.arange(len(table)) + 1000
+    model = WideRegressor(epochs=2, random_state=0).fit(table, y)
+    found = model.explain(table)
+    np.testing.assert_allclose(found.sum(axis=1), model.predict(table), atol=1e-10)
+
+
+# -- what is refused ----------------------------------------------------------------------
+
+REFUSED = {
+    "absolute": lambda: WideRegressor(loss="absolute", optimizer="newton"),
+    "quantile": lambda: WideRegressor(loss="quantile", optimizer="newton"),
+    "hinge": lambda: WideClassifier(loss="hinge", optimizer="newton"),
+    "evidence by adagrad": lambda: WideRegressor(optimizer="adagrad", l2="evidence"),
+    "evidence by default": lambda: WideClassifier(l2="evidence"),
+    "another word": lambda: WideRegressor(optimizer="newton", l2="proof"),
+    "negative": lambda: WideRegressor(optimizer="newton", l2=-1.0),
+    "l1": lambda: WideRegressor(optimizer="newton", l1=0.1),
+    "early stopping": lambda: WideRegressor(optimizer="newton", early_stopping=True),
+    "average": lambda: WideRegressor(optimizer="newton", average=True),
+    "batch size": lambda: WideRegressor(optimizer="newton", batch_size=16),
+    "gradient": lambda: WideRegressor(optimizer="newton", gradient="mean"),
+    "smooth by adagrad": lambda: WideRegressor(numeric="smooth"),
+    "tol": lambda: WideRegressor(optimizer=Newton(tol=-1.0)),
+    "max passes": lambda: WideRegressor(optimizer=Newton(max_passes=0)),
+    "draws": lambda: WideRegressor(optimizer=Newton(draws=-1)),
+}
+
+
+def assert_sentence(refusal):
+    text = str(refusal.value)
+    assert len(text) > 30
+    assert text.endswith(".")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name):
+    table, y, _, _ = rich_table("logistic")
+    with pytest.raises(ValueError) as refusal:
+        REFUSED[name]().fit(table, y)
+    assert_sentence(refusal)
+
+
+def test_partial_fit_is_refused():
+    table, y, _, _ = rich_table("logistic")
+    for model in (WideClassifier(optimizer="newton"), WideRegressor(optimizer=Newton(), l2="evidence")):
+        with pytest.raises(AttributeError, match="partial_fit") as refusal:
+            model.partial_fit(table, y)
+        assert "call fit on a table" in str(refusal.value.__cause__)
+
+
+def test_std_without_draws_is_refused():
+    table, y, _, _ = rich_table("logistic")
+    for model in (WideRegressor(optimizer="newton", l2="evidence"), WideRegressor(epochs=1)):
+        with pytest.raises(ValueError, match="draws") as refusal:
+            model.fit(table, y).predict(table, return_std=True)
+        assert_sentence(refusal)
+    with pytest.raises(ValueError, match="draws") as refusal:
+        WideClassifier(optimizer="newton", l2="evidence").fit(table, y).decision_function(table, return_std=True)
+    assert_sentence(refusal)
