@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -42,7 +41,7 @@ LEAST_ROWS = 30
 
 def choose_loss(
     config: Config, training: Training, losses: dict[str, Loss], scoring: Any, rng: np.random.RandomState
-) -> tuple[Loss, pd.DataFrame]:
+) -> tuple[Loss, dict[str, float]]:
     """The loss of the best score on rows held out, and the scores, best first.
 
     Parameters
@@ -66,7 +65,7 @@ def choose_loss(
     if n_rows < LEAST_ROWS or training.y.min() == training.y.max():
         possible = ["squared"]
     if possible == ["squared"]:
-        return losses["squared"], pd.DataFrame({"loss": possible, "score": [np.nan]})
+        return losses["squared"], {"squared": np.nan}
     n_held_out = int(len(order) * HELD_OUT)
     held_out, seen = training.take(order[:n_held_out]), training.take(order[n_held_out:])
     found: dict[str, float] = {}
@@ -75,9 +74,8 @@ def choose_loss(
     if found.get("poisson", -np.inf) > found["squared"]:
         for name in (name for name in OTHERS if name in possible):
             found[name] = _score(config, losses[name], seen, held_out, scorer, rng)
-    table = pd.DataFrame({"loss": list(found), "score": list(found.values())})
-    table = table.sort_values("score", ascending=False, kind="stable", ignore_index=True)
-    return losses[str(table["loss"][0])], table
+    ranked = sorted(found, key=lambda name: -found[name])
+    return losses[ranked[0]], {name: found[name] for name in ranked}
 
 
 def _fits(loss: Loss, y: Floats) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
@@ -281,8 +282,7 @@ class WideRegressor(RegressorMixin, WideBase):
         if self.loss == "choose":
             return self._fit_best_link(config, X, y, sample_weight, offset)
         interrupted = self._fit(config, self._read(config, X, y, sample_weight, offset), self._choose_loss(), 1)
-        if hasattr(self, "losses_"):
-            del self.losses_
+        self._losses: dict[str, float] | None = None
         if interrupted is not None:
             raise interrupted
         return self
@@ -332,12 +332,20 @@ class WideRegressor(RegressorMixin, WideBase):
         training = Training(table, target, weight, read_offset(offset, len(table), 1))
         known = {name: self._choose(name) for name in ("squared", "poisson", "gamma", "tweedie")}
         rng = check_random_state(self.random_state)
-        loss, table_of_losses = choose_loss(config, training.weighted_rows(), known, self.scoring, rng)
+        loss, scores = choose_loss(config, training.weighted_rows(), known, self.scoring, rng)
         interrupted = self._fit(config, training, loss, 1)
-        self.losses_ = table_of_losses
+        self._losses = scores
         if interrupted is not None:
             raise interrupted
         return self
+
+    @property
+    def losses_(self) -> pd.DataFrame:
+        """The losses that ``loss="choose"`` compared, and their scores on rows held out, best first."""
+        scores = getattr(self, "_losses", None)
+        if scores is None:
+            raise AttributeError("losses_ is there after a fit with loss='choose' only.")
+        return pd.DataFrame({"loss": list(scores), "score": list(scores.values())})
 
     def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
         table, y, weight = self._read_rows(config, X, y, sample_weight, offset)

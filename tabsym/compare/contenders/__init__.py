@@ -58,8 +58,11 @@ class Contender:
     for_unseen: bool = False
     for_metric: bool = False
 
-    def estimator(self, task: str, random_state: int, n_jobs: int, unseen: str | None, metric: str) -> Any:
-        """The estimator, unfitted; `unseen`: the column whose symbols are held out, if there is one."""
+    def estimator(self, task: str, random_state: int, n_jobs: int, unseen: str | None, metric: str = "") -> Any:
+        """The estimator, unfitted; `unseen`: the column whose symbols are held out, if there is one.
+
+        `metric`: the name of the one that ranks, where that is known.
+        """
         arguments: list[Any] = [task, random_state, n_jobs]
         if self.for_unseen:
             arguments.append(unseen)

@@ -37,7 +37,7 @@ SILENT = 0.02
 MOST_CHANGE = np.log(30.0)
 """Of a logarithm of a variance at once."""
 
-MOST_DENSE = 600
+MOST_DENSE = 300
 """Intervals times classes, beyond which the classes of a walk are taken one by one: their matrices become too dear."""
 
 NOTHING_LEFT = 1e-5
@@ -163,22 +163,26 @@ class Evidence:
         """Variances (q, K), and the trace that the penalty has part in, of classes, which pull at each other."""
         q, k = piece.size, self.turns.n_outputs
         own = self._matrices(piece.codes, self._share(piece.x, piece.x), q)
-        shared = np.zeros((q, k, 0))
-        columns = [self._column(flat)[:, 0] for flat in self._flat]
-        if columns:
-            shared = np.concatenate(
-                [self._matrices(piece.codes, self._share(piece.x, one), q) for one in columns], axis=2
-            )
-        whole = self._flat_information_of_classes(columns)
+        shared, whole = self._shared_of_classes(piece, own)
         if piece.prior is Prior.WALK and q * k > MOST_DENSE:  # each class by itself
             return _walk_spread(piece, np.einsum("qkk->qk", own).copy(), precision)
         if piece.prior is Prior.WALK:
             return _walk_of_classes(piece, own, shared, precision, whole)
-        inverse = np.linalg.pinv(own + precision * np.eye(k), hermitian=True)
+        held = own + precision * np.eye(k)
+        inverse = np.linalg.inv(held) if precision > 0 else np.linalg.pinv(held, hermitian=True)
         pulled = inverse @ shared
         left = _inverse(whole - np.einsum("qkf,qkg->fg", shared, pulled), np.diag(whole))
         variances = np.einsum("qkk->qk", inverse + pulled @ left @ pulled.transpose(0, 2, 1))
         return variances, float(variances.sum())
+
+    def _shared_of_classes(self, piece: Piece, own: Floats) -> tuple[Floats, Floats]:
+        """What entries share with the flat pieces (q, K, f K), and X'HX of those (f K, f K); own (q, K, K)."""
+        if self._is_intercept_alone and not len(piece.x) and (piece.codes >= 0).all():
+            return own, own.sum(axis=0)
+        columns = [self._column(flat)[:, 0] for flat in self._flat]
+        shared = [self._matrices(piece.codes, self._share(piece.x, one), piece.size) for one in columns]
+        nothing = np.zeros((piece.size, self.turns.n_outputs, 0))
+        return np.concatenate([nothing, *shared], axis=2), self._flat_information_of_classes(columns)
 
     def _flat_information_of_classes(self, columns: list[Floats]) -> Floats:
         """X'HX (f K, f K) of the flat pieces, f by f matrices of classes."""
