@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tabsym.stats import count_pairs
@@ -28,6 +28,7 @@ def tables(seed, n, sizes):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 60), st.lists(st.integers(1, 9), min_size=1, max_size=4), st.booleans())
+@example(seed=0, n=1, sizes=[1, 1], weighted=True)  # one row of a weight is no table without weights
 def test_pairs_are_counted(seed, n, sizes, weighted):
     columns = tables(seed, n, sizes)
     weight = np.random.default_rng(seed).uniform(0.1, 2, n) if weighted else None

@@ -115,7 +115,7 @@ def count_pairs(
         Threads.
     """
     chosen = set(range(len(columns))) if wanted is None else set(wanted)
-    each = np.ones(1) if weight is None else weight
+    each = np.ones(1, dtype=np.int32) if weight is None else weight
 
     def count_with(right: int) -> dict[tuple[int, int], sparse.csr_array]:
         lefts = [j for j in range(right) if right in chosen or j in chosen]
@@ -143,10 +143,13 @@ def _ends(codes: Codes, n_codes: int) -> tuple[NDArray[np.int64], NDArray[np.int
     return ends, ends - sizes
 
 
-def _block(left: Codes, n_left: int, rows: Any, n_right: int, weight: Floats) -> sparse.csr_array:
+def _block(left: Codes, n_left: int, rows: Any, n_right: int, weight: NDArray[Any]) -> sparse.csr_array:
     order, ends = rows
     n = len(left)
-    rights, weights = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32 if len(weight) == 1 else np.float64)
+    rights, weights = (
+        np.empty(n, dtype=np.int32),
+        np.empty(n, dtype=np.int32 if weight.dtype == np.int32 else np.float64),
+    )
     pointer = np.empty(n_left + 1, dtype=np.int32)
     starts = _ends(left, n_left)[1]
     each = weight.astype(weights.dtype)
