@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.wide.losses import Loss
-from tabsym.wide.newton.heldout import MANY_ENTRIES, HeldOut, folds_of
+from tabsym.wide.newton.heldout import MANY_ENTRIES, HeldOut, halves_of
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.posterior import Draws
 from tabsym.wide.newton.turns import Turns
@@ -96,7 +96,7 @@ def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton
         n_sweeps = _find_without(turns, evidence, common, rare, newton)
     if not rare:
         return n_sweeps
-    halves = Turns(turns.pieces, rows.y, rows.weight, rows.start, turns.loss, folds_of(len(rows.y), rng), n_models=2)
+    halves = Turns(turns.pieces, rows.y, rows.weight, rows.start, turns.loss, halves_of(len(rows.y), rng), n_models=2)
     halves.precision, halves.silent = list(turns.precision), list(turns.silent)
     for place, precision in zip(rare, HeldOut(halves).tune(rare), strict=True):
         turns.precision[place] = float(precision)

@@ -12,11 +12,14 @@ Why not by evidence: in `variances`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels import add_to_rows, sum_products, sum_rows
+from tabsym.wide.newton.kernels import sum_entries, take_linear_turn
+from tabsym.wide.newton.pieces import Piece
+from tabsym.wide.newton.standing import OneScore
 from tabsym.wide.newton.turns import Turns
 
 Floats = NDArray[np.float64]
@@ -36,20 +39,20 @@ LEAST, MOST = 1e-3, 1e5
 
 
 class HeldOut:
-    """Models that have not seen one half of the rows each, and the loss of the rows by the one that has not.
+    """Models that have seen one half of the rows each, and the loss of the rows by the one that has not.
 
     Parameters
     ----------
     turns : Turns
-        Of two models, with the fold of each row.
+        Of two models, for a loss of one score.
     """
 
     def __init__(self, turns: Turns) -> None:
-        self.turns = turns
-        self._rows = np.arange(len(turns.y))
-        self._own = turns.fold.astype(np.int64)
+        assert isinstance(turns.rows, OneScore)
+        self.turns, self.rows = turns, turns.rows
+        self._other = (1 - turns.rows.column).astype(np.int8)
         self._adjoint = [np.zeros_like(theta) for theta in turns.theta]
-        self._reach = np.zeros_like(turns.values)
+        self._reach = np.zeros(len(turns.y))
 
     def tune(self, free: Sequence[int]) -> Floats:
         """Precisions of the pieces at `free`, the best of a few looks."""
@@ -63,41 +66,37 @@ class HeldOut:
             n_sweeps = SWEEPS if look else FIRST_SWEEPS
             for _ in range(n_sweeps):
                 turns.sweep()
-            loss = self.loss()
+            scores = self.scores()
+            loss = turns.mean_loss_at(scores[:, None])
             if loss < best:
                 best, found = loss, logs
-            signs = np.sign(self._slopes(n_sweeps)[free])
+            signs = np.sign(self._slopes(scores, n_sweeps)[free])
             steps = np.where(signs * before > 0, np.minimum(LONGER * steps, MOST_STEP), steps)
             steps = np.where(signs * before < 0, SHORTER * steps, steps)
             before = signs
             logs = np.clip(logs - signs * steps, np.log(LEAST), np.log(MOST))
         return np.exp(found)
 
-    def loss(self) -> float:
-        """The mean loss of rows under the model that has not seen them."""
-        turns = self.turns
-        margins = turns.scores()[self._rows, self._own][:, None]
-        return float(
-            np.average(turns.loss.values(margins, turns.y), weights=turns.weight if len(turns.weight) else None)
-        )
+    def scores(self) -> Floats:
+        """Scores (n,) of rows under the model that has not seen them."""
+        return self.rows.scores_under(self.turns.pieces, self.turns.theta, self._other)
 
-    def _slopes(self, n_sweeps: int) -> Floats:
-        """How the held-out loss moves with the logarithm of each piece's precision (pieces,), up to a factor."""
-        turns = self.turns
-        slopes, bends = turns.pulls()
-        theirs = np.zeros_like(slopes)
-        theirs[self._rows, self._own] = slopes[self._rows, self._own]
-        bends[self._rows, self._own] = 0.0
-        right, curvature = [], []
-        for piece, theta in zip(turns.pieces, turns.theta, strict=True):
-            right.append(np.empty_like(theta))
-            curvature.append(np.empty_like(theta))
-            sum_rows(piece.codes, piece.x, theirs, right[-1])
-            sum_products(piece.codes, piece.x * piece.x, bends, np.ones_like(bends), curvature[-1])
-        for _ in range(n_sweeps):
-            for place in range(len(turns.pieces)):
-                if not turns.silent[place]:
-                    self._solve(place, bends, curvature[place], right[place])
+    def _slopes(self, scores: Floats, n_sweeps: int) -> Floats:
+        """How the held-out loss, at `scores`, moves with the logarithm of each piece's precision, up to a factor."""
+        turns, rows = self.turns, self.rows
+        theirs, _ = rows.pulls_at(scores)
+        _, bends = rows.pulls()
+        right = [self._sum(piece, theirs, self._other) for piece in turns.pieces]
+        curvature = [self._sum(replace(piece, x=piece.x * piece.x), bends, rows.column) for piece in turns.pieces]
+        loud = [place for place in range(len(turns.pieces)) if not turns.silent[place]]
+        before, steps = turns.pieces[0], np.zeros_like(turns.theta[0])
+        for place in n_sweeps * loud:
+            piece, adjoint, precision = turns.pieces[place], self._adjoint[place], turns.precision[place]
+            seen = self._turn(before, steps, piece, bends)
+            before = piece
+            steps = piece.solve(curvature[place], precision, right[place] - seen - piece.pull_back(adjoint, precision))
+            adjoint += steps
+        self._turn(before, steps, before, bends)
         return np.array([
             -float((adjoint * piece.pull_back(theta, precision)).sum())
             for piece, theta, adjoint, precision in zip(
@@ -105,17 +104,22 @@ class HeldOut:
             )
         ])  # fmt: skip
 
-    def _solve(self, place: int, bends: Floats, curvature: Floats, right: Floats) -> None:
-        """A turn of one piece at H z = g, of which the rows' share of z is in `_reach`."""
-        turns, piece, adjoint = self.turns, self.turns.pieces[place], self._adjoint[place]
-        seen = np.empty_like(adjoint)
-        sum_products(piece.codes, piece.x, bends, self._reach, seen)
-        precision = turns.precision[place]
-        steps = piece.solve(curvature, precision, right - seen - piece.pull_back(adjoint, precision))
-        adjoint += steps
-        add_to_rows(piece.codes, piece.x, steps, self._reach)
+    def _sum(self, piece: Piece, numbers: Floats, column: NDArray[np.int8]) -> Floats:
+        """Numbers (n,) of rows summed (q, 2) by the entries of the models of `column`."""
+        sums = np.empty((1 + piece.size) * self.rows.width)
+        sum_entries(piece.codes, piece.x, column, self.rows.width, numbers, sums)
+        return self.rows.by_entry(sums)
+
+    def _turn(self, before: Piece, steps: Floats, piece: Piece, bends: Floats) -> Floats:
+        """Move the rows' share of z by the steps of one piece; what the Hessian makes of it, by entries of another."""
+        rows, sums = self.rows, np.empty((1 + piece.size) * self.rows.width)
+        take_linear_turn(
+            before.codes, before.x, rows.padded(steps), piece.codes, piece.x, rows.column, rows.width, bends,
+            self._reach, sums,
+        )  # fmt: skip
+        return rows.by_entry(sums)
 
 
-def folds_of(n_rows: int, rng: np.random.RandomState) -> NDArray[np.int8]:
-    """Each row's half."""
-    return (rng.permutation(n_rows) % 2).astype(np.int8)
+def halves_of(n_rows: int, rng: np.random.RandomState) -> NDArray[np.int8]:
+    """The model that sees each row, one half each."""
+    return (1 - rng.permutation(n_rows) % 2).astype(np.int8)

@@ -1,11 +1,10 @@
 """Kernels of Newton's method by turns: what a block's entries are pulled by, and how rows move with their steps.
 
-Shapes, for n rows, K outputs, F models, W = F * K columns, q entries of the block whose turn it is:
+Shapes, for n rows, K classes, W models, of which a row is seen by one, q entries of the block whose turn it is:
     codes (n,) int32 below q, -1 for none;  x (n,), what the entry is multiplied by, empty for 1;
-    values (n, W): where rows stand, column v * K + k for output k of model v (see below);
-    gradient, curvature, steps (q, W);  fold (n,) int8: the one model that does not see the row, -1 for none.
-Rows stand at their scores; under the logistic loss at exp(-score), under the multinomial loss at their
-probabilities, so that a step takes an exp per entry, and none per row.
+    column (n,) int8: the model that sees the row, empty for one model;
+    values (n,), of classes (n, K): where rows stand (see `_moved`);
+    sums and steps of entries, models side by side: ((1 + q) W,), the first W for rows without an entry.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from tabsym.jit import inlined, kernel, unsigned
-from tabsym.wide.slopes import LOGISTIC, loss_of_one
+from tabsym.wide.slopes import GAMMA, LOGISTIC, POISSON, SQUARED, loss_of_one
 
 LEAST = 1e-9
 """Curvatures are no smaller: a row whose class is certain still counts a little."""
@@ -22,52 +21,156 @@ LEAST = 1e-9
 @inlined
 def _pulls(value, target, loss, parameter):
     """Slope and curvature of a row's loss, from where it stands."""
+    if loss == SQUARED:
+        return value, 1.0
     if loss == LOGISTIC:
         p = 1.0 / (1.0 + value)
         return (p - 1.0 if target > 0 else p), max(p * (1.0 - p), LEAST)
+    if loss == POISSON:
+        return value - target, max(value, LEAST)
+    if loss == GAMMA:
+        share = target / value
+        return 1.0 - share, max(share, LEAST)
     _, slope, bend = loss_of_one(value, target, loss, parameter)
     return slope, max(bend, LEAST)
 
 
+@inlined
+def _moved(value, step, x, i, loss):
+    """Where a row stands after a step.
+
+    Rows stand at their residuals (squared), at exp(-score) (logistic) or exp(score) (poisson, gamma), else at their
+    scores. Where they stand at an exp, a step of entries that nothing multiplies is one too, taken once per entry.
+    """
+    if loss == LOGISTIC:
+        return value * (np.exp(-step * x[i]) if len(x) else step)
+    if loss == POISSON:
+        return value * (np.exp(step * x[i]) if len(x) else step)
+    if loss == GAMMA:
+        return value * (np.exp(step * x[i]) if len(x) else step)
+    return value + (step * x[i] if len(x) else step)
+
+
+@inlined
+def _entry(codes, column, n_models, i):
+    """Where the sums of a row's entry are."""
+    at = unsigned(codes[i] + 1)
+    return at * unsigned(n_models) + unsigned(column[i]) if len(column) else at
+
+
+@inlined
+def _take_turn(
+    before, x_before, steps, codes, x, column, n_models, y, weight, values, loss, parameter, gradient, curvature
+):  # fmt: skip
+    for i in range(len(codes)):
+        value = _moved(values[i], steps[_entry(before, column, n_models, i)], x_before, i, loss)
+        values[i] = value
+        slope, bend = _pulls(value, y[i], loss, parameter)
+        if len(weight):
+            slope *= weight[i]
+            bend *= weight[i]
+        if len(x):
+            slope *= x[i]
+            bend *= x[i] * x[i]
+        at = _entry(codes, column, n_models, i)
+        gradient[at] += slope
+        curvature[at] += bend
+
+
 @kernel
-def collect(codes, x, y, weight, fold, values, loss, parameter, gradient, curvature):
-    """Sum slopes and curvatures by entry, for losses of one score (W = F); sums are set, not added to."""
+def take_turn(
+    before, x_before, steps, codes, x, column, n_models, y, weight, values, loss, parameter, gradient, curvature
+):  # fmt: skip
+    """Move rows by the steps of the block `before`, and sum slopes and curvatures by the entries of the one after.
+
+    In one pass, for losses of one score; sums are set, not added to.
+    """
     gradient[:] = 0.0
     curvature[:] = 0.0
-    for i in range(len(codes)):
-        if codes[i] >= 0:
-            c = unsigned(codes[i])
-            share = weight[i] if len(weight) else 1.0
-            factor = x[i] if len(x) else 1.0
-            for v in range(values.shape[1]):
-                if fold[i] != v:
-                    slope, bend = _pulls(values[i, v], y[i], loss, parameter)
-                    gradient[c, v] += share * factor * slope
-                    curvature[c, v] += share * factor * factor * bend
+    if loss == SQUARED:  # a loop each: which loss it is, is then known in it
+        _take_turn(
+            before, x_before, steps, codes, x, column, n_models, y, weight, values, SQUARED, 0.0, gradient, curvature
+        )  # fmt: skip
+    elif loss == LOGISTIC:
+        _take_turn(
+            before, x_before, steps, codes, x, column, n_models, y, weight, values, LOGISTIC, 0.0, gradient, curvature
+        )  # fmt: skip
+    elif loss == POISSON:
+        _take_turn(
+            before, x_before, steps, codes, x, column, n_models, y, weight, values, POISSON, 0.0, gradient, curvature
+        )  # fmt: skip
+    elif loss == GAMMA:
+        _take_turn(
+            before, x_before, steps, codes, x, column, n_models, y, weight, values, GAMMA, 0.0, gradient, curvature
+        )  # fmt: skip
+    else:
+        _take_turn(
+            before, x_before, steps, codes, x, column, n_models, y, weight, values, loss, parameter, gradient,
+            curvature,
+        )  # fmt: skip
 
 
 @kernel
-def move(codes, x, steps, values, loss):
-    """Move rows by their entry's step; `steps` may be overwritten."""
-    if loss == LOGISTIC and not len(x):
-        for c in range(len(steps)):
-            for v in range(steps.shape[1]):
-                steps[c, v] = np.exp(-steps[c, v])
+def move(codes, x, column, n_models, steps, values, loss):
+    """Move rows by their entry's step."""
     for i in range(len(codes)):
-        if codes[i] >= 0:
-            c = unsigned(codes[i])
-            for v in range(values.shape[1]):
-                if loss != LOGISTIC:
-                    values[i, v] += steps[c, v] * (x[i] if len(x) else 1.0)
-                elif len(x):
-                    values[i, v] *= np.exp(-steps[c, v] * x[i])
-                else:
-                    values[i, v] *= steps[c, v]
+        values[i] = _moved(values[i], steps[_entry(codes, column, n_models, i)], x, i, loss)
+
+
+@kernel
+def add_entries(codes, x, column, n_models, theta, scores):
+    """Add to scores (n,) the entries of rows, times x."""
+    for i in range(len(codes)):
+        own = theta[_entry(codes, column, n_models, i)]
+        scores[i] += own * x[i] if len(x) else own
+
+
+@kernel
+def sum_entries(codes, x, column, n_models, numbers, sums):
+    """Sum numbers (n,), times x, by entry; sums are set."""
+    sums[:] = 0.0
+    for i in range(len(codes)):
+        sums[_entry(codes, column, n_models, i)] += numbers[i] * x[i] if len(x) else numbers[i]
+
+
+@kernel
+def take_linear_turn(before, x_before, steps, codes, x, column, n_models, bends, reach, sums):
+    """Move `reach` (n,) by the steps of the block `before`, and sum it, times `bends` (n,), by entries of the next."""
+    sums[:] = 0.0
+    for i in range(len(codes)):
+        step = steps[_entry(before, column, n_models, i)]
+        value = reach[i] + (step * x_before[i] if len(x_before) else step)
+        reach[i] = value
+        value *= bends[i]
+        sums[_entry(codes, column, n_models, i)] += value * x[i] if len(x) else value
+
+
+@kernel
+def hand_up(above, own, theirs, theta, upper, shared, cells):
+    """Hand what cells (q, W) have in common to the entries (p, W) that they lie within, above (q,), as far as it pays.
+
+    Own and theirs are the precisions, `shared` (p, W) and `cells` (p,) what the kernel works in.
+    """
+    shared[:] = 0.0
+    cells[:] = 0.0
+    for c in range(len(above)):
+        p = unsigned(above[c])
+        cells[p] += 1.0
+        for v in range(theta.shape[1]):
+            shared[p, v] += theta[c, v]
+    for p in range(len(cells)):
+        for v in range(theta.shape[1]):
+            moved = (own * shared[p, v] - theirs * upper[p, v]) / (own * cells[p] + theirs)
+            shared[p, v] = moved if cells[p] > 0.0 else 0.0
+            upper[p, v] += shared[p, v]
+    for c in range(len(above)):
+        for v in range(theta.shape[1]):
+            theta[c, v] -= shared[unsigned(above[c]), v]
 
 
 @kernel
 def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
-    """`collect` for the multinomial loss, of one model (W = K).
+    """Sum slopes and curvatures (q, K) by entry for the multinomial loss, of one model; sums are set, not added to.
 
     The curvature is that of a bound, diag(p), above diag(p) - pp', and so near it that its steps differ from Newton's
     by a number common to all classes; ``diagonal``: p (1 - p) instead, what a class has by itself.
@@ -87,7 +190,7 @@ def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
 
 @kernel
 def move_classes(codes, x, steps, values):
-    """`move` for the multinomial loss; `steps` may be overwritten."""
+    """Move rows by their entry's step (q, K); `steps` may be overwritten. Rows stand at their probabilities."""
     if not len(x):
         for c in range(len(steps)):
             for k in range(steps.shape[1]):
@@ -123,12 +226,11 @@ def collect_matrices(codes, share_of, values, own):
 
 @kernel
 def pulls_of_rows(values, y, weight, loss, parameter, slopes, bends):
-    """Slope and curvature (n, W) of each row, times its weight, for losses of one score."""
+    """Slope and curvature (n,) of each row, times its weight, for losses of one score."""
     for i in range(len(y)):
         share = weight[i] if len(weight) else 1.0
-        for v in range(values.shape[1]):
-            slope, bend = _pulls(values[i, v], y[i], loss, parameter)
-            slopes[i, v], bends[i, v] = share * slope, share * bend
+        slope, bend = _pulls(values[i], y[i], loss, parameter)
+        slopes[i], bends[i] = share * slope, share * bend
 
 
 @kernel

@@ -35,7 +35,7 @@ class Draws:
 
     def __init__(self, turns: Turns, n_draws: int, rng: np.random.RandomState) -> None:
         self.turns = turns
-        self.bends = turns.pulls()[1]
+        self.bends = turns.pulls()[1][:, None]
         self.found = [np.zeros((piece.size, n_draws)) for piece in turns.pieces]
         self.reach = np.zeros((len(turns.y), n_draws))
         noise = rng.standard_normal((len(turns.y), n_draws)) * np.sqrt(self.bends)

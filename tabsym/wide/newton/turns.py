@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from tabsym.wide.losses import Loss
-from tabsym.wide.newton.kernels import collect, collect_classes, move, move_classes, pulls_of_rows
+from tabsym.wide.newton.kernels import hand_up
 from tabsym.wide.newton.pieces import Piece, Prior
-from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL, SQUARED
+from tabsym.wide.newton.standing import ONE_MODEL, ManyClasses, OneScore
+from tabsym.wide.slopes import MULTINOMIAL, SQUARED
 
 Floats = NDArray[np.float64]
 
@@ -35,8 +35,8 @@ class Turns:
     start : (n, K)
         Scores before any piece: the offset.
     loss : Loss
-    fold : (n,) int8 or None
-        The model that does not see the row; None for one model that sees all.
+    column : (n,) int8
+        The model that sees the row; empty for one model that sees all.
     n_models : int
     """
 
@@ -47,20 +47,22 @@ class Turns:
         weight: Floats,
         start: Floats,
         loss: Loss,
-        fold: NDArray[np.int8] | None = None,
+        column: NDArray[np.int8] = ONE_MODEL,
         n_models: int = 1,
     ) -> None:
         self.pieces, self.y, self.weight, self.loss = list(pieces), y, weight, loss
         self.n_outputs = start.shape[1]
-        self.fold = np.full(len(y), -1, dtype=np.int8) if fold is None else fold
-        self._start = np.tile(start, n_models)
-        width = n_models * self.n_outputs
-        self.theta = [np.zeros((piece.size, width)) for piece in self.pieces]
-        self.curvature = [np.zeros((piece.size, width)) for piece in self.pieces]
+        self.rows: OneScore | ManyClasses
+        if loss.code == MULTINOMIAL:
+            self.rows = ManyClasses(y, weight, start)
+        else:
+            self.rows = OneScore(y, weight, start[:, 0], loss, column, n_models)
+        self.theta = [np.zeros((piece.size, self.rows.width)) for piece in self.pieces]
+        self.curvature = [np.zeros((piece.size, self.rows.width)) for piece in self.pieces]
         self.precision = [0.0] * len(self.pieces)
         self.silent = [False] * len(self.pieces)
+        self.n_moves = 0
         self.total = float(weight.sum()) if len(weight) else float(len(y))
-        self.values = self._stand(self._start)
         self._places = {piece.block: place for place, piece in enumerate(self.pieces)}
         self._covers = [bool((piece.codes >= 0).all()) for piece in self.pieces]
         ones = (place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT and piece.is_constant)
@@ -87,13 +89,13 @@ class Turns:
         if self.loss.scales or self.loss.for_classes:
             return 1.0
         slopes, bends = self.pulls()
-        weight = self.weight[:, None] if len(self.weight) else 1.0
+        weight = self.weight if len(self.weight) else 1.0
         return max(1.0, float((np.square(slopes) / weight).sum() / bends.sum()))
 
     def turn(self, place: int) -> float:
         """A step of one piece; half its Newton decrement."""
         piece, theta, precision = self.pieces[place], self.theta[place], self.precision[place]
-        gradient, curvature = self._collect(piece)
+        gradient, curvature = self.rows.collect(piece)
         self.curvature[place] = curvature
         right = -gradient - piece.pull_back(theta, precision)
         steps = np.clip(piece.solve(curvature, precision, right), -self._most, self._most)
@@ -110,26 +112,21 @@ class Turns:
         """Curvature (q, W) of each entry by itself; of a multinomial loss that of a turn is a bound."""
         if self.loss.code != MULTINOMIAL:
             return self.curvature[place]
-        return self._collect(self.pieces[place], diagonal=True)[1]
-
-    def scores(self) -> Floats:
-        """Scores (n, W) of the rows; of a multinomial loss up to a number common to the classes."""
-        if self.loss.code == LOGISTIC:
-            return -np.log(self.values)
-        if self.loss.code == MULTINOMIAL:
-            return np.log(self.values)
-        return self.values
+        return self.rows.own_curvature(self.pieces[place])
 
     def mean_loss(self) -> float:
-        """Of the rows, of one model."""
-        values = self.loss.values(self.scores(), self.y)
+        """Of the rows, each under the model that sees it."""
+        return self.mean_loss_at(self.rows.scores())
+
+    def mean_loss_at(self, scores: Floats) -> float:
+        """Of the rows at other scores (n, K)."""
+        values = self.loss.values(scores, self.y)
         return float(np.average(values, weights=self.weight if len(self.weight) else None))
 
     def pulls(self) -> tuple[Floats, Floats]:
-        """Slopes and curvatures (n, W) of rows times their weights, for losses of one score."""
-        slopes, bends = np.empty_like(self.values), np.empty_like(self.values)
-        pulls_of_rows(self.values, self.y, self.weight, self.loss.code, self.loss.parameter, slopes, bends)
-        return slopes, bends
+        """Slopes and curvatures (n,) of rows times their weights, for losses of one score."""
+        assert isinstance(self.rows, OneScore)
+        return self.rows.pulls()
 
     def put(self, theta: Sequence[Floats]) -> None:
         """Go on from other parameters."""
@@ -148,44 +145,14 @@ class Turns:
             theirs = self.precision[other]
             if self.silent[other] or not 0.0 < theirs < np.inf:
                 continue
-            size = self.pieces[other].size
-            cells = np.bincount(above, minlength=size)[:, None]
-            shared = np.column_stack([np.bincount(above, column, minlength=size) for column in theta.T])
-            moved = (own * shared - theirs * self.theta[other]) / (own * cells + theirs)
-            moved[cells[:, 0] == 0] = 0.0
-            self.theta[other] = self.theta[other] + moved
-            theta = theta - moved[above]
+            upper = self.theta[other]
+            hand_up(above, own, theirs, theta, upper, np.empty_like(upper), np.empty(len(upper)))
         if self._intercept is not None and not len(piece.x) and self._covers[place]:
             level = theta.mean(axis=0)
-            self.theta[self._intercept] = self.theta[self._intercept] + level
-            theta = theta - level
-        self.theta[place] = theta
-
-    def _collect(self, piece: Piece, *, diagonal: bool = False) -> tuple[Floats, Floats]:
-        gradient = np.empty((piece.size, self.values.shape[1]))
-        curvature, loss = np.empty_like(gradient), self.loss
-        if loss.code == MULTINOMIAL:
-            collect_classes(
-                piece.codes, piece.x, self.y, self.weight, self.values, diagonal, gradient, curvature
-            )  # fmt: skip
-        else:
-            collect(
-                piece.codes, piece.x, self.y, self.weight, self.fold, self.values, loss.code, loss.parameter, gradient,
-                curvature,
-            )  # fmt: skip
-        return gradient, curvature
+            self.theta[self._intercept] += level
+            theta -= level
 
     def _move(self, place: int, steps: Floats) -> None:
         self.theta[place] = self.theta[place] + steps
-        piece = self.pieces[place]
-        if self.loss.code == MULTINOMIAL:
-            move_classes(piece.codes, piece.x, steps.copy(), self.values)
-        else:
-            move(piece.codes, piece.x, steps.copy(), self.values, self.loss.code)
-
-    def _stand(self, scores: Floats) -> Floats:
-        if self.loss.code == LOGISTIC:
-            return np.exp(-scores)
-        if self.loss.code == MULTINOMIAL:
-            return np.asarray(softmax(scores, axis=1))
-        return scores.copy()
+        self.n_moves += 1
+        self.rows.move(self.pieces[place], steps)

@@ -15,8 +15,9 @@ left to `heldout`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from tabsym.wide.newton.kernels import collect_matrices, sum_products, walk_variances
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.turns import Turns
-from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL
+from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL, SQUARED
 
 Floats = NDArray[np.float64]
 
@@ -46,6 +47,7 @@ NOTHING_LEFT = 1e-5
 SWEEPS, SWEEPS_OF_CLASSES = 1, 4
 """Between two looks at the variances; of several classes a look is dear."""
 
+FALLER = 3.0
 LOOSER = 3.0
 """Variances are settled where an update moves the effective entries by less than this, times the tolerance, per row."""
 
@@ -74,6 +76,8 @@ class Evidence:
         self.dispersion = 1.0
         self.effective = np.array([float(piece.size * turns.n_outputs) for piece in turns.pieces])
         self._flat = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT]
+        self._known: dict[tuple[str, int], Floats] = {}
+        self._known_at = -1
 
     def start(self) -> None:
         """Variances to begin with."""
@@ -90,7 +94,7 @@ class Evidence:
             for _ in range(between):
                 fall = self.turns.sweep()
             change = self.move(free)
-            if change < LOOSER * tol and fall < LOOSER * tol * max(1.0, self.dispersion):
+            if change < LOOSER * tol and fall < FALLER * tol * max(1.0, self.dispersion):
                 break
         return n_sweeps
 
@@ -132,24 +136,25 @@ class Evidence:
 
     def _spread_of_one(self, place: int, piece: Piece, precision: float) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that the penalty has part in, for losses of one score."""
-        curvature = self.turns.curvature[place] if self._is_intercept_alone else self._curvature_now(piece)
+        curvature = self.turns.curvature[place] if self._is_intercept_alone else self._curvature_now(place)
         if piece.prior is Prior.WALK:
             variances, penalised = _walk_spread(piece, curvature, precision)
         else:
             variances = 1.0 / (curvature + precision)
             penalised = float(variances.sum())
-        shared, pulled, left = self._with_flat(piece, curvature, precision)
+        shared, pulled, left = self._with_flat(place, curvature, precision)
         if shared.shape[1]:
             covariance = _inverse(left, self._flat_sizes(shared))
             variances = variances + np.einsum("qf,fg,qg->q", pulled, covariance, pulled)[:, None]
             penalised += float((piece.pull_back(pulled, 1.0) * (pulled @ covariance)).sum())
         return variances, penalised
 
-    def _with_flat(self, piece: Piece, curvature: Floats, precision: float) -> tuple[Floats, Floats, Floats]:
+    def _with_flat(self, place: int, curvature: Floats, precision: float) -> tuple[Floats, Floats, Floats]:
         """What entries share with the flat pieces (q, f), how they follow those (q, f), the information left (f, f)."""
+        piece = self.turns.pieces[place]
         if not self._flat:
             return np.zeros((piece.size, 0)), np.zeros((piece.size, 0)), np.zeros((0, 0))
-        shared = curvature if self._is_intercept_alone else self._shared(piece)
+        shared = curvature if self._is_intercept_alone else self._shared(place)
         pulled = piece.solve(np.repeat(curvature, shared.shape[1], axis=1), precision, shared)
         if not self._is_intercept_alone:
             return shared, pulled, self._flat_information() - shared.T @ pulled
@@ -199,7 +204,7 @@ class Evidence:
         """Curvature matrices (size, K, K) by entry, of rows times their share."""
         k = self.turns.n_outputs
         own = np.zeros((size, k, k))
-        collect_matrices(codes, share, self.turns.values, own)
+        collect_matrices(codes, share, self.turns.rows.probabilities, own)
         return own
 
     def _share(self, *factors: Floats) -> Floats:
@@ -229,8 +234,8 @@ class Evidence:
         found = [self._flat_information()]
         for place, piece in enumerate(turns.pieces):
             if piece.prior is Prior.RIDGE and not turns.silent[place] and turns.precision[place] > 0:
-                curvature = turns.curvature[place] if self._is_intercept_alone else self._curvature_now(piece)
-                found.append(self._with_flat(piece, curvature, turns.precision[place])[2])
+                curvature = turns.curvature[place] if self._is_intercept_alone else self._curvature_now(place)
+                found.append(self._with_flat(place, curvature, turns.precision[place])[2])
         inverses = [np.diag(np.linalg.pinv(one, hermitian=True)) for one in found]
         widest = max(inverses, key=lambda one: float(one.sum()))
         return {place: widest[number].reshape(1, 1) for number, place in enumerate(self._flat)}
@@ -239,7 +244,7 @@ class Evidence:
         """Variance of gradients over their curvature, for the degrees of freedom that are left."""
         turns = self.turns
         slopes, bends = turns.pulls()
-        weight = turns.weight[:, None] if len(turns.weight) else 1.0
+        weight = turns.weight if len(turns.weight) else 1.0
         used = sum(effective for effective, silent in zip(self.effective, turns.silent, strict=True) if not silent)
         left = max(turns.total - used, 0.05 * turns.total)
         share = float((np.square(slopes) / weight).sum() / bends.sum())
@@ -252,19 +257,27 @@ class Evidence:
         """Information on each flat piece by itself (f,)."""
         return shared.sum(axis=0) if self._is_intercept_alone else np.diag(self._flat_information())
 
-    def _shared(self, piece: Piece) -> Floats:
+    def _shared(self, place: int) -> Floats:
         """Curvature that the entries share with the flat pieces (q, f)."""
-        bends, sums = self._bends(), np.empty((piece.size, len(self._flat)))
-        columns = np.concatenate([self._column(flat) for flat in self._flat], axis=1)
-        sum_products(piece.codes, piece.x, bends, columns, sums)
-        return sums
+        piece = self.turns.pieces[place]
 
-    def _curvature_now(self, piece: Piece) -> Floats:
-        """Curvature (q, K) of the entries where the rows stand, after the turns of other pieces."""
-        bends = self._bends()
-        sums = np.empty((piece.size, bends.shape[1]))
-        sum_products(piece.codes, piece.x * piece.x, bends, np.ones_like(bends), sums)
-        return sums
+        def sum_them() -> Floats:
+            sums = np.empty((piece.size, len(self._flat)))
+            sum_products(piece.codes, piece.x, self._bends(), self._columns, sums)
+            return sums
+
+        return self._now("shared", place, sum_them)
+
+    def _curvature_now(self, place: int) -> Floats:
+        """Curvature (q, 1) of the entries where the rows stand, after the turns of other pieces."""
+        piece = self.turns.pieces[place]
+
+        def sum_them() -> Floats:
+            sums = np.empty((piece.size, 1))
+            sum_products(piece.codes, piece.x * piece.x, self._bends(), np.ones_like(self._bends()), sums)
+            return sums
+
+        return self._now("curvature", place, sum_them)
 
     @property
     def _is_intercept_alone(self) -> bool:
@@ -275,8 +288,13 @@ class Evidence:
         """X'HX (f, f) of the flat pieces."""
         if self._is_intercept_alone:
             return self.turns.curvature[self._flat[0]]
-        columns = np.concatenate([self._column(flat) for flat in self._flat], axis=1)
-        return np.asarray(columns.T @ (self._bends() * columns))
+        columns = self._columns
+        return self._now("information", -1, lambda: np.asarray(columns.T @ (self._bends() * columns)))
+
+    @cached_property
+    def _columns(self) -> Floats:
+        """What the flat pieces are multiplied by (n, f)."""
+        return np.concatenate([self._column(flat) for flat in self._flat], axis=1)
 
     def _column(self, flat: int) -> Floats:
         """What a flat piece, which is one number, is multiplied by in each row (n, 1)."""
@@ -286,7 +304,16 @@ class Evidence:
 
     def _bends(self) -> Floats:
         """Curvatures (n, 1) of rows, times their weight."""
-        return self.turns.pulls()[1]
+        return self._now("bends", -1, lambda: self.turns.pulls()[1][:, None])
+
+    def _now(self, what: str, place: int, find: Callable[[], Floats]) -> Floats:
+        """What rows' curvatures come to, found once until they change: with every move, but for squared loss."""
+        if self._known_at != self.turns.n_moves and self.turns.loss.code != SQUARED:
+            self._known.clear()
+            self._known_at = self.turns.n_moves
+        if (what, place) not in self._known:
+            self._known[what, place] = find()
+        return self._known[what, place]
 
 
 def _inverse(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floats:
@@ -294,6 +321,8 @@ def _inverse(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floats
 
     The level of a walk is nobody's: the intercept takes it, and it has no part in a penalty.
     """
+    if left.shape == (1, 1):
+        return np.array([[1.0 / left[0, 0] if left[0, 0] > least * sizes[0] else 0.0]])
     root = np.sqrt(np.maximum(sizes, 1e-300))
     lengths, axes = np.linalg.eigh(left / np.outer(root, root))
     inverse = np.where(lengths > least, 1.0 / np.maximum(lengths, least), 0.0)

@@ -1,0 +1,188 @@
+"""Where rows stand under the parameters, and what that pulls entries by: for losses of one score, and for classes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from tabsym.wide.losses import Loss
+from tabsym.wide.newton.kernels import (
+    add_entries,
+    collect_classes,
+    move,
+    move_classes,
+    pulls_of_rows,
+    take_turn,
+)
+from tabsym.wide.newton.pieces import Piece
+from tabsym.wide.slopes import GAMMA, LOGISTIC, POISSON, SQUARED
+
+Floats = NDArray[np.float64]
+
+ONE_MODEL = np.empty(0, dtype=np.int8)
+"""The models that see the rows, where there is one that sees all."""
+
+_SIGN = {LOGISTIC: -1.0, POISSON: 1.0, GAMMA: 1.0}
+"""Of these losses rows stand at exp(sign * score)."""
+
+
+class Standing(Protocol):
+    """What a solver asks of the rows; parameters and steps of a piece are (q, W), W models or classes."""
+
+    width: int
+
+    def collect(self, piece: Piece) -> tuple[Floats, Floats]:
+        """Sums of slopes and curvatures (q, W) by entry; of classes the curvature of a bound."""
+
+    def move(self, piece: Piece, steps: Floats) -> None:
+        """Move rows by their entries' steps."""
+
+    def own_curvature(self, piece: Piece) -> Floats:
+        """Curvature (q, W) of each entry by itself."""
+
+    def scores(self) -> Floats:
+        """Scores of the rows (n, 1) or (n, K); of classes up to a number common to them."""
+
+
+class OneScore:
+    """Rows of a loss with one score, each under the one model that sees it.
+
+    The steps of a piece wait for the next pass over the rows: one pass moves them and collects for the next piece.
+
+    Parameters
+    ----------
+    y, weight : (n,)
+        Weight empty for none.
+    start : (n,)
+        Scores before any piece.
+    loss : Loss
+    column : (n,) int8
+        The model that sees the row; empty for one.
+    n_models : int
+    """
+
+    def __init__(
+        self, y: Floats, weight: Floats, start: Floats, loss: Loss, column: NDArray[np.int8], n_models: int
+    ) -> None:
+        self.y, self.weight, self.start, self.loss, self.column = y, weight, start, loss, column
+        self.width = n_models
+        self._values = self._stand(start)
+        self._waiting: tuple[Piece, Floats] | None = None
+
+    def collect(self, piece: Piece) -> tuple[Floats, Floats]:
+        """Sums of slopes and curvatures (q, W) by entry."""
+        before, steps = self._waiting or (piece, self._steps(piece, np.zeros((piece.size, self.width))))
+        self._waiting = None
+        gradient, curvature = np.empty((2, (1 + piece.size) * self.width))
+        take_turn(
+            before.codes, before.x, steps, piece.codes, piece.x, self.column, self.width, self.y, self.weight,
+            self._values, self.loss.code, self.loss.parameter, gradient, curvature,
+        )  # fmt: skip
+        return self.by_entry(gradient), self.by_entry(curvature)
+
+    def move(self, piece: Piece, steps: Floats) -> None:
+        """Move rows by their entries' steps (q, W)."""
+        self._catch_up()
+        self._waiting = piece, self._steps(piece, steps)
+
+    def own_curvature(self, piece: Piece) -> Floats:
+        """Curvature (q, W) of each entry."""
+        return self.collect(piece)[1]
+
+    def scores(self) -> Floats:
+        """Scores (n, 1)."""
+        values = self._caught_up()
+        if self.loss.code == SQUARED:
+            return (values + self.y)[:, None]
+        sign = _SIGN.get(self.loss.code)
+        return (values if sign is None else sign * np.log(values))[:, None]
+
+    def pulls(self) -> tuple[Floats, Floats]:
+        """Slopes and curvatures (n,) of rows times their weights."""
+        return self._pulls(self._caught_up())
+
+    def pulls_at(self, scores: Floats) -> tuple[Floats, Floats]:
+        """The same at other scores (n,)."""
+        return self._pulls(self._stand(scores))
+
+    def scores_under(self, pieces: list[Piece], theta: list[Floats], column: NDArray[np.int8]) -> Floats:
+        """Scores (n,) of rows under the models of `column`, which may be others than those that see them."""
+        scores = self.start.copy()
+        for piece, values in zip(pieces, theta, strict=True):
+            add_entries(piece.codes, piece.x, column, self.width, self.padded(values), scores)
+        return scores
+
+    def padded(self, numbers: Floats) -> Floats:
+        """Numbers (q, W) of entries as kernels read them: 0 before them, for rows without an entry."""
+        return np.concatenate([np.zeros(self.width), numbers.ravel()])
+
+    def by_entry(self, sums: Floats) -> Floats:
+        """Sums (q, W) of entries as kernels wrote them."""
+        return sums[self.width :].reshape(-1, self.width)
+
+    def _steps(self, piece: Piece, steps: Floats) -> Floats:
+        sign = _SIGN.get(self.loss.code)
+        padded = self.padded(steps)
+        return padded if sign is None or len(piece.x) else np.exp(sign * padded)
+
+    def _caught_up(self) -> Floats:
+        self._catch_up()
+        return self._values
+
+    def _catch_up(self) -> None:
+        if self._waiting is not None:
+            piece, steps = self._waiting
+            move(piece.codes, piece.x, self.column, self.width, steps, self._values, self.loss.code)
+            self._waiting = None
+
+    def _pulls(self, values: Floats) -> tuple[Floats, Floats]:
+        slopes, bends = np.empty((2, len(values)))
+        pulls_of_rows(values, self.y, self.weight, self.loss.code, self.loss.parameter, slopes, bends)
+        return slopes, bends
+
+    def _stand(self, scores: Floats) -> Floats:
+        if self.loss.code == SQUARED:
+            return scores - self.y
+        sign = _SIGN.get(self.loss.code)
+        return scores.copy() if sign is None else np.exp(sign * scores)
+
+
+class ManyClasses:
+    """Rows of the multinomial loss, at their probabilities: a step takes an exp per entry, and none per row.
+
+    Parameters
+    ----------
+    y, weight : (n,)
+        Weight empty for none.
+    start : (n, K)
+        Scores before any piece.
+    """
+
+    def __init__(self, y: Floats, weight: Floats, start: Floats) -> None:
+        self.y, self.weight = y, weight
+        self.width = start.shape[1]
+        self.probabilities = np.asarray(softmax(start, axis=1))
+
+    def collect(self, piece: Piece) -> tuple[Floats, Floats]:
+        """Sums of slopes (q, K) by entry, and curvatures of a bound."""
+        return self._collect(piece, diagonal=False)
+
+    def move(self, piece: Piece, steps: Floats) -> None:
+        """Move rows by their entries' steps (q, K)."""
+        move_classes(piece.codes, piece.x, steps.copy(), self.probabilities)
+
+    def own_curvature(self, piece: Piece) -> Floats:
+        """Curvature (q, K) of each entry by itself."""
+        return self._collect(piece, diagonal=True)[1]
+
+    def scores(self) -> Floats:
+        """Scores (n, K), up to a number common to the classes."""
+        return np.asarray(np.log(self.probabilities))
+
+    def _collect(self, piece: Piece, *, diagonal: bool) -> tuple[Floats, Floats]:
+        gradient, curvature = np.empty((2, piece.size, self.width))
+        collect_classes(piece.codes, piece.x, self.y, self.weight, self.probabilities, diagonal, gradient, curvature)
+        return gradient, curvature
