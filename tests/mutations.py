@@ -36,14 +36,14 @@ class Fault:
 
 FAULTS = [
     Fault("newton: weights do not reach the curvature", "wide/newton/kernels.py",
-          "curvature[c, v] += share * factor * factor * bend", "curvature[c, v] += factor * factor * bend",
+          "            bend *= weight[i]\n", "",
           f"{EVIDENCE}:dense_optimum and weights"),
     Fault("newton: the intercept is taken for known", "wide/newton/variances.py",
           "if shared.shape[1]:", "if False:", f"{EVIDENCE}:yestuff or reml"),
     Fault("newton: dispersion without the degrees of freedom", "wide/newton/variances.py",
           "left = max(turns.total - used, 0.05 * turns.total)", "left = turns.total", f"{EVIDENCE}:yestuff or reml"),
-    Fault("newton: what cells share is handed up whole", "wide/newton/turns.py",
-          "/ (own * cells + theirs)", "/ (own * cells)", f"{EVIDENCE}:dense_optimum and squared"),
+    Fault("newton: what cells share is handed up whole", "wide/newton/kernels.py",
+          "/ (own * cells[p] + theirs)", "/ (own * cells[p])", f"{EVIDENCE}:dense_optimum and squared"),
     Fault("newton: a walk forgets a neighbour", "wide/newton/kernels.py",
           "ends = (1.0 if j > 0 else 0.0) + (1.0 if j < n - 1 else 0.0)\n            pivots[j]",
           "ends = 1.0\n            pivots[j]", f"{EVIDENCE}:smooth"),

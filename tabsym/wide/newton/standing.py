@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
@@ -27,24 +25,6 @@ ONE_MODEL = np.empty(0, dtype=np.int8)
 
 _SIGN = {LOGISTIC: -1.0, POISSON: 1.0, GAMMA: 1.0}
 """Of these losses rows stand at exp(sign * score)."""
-
-
-class Standing(Protocol):
-    """What a solver asks of the rows; parameters and steps of a piece are (q, W), W models or classes."""
-
-    width: int
-
-    def collect(self, piece: Piece) -> tuple[Floats, Floats]:
-        """Sums of slopes and curvatures (q, W) by entry; of classes the curvature of a bound."""
-
-    def move(self, piece: Piece, steps: Floats) -> None:
-        """Move rows by their entries' steps."""
-
-    def own_curvature(self, piece: Piece) -> Floats:
-        """Curvature (q, W) of each entry by itself."""
-
-    def scores(self) -> Floats:
-        """Scores of the rows (n, 1) or (n, K); of classes up to a number common to them."""
 
 
 class OneScore:

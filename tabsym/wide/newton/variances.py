@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from tabsym.wide.newton.kernels import collect_matrices, sum_products, walk_variances
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
+from tabsym.wide.newton.standing import ManyClasses
 from tabsym.wide.newton.turns import Turns
 from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL, SQUARED
 
@@ -38,7 +39,7 @@ SILENT = 0.02
 MOST_CHANGE = np.log(30.0)
 """Of a logarithm of a variance at once."""
 
-MOST_DENSE = 300
+MOST_DENSE = 600
 """Intervals times classes, beyond which the classes of a walk are taken one by one: their matrices become too dear."""
 
 NOTHING_LEFT = 1e-5
@@ -47,9 +48,9 @@ NOTHING_LEFT = 1e-5
 SWEEPS, SWEEPS_OF_CLASSES = 1, 4
 """Between two looks at the variances; of several classes a look is dear."""
 
-FALLER = 3.0
-LOOSER = 3.0
-"""Variances are settled where an update moves the effective entries by less than this, times the tolerance, per row."""
+STILL, STANDING = 30.0, 3.0
+"""Variances are settled where an update moves the effective entries, and a sweep lowers the objective, by less than
+this times the tolerance, per row: a variance is an estimate of a few digits, the parameters that follow are not."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Evidence:
             for _ in range(between):
                 fall = self.turns.sweep()
             change = self.move(free)
-            if change < LOOSER * tol and fall < FALLER * tol * max(1.0, self.dispersion):
+            if change < STILL * tol and fall < STANDING * tol * max(1.0, self.dispersion):
                 break
         return n_sweeps
 
@@ -202,9 +203,10 @@ class Evidence:
 
     def _matrices(self, codes: NDArray[np.int32], share: Floats, size: int) -> Floats:
         """Curvature matrices (size, K, K) by entry, of rows times their share."""
-        k = self.turns.n_outputs
+        k, rows = self.turns.n_outputs, self.turns.rows
+        assert isinstance(rows, ManyClasses)
         own = np.zeros((size, k, k))
-        collect_matrices(codes, share, self.turns.rows.probabilities, own)
+        collect_matrices(codes, share, rows.probabilities, own)
         return own
 
     def _share(self, *factors: Floats) -> Floats:
