@@ -1,9 +1,11 @@
 """Joint grids of a column and a regression's target, on counts; see test_modl_regression for the encoder."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tabsym.modl import grid_cost, joint_cuts
+from tabsym.modl import grid_cost, grouping_cost, joint_cuts
 from tabsym.modl.grid import Options, Rows
 from tabsym.modl.joint_cuts import cut_jointly
 from tests import naive_modl
@@ -78,3 +80,38 @@ def test_the_search_for_large_grids_finds_the_best_of_small_ones(symbolic, monke
         assert best - 1e-6 <= joint(table, symbolic=symbolic).source.cost <= best * (1.005 if symbolic else 1.0001)
         informative += best < np.log(2) + naive_modl.ln_fact(table.sum()) - 1
     assert informative >= 3
+
+
+def many_symbols(seed, n_symbols=230, n=1600):
+    """A quarter of the symbols say something; the others are for a garbage group."""
+    rng = np.random.RandomState(seed)
+    level = np.where(rng.random_sample(n_symbols) < 0.25, rng.choice([-1.5, 1.5], n_symbols), 0.0)
+    source = np.concatenate([np.arange(n_symbols), rng.randint(0, n_symbols, n - n_symbols)])
+    y = np.round(level[source] + rng.normal(size=n), 1)
+    target = np.unique(y, return_inverse=True)[1]
+    return Rows(source, target, n_symbols, int(target.max()) + 1)
+
+
+def test_target_cuts_are_changed_with_groups_of_many_symbols_near_those_found():
+    """Searching new groups for each change would be too dear; without any change the cost was 10080.28."""
+    rows = many_symbols(8)
+    grid = cut_jointly(rows, Options(True, "khiops", 1, None, 1, False, None))
+    assert grid.cost <= 10079.04
+    again = grid_cost(rows.table(None, None), grid.source.labels, grid.target_labels, symbolic=True)
+    assert again == pytest.approx(grid.cost, abs=1e-6)
+
+
+def test_groups_near_others_are_never_dearer_for_the_same_classes():
+    rows, options = many_symbols(8), Options(True, "khiops", 1, None, 1, False, None)
+    rng = np.random.RandomState(0)
+    classes = rows.table(None, np.arange(rows.n_targets) * 4 // rows.n_targets)
+    found = options.partition(classes, quick=False)
+    labels = found.labels.copy()
+    units = np.flatnonzero(classes.sum(axis=1) >= 4)
+    labels[rng.choice(units, 12, replace=False)] = rng.randint(0, found.n_parts, 12)
+    start = replace(found, labels=labels, counts=np.zeros_like(found.counts))
+    near = options.regroup(classes, start)
+    finer = grouping_cost(classes, labels.tolist(), granularity=found.granularity, n_modalities=None)
+    assert near.cost <= finer
+    assert near.cost == pytest.approx(grouping_cost(classes, near.labels.tolist()), abs=1e-6)
+    assert near.cost <= found.cost + 1.0

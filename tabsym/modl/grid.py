@@ -16,7 +16,7 @@ from scipy.special import gammaln
 from tabsym.modl.costs import grouping_cost, interval_cost
 from tabsym.modl.criterion import ln_universal, null_prior, parts_cost
 from tabsym.modl.ends import ends_of
-from tabsym.modl.groups import group
+from tabsym.modl.groups import group, regroup
 from tabsym.modl.intervals import discretize
 from tabsym.modl.partition import Partition
 
@@ -92,6 +92,13 @@ class Options:
             min_part_count=self.min_part_count, monotonic=self.monotonic, value=self.value,
             quick=quick and not self.monotonic, least_parts=2, time_limit=time_limit,
             prove=self.prove,
+        )  # fmt: skip
+
+    def regroup(self, counts: Floats, start: Partition) -> Partition:
+        """Symbols' groups, given rows by target interval (B, T), near those of `start`."""
+        return regroup(
+            counts, start, criterion=self.criterion, n_candidates=self.n_candidates, max_parts=self.max_parts,
+            min_part_count=self.min_part_count, random_state=self.random_state,
         )  # fmt: skip
 
     def coarser(self, labels: Places | None) -> Options:

@@ -64,6 +64,23 @@ class GridSearch:
                 break
         return best
 
+    def nearby(self, source: Partition, labels: Places) -> Grid:
+        """Groups of symbols near these for other intervals of the target, and so on in turn: quick where both are."""
+        best = dear(one_cell(self.rows, self.options))
+        for _ in range(MOST_TURNS):
+            if labels.max() == 0:
+                break
+            source = self.options.regroup(self.rows.table(None, labels), source)
+            if source.n_parts < 2:
+                break
+            given = as_grid(self.rows, self.options, source, labels)
+            labels = self.target_given(source.labels, quick=True)
+            found = min(as_grid(self.rows, self.options, source, labels), given, key=lambda one: one.cost)
+            if not is_cheaper(found.cost, best.cost):
+                break
+            best, labels = found, found.target_labels
+        return best
+
     def source_given(self, labels: Places, *, quick: bool) -> Partition:
         """The column's parts for these intervals of the target."""
         left = None if np.isinf(self.deadline) else max(0.0, self.deadline - time.monotonic())

@@ -115,6 +115,49 @@ def group(
     )
 
 
+def regroup(
+    counts: Floats,
+    start: Partition,
+    *,
+    criterion: str,
+    n_candidates: int,
+    max_parts: int | None,
+    min_part_count: float,
+    random_state: int,
+) -> Partition:
+    """Two or more groups of the same modalities, by other classes: those of `start`, moved and joined as that pays."""
+    counts = np.ascontiguousarray(counts, dtype=np.float64)
+    search = GroupSearch(
+        counts,
+        criterion,
+        n_candidates,
+        max_parts,
+        float(min_part_count),
+        2,
+        np.inf,
+        False,
+        False,
+        np.random.RandomState(random_state),
+        factorials_of(np.ascontiguousarray(np.cumsum(counts, axis=0).T)),
+    )
+    units = next(units for units in search.families() if units.granularity == start.granularity)
+    ground = search.ground(units)
+    labels = np.zeros(len(units), dtype=np.int64)
+    labels[units.labels] = start.labels  # which units there are depends on how frequent modalities are alone
+    best = polish(ground, ground.price(labels), search.rng).of_modalities(units)
+    groups = sum_by(best.labels, counts, int(best.labels.max()) + 1)
+    return Partition(
+        criterion=criterion,
+        labels=best.labels,
+        counts=groups,
+        cost=best.cost,
+        null_cost=search.null,
+        lower_bound=-np.inf,
+        granularity=best.granularity,
+        garbage=best.garbage,
+    )
+
+
 def _searched(search: GroupSearch) -> _Searched:
     """Every partition of few modalities; of more the best without a garbage group, then beside one."""
     start = search.one_group

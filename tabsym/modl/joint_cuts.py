@@ -19,7 +19,7 @@ from tabsym.modl.ends import labels_of
 from tabsym.modl.grid import Grid, Options, Rows, one_cell, with_target
 from tabsym.modl.grid_search import GridSearch
 from tabsym.modl.grid_small import every_grid
-from tabsym.modl.grid_starts import changed, starts
+from tabsym.modl.grid_starts import MOST_CHANGED_SYMBOLS, changed, near, starts
 from tabsym.modl.hull import is_cheaper
 from tabsym.modl.quantiles import quantile_boundaries
 from tabsym.modl.search import deadline_of
@@ -96,6 +96,8 @@ def _searched(search: _Resolutions, null: Grid) -> Grid:
         best = min(best, search.finished(start), key=lambda one: one.cost)
     if best is null or not fine.options.prove:
         return best
+    if fine.options.symbolic and MOST_CHANGED_SYMBOLS < fine.rows.n_sources <= MOST_FINISHED_SYMBOLS:
+        best = _changed_nearby(search, best)
     return search.full.settled(_changed_again(search, best))
 
 
@@ -129,6 +131,24 @@ def _changed_again(search: _Resolutions, best: Grid) -> Grid:
         if not is_cheaper(best.cost, before):
             break
     return best
+
+
+def _changed_nearby(search: _Resolutions, best: Grid) -> Grid:
+    """The best model of many symbols, or a cheaper one whose groups are near: a search for new ones takes a second."""
+    fine, start = search.fine, best
+    labels = _of_cells(best.target_labels, search.cells)
+    near_best = fine.nearby(best.source, labels)
+    for round_ in range(MOST_CHANGES):
+        models = [near_best]
+        for other in near(fine, labels, round_):
+            if time.monotonic() > fine.deadline:
+                break
+            models.append(fine.nearby(near_best.source, other))
+        found = min(models, key=lambda one: one.cost)
+        if not is_cheaper(found.cost, near_best.cost):
+            break
+        near_best, labels = found, found.target_labels
+    return min(start, search.finished(labels), key=lambda one: one.cost)
 
 
 def _cells(codes: NDArray[np.integer], weight: Floats | None, n: int, grid: int) -> Places | None:
