@@ -200,6 +200,7 @@ def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> flo
 # -- parts -------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=8)  # columns of as many rows ask the same; it is not to be written to
 def ln_factorials(total: float, n_classes: int, *, whole: bool) -> Floats:
     """ln k! for k = 0 .. total + classes, for the kernels; empty where they shall use lgamma."""
     if not whole or total > MOST_TABLE:
@@ -207,6 +208,7 @@ def ln_factorials(total: float, n_classes: int, *, whole: bool) -> Floats:
     table = np.empty(int(total) + n_classes + 1)
     table[0] = 0.0
     np.cumsum(np.log(np.arange(1.0, len(table))), out=table[1:])
+    table.flags.writeable = False
     return table
 
 

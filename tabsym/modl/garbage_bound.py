@@ -77,10 +77,14 @@ def bound_garbage(
     return best, lower
 
 
+_NOTHING = Grouping(np.inf, np.empty(0, dtype=np.int64))
+_NO_MOVES = np.random.RandomState(0)  # nothing is moved for a first bound, and making one takes as long as the bound
+
+
 def first_bound(ground: Ground, bounds: Bounds) -> float:
     """What a grouping with a garbage group costs at least, by what any grouping into as many groups does."""
     try:
-        bound = _BoundAt(ground, bounds, Grouping(np.inf, np.empty(0, dtype=np.int64)), 0.0, np.random.RandomState(0))
+        bound = _BoundAt(ground, bounds, _NOTHING, 0.0, _NO_MOVES)
     except OutOfTime:
         return -np.inf
     return float((bound.of_parts + bound.priors).min()) if len(bound.groups) else np.inf

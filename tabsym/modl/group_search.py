@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +35,14 @@ class GroupSearch:
     deadline: float
     insist: bool
     prove: bool
-    rng: np.random.RandomState
+    random_state: int
     table: Floats
     priors: dict[tuple[int, int, int], Floats] = field(default_factory=dict)
+
+    @cached_property
+    def rng(self) -> np.random.RandomState:
+        """Of the order of moves and of starts; made where it is asked for, as that takes as long as a small column."""
+        return np.random.RandomState(self.random_state)
 
     @property
     def null(self) -> float:

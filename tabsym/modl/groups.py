@@ -93,7 +93,7 @@ def group(
         deadline_of(time_limit),
         time_limit is not None,
         prove,
-        np.random.RandomState(random_state),
+        random_state,
         factorials_of(np.ascontiguousarray(np.cumsum(counts, axis=0).T)),
     )
     found = _searched_quickly(search) if quick else _searched(search)
@@ -137,7 +137,7 @@ def regroup(
         np.inf,
         False,
         False,
-        np.random.RandomState(random_state),
+        random_state,
         factorials_of(np.ascontiguousarray(np.cumsum(counts, axis=0).T)),
     )
     units = next(units for units in search.families() if units.granularity == start.granularity)
@@ -208,7 +208,8 @@ def _with_garbage(search: GroupSearch, families: list[Units], known: _Searched, 
         families = [units for units, bound in zip(families, least, strict=True) if is_cheaper(bound, best.cost)]
     join = search.counts.shape[1] > 2 and len(search.counts) > _MOST_UNJOINED
     grounds = [search.ground(search.joined(units) if join else units) for units in families]
-    best = look_for_garbage(grounds, best, search.rng, few=not search.prove)
+    if grounds:
+        best = look_for_garbage(grounds, best, search.rng, few=not search.prove)
     if families and np.isfinite(lower):
         lower_with = -np.inf
         if search.prove and (search.insist or len(search.counts) <= MOST_BOUNDED):

@@ -91,3 +91,28 @@ def gains_of_groups(at_left, at_right, edges, fewer, top, total, gains, best):
             for i in range(j):
                 most = max(most, best[k - 1, i] + gains[i, j])
             best[k, j] = most
+
+
+@kernel
+def label_runs(k, who, ends, reward, counts, edges, at_left, best, gains, labels):
+    """The group 1 .. k of each unit in the best k runs, 0 for the garbage, into labels (U,)."""
+    labels[:] = 0
+    end = len(ends) - 1
+    for group in range(k, 0, -1):
+        start, top = 0, -np.inf
+        for s in range(end if group > 1 else 0):
+            value = best[group - 1, s] + gains[s, end]
+            if value > top:
+                start, top = s, value
+        cell, top = 0, -np.inf  # the group's likeliest share
+        for c in range(len(at_left)):
+            value = at_left[c, end] - at_left[c, start]
+            if value > top:
+                cell, top = c, value
+        share = 0.5 * (edges[cell] + edges[cell + 1])
+        first, second = np.log(1.0 - share), np.log(share)
+        for i in range(ends[start], ends[end]):
+            u = who[i]
+            if reward[i] > -(counts[u, 0] * first + counts[u, 1] * second):
+                labels[u] = group
+        end = start

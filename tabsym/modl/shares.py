@@ -98,16 +98,10 @@ class ByShare:
 
     def _labels(self, runs: _Runs, k: int) -> Places:
         """The group of each distinct unit, 0 for the garbage, in the best k runs."""
-        labels = np.zeros(len(self.counts), dtype=np.int64)
-        end = len(runs.ends) - 1
-        for group in range(k, 0, -1):
-            start = int(np.argmax(runs.best[group - 1, :end] + runs.gains[:end, end])) if group > 1 else 0
-            cell = int(np.argmax(runs.at_left[:, end] - runs.at_left[:, start]))  # the group's likeliest share
-            inside = slice(runs.ends[start], runs.ends[end])
-            run = runs.who[inside]
-            cost = _costs(self.counts[run], 0.5 * (self.edges[cell] + self.edges[cell + 1]))
-            labels[run[runs.reward[inside] > cost]] = group
-            end = start
+        labels = np.empty(len(self.counts), dtype=np.int64)
+        kernels.label_runs(
+            k, runs.who, runs.ends, runs.reward, self.counts, self.edges, runs.at_left, runs.best, runs.gains, labels
+        )  # fmt: skip
         return labels
 
 

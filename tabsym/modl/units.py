@@ -77,7 +77,11 @@ def join_proportional(units: Units) -> Units:
         return units
     divisor = np.gcd.reduce(counts.astype(np.int64), axis=1)
     reduced = np.ascontiguousarray(counts.astype(np.int64) // divisor[:, None])
-    _, labels = np.unique(reduced.view([("", np.int64)] * reduced.shape[1]).ravel(), return_inverse=True)
+    if reduced.shape[1] == 2 and reduced.max() < 2**31:  # two numbers as one sort much faster than two
+        keys = reduced[:, 0] * (reduced.max() + 1) + reduced[:, 1]
+    else:
+        keys = reduced.view([("", np.int64)] * reduced.shape[1]).ravel()
+    _, labels = np.unique(keys, return_inverse=True)
     return units.joined(labels.ravel())
 
 
