@@ -1,0 +1,47 @@
+"""Pieces of docstring that both stacks share."""
+
+STACK_PARAMETERS = """\
+wide : WideClassifier or WideRegressor, default None
+    Unfitted; None: one at its best (docs/evidence.md), of numbers with ``loss="choose"``.
+booster : estimator, default None
+    Of LightGBM, XGBoost, CatBoost or of an adapter of your own; HistGradientBoosting; or any of scikit-learn.
+    None: a gentle LightGBM, or HistGradientBoosting where that is not installed.
+mode : {"auto", "margin", "feature"}, default "auto"
+    "margin": the booster starts from the wide model's scores (`init_score`, `base_margin`, `baseline`; residuals
+    where a scikit-learn regressor has none of these and the link is the identity); "feature": they are columns beside
+    the others; "auto": of these two and the booster alone over native categories, what loses least on rows held out.
+cv : int or splitter, default 5
+    The folds of the margins out of fold; ints are shuffled, and stratified for classes. Splitters get `groups`.
+codes : {"ordinal", "native", "group"} or transformer, default "ordinal"
+    What the booster sees of symbols: their rank by frequency, categories, categories of MODL's groups, or what an
+    encoder of yours makes of them.
+booster_cols : list of str (or positions, for arrays), one of them or None, default None
+    The columns that the booster sees; None: all.
+early_stopping : "folds", float or False, default "folds"
+    What chooses the number of rounds, 0 among them, which is the wide model alone. "folds": the rows out of fold of
+    `cv`, on which the booster is trained and judged fold by fold; a share: so many rows are held out before the folds
+    are made (with `groups`, whole groups), and only the wide model sees them in the end; False: all the rounds that
+    the booster asks for, whether it helps or not.
+random_state : int, RandomState or None, default None
+    Of the folds, and of a wide model and a booster that are not given.
+n_jobs : int or None, default None
+    Threads, of a wide model and a booster that are not given."""
+
+STACK_ATTRIBUTES = """\
+wide_ : WideClassifier or WideRegressor
+    Fitted on all rows.
+booster_ : estimator or None
+    Fitted on margins out of fold; None where rows held out were better off without. Classes are 0, 1, ... to it.
+mode_ : {"wide", "margin", "feature", "alone"}
+    What was chosen.
+n_rounds_ : int
+    Of the booster.
+evidence_ : pandas.DataFrame or None
+    What was compared: `mode`, `rounds` and `loss`, the mean over rows held out; None with ``early_stopping=False``.
+n_features_in_ : int
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Column names, where the table has them."""
+
+STACK_NOTES = """\
+The loss that rows held out are judged by is the wide model's own; with ``loss="choose"`` the squared error (the
+absolute one with ``scoring="neg_mean_absolute_error"``)."""
