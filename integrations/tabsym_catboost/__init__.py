@@ -67,7 +67,9 @@ def categorical_names(frame: Any) -> list[str]:
     """The columns of a frame that hold text, which CatBoost must be told of."""
     if not isinstance(frame, pd.DataFrame):
         return []
-    return [str(name) for name, kind in frame.dtypes.items() if not isinstance(kind, np.dtype) or kind == object]
+    return [
+        str(name) for name, kind in frame.dtypes.items() if not isinstance(kind, np.dtype) or kind.kind not in "fiub"
+    ]
 
 
 _ROUNDS = ("n_estimators", "num_boost_round", "num_trees", "iterations")
@@ -149,6 +151,23 @@ class CatBoostAdapter(MarginAdapter):
         stops = (*_ROUNDS, "early_stopping_rounds", "od_type", "od_wait", "od_pval", "use_best_model")
         params = {name: value for name, value in booster.get_params().items() if name not in stops}
         return type(booster)(**params | {"iterations": n_rounds})
+
+    def fit_rounds(
+        self, booster: Any, n_rounds: int, X: Any, y: Any, margin: Any = None, *, sample_weight: Any = None
+    ) -> Any:
+        """As `fit_margin`, cut after some rounds.
+
+        Fewer rounds cannot be asked for: CatBoost would choose another learning rate.
+        """
+        full = self.with_rounds(booster, self.n_rounds(booster))
+        fitted = self.fit_margin(full, X, y, margin, sample_weight=sample_weight)
+        fitted.shrink(ntree_end=min(n_rounds, fitted.tree_count_))
+        return fitted
+
+    def _fresh(self, booster: Any) -> Any:
+        # which columns are categories the frame says: the user's own `cat_features` may name numbers here
+        params = {name: value for name, value in booster.get_params().items() if name != "cat_features"}
+        return type(booster)(**params)
 
     def _fit(self, booster: Any, rows: Rows, held_out: Rows | None, patience: int | None, options: dict) -> None:
         if held_out is not None:

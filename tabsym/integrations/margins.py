@@ -81,6 +81,10 @@ class MarginAdapter(ABC):
     def with_rounds(self, booster: Any, n_rounds: int) -> Any:
         """A clone that asks for other rounds, without early stopping."""
 
+    def _fresh(self, booster: Any) -> Any:
+        """What `_fit` fits in place."""
+        return clone(booster)
+
     # -- shared ---------------------------------------------------------------------
 
     def owns(self, booster: Any) -> bool:
@@ -121,7 +125,7 @@ class MarginAdapter(ABC):
         estimator
             Which knows classes as 0, 1, ...
         """
-        fitted = clone(booster)
+        fitted = self._fresh(booster)
         target, labels = _coded(booster, y)
         rows = Rows(ready(X, self), target, _shaped(margin, target, labels), _weights(sample_weight))
         held_out = None
@@ -133,6 +137,12 @@ class MarginAdapter(ABC):
             held_out = Rows(ready(other_X, self), other, _shaped(other_margin, other, labels))
         self._fit(fitted, rows, held_out, early_stopping_rounds, options)
         return fitted
+
+    def fit_rounds(
+        self, booster: Any, n_rounds: int, X: Any, y: Any, margin: Any = None, *, sample_weight: Any = None
+    ) -> Any:
+        """As `fit_margin`, the first rounds only of those that the booster asks for."""
+        return self.fit_margin(self.with_rounds(booster, n_rounds), X, y, margin, sample_weight=sample_weight)
 
     def raw_scores(self, booster: Any, frame: Any, margin: Any = None) -> Any:
         """Scores (n_rows, ...) before the link, of a fitted estimator and the frame that it takes.
@@ -192,7 +202,7 @@ def ready(X: Any, adapter: Any) -> Any:
         )
     for name, kind in X.dtypes.items():
         plain = isinstance(kind, np.dtype) and kind.kind in "fiub"
-        texts = adapter.name == "catboost" and (kind == object or isinstance(kind, pd.StringDtype))
+        texts = adapter.name == "catboost" and isinstance(kind, (np.dtypes.ObjectDType, pd.StringDtype))
         codes = adapter.name != "catboost" and isinstance(kind, pd.CategoricalDtype)
         if not (plain or texts or codes):
             raise TypeError(

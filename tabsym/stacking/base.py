@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.folds import split_by_target
 from tabsym.encoders.pieces import take_rows
-from tabsym.stacking.crossed import cross_margins, fitted_wide, margins_of
+from tabsym.stacking.crossed import cross_margins, fitted_wide, margins_of, nested_margins
 from tabsym.stacking.evidence import Criterion, Trial, Verdict, judge, trials_of_folds
 from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, rounds_of
 from tabsym.table import (
@@ -120,15 +120,16 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         margins = cross_margins(self._settled(wide, fitted), rows.X, given, rows.weight, splits, labels)
         learned = Rows(rows.X, rows.y, margins, rows.weight)
         plans = self._plans(booster, loss, table, labels, seed)
-        if held_out is None:
-            trials = trials_of_folds(learned, splits)
-        else:
+        n_classes = 0 if labels is None else len(labels)
+        if held_out is not None:
             other_X, other_y, other_weight = held_out
             trials = [Trial(learned, Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight))]
-        n_classes = 0 if labels is None else len(labels)
-        if self.early_stopping is False and held_out is None:
+            verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
+        elif self.early_stopping is False:
             verdict = Verdict(plans[0], rounds_of(booster), None)
         else:
+            nested = nested_margins(self._settled(wide, fitted), rows.X, given, rows.weight, splits, labels)
+            trials = trials_of_folds(learned, splits, nested)
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
         layer = None if verdict.plan is None else Layer(verdict.plan, loss, learned, verdict.n_rounds)
         if len(train) < len(y):

@@ -6,6 +6,7 @@ little of what is left: so each training row gets the margin of a model that has
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -54,4 +55,25 @@ def cross_margins(
             found = np.zeros((len(y), margins.shape[1]))
         found[test] = margins
     assert found is not None
+    return found
+
+
+def nested_margins(
+    wide: Any, X: Any, y: NDArray[Any], weight: Floats | None, splits: list[Split], classes: NDArray[Any] | None
+) -> list[Floats]:
+    """For each fold the margins (n, K) of its training rows, by models that have seen neither them nor the fold.
+
+    A booster that is to be judged on a fold must not be trained on margins that know its targets: what they hold of
+    the fold's rows comes back with the sign turned, and stacks look worse than they are (benchmarks/stacking). Two
+    folds share a model, so that there are k (k - 1) / 2. Rows of the fold itself are NaN.
+    """
+    found: list[Floats] = []
+    for (one, (train, test)), (other, (_, other_test)) in combinations(enumerate(splits), 2):
+        rows = np.setdiff1d(train, other_test, assume_unique=True)
+        model = fitted_wide(wide, take_rows(X, rows), y[rows], None if weight is None else weight[rows])
+        for fold, wanted in ((one, other_test), (other, test)):
+            margins = margins_of(model, take_rows(X, wanted), classes)
+            if not found:
+                found = [np.full((len(y), margins.shape[1]), np.nan) for _ in splits]
+            found[fold][wanted] = margins
     return found

@@ -12,7 +12,7 @@ from tabsym.estimators import WideClassifier, WideRegressor
 BEST = {"interactions": "auto", "optimizer": "newton", "l2": "evidence", "numeric": "smooth", "rarity": True}
 """Wide models at their best (docs/evidence.md)."""
 
-GENTLE = {"n_estimators": 400, "learning_rate": 0.05, "num_leaves": 31, "min_child_samples": 20}
+GENTLE = {"n_estimators": 300, "learning_rate": 0.05, "num_leaves": 31}
 
 
 def default_wide(is_class: bool, random_state: int | None, n_jobs: int | None) -> Any:

@@ -8,7 +8,7 @@ hurts is left out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,9 +45,15 @@ class Verdict:
     table: pd.DataFrame
 
 
-def trials_of_folds(rows: Rows, splits: list[Split]) -> list[Trial]:
-    """A trial for each fold of cross-fitting; margins are out of fold everywhere."""
-    return [Trial(taken(rows, train), taken(rows, test)) for train, test in splits]
+def trials_of_folds(rows: Rows, splits: list[Split], nested: list[Floats]) -> list[Trial]:
+    """A trial for each fold of cross-fitting: trained on margins that know nothing of it, judged on those out of fold.
+
+    `nested`: as `nested_margins` made them.
+    """
+    return [
+        Trial(taken(replace(rows, margins=margins), train), taken(rows, test))
+        for (train, test), margins in zip(splits, nested, strict=True)
+    ]
 
 
 def taken(rows: Rows, places: NDArray[Any]) -> Rows:

@@ -62,7 +62,7 @@ class Rows:
 class Layer:
     """A fitted `Plan`: scores (n, K) on the scale of the wide model's margins."""
 
-    def __init__(self, plan: Plan, loss: Loss, rows: Rows, n_rounds: int | None = None, eval_set: Rows | None = None):
+    def __init__(self, plan: Plan, loss: Loss, rows: Rows, n_rounds: int | None = None):
         self.mode = plan.mode
         self.columns = plan.columns
         self.loss = loss
@@ -77,10 +77,7 @@ class Layer:
             max_levels=254 if is_hist else None,
         )
         self.coder.fit(self._chosen(rows.X), rows.y)
-        booster = matched(plan.booster, loss, plan.mode)
-        if n_rounds is not None:
-            booster = with_rounds(booster, n_rounds)
-        self.booster = self._fitted(booster, rows)
+        self.booster = self._fitted(matched(plan.booster, loss, plan.mode), rows, n_rounds)
 
     def scores(self, X: Any, margins: Floats) -> Floats:
         """Scores (n, K), the margins included."""
@@ -110,14 +107,18 @@ class Layer:
         else:
             yield rounds_of(self.booster), self.scores(X, margins)
 
-    def _fitted(self, booster: Any, rows: Rows) -> Any:
+    def _fitted(self, booster: Any, rows: Rows, n_rounds: int | None) -> Any:
         frame = self._frame(rows.X, rows.margins)
         if self._library is not None:
             adapter: Any = load_adapter(self._library)
             on = None
             if self.mode == "margin":
                 on = rows.margins[:, 0] if rows.margins.shape[1] == 1 else rows.margins
-            return adapter.fit_margin(booster, frame, rows.y, on, sample_weight=rows.weight)
+            if n_rounds is None:
+                return adapter.fit_margin(booster, frame, rows.y, on, sample_weight=rows.weight)
+            return adapter.fit_rounds(booster, n_rounds, frame, rows.y, on, sample_weight=rows.weight)
+        if n_rounds is not None and isinstance(booster, _HIST):
+            booster = clone(booster).set_params(max_iter=n_rounds, early_stopping=False)
         target = rows.y - rows.margins[:, 0] if self.mode == "margin" else rows.y
         if rows.weight is None:
             return clone(booster).fit(frame, target)
@@ -172,6 +173,8 @@ def matched(booster: Any, loss: Loss, mode: str) -> Any:
             f"{type(booster).__name__} cannot start from margins with the link {link!r}; use mode='feature', or a "
             "booster of LightGBM, XGBoost or CatBoost."
         )
+    if is_classifier(booster) and not hasattr(booster, "predict_proba"):
+        raise ValueError(f"{type(booster).__name__} has no predict_proba; use a booster with probabilities.")
     if isinstance(booster, HistGradientBoostingRegressor) and link == "log" and booster.loss == "squared_error":
         return clone(booster).set_params(loss="gamma" if loss.name == "gamma" else "poisson")
     return clone(booster)
@@ -183,14 +186,6 @@ def rounds_of(booster: Any) -> int:
     if adapter is not None:
         return adapter.n_rounds(booster)
     return int(booster.max_iter) if isinstance(booster, _HIST) else 1
-
-
-def with_rounds(booster: Any, n_rounds: int) -> Any:
-    """A clone of so many rounds, itself where it has none."""
-    adapter = adapter_of(booster)
-    if adapter is not None:
-        return adapter.with_rounds(booster, n_rounds)
-    return clone(booster).set_params(max_iter=n_rounds, early_stopping=False) if isinstance(booster, _HIST) else booster
 
 
 def _names_beside(frame: pd.DataFrame, n_margins: int) -> list[str]:

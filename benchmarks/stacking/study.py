@@ -1,0 +1,212 @@
+"""What a booster should see under a wide model, table by table: the study behind the defaults of `WideBoost*`.
+
+Parts: the wide model at its best, LightGBM at its defaults over native categories, and a gentle LightGBM likewise.
+Stacks: the gentle one on top of margins ("margin") or beside them ("feature"), over symbols as ranks by frequency, as
+native categories or as MODL's groups. For each fold of 5 (seed 0): the wide model is fitted, and cross-fitted for
+margins; every stack is judged on the rows out of fold after 40 numbers of rounds, and measured on the test rows after
+the best of them ("rounds"; the wide model alone is not among them here). Evidence is "nested" where the booster
+of a trial is trained on margins that know nothing of the rows it is judged by, "simple" where they are those out of
+fold. Policies (which of these may be chosen, the
+wide model alone among them) are computed from the rows afterwards: `--report`. Tables of more rows than `MOST_ROWS`
+are sampled. Rows go to results/study.csv as they arrive; what stands there is not run again.
+
+    TABSYM_DATA=FOLDER python benchmarks/stacking/study.py [--tables amazon adult] [--folds 3] [--report]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from sklearn.metrics import log_loss, roc_auc_score  # noqa: E402
+from sklearn.model_selection import KFold, StratifiedKFold  # noqa: E402
+from tables import commit, read  # noqa: E402
+
+from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
+from tabsym.encoders.folds import split_by_target  # noqa: E402
+from tabsym.integrations import load_adapter  # noqa: E402
+from tabsym.stacking.crossed import cross_margins, fitted_wide, margins_of, nested_margins  # noqa: E402
+from tabsym.stacking.defaults import default_booster, default_wide  # noqa: E402
+from tabsym.stacking.evidence import judge, trials_of_folds  # noqa: E402
+from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of  # noqa: E402
+
+TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
+          "covtype_small"]  # fmt: skip
+MOST_ROWS = {"amazon": 33_000, "covtype_small": 3_000}
+MOST = 15_000
+STACKS = [("margin", "ordinal"), ("feature", "ordinal"), ("alone", "native"), ("margin", "native"),
+          ("feature", "native"), ("margin", "group")]  # fmt: skip
+POLICIES = {
+    "margin, forced": ["margin-ordinal"],
+    "margin": ["wide", "margin-ordinal"],
+    "feature": ["wide", "feature-ordinal"],
+    "margin or feature": ["wide", "margin-ordinal", "feature-ordinal"],
+    "auto": ["wide", "margin-ordinal", "feature-ordinal", "alone-native"],
+    "auto, native": ["wide", "margin-native", "feature-native", "alone-native"],
+    "margin, group": ["wide", "margin-group"],
+    "margin or alone": ["wide", "margin-ordinal", "alone-native"],
+    "all": ["wide", *(f"{mode}-{codes}" for mode, codes in STACKS)],
+}
+
+
+def measures(scores: Any, y: Any, loss: Any, is_number: bool, n_classes: int) -> dict[str, float]:
+    found = loss.predict(scores)
+    if is_number:
+        error = found[:, 0] - y
+        return {"rmse": float(np.sqrt((error**2).mean())), "mae": float(np.abs(error).mean())}
+    made = {"log-loss": log_loss(y, found, labels=range(n_classes))}
+    return made | ({"auc": roc_auc_score(y, found[:, 1])} if n_classes == 2 else {})
+
+
+def native(ready: Any, train: Any, test: Any, is_number: bool) -> dict[str, float]:
+    """LightGBM at its defaults, as an adapter has it."""
+    start = time.perf_counter()
+    model = load_adapter("lightgbm").native(ready.task, random_state=0, n_jobs=1)
+    model.fit(ready.X.iloc[train], ready.y[train])
+    taken = time.perf_counter() - start
+    X, y = ready.X.iloc[test], ready.y[test]
+    identity = SimpleNamespace(predict=lambda values: values)
+    found = model.predict(X)[:, None] if is_number else model.predict_proba(X)
+    return {"seconds": taken} | measures(found, y, identity, is_number, len(ready.classes))
+
+
+def run(name: str, fold: int, out: Path) -> None:
+    done = set()
+    if out.exists():
+        before = pd.read_csv(out)
+        done = set(before[(before["table"] == name) & (before["fold"] == fold)]["variant"])
+    wanted = ["wide", "native", *(f"{mode}-{codes}" for mode, codes in STACKS)]
+    if set(wanted) <= done:
+        return
+    ready = read(name, MOST_ROWS.get(name, MOST))
+    is_number = ready.task == "regression"
+    n_classes = 0 if is_number else len(ready.classes)
+    labels = None if is_number else np.arange(n_classes)
+    y = ready.y.astype(np.float64 if is_number else np.int64)
+    folds = (KFold if is_number else StratifiedKFold)(5, shuffle=True, random_state=0)
+    train, test = list(folds.split(ready.X, y))[fold]
+
+    def keep(variant: str, **row: Any) -> None:
+        full = {"table": name, "fold": fold, "variant": variant, "rows": len(y), "task": ready.task, "rounds": 0}
+        full |= {"evidence": "", "oof": np.nan, "seconds": np.nan} | dict.fromkeys(
+            ["log-loss", "auc", "rmse", "mae"], np.nan
+        )
+        pd.DataFrame([full | row | {"commit": commit()}]).to_csv(out, mode="a", header=not out.exists(), index=False)
+
+    if "native" not in done:
+        keep("native", rounds=100, **native(ready, train, test, is_number))
+    stack = (WideBoostRegressor if is_number else WideBoostClassifier)(random_state=0, n_jobs=1)
+    wide, booster = default_wide(not is_number, 0, 1), default_booster(not is_number, 0, 1)
+    X, target = ready.X.iloc[train], y[train]
+    start = time.perf_counter()
+    fitted = fitted_wide(wide, X, target, None)
+    loss = stack._loss_of(fitted)
+    criterion = stack._criterion(wide, loss)
+    alone = time.perf_counter() - start
+    splits = split_by_target(5, X, target, "continuous" if is_number else None, random_state=0)
+    margins = cross_margins(stack._settled(wide, fitted), X, target, None, splits, labels)
+    test_margins = margins_of(fitted, ready.X.iloc[test], labels)
+    rows = Rows(X, target, margins, None)
+    if "wide" not in done:
+        scored = measures(test_margins, y[test], loss, is_number, n_classes)
+        out_of_fold = float(criterion(margins, target).mean())
+        keep("wide", evidence="nested", oof=out_of_fold, seconds=alone, **scored)
+        keep("wide", evidence="simple", oof=out_of_fold, seconds=alone, **scored)
+    crossed = time.perf_counter() - start
+    nested = nested_margins(stack._settled(wide, fitted), X, target, None, splits, labels)
+    for mode, codes in STACKS:
+        variant = f"{mode}-{codes}"
+        if variant in done:
+            continue
+        plan = Plan(booster, mode, codes, ready.task, None, 0)
+        layer = Layer(plan, loss, rows)
+        every = max(1, rounds_of(booster) // 40)
+        staged = dict(layer.path(ready.X.iloc[test], test_margins, every))
+        for evidence in ["nested", "simple"]:
+            start = time.perf_counter()
+            trials = trials_of_folds(rows, splits, nested if evidence == "nested" else [margins] * len(splits))
+            table = judge([plan], trials, loss, criterion, n_classes).table
+            best = table[table["rounds"] > 0].sort_values(["loss", "rounds"]).iloc[0]
+            seconds = time.perf_counter() - start + crossed
+            at = max((one for one in staged if one <= best["rounds"]), default=min(staged))
+            scored = measures(staged[at], y[test], loss, is_number, n_classes)
+            found = {"rounds": int(best["rounds"]), "oof": float(best["loss"]), "seconds": seconds}
+            keep(variant, evidence=evidence, **found, **scored)
+    print(name, fold, f"{time.perf_counter() - start:.0f} s for the last", flush=True)
+
+
+def chosen(part: pd.DataFrame, allowed: list[str]) -> pd.Series:
+    """The row of least loss out of fold among those allowed."""
+    some = part[part["variant"].isin(allowed)]
+    return some.loc[some["oof"].idxmin()]
+
+
+def main_measure(part: pd.DataFrame) -> str:
+    return "rmse" if part["task"].iloc[0] == "regression" else "log-loss"
+
+
+def report(out: Path) -> None:
+    """Each variant and policy: losses, and what they lose to the better part, in percent of it."""
+    whole = pd.read_csv(out)
+    for evidence in ("nested", "simple"):
+        print(f"\nEvidence: {evidence}\n")
+        report_of(whole[whole["evidence"].isna() | (whole["evidence"] == evidence)])
+
+
+def report_of(table: pd.DataFrame) -> None:
+    variants = ["wide", "native", *(f"{mode}-{codes}" for mode, codes in STACKS)]
+    lost: dict[str, list[float]] = {}
+    print("| table | folds | " + " | ".join(variants) + " | " + " | ".join(POLICIES) + " | chosen by auto |")
+    print("| --- |" + " ---: |" * (1 + len(variants) + len(POLICIES)) + " --- |")
+    for name, part in table.groupby("table", sort=False):
+        measure = main_measure(part)
+        full = [fold for fold, rows in part.groupby("fold") if set(variants) <= set(rows["variant"])]
+        part = part[part["fold"].isin(full)]
+        if part.empty:
+            continue
+        means = part.groupby("variant")[measure].mean()
+        better = min(means["wide"], means["native"], means["alone-native"])
+        cells = [f"{means[variant]:.5g}" for variant in variants]
+        picks = []
+        for policy, allowed in POLICIES.items():
+            picked = [chosen(rows, allowed) for _, rows in part.groupby("fold")]
+            value = float(np.mean([row[measure] for row in picked]))
+            lost.setdefault(policy, []).append(100 * (value / better - 1))
+            cells.append(f"{value:.5g}")
+            if policy == "auto":
+                picks = [row["variant"] for row in picked]
+        print(f"| {name} | {len(full)} | " + " | ".join(cells) + f" | {', '.join(picks)} |")
+    print("\n| policy | mean loss over the better part, % | worst table, % |\n| --- | ---: | ---: |")
+    for policy, values in lost.items():
+        print(f"| {policy} | {np.mean(values):+.2f} | {np.max(values):+.2f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
+    parser.add_argument("--folds", type=int, default=5, help="run the first so many of the 5")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "study.csv")
+    parser.add_argument("--report", action="store_true", help="run nothing, read --out")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if not args.report:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        for fold, name in product(range(args.folds), args.tables):
+            run(name, fold, args.out)
+    report(args.out)
+
+
+if __name__ == "__main__":
+    main()
