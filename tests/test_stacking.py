@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 from xgboost import XGBClassifier
 
 from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, WideRegressor
-from tests.stack_tables import CARRIERS
+from tests.stack_tables import carriers_of
 
 RNG = np.random.default_rng(0)
 N = 600
@@ -101,8 +101,8 @@ def test_several_classes_on_top_of_margins_by_hand():
     trees = clone(booster).fit(Pool(X, codes, cat_features=names, baseline=margins))
     start = clone(wide).fit(X, THREE).decision_function(X)
     raw = trees.predict(Pool(X, cat_features=names, baseline=start), prediction_type="RawFormulaVal")
-    np.testing.assert_allclose(model.decision_function(X), raw, atol=1e-8)
-    np.testing.assert_allclose(model.predict_proba(X), softmax(raw, axis=1), atol=1e-8)
+    np.testing.assert_allclose(model.decision_function(X), raw, atol=1e-6)  # Newton stops within its tolerance
+    np.testing.assert_allclose(model.predict_proba(X), softmax(raw, axis=1), atol=1e-6)
     assert set(model.predict(X)) == {"low", "mid", "top"}
 
 
@@ -179,7 +179,7 @@ def test_a_booster_that_hurts_is_left_out(early_stopping, mode):
 
 def test_where_margins_say_nothing_the_booster_may_stand_alone():
     y = np.where(X["price"] * X["age"] > 0, "yes", "no")
-    wide = WideClassifier(cols=["shop"], interactions=1)
+    wide = WideClassifier(**NEWTON)
     model = WideBoostClassifier(wide, LGBMClassifier(**SMALL | {"n_estimators": 60}), cv=3, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.95
     assert set(model.evidence_["mode"]) == {"wide", "margin", "feature", "alone"}
@@ -212,7 +212,7 @@ def test_an_evaluation_set_chooses_the_rounds():
     start = log_loss(TWO[:200], model.wide_.predict_proba(X.head(200)))
     assert table[0] == pytest.approx(start)
     assert table[model.n_rounds_] == pytest.approx(log_loss(TWO[:200], model.predict_proba(X.head(200))))
-    with pytest.raises(ValueError, match="'maybe'.*leave such rows out"):
+    with pytest.raises(ValueError, match=r"'maybe'.*leave such rows out"):
         stack.fit(X, TWO, eval_set=(X.head(2), ["yes", "maybe"]))
     with pytest.raises(ValueError, match="one pair"):
         stack.fit(X, TWO, eval_set=X)
@@ -305,8 +305,7 @@ def test_the_link_that_all_rows_choose_is_that_of_every_fold():
 
 @pytest.mark.filterwarnings("ignore:The least populated class")
 def test_a_class_of_one_row():
-    y = np.array(["top", *THREE[1:]], dtype=object)
-    y[5] = "single"
+    y = np.where(np.arange(N) == 5, "single", THREE)
     stack = WideBoostClassifier(WideClassifier(), LGBMClassifier(**SMALL), mode="margin", cv=3, random_state=0)
     model = stack.fit(X, y)
     chances = model.predict_proba(X)
@@ -349,5 +348,5 @@ def test_every_type_of_table_means_the_same(library):
     )
     assert done.returncode == 0, f"{library} ended the process ({done.returncode}): {done.stderr[-2000:]}"
     found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == 3 * len(CARRIERS)
+    assert len(found) == sum(len(carriers_of(codes)) for codes in ("native", "ordinal", "group")) > 18
     assert {case: said for case, said in found.items() if said != "equal"} == {}

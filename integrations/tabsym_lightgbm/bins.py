@@ -48,13 +48,14 @@ def modl_bounds(frame: Any, y: Any, sample_weight: Any, target_type: str) -> dic
     """MODL's cuts of the numeric columns of a frame, by column number; none where a column says nothing."""
     table = frame if isinstance(frame, pd.DataFrame) else pd.DataFrame(frame)
     table = table.set_axis([str(place) for place in range(table.shape[1])], axis=1)
-    numeric = [name for name in table if isinstance(table[name].dtype, np.dtype) and table[name].notna().any()]
+    numeric = [str(name) for name in table if isinstance(table[name].dtype, np.dtype) and table[name].notna().any()]
     if not numeric:
         return {}
     encoder = MODLEncoder(target_type=target_type, prove=False).fit(
         table[numeric].astype(np.float64), y, sample_weight=sample_weight
     )
-    found = {int(name): np.asarray(encoder.partitions_[name].bounds, dtype=np.float64) for name in numeric}
+    parts: Any = encoder.partitions_
+    found = {int(name): np.asarray(parts[name].bounds, dtype=np.float64) for name in numeric}
     finite = {place: cuts[np.isfinite(cuts)].tolist() for place, cuts in found.items()}
     return {place: cuts for place, cuts in finite.items() if cuts}
 
@@ -74,7 +75,7 @@ def _fit(booster: Any, fit: Any, X: Any, y: Any, options: dict[str, Any], target
 class MODLBinsClassifier(LGBMClassifier):
     """LGBMClassifier whose numeric columns can be split where MODL cuts them."""
 
-    def fit(self, X: Any, y: Any, **options: Any) -> Any:
+    def fit(self, X: Any, y: Any, **options: Any) -> Any:  # type: ignore[override]
         """As LightGBM's."""
         return _fit(self, super().fit, X, y, options, "classes")
 
@@ -82,6 +83,6 @@ class MODLBinsClassifier(LGBMClassifier):
 class MODLBinsRegressor(LGBMRegressor):
     """LGBMRegressor whose numeric columns can be split where MODL cuts them."""
 
-    def fit(self, X: Any, y: Any, **options: Any) -> Any:
+    def fit(self, X: Any, y: Any, **options: Any) -> Any:  # type: ignore[override]
         """As LightGBM's."""
         return _fit(self, super().fit, X, y, options, "continuous")

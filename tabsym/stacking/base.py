@@ -151,7 +151,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         if self.mode not in MODES:
             raise ValueError(f"mode={self.mode!r} is not known; use {', '.join(map(repr, MODES))}.")
         stop = self.early_stopping
-        is_share = isinstance(stop, Real) and not isinstance(stop, bool) and 0 < stop < 1
+        is_share = isinstance(stop, Real) and not isinstance(stop, bool) and 0 < float(stop) < 1
         if not (stop is False or is_share or (isinstance(stop, str) and stop == "folds")):
             raise ValueError(
                 f"early_stopping={stop!r} is not known; use 'folds', a share of the rows to hold out such as 0.1, or "

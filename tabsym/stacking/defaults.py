@@ -18,8 +18,8 @@ GENTLE = {"n_estimators": 300, "learning_rate": 0.05, "num_leaves": 31}
 def default_wide(is_class: bool, random_state: int | None, n_jobs: int | None) -> Any:
     """A wide model at its best; of numbers with the loss chosen on rows held out."""
     if is_class:
-        return WideClassifier(random_state=random_state, n_jobs=n_jobs, **BEST)  # type: ignore[arg-type]
-    return WideRegressor(loss="choose", random_state=random_state, n_jobs=n_jobs, **BEST)  # type: ignore[arg-type]
+        return WideClassifier(random_state=random_state, n_jobs=n_jobs, **BEST)
+    return WideRegressor(loss="choose", random_state=random_state, n_jobs=n_jobs, **BEST)
 
 
 def default_booster(is_class: bool, random_state: int | None, n_jobs: int | None) -> Any:

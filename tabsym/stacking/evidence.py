@@ -42,7 +42,7 @@ class Verdict:
 
     plan: Plan | None
     n_rounds: int
-    table: pd.DataFrame
+    table: pd.DataFrame | None
 
 
 def trials_of_folds(rows: Rows, splits: list[Split], nested: list[Floats]) -> list[Trial]:
