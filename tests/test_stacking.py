@@ -321,6 +321,7 @@ def test_what_cannot_be_is_said_in_a_sentence():
         (WideBoostRegressor(WideRegressor(loss="poisson"), Ridge(), mode="margin"), COUNTS, "link 'log'"),
         (WideBoostRegressor(WideRegressor(loss="poisson"), LGBMRegressor(objective="l2")), COUNTS, "'l2'"),
         (WideBoostRegressor(cv=None), VALUES, "cv=None"),
+        (WideBoostRegressor(WideRegressor(), cv=2), VALUES, "needs three folds"),
         (WideBoostRegressor(mode="both"), VALUES, "mode='both'"),
         (WideBoostRegressor(early_stopping=False), VALUES, "mode='auto'"),
         (WideBoostRegressor(early_stopping=7), VALUES, "early_stopping=7"),

@@ -103,7 +103,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             group = None if group is None else group[kept]
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
-        wide, booster = self._parts(seed)
+        wide, booster = (_seeded(part, self.random_state, seed) for part in self._parts(seed))
         train, held_out = self._held_out(data, y, group, eval_set, labels, seed)
         rows = _Sample(take_rows(data, train), y[train], None if weight is None else weight[train])
         given = rows.y if labels is None else labels[rows.y]
@@ -206,6 +206,13 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         table = match_features(self, read_table(X, who=type(self).__name__, allow_empty=True))
         margins = margins_of(self.wide_, table.native, getattr(self, "classes_", None))
         return margins if self._layer is None else self._layer.scores(table.native, margins)
+
+
+def _seeded(part: Any, random_state: Any, seed: int) -> Any:
+    """A part that draws lots, with a seed where the stack has one and the part has none."""
+    if random_state is not None and part.get_params().get("random_state", 0) is None:
+        part.set_params(random_state=seed)
+    return part
 
 
 class _Sample:

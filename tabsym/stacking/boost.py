@@ -14,7 +14,7 @@ from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.defaults import default_booster, default_wide
 from tabsym.stacking.docs import STACK_ATTRIBUTES, STACK_NOTES, STACK_PARAMETERS
 from tabsym.stacking.evidence import Criterion
-from tabsym.table import check_classes, check_regression_target, read_table
+from tabsym.table import check_classes, check_regression_target, check_weights, read_table
 from tabsym.wide.losses import LOSSES, Loss
 
 Floats = NDArray[np.float64]
@@ -75,9 +75,9 @@ class WideBoostClassifier(ClassifierMixin, WideBoost):
             In a sentence that names the column or argument.
         """
         table = read_rows(type(self).__name__, X, y, sample_weight, groups)
-        weight = None if sample_weight is None else np.asarray(sample_weight)
+        weight = check_weights(sample_weight, len(table))
         target = check_classes(y, len(table), who=type(self).__name__)
-        if weight is not None and weight.shape == (len(table),) and len(np.unique(target.codes[weight != 0])) < 2:
+        if weight is not None and len(np.unique(target.codes[weight > 0])) < 2:
             raise ValueError("After dropping rows of weight 0 the target has 1 class only; give both classes weight.")
         self._fit(table, target.codes.astype(np.int64), target.classes, sample_weight, groups, eval_set)
         self.classes_ = target.classes

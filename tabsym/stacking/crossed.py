@@ -65,15 +65,23 @@ def nested_margins(
 
     A booster that is to be judged on a fold must not be trained on margins that know its targets: what they hold of
     the fold's rows comes back with the sign turned, and stacks look worse than they are (benchmarks/stacking). Two
-    folds share a model, so that there are k (k - 1) / 2. Rows of the fold itself are NaN.
+    folds share a model, so that there are k (k - 1) / 2. Rows of the fold itself are NaN, and those whose model would
+    have one class to learn from.
     """
+    if len(splits) < 3:
+        raise ValueError(
+            f"early_stopping='folds' needs three folds, and cv makes {len(splits)}; use cv=3 or more, or hold rows out "
+            "by early_stopping=0.1."
+        )
     found: list[Floats] = []
     for (one, (train, test)), (other, (_, other_test)) in combinations(enumerate(splits), 2):
         rows = np.setdiff1d(train, other_test, assume_unique=True)
+        if classes is not None and (y[rows] == y[rows[0]]).all():
+            continue
         model = fitted_wide(wide, take_rows(X, rows), y[rows], None if weight is None else weight[rows])
         for fold, wanted in ((one, other_test), (other, test)):
             margins = margins_of(model, take_rows(X, wanted), classes)
             if not found:
                 found = [np.full((len(y), margins.shape[1]), np.nan) for _ in splits]
             found[fold][wanted] = margins
-    return found
+    return found or [np.full((len(y), 1), np.nan) for _ in splits]

@@ -23,7 +23,7 @@ early_stopping : "folds", float or False, default "folds"
     are made (with `groups`, whole groups), and only the wide model sees them in the end; False: all the rounds that
     the booster asks for, whether it helps or not.
 random_state : int, RandomState or None, default None
-    Of the folds, and of a wide model and a booster that are not given.
+    Of the folds, and of a wide model and a booster that have none of their own.
 n_jobs : int or None, default None
     Threads, of a wide model and a booster that are not given."""
 

@@ -50,10 +50,11 @@ def trials_of_folds(rows: Rows, splits: list[Split], nested: list[Floats]) -> li
 
     `nested`: as `nested_margins` made them.
     """
-    return [
-        Trial(taken(replace(rows, margins=margins), train), taken(rows, test))
-        for (train, test), margins in zip(splits, nested, strict=True)
-    ]
+    trials = []
+    for (train, test), margins in zip(splits, nested, strict=True):
+        known = train[np.isfinite(margins[train, 0])]
+        trials.append(Trial(taken(replace(rows, margins=margins), known), taken(rows, test)))
+    return trials
 
 
 def taken(rows: Rows, places: NDArray[Any]) -> Rows:
