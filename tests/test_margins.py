@@ -310,8 +310,8 @@ X = pd.DataFrame({"shop": rng.choice(list("abcdefgh"), 500), "n": rng.normal(siz
 y = X["shop"].map({name: 3.0 * place for place, name in enumerate("abcdefgh")}).to_numpy() + (X["n"] > 0)
 model = WideBoostRegressor(WideRegressor(cols=["shop"]), Stumps(), mode="margin", random_state=0, booster_cols="n")
 model.fit(X, y)
-hand = model.wide_.predict(X) + model.booster_.predict(X[["n"]])
-print(available(), load_adapter("stumps").label, "stumps" in all_contenders(), model.mode_, model.n_rounds_,
+hand = model.wide_.predict(X) + model.boosters_["margin"].predict(X[["n"]])
+print(available(), load_adapter("stumps").label, "stumps" in all_contenders(), *model.shares_, model.n_rounds_["margin"],
       bool(np.allclose(model.predict(X), hand)), model.score(X, y) > model.wide_.score(X, y), sep="; ")
 """
     path = os.pathsep.join([str(tmp_path), str(THIRD_PARTY)])

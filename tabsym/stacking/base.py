@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.encoders.folds import split_by_target
 from tabsym.encoders.pieces import take_rows
 from tabsym.stacking.crossed import cross_margins, fitted_wide, margins_of, nested_margins
-from tabsym.stacking.evidence import Criterion, Trial, Verdict, judge, trials_of_folds
+from tabsym.stacking.evidence import Criterion, Member, Trial, Verdict, judge, trials_of_folds
 from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, rounds_of
 from tabsym.table import (
     Table,
@@ -72,8 +72,8 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
 
     # -- for classifier and regressor to fill in --------------------------------------
 
-    def _parts(self, seed: int) -> tuple[Any, Any]:
-        """The wide model and the booster, unfitted."""
+    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
+        """The wide model, the booster that starts from it and the one that stands alone, unfitted."""
         raise NotImplementedError
 
     def _settled(self, wide: Any, fitted: Any) -> Any:
@@ -103,7 +103,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             group = None if group is None else group[kept]
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
-        wide, booster = (_seeded(part, self.random_state, seed) for part in self._parts(seed))
+        wide, booster, other = (_seeded(part, self.random_state, seed) for part in self._parts(seed))
         train, held_out = self._held_out(data, y, group, eval_set, labels, seed)
         rows = _Sample(take_rows(data, train), y[train], None if weight is None else weight[train])
         given = rows.y if labels is None else labels[rows.y]
@@ -119,32 +119,37 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         )
         margins = cross_margins(self._settled(wide, fitted), rows.X, given, rows.weight, splits, labels)
         learned = Rows(rows.X, rows.y, margins, rows.weight)
-        plans = self._plans(booster, loss, table, labels, seed)
+        plans = self._plans(booster, other, loss, table, labels, seed)
         n_classes = 0 if labels is None else len(labels)
         if held_out is not None:
             other_X, other_y, other_weight = held_out
             trials = [Trial(learned, Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight))]
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
         elif self.early_stopping is False:
-            verdict = Verdict(plans[0], rounds_of(booster), None)
+            verdict = Verdict([Member(plans[0], rounds_of(booster), 1.0)], None)
         else:
             nested = nested_margins(self._settled(wide, fitted), rows.X, given, rows.weight, splits, labels)
             trials = trials_of_folds(learned, splits, nested)
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
-        layer = None if verdict.plan is None else Layer(verdict.plan, loss, learned, verdict.n_rounds)
+        layers = [
+            (one.share, None if one.plan is None else Layer(one.plan, loss, learned, one.n_rounds))
+            for one in verdict.members
+        ]
         if len(train) < len(y):
             everything = y if labels is None else labels[y]
             fitted = fitted_wide(self._settled(wide, fitted), data, everything, weight)
-        self._keep(table, fitted, loss, layer, verdict)
+        self._keep(table, fitted, loss, layers, verdict)
 
-    def _keep(self, table: Table, fitted: Any, loss: Loss, layer: Layer | None, verdict: Verdict) -> None:
+    def _keep(
+        self, table: Table, fitted: Any, loss: Loss, layers: list[tuple[float, Layer | None]], verdict: Verdict
+    ) -> None:
         remember_features(self, table)
         self.wide_ = fitted
-        self.booster_ = None if layer is None else layer.booster
-        self.mode_ = "wide" if verdict.plan is None else verdict.plan.mode
-        self.n_rounds_ = verdict.n_rounds
+        self.shares_ = {one.mode: one.share for one in verdict.members}
+        self.n_rounds_ = {one.mode: one.n_rounds for one in verdict.members}
+        self.boosters_ = {layer.mode: layer.booster for _, layer in layers if layer is not None}
         self.evidence_ = verdict.table
-        self._layer = layer
+        self._layers = layers
         self._loss = loss
 
     def _check_options(self) -> None:
@@ -165,19 +170,17 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         if self.cv is None:
             raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=5.")
 
-    def _plans(self, booster: Any, loss: Loss, table: Table, labels: Any, seed: int) -> list[Plan]:
-        """What may stand over the wide model, by `mode`."""
+    def _plans(self, booster: Any, other: Any, loss: Loss, table: Table, labels: Any, seed: int) -> list[Plan]:
+        """What may stand over the wide model, or beside it, by `mode`."""
         task = "regression" if labels is None else "binary" if len(labels) == 2 else "multiclass"
         columns = None
         if self.booster_cols is not None:
             columns = [column.name for column in symbolic_columns(table, self.booster_cols, booleans=False)]
-        first = Plan(booster, "feature" if self.mode == "auto" else self.mode, self.codes, task, columns, seed)
-        matched(booster, loss, first.mode)  # refuses what cannot be, before anything is trained
-        if self.mode != "auto":
-            return [first]
-        plans = [first, replace(first, mode="alone", codes="native")]
         can_start = adapter_of(booster) is not None or (labels is None and not loss.log_link)
-        return [replace(first, mode="margin"), *plans] if can_start else plans
+        mode: Any = self.mode if self.mode != "auto" else "margin" if can_start else "feature"
+        first = Plan(booster, mode, self.codes, task, columns, seed)
+        matched(booster, loss, mode)  # refuses what cannot be, before anything is trained
+        return [first] if self.mode != "auto" else [first, replace(first, booster=other, mode="alone", codes="native")]
 
     def _held_out(
         self, data: Any, y: NDArray[Any], groups: Any, eval_set: Any, labels: NDArray[Any] | None, seed: int
@@ -205,7 +208,8 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         table = match_features(self, read_table(X, who=type(self).__name__, allow_empty=True))
         margins = margins_of(self.wide_, table.native, getattr(self, "classes_", None))
-        return margins if self._layer is None else self._layer.scores(table.native, margins)
+        parts = [(share, margins if one is None else one.scores(table.native, margins)) for share, one in self._layers]
+        return parts[0][1] if len(parts) == 1 else sum(share * scores for share, scores in parts)
 
 
 def _seeded(part: Any, random_state: Any, seed: int) -> Any:

@@ -99,14 +99,15 @@ class WideBoostClassifier(ClassifierMixin, WideBoost):
         places = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[places])
 
-    def _parts(self, seed: int) -> tuple[Any, Any]:
+    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
         wide = default_wide(True, seed, self.n_jobs) if self.wide is None else clone(self.wide)
         booster = default_booster(True, seed, self.n_jobs) if self.booster is None else clone(self.booster)
+        other = default_booster(True, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
         if not isinstance(wide, WideClassifier):
             raise TypeError(f"wide must be a WideClassifier, not {wide!r}.")
         if not is_classifier(booster):
             raise TypeError(f"booster must be a classifier, not {booster!r}.")
-        return wide, booster
+        return wide, booster, other
 
     def _loss_of(self, fitted: Any) -> Loss:
         loss = fitted.model_.loss
@@ -183,14 +184,15 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
         scores = self._scores(X)
         return self._loss.predict(scores)[:, 0]
 
-    def _parts(self, seed: int) -> tuple[Any, Any]:
+    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
         wide = default_wide(False, seed, self.n_jobs) if self.wide is None else clone(self.wide)
         booster = default_booster(False, seed, self.n_jobs) if self.booster is None else clone(self.booster)
+        other = default_booster(False, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
         if not isinstance(wide, WideRegressor):
             raise TypeError(f"wide must be a WideRegressor, not {wide!r}.")
         if not is_regressor(booster):
             raise TypeError(f"booster must be a regressor, not {booster!r}.")
-        return wide, booster
+        return wide, booster, other
 
     def _settled(self, wide: Any, fitted: Any) -> Any:
         """With the loss that all rows chose: folds of several losses would have margins on several scales."""

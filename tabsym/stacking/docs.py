@@ -9,7 +9,8 @@ booster : estimator, default None
 mode : {"auto", "margin", "feature"}, default "auto"
     "margin": the booster starts from the wide model's scores (`init_score`, `base_margin`, `baseline`; residuals
     where a scikit-learn regressor has none of these and the link is the identity); "feature": they are columns beside
-    the others; "auto": of these two and the booster alone over native categories, what loses least on rows held out.
+    the others; "auto": "margin" ("feature" where there can be no margins) shares the answer with the booster alone over
+    native categories, in the shares that lose least on rows held out.
 cv : int or splitter, default 5
     The folds of the margins out of fold; ints are shuffled, and stratified for classes. Splitters get `groups`.
 codes : {"ordinal", "native", "group"} or transformer, default "ordinal"
@@ -30,14 +31,16 @@ n_jobs : int or None, default None
 STACK_ATTRIBUTES = """\
 wide_ : WideClassifier or WideRegressor
     Fitted on all rows.
-booster_ : estimator or None
-    Fitted on margins out of fold; None where rows held out were better off without. Classes are 0, 1, ... to it.
-mode_ : {"wide", "margin", "feature", "alone"}
-    What was chosen.
-n_rounds_ : int
-    Of the booster.
+shares_ : dict of str -> float
+    The share in the answer of "wide" (the wide model alone), "margin", "feature" and "alone"; those without one are
+    left out. Scores are averaged, before the link.
+boosters_ : dict of str -> estimator
+    Fitted boosters, by mode; empty where rows held out were better off without. Classes are 0, 1, ... to them.
+n_rounds_ : dict of str -> int
+    Of the boosters; 0 for "wide".
 evidence_ : pandas.DataFrame or None
-    What was compared: `mode`, `rounds` and `loss`, the mean over rows held out; None with ``early_stopping=False``.
+    What was compared: `mode` ("both": the two that share the answer), `rounds`, `share` of the booster alone, and
+    `loss`, the mean over rows held out; None with ``early_stopping=False``.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     Column names, where the table has them."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from scipy.stats import loguniform, randint
-
 from tabsym.compare.contenders import Contender
 from tabsym.compare.contenders.wide import SCORERS
 from tabsym.compare.task import CLASSES
 from tabsym.stacking import WideBoostClassifier, WideBoostRegressor
-from tabsym.stacking.defaults import default_booster, default_wide
+from tabsym.stacking.defaults import default_wide
 
 
 def _stack(task: str, random_state: int, n_jobs: int, metric: str) -> Any:
@@ -20,9 +18,8 @@ def _stack(task: str, random_state: int, n_jobs: int, metric: str) -> Any:
         wide.set_params(loss="poisson")
     elif not is_class:
         wide.set_params(scoring=SCORERS.get(metric, SCORERS["rmse"]))
-    booster = default_booster(is_class, random_state, n_jobs)
     kind = WideBoostClassifier if is_class else WideBoostRegressor
-    return kind(wide, booster, random_state=random_state, n_jobs=n_jobs)
+    return kind(wide, random_state=random_state, n_jobs=n_jobs)
 
 
 CONTENDERS = [
@@ -30,11 +27,7 @@ CONTENDERS = [
         "wide-lightgbm",
         "Wide model + LightGBM",
         _stack,
-        lambda task: {
-            "booster__learning_rate": loguniform(0.01, 0.1),
-            "booster__num_leaves": randint(4, 64),
-            "booster__min_child_samples": randint(5, 201),
-        },
+        lambda task: {"codes": ["ordinal", "native", "group"]},
         requires={"lightgbm": "tabsym[lightgbm]"},
         order=45,
         for_metric=True,
