@@ -311,7 +311,7 @@ y = X["shop"].map({name: 3.0 * place for place, name in enumerate("abcdefgh")}).
 model = WideBoostRegressor(WideRegressor(cols=["shop"]), Stumps(), mode="margin", random_state=0, booster_cols="n")
 model.fit(X, y)
 hand = model.wide_.predict(X) + model.boosters_["margin"].predict(X[["n"]])
-print(available(), load_adapter("stumps").label, "stumps" in all_contenders(), *model.shares_, model.n_rounds_["margin"],
+print(available(), load_adapter("stumps").label, "stumps" in all_contenders(), *model.n_rounds_.popitem(),
       bool(np.allclose(model.predict(X), hand)), model.score(X, y) > model.wide_.score(X, y), sep="; ")
 """
     path = os.pathsep.join([str(tmp_path), str(THIRD_PARTY)])

@@ -178,7 +178,7 @@ def test_a_booster_that_hurts_is_left_out(early_stopping, mode):
 
 
 def test_the_booster_alone_shares_the_answer():
-    wide, booster = WideClassifier(**NEWTON), LGBMClassifier(**SMALL | {"n_estimators": 40})
+    wide, booster = WideClassifier(cols="all", optimizer="newton", l2=1.0), LGBMClassifier(**SMALL)
     model = WideBoostClassifier(wide, booster, cv=FOLDS).fit(X, TWO)
     one, other = (model.shares_[mode] for mode in ("margin", "alone"))
     assert one + other == pytest.approx(1)

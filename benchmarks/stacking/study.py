@@ -11,6 +11,7 @@ wide model alone among them) are computed from the rows afterwards: `--report`. 
 are sampled. Rows go to results/study.csv as they arrive; what stands there is not run again.
 
     TABSYM_DATA=FOLDER python benchmarks/stacking/study.py [--tables amazon adult] [--folds 3] [--report]
+    TABSYM_DATA=FOLDER python benchmarks/stacking/study.py --defaults
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import pandas as pd
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from scipy.stats import wilcoxon  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 from sklearn.metrics import log_loss, roc_auc_score  # noqa: E402
 from sklearn.model_selection import KFold, StratifiedKFold  # noqa: E402
@@ -113,7 +115,7 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
     if "native" not in done:
         keep("native", rounds=100, **native(ready, train, test, is_number))
     stack = (WideBoostRegressor if is_number else WideBoostClassifier)(random_state=0, n_jobs=1)
-    wide, booster = default_wide(not is_number, 0, 1), default_booster(not is_number, 0, 1)
+    wide, booster = default_wide(not is_number, 0, 1), default_booster(not is_number, 0, 1, small=False)
     X, target = ready.X.iloc[train], y[train]
     start = time.perf_counter()
     fitted = fitted_wide(wide, X, target, None)
@@ -150,6 +152,62 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
             found = {"rounds": int(best["rounds"]), "oof": float(best["loss"]), "seconds": seconds}
             keep(variant, evidence=evidence, **found, **scored)
     print(name, fold, f"{time.perf_counter() - start:.0f} s for the last", flush=True)
+
+
+def run_defaults(name: str, fold: int, out: Path) -> None:
+    """The stack as a user makes it, beside its parts: results/defaults.csv."""
+    if out.exists() and (pd.read_csv(out)[["table", "fold"]] == [name, fold]).all(axis=1).any():
+        return
+    ready = read(name, MOST_ROWS.get(name, MOST))
+    is_number = ready.task == "regression"
+    y = ready.y.astype(np.float64 if is_number else np.int64)
+    folds = (KFold if is_number else StratifiedKFold)(5, shuffle=True, random_state=0)
+    train, test = list(folds.split(ready.X, y))[fold]
+    n_classes = 0 if is_number else len(ready.classes)
+    wide = default_wide(not is_number, 0, 1)
+    stack = (WideBoostRegressor if is_number else WideBoostClassifier)(random_state=0, n_jobs=1)
+    rows = []
+    for variant, model in {"wide": wide, "stack": stack}.items():
+        start = time.perf_counter()
+        model.fit(ready.X.iloc[train], y[train])
+        row = {"table": name, "fold": fold, "variant": variant, "rows": len(y), "task": ready.task}
+        row |= {"seconds": time.perf_counter() - start} | dict.fromkeys(["log-loss", "auc", "rmse", "mae"], np.nan)
+        scores = model._scores(ready.X.iloc[test]) if variant == "stack" else None
+        if scores is None:
+            scores = margins_of(model, ready.X.iloc[test], None if is_number else np.arange(n_classes))
+        loss = stack._loss_of(stack.wide_ if variant == "stack" else model)
+        shares = getattr(model, "shares_", {"wide": 1.0})
+        row |= measures(scores, y[test], loss, is_number, n_classes)
+        rows.append(row | {"shares": "; ".join(f"{mode} {share:.1f}" for mode, share in shares.items())})
+    row = {"table": name, "fold": fold, "variant": "native", "rows": len(y), "task": ready.task, "shares": ""}
+    rows.append(row | native(ready, train, test, is_number))
+    pd.DataFrame([one | {"commit": commit()} for one in rows]).to_csv(
+        out, mode="a", header=not out.exists(), index=False
+    )
+    print(name, fold, rows[1]["shares"], flush=True)
+
+
+def report_defaults(out: Path) -> None:
+    """Means over folds, what the stack loses to the better part in percent, and a paired test over tables."""
+    table = pd.read_csv(out)
+    print("| table | folds | rows | measure | wide | LightGBM | stack | to the better, % | seconds | shares |")
+    print("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    gained = []
+    for name, part in table.groupby("table", sort=False):
+        measure = main_measure(part)
+        means = part.groupby("variant")[measure].mean()
+        seconds = part.groupby("variant")["seconds"].median()
+        lost = 100 * (means["stack"] / min(means["wide"], means["native"]) - 1)
+        gained.append([name, lost, *(100 * (means["stack"] / means[one] - 1) for one in ("wide", "native"))])
+        shares = part[part["variant"] == "stack"]["shares"].iloc[0]
+        numbers = " | ".join(f"{means[one]:.5g}" for one in ("wide", "native", "stack"))
+        times = " / ".join(f"{seconds[one]:.1f}" for one in ("wide", "native", "stack"))
+        print(f"| {name} | {part['fold'].nunique()} | {part['rows'].iloc[0]} | {measure} | {numbers} | {lost:+.2f} | "
+              f"{times} | {shares} |")  # fmt: skip
+    for place, what in enumerate(["the better part", "the wide model", "LightGBM"], 1):
+        values = [row[place] for row in gained]
+        chance = wilcoxon(values).pvalue if len(values) > 5 else np.nan
+        print(f"\nTo {what}: mean {np.mean(values):+.2f} %, worst {np.max(values):+.2f} %, Wilcoxon p {chance:.3g}")
 
 
 def chosen(part: pd.DataFrame, allowed: list[str]) -> pd.Series:
@@ -205,15 +263,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
     parser.add_argument("--folds", type=int, default=5, help="run the first so many of the 5")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "study.csv")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--defaults", action="store_true", help="the stack at its defaults beside its parts")
     parser.add_argument("--report", action="store_true", help="run nothing, read --out")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    if not args.report:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        for fold, name in product(range(args.folds), args.tables):
-            run(name, fold, args.out)
-    report(args.out)
+    out = args.out or HERE / "results" / ("defaults.csv" if args.defaults else "study.csv")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for fold, name in [] if args.report else product(range(args.folds), args.tables):
+        (run_defaults if args.defaults else run)(name, fold, out)
+    (report_defaults if args.defaults else report)(out)
 
 
 if __name__ == "__main__":

@@ -209,7 +209,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         table = match_features(self, read_table(X, who=type(self).__name__, allow_empty=True))
         margins = margins_of(self.wide_, table.native, getattr(self, "classes_", None))
         parts = [(share, margins if one is None else one.scores(table.native, margins)) for share, one in self._layers]
-        return parts[0][1] if len(parts) == 1 else sum(share * scores for share, scores in parts)
+        return parts[0][1] if len(parts) == 1 else np.sum([share * scores for share, scores in parts], axis=0)
 
 
 def _seeded(part: Any, random_state: Any, seed: int) -> Any:

@@ -140,7 +140,7 @@ def judge(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criteri
     lost = {share: _lost_by(started[2], other[2], share, usable, criterion) / total for share in SHARES}
     records += [{"mode": "both", "rounds": -1, "share": share, "loss": value} for share, value in lost.items()]
     share = min(lost, key=lambda one: (lost[one], one))
-    members = [replace(started[1], share=1 - share), replace(other[1], share=share)]
+    members = [replace(started[1], share=round(1 - share, 10)), replace(other[1], share=share)]
     shared = sorted((one for one in members if one.share > 0), key=lambda one: -one.share)
     return Verdict(shared, pd.DataFrame(records))
 
