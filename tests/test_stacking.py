@@ -215,6 +215,16 @@ def test_rows_held_out_are_taken_before_the_folds():
     np.testing.assert_allclose(model.wide_.predict(X), WideRegressor(**NEWTON).fit(X, VALUES).predict(X))
 
 
+def test_weights_of_rows_held_out_count():
+    stack = WideBoostRegressor(WideRegressor(**NEWTON), LGBMRegressor(**SMALL), mode="margin", cv=3, random_state=0)
+    stack.set_params(early_stopping=0.25)
+    weight = np.random.default_rng(0).integers(1, 4, N).astype(float)
+    one, twice = (clone(stack).fit(X, VALUES, sample_weight=factor * weight) for factor in (1, 2))
+    np.testing.assert_allclose(one.evidence_["loss"], twice.evidence_["loss"], rtol=1e-6)
+    plain = clone(stack).fit(X, VALUES)
+    assert np.abs(plain.evidence_["loss"] - one.evidence_["loss"]).max() > 1e-4
+
+
 def test_an_evaluation_set_chooses_the_rounds():
     stack = WideBoostClassifier(WideClassifier(**NEWTON), LGBMClassifier(**SMALL), mode="margin", cv=FOLDS)
     model = stack.fit(X, TWO, eval_set=(X.head(200), TWO[:200]))

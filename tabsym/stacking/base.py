@@ -104,7 +104,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
         wide, booster, other = (_seeded(part, self.random_state, seed) for part in self._parts(seed))
-        train, held_out = self._held_out(data, y, group, eval_set, labels, seed)
+        train, held_out = self._held_out(data, y, weight, group, eval_set, labels, seed)
         rows = _Sample(take_rows(data, train), y[train], None if weight is None else weight[train])
         given = rows.y if labels is None else labels[rows.y]
         fitted = fitted_wide(wide, rows.X, given, rows.weight)
@@ -183,7 +183,14 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         return [first] if self.mode != "auto" else [first, replace(first, booster=other, mode="alone", codes="native")]
 
     def _held_out(
-        self, data: Any, y: NDArray[Any], groups: Any, eval_set: Any, labels: NDArray[Any] | None, seed: int
+        self,
+        data: Any,
+        y: NDArray[Any],
+        weight: Floats | None,
+        groups: Any,
+        eval_set: Any,
+        labels: NDArray[Any] | None,
+        seed: int,
     ) -> tuple[NDArray[Any], Any]:
         """The rows to train on, and the table, target and weights that the booster is judged by (None: the folds)."""
         everything = np.arange(len(y))
@@ -196,7 +203,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         splitter = kind(n_splits=1, test_size=float(self.early_stopping), random_state=seed)
         train, test = next(splitter.split(np.zeros((len(y), 1)), y, groups))
         train, test = np.sort(train), np.sort(test)
-        return train, (take_rows(data, test), y[test], None)
+        return train, (take_rows(data, test), y[test], None if weight is None else weight[test])
 
     def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
         raise NotImplementedError
