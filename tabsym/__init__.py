@@ -18,6 +18,8 @@ _HOMES = {
     "MODLEncoder": "tabsym.encoders",
     "OneHotEncoder": "tabsym.encoders",
     "TIWSEncoder": "tabsym.encoders",
+    "WideBoostClassifier": "tabsym.stacking",
+    "WideBoostRegressor": "tabsym.stacking",
     "WideClassifier": "tabsym.estimators",
     "WideEncoder": "tabsym.encoders",
     "WideRegressor": "tabsym.estimators",
@@ -34,6 +36,8 @@ __all__ = [
     "MODLEncoder",
     "OneHotEncoder",
     "TIWSEncoder",
+    "WideBoostClassifier",
+    "WideBoostRegressor",
     "WideClassifier",
     "WideEncoder",
     "WideRegressor",
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from tabsym.encoders import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
     from tabsym.jitter import AugmentedModel, JitterPredictor, JitterTreeClassifier, JitterTreeRegressor
+    from tabsym.stacking import WideBoostClassifier, WideBoostRegressor
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 UNITS, COMBINATIONS, KERNELS = "tests/test_units.py", "tests/test_combinations.py", "tests/test_kernels.py"
 NATIVE, TIWS = "tests/test_native_categories.py", "tests/test_tiws.py"
 EVIDENCE, NEWTON = "tests/test_newton_evidence.py", "tests/test_newton.py"
+STACK = "tests/test_stacking.py"
 TORCH, MORE = "tests/test_torch.py", "tests/test_torch_more.py"
 
 
@@ -35,6 +36,22 @@ class Fault:
 
 
 FAULTS = [
+    Fault("stack: margins are in-sample", "stacking/crossed.py",
+          "model = fitted_wide(wide, take_rows(X, train), y[train], None if weight is None else weight[train])",
+          "model = fitted_wide(wide, X, y, weight)", f"{STACK}:by_hand"),
+    Fault("stack: evidence knows the fold it judges by", "stacking/crossed.py",
+          "rows = np.setdiff1d(train, other_test, assume_unique=True)",
+          "rows = np.setdiff1d(np.arange(len(y)), other_test)", f"{STACK}:evidence_by_hand"),
+    Fault("stack: the margin is forgotten in prediction", "integrations/margins.py",
+          "return trees + np.asarray(margin, dtype=np.float64).reshape(trees.shape)", "return trees",
+          f"{STACK}:by_hand"),
+    Fault("stack: rows held out have weight 1", "stacking/base.py",
+          "y[test], None if weight is None else weight[test])", "y[test], None)", f"{STACK}:weights_of"),
+    Fault("stack: round 0 is not among the rounds", "stacking/evidence.py",
+          "best = [(alone, Member(None, 0, 1.0)", "best = [(np.inf, Member(None, 0, 1.0)", f"{STACK}:hurts"),
+    Fault("stack: shares are swapped", "stacking/evidence.py",
+          "mixed = [(1 - share) * first + share * second", "mixed = [share * first + (1 - share) * second",
+          f"{STACK}:shares_the"),
     Fault("newton: weights do not reach the curvature", "wide/newton/kernels.py",
           "            bend *= weight[i]\n", "",
           f"{EVIDENCE}:dense_optimum and weights"),

@@ -18,6 +18,7 @@ LAYERS = [
     ["estimators"],
     ["encoders"],
     ["integrations"],
+    ["stacking"],
     ["jitter"],
     ["compare"],
     ["cli"],

@@ -1,5 +1,6 @@
 """scikit-learn's own checks over every estimator; what cannot pass is named, with the reason."""
 
+import lightgbm
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -11,6 +12,8 @@ from tabsym import (
     MODLEncoder,
     OneHotEncoder,
     TIWSEncoder,
+    WideBoostClassifier,
+    WideBoostRegressor,
     WideClassifier,
     WideEncoder,
     WideRegressor,
@@ -22,10 +25,14 @@ ONLINE = (
     "with batch_size='full' both are equal (tests/test_kernels.py)"
 )
 CROSS_FIT = "fit_transform encodes each row by parts of the other folds, so that it does not leak (cv=None: equal)"
+FOLDS = "copies of a row fall into other folds than the row itself, a row of weight 2 into one"
 AT_ONCE = "chooses crosses in fit, from all rows at once; partial_fit before a fit says so (tests/test_crosses.py)"
 NOT_IN_PIECES = {"check_n_features_in_after_fitting": AT_ONCE, "check_estimators_partial_fit_n_features": AT_ONCE}
+FEW = {"n_estimators": 5, "verbosity": -1, "n_jobs": 1}
 EXPECTED = {
     "MODLEncoder": {"check_transformer_general": CROSS_FIT, "check_transformer_data_not_an_array": CROSS_FIT},
+    "WideBoostClassifier": {"check_sample_weight_equivalence_on_dense_data": FOLDS},
+    "WideBoostRegressor": {"check_sample_weight_equivalence_on_dense_data": FOLDS},
     "WideClassifier": {"check_sample_weight_equivalence_on_dense_data": ONLINE},
     "WideRegressor": {"check_sample_weight_equivalence_on_dense_data": ONLINE},
 }
@@ -48,8 +55,12 @@ def expected_failures(estimator):
         WideRegressor(interactions="auto"),
         WideClassifier(optimizer="newton", l2="evidence", numeric="smooth", rarity=True, interactions="auto"),
         WideRegressor(optimizer="newton", l2="evidence", numeric="smooth", rarity=True, loss="choose"),
+        WideBoostClassifier(WideClassifier(), HistGradientBoostingClassifier(max_iter=5), cv=3),
+        WideBoostRegressor(WideRegressor(), HistGradientBoostingRegressor(max_iter=5), mode="margin", cv=3),
+        WideBoostClassifier(WideClassifier(optimizer="newton"), lightgbm.LGBMClassifier(**FEW), mode="margin", cv=3),
         OneHotEncoder(),
         NativeCategories(),
+        NativeCategories(output="ordinal", names="kept"),
         WideEncoder(),
         TIWSEncoder(),
         TIWSEncoder(cols="all", context="row", numeric="passthrough", target_type="continuous"),

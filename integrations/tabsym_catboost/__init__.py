@@ -6,28 +6,34 @@ NaN in a categorical column, and polars 2 Categorical ends the process.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from catboost import CatBoostClassifier, CatBoostRegressor
+import numpy as np
+import pandas as pd
+from catboost import CatBoostClassifier, CatBoostRegressor, Pool
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders import NativeCategories, answer_of
+from tabsym.encoders import answer_of, coder_of
+from tabsym.integrations.margins import MarginAdapter, Rows
 
 
 class _Native(BaseEstimator):
     """NativeCategories, then CatBoost told which columns are categories (known after the first step only)."""
 
-    def __init__(self, booster: Any) -> None:
+    def __init__(self, booster: Any, codes: Any = "native") -> None:
         self.booster = booster
+        self.codes = codes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit CatBoost on a table of any kind."""
-        self.categories_ = NativeCategories(output="text").fit(X)
-        names = tuple(self.categories_.categorical_)
+        task = "regression" if isinstance(self, RegressorMixin) else "multiclass"
+        self.categories_ = coder_of(self.codes, task, 0, text=True).fit(X, y)
         frame = self.categories_.transform(X)
-        self.booster_ = clone(self.booster).fit(frame, y, cat_features=list(names), sample_weight=sample_weight)
+        names = categorical_names(frame)
+        self.booster_ = clone(self.booster).fit(frame, y, cat_features=names, sample_weight=sample_weight)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -57,13 +63,43 @@ class NativeCatBoostRegressor(RegressorMixin, _Native):
     """CatBoost regressor on any table."""
 
 
-class CatBoostAdapter:
+def categorical_names(frame: Any) -> list[str]:
+    """The columns of a frame that hold text, which CatBoost must be told of."""
+    if not isinstance(frame, pd.DataFrame):
+        return []
+    return [
+        str(name) for name, kind in frame.dtypes.items() if not isinstance(kind, np.dtype) or kind.kind not in "fiub"
+    ]
+
+
+_ROUNDS = ("n_estimators", "num_boost_round", "num_trees", "iterations")
+_DEFAULT_ROUNDS = 1000
+
+
+class CatBoostAdapter(MarginAdapter):
     """What tabsym asks of CatBoost."""
 
     name = "catboost"
     label = "CatBoost native"
+    unset = (None, "RMSE")
+    objectives = {
+        "absolute": {"loss_function": "MAE"},
+        "quantile": {"loss_function": "Quantile:alpha={parameter}"},
+        "poisson": {"loss_function": "Poisson"},
+        # CatBoost has no gamma; Tweedie with a power of nearly 2 has the same link and nearly the same variance
+        "gamma": {"loss_function": "Tweedie:variance_power=1.99"},
+        "tweedie": {"loss_function": "Tweedie:variance_power={parameter}"},
+    }
+    links = (
+        dict.fromkeys(["Logloss", "CrossEntropy"], "logistic")
+        | dict.fromkeys(["MultiClass"], "softmax")
+        | dict.fromkeys(["Poisson", "Tweedie"], "log")
+        | dict.fromkeys(["RMSE", "MAE", "Quantile", "Huber", "MAPE", "Lq", "Expectile", "LogCosh"], "identity")
+    )
 
-    def native(self, task: str, *, random_state: int | None = None, n_jobs: int | None = None) -> Any:
+    def native(
+        self, task: str, *, random_state: int | None = None, n_jobs: int | None = None, codes: Any = "native"
+    ) -> Any:
         """CatBoost with its own treatment of categories, at its defaults; takes any table.
 
         Parameters
@@ -72,6 +108,8 @@ class CatBoostAdapter:
         random_state : int, optional
         n_jobs : int, optional
             Threads.
+        codes : {"native", "group", "ordinal"} or transformer, default "native"
+            What symbols become: categories, categories of MODL's groups, or their rank by frequency.
 
         Examples
         --------
@@ -83,7 +121,7 @@ class CatBoostAdapter:
         3
         """
         kind = NativeCatBoostRegressor if task in ("regression", "count") else NativeCatBoostClassifier
-        return kind(self.booster(task, random_state, n_jobs))
+        return kind(self.booster(task, random_state, n_jobs), codes)
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The plain estimator for a task, at its defaults, silent and writing no files."""
@@ -97,9 +135,56 @@ class CatBoostAdapter:
             options["thread_count"] = n_jobs
         return kind(**options)
 
-    def raw_scores(self, booster: Any, frame: Any) -> Any:
-        """Scores (n_rows, ...) before the link, of a fitted estimator and the frame that it takes."""
+    def objective_of(self, booster: Any) -> str | None:
+        """The objective that an estimator names, without its numbers."""
+        params = booster.get_params()
+        named = params.get("loss_function", params.get("objective"))
+        return None if named is None else str(named).partition(":")[0]
+
+    def n_rounds(self, booster: Any) -> int:
+        """The rounds that an estimator asks for."""
+        params = booster.get_params()
+        return int(next((params[name] for name in _ROUNDS if params.get(name) is not None), _DEFAULT_ROUNDS))
+
+    def with_rounds(self, booster: Any, n_rounds: int) -> Any:
+        """A clone that asks for other rounds, without early stopping."""
+        stops = (*_ROUNDS, "early_stopping_rounds", "od_type", "od_wait", "od_pval", "use_best_model")
+        params = {name: value for name, value in booster.get_params().items() if name not in stops}
+        return type(booster)(**params | {"iterations": n_rounds})
+
+    def fit_rounds(
+        self, booster: Any, n_rounds: int, X: Any, y: Any, margin: Any = None, *, sample_weight: Any = None
+    ) -> Any:
+        """As `fit_margin`, cut after some rounds.
+
+        Fewer rounds cannot be asked for: CatBoost would choose another learning rate.
+        """
+        full = self.with_rounds(booster, self.n_rounds(booster))
+        fitted = self.fit_margin(full, X, y, margin, sample_weight=sample_weight)
+        fitted.shrink(ntree_end=min(n_rounds, fitted.tree_count_))
+        return fitted
+
+    def _fresh(self, booster: Any) -> Any:
+        # which columns are categories the frame says: the user's own `cat_features` may name numbers here
+        params = {name: value for name, value in booster.get_params().items() if name != "cat_features"}
+        return type(booster)(**params)
+
+    def _fit(self, booster: Any, rows: Rows, held_out: Rows | None, patience: int | None, options: dict) -> None:
+        if held_out is not None:
+            options |= {"eval_set": _pool(held_out), "early_stopping_rounds": patience}
+        booster.fit(_pool(rows), **options)
+
+    def _sum_of_trees(self, booster: Any, frame: Any, on_margin: bool) -> Any:
+        # boosting from a baseline has no constant of its own
         return booster.predict(frame, prediction_type="RawFormulaVal")
+
+    def _steps(self, booster: Any, frame: Any, every: int, on_margin: bool) -> Iterator[Any]:
+        return booster.staged_predict(frame, prediction_type="RawFormulaVal", eval_period=every)
+
+
+def _pool(rows: Rows) -> Pool:
+    names = categorical_names(rows.frame)
+    return Pool(rows.frame, rows.y, cat_features=names or None, weight=rows.weight, baseline=rows.margin)
 
 
 adapter = CatBoostAdapter()

@@ -7,22 +7,57 @@ aborts the process, never reach it.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
-from lightgbm import LGBMClassifier, LGBMRegressor
+import numpy as np
+from lightgbm import LGBMClassifier, LGBMRegressor, early_stopping
 
-from tabsym.encoders import NativeCategories, NativePipeline
+from tabsym.encoders import NativePipeline, coder_of
+from tabsym.integrations.margins import MarginAdapter, Rows
 from tabsym.jitter.trees import Trees
+from tabsym_lightgbm.bins import MODLBinsClassifier, MODLBinsRegressor, forced_bins
 from tabsym_lightgbm.trees import read_trees
 
+__all__ = ["LightGBMAdapter", "MODLBinsClassifier", "MODLBinsRegressor", "adapter", "forced_bins"]
 
-class LightGBMAdapter:
+_ROUNDS = ("num_iterations", "num_iteration", "n_iter", "num_tree", "num_trees", "num_round", "num_rounds", "nrounds",
+           "num_boost_round", "max_iter")  # fmt: skip
+
+
+class LightGBMAdapter(MarginAdapter):
     """What tabsym asks of LightGBM."""
 
     name = "lightgbm"
     label = "LightGBM native"
+    unset = (None,)
+    objectives = {
+        "absolute": {"objective": "regression_l1"},
+        "quantile": {"objective": "quantile", "alpha": "{parameter}"},
+        "poisson": {"objective": "poisson"},
+        "gamma": {"objective": "gamma"},
+        "tweedie": {"objective": "tweedie", "tweedie_variance_power": "{parameter}"},
+    }
+    links = (
+        dict.fromkeys(["binary"], "logistic")
+        | dict.fromkeys(["multiclass", "softmax"], "softmax")
+        | dict.fromkeys(["poisson", "gamma", "tweedie"], "log")
+        | dict.fromkeys(
+            ["regression", "regression_l2", "l2", "mse", "mean_squared_error", "rmse", "regression_l1", "l1", "mae",
+             "mean_absolute_error", "huber", "fair", "quantile", "mape"],
+            "identity",
+        )
+    )  # fmt: skip
 
-    def native(self, task: str, *, random_state: int | None = None, n_jobs: int | None = None) -> NativePipeline:
+    def native(
+        self,
+        task: str,
+        *,
+        random_state: int | None = None,
+        n_jobs: int | None = None,
+        codes: Any = "native",
+        bins: Literal["own", "modl"] = "own",
+    ) -> NativePipeline:
         """LightGBM with its own treatment of categories, at its defaults; takes any table.
 
         Parameters
@@ -31,6 +66,10 @@ class LightGBMAdapter:
         random_state : int, optional
         n_jobs : int, optional
             Threads.
+        codes : {"native", "group", "ordinal"} or transformer, default "native"
+            What symbols become: categories, categories of MODL's groups, or their rank by frequency.
+        bins : {"own", "modl"}, default "own"
+            "modl": numeric columns are also cut where MODL cuts them, by LightGBM's forced bins.
 
         Examples
         --------
@@ -42,7 +81,12 @@ class LightGBMAdapter:
         [0.0, 1.0]
         """
         booster = self.booster(task, random_state, n_jobs)
-        return NativePipeline([("categories", NativeCategories()), ("booster", booster)])
+        if bins == "modl":
+            kind = MODLBinsRegressor if task in ("regression", "count") else MODLBinsClassifier
+            booster = kind(**booster.get_params())
+        elif bins != "own":
+            raise ValueError(f"bins={bins!r} is not known; use 'own' or 'modl'.")
+        return NativePipeline([("categories", coder_of(codes, task, random_state)), ("booster", booster)])
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The plain estimator for a task, at its defaults and silent."""
@@ -51,13 +95,45 @@ class LightGBMAdapter:
             return LGBMRegressor(objective="poisson", **options)
         return LGBMRegressor(**options) if task == "regression" else LGBMClassifier(**options)
 
-    def raw_scores(self, booster: Any, frame: Any) -> Any:
-        """Scores (n_rows, ...) before the link, of a fitted estimator and the frame that it takes."""
-        return booster.predict(frame, raw_score=True)
-
     def read_trees(self, booster: Any) -> Trees:
         """The trees of a fitted estimator, as arrays."""
         return read_trees(booster)
+
+    def objective_of(self, booster: Any) -> str | None:
+        """The objective that an estimator names."""
+        return booster.get_params()["objective"]
+
+    def n_rounds(self, booster: Any) -> int:
+        """The rounds that an estimator asks for."""
+        params = booster.get_params()
+        return int(next((params[name] for name in _ROUNDS if name in params), params["n_estimators"]))
+
+    def with_rounds(self, booster: Any, n_rounds: int) -> Any:
+        """A clone that asks for other rounds."""
+        params = booster.get_params()
+        name = next((name for name in _ROUNDS if name in params), "n_estimators")
+        return type(booster)(**params | {name: n_rounds})
+
+    def _fit(self, booster: Any, rows: Rows, held_out: Rows | None, patience: int | None, options: dict) -> None:
+        if held_out is not None:
+            options |= {"eval_set": [(held_out.frame, held_out.y)]}
+            if held_out.margin is not None:
+                options |= {"eval_init_score": [held_out.margin]}
+            if patience is not None:
+                stop = early_stopping(patience, verbose=False)
+                options |= {"callbacks": [*options.get("callbacks", []), stop]}
+        booster.fit(rows.frame, rows.y, sample_weight=rows.weight, init_score=rows.margin, **options)
+
+    def _sum_of_trees(self, booster: Any, frame: Any, on_margin: bool) -> Any:
+        # boosting from init_score has no constant of its own, and predict knows nothing of init_score
+        return booster.predict(frame, raw_score=True)
+
+    def _steps(self, booster: Any, frame: Any, every: int, on_margin: bool) -> Iterator[Any]:
+        total: Any = 0.0
+        for start in range(0, booster.booster_.current_iteration(), every):
+            some = booster.predict(frame, raw_score=True, start_iteration=start, num_iteration=every)
+            total = total + np.asarray(some)
+            yield total
 
 
 adapter = LightGBMAdapter()

@@ -7,25 +7,56 @@ dmlc/xgboost #12193), and raise on others.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
-from xgboost import XGBClassifier, XGBRegressor
+import numpy as np
+from xgboost import XGBRegressor
 
-from tabsym.encoders import NativeCategories, NativePipeline
+from tabsym.encoders import NativePipeline, coder_of
+from tabsym.integrations.margins import MarginAdapter, Rows
 from tabsym.jitter.trees import Trees
+from tabsym_xgboost.labels import XGBLabelClassifier
 from tabsym_xgboost.trees import read_trees
 
+__all__ = ["XGBLabelClassifier", "XGBoostAdapter", "adapter"]
 
-class XGBoostAdapter:
+_SPLITS = {"own": {}, "partition": {"max_cat_to_onehot": 1}, "onehot": {"max_cat_to_onehot": 2**31 - 1}}
+"""What a split asks of a category: as XGBoost's default, whether it is in a subset, or whether it is one of them."""
+
+
+class XGBoostAdapter(MarginAdapter):
     """What tabsym asks of XGBoost."""
 
     name = "xgboost"
     label = "XGBoost native"
+    unset = (None, "reg:squarederror", "binary:logistic")
+    objectives = {
+        "absolute": {"objective": "reg:absoluteerror"},
+        "quantile": {"objective": "reg:quantileerror", "quantile_alpha": "{parameter}"},
+        "poisson": {"objective": "count:poisson"},
+        "gamma": {"objective": "reg:gamma"},
+        "tweedie": {"objective": "reg:tweedie", "tweedie_variance_power": "{parameter}"},
+    }
+    links = (
+        dict.fromkeys(["binary:logistic", "binary:logitraw"], "logistic")
+        | dict.fromkeys(["multi:softprob", "multi:softmax"], "softmax")
+        | dict.fromkeys(["count:poisson", "reg:gamma", "reg:tweedie"], "log")
+        | dict.fromkeys(
+            ["reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror", "reg:quantileerror"], "identity"
+        )
+    )
 
-    def native(self, task: str, *, random_state: int | None = None, n_jobs: int | None = None) -> NativePipeline:
-        """XGBoost with its own treatment of categories, at its defaults; takes any table.
-
-        Classes must be coded 0, 1, ... (scikit-learn's `LabelEncoder`), as for XGBoost itself.
+    def native(
+        self,
+        task: str,
+        *,
+        random_state: int | None = None,
+        n_jobs: int | None = None,
+        codes: Any = "native",
+        splits: Literal["own", "partition", "onehot"] = "own",
+    ) -> NativePipeline:
+        """XGBoost with its own treatment of categories, at its defaults; takes any table and any class labels.
 
         Parameters
         ----------
@@ -33,6 +64,10 @@ class XGBoostAdapter:
         random_state : int, optional
         n_jobs : int, optional
             Threads.
+        codes : {"native", "group", "ordinal"} or transformer, default "native"
+            What symbols become: categories, categories of MODL's groups, or their rank by frequency.
+        splits : {"own", "partition", "onehot"}, default "own"
+            How categories are split: as XGBoost's defaults have it, always by subsets, or always one from all others.
 
         Examples
         --------
@@ -43,23 +78,65 @@ class XGBoostAdapter:
         >>> model.predict(pd.DataFrame({"a": ["u", "v", "new"]})).round(1)[:2].tolist()
         [0.0, 1.0]
         """
-        booster = self.booster(task, random_state, n_jobs)
-        return NativePipeline([("categories", NativeCategories()), ("booster", booster)])
+        if splits not in _SPLITS:
+            raise ValueError(f"splits={splits!r} is not known; use {', '.join(map(repr, _SPLITS))}.")
+        booster = self.booster(task, random_state, n_jobs).set_params(**_SPLITS[splits])
+        return NativePipeline([("categories", coder_of(codes, task, random_state)), ("booster", booster)])
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The plain estimator for a task, at its defaults, with categories enabled."""
         options: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs, "enable_categorical": True}
         if task == "count":
             return XGBRegressor(objective="count:poisson", **options)
-        return XGBRegressor(**options) if task == "regression" else XGBClassifier(**options)
-
-    def raw_scores(self, booster: Any, frame: Any) -> Any:
-        """Scores (n_rows, ...) before the link, of a fitted estimator and the frame that it takes."""
-        return booster.predict(frame, output_margin=True)
+        return XGBRegressor(**options) if task == "regression" else XGBLabelClassifier(**options)
 
     def read_trees(self, booster: Any) -> Trees:
         """The trees of a fitted estimator, as arrays."""
         return read_trees(booster)
+
+    def objective_of(self, booster: Any) -> str | None:
+        """The objective that an estimator names, or XGBoost's default, which cannot be told from it."""
+        return booster.get_params()["objective"]
+
+    def n_rounds(self, booster: Any) -> int:
+        """The rounds that an estimator asks for."""
+        return int(booster.get_num_boosting_rounds())
+
+    def with_rounds(self, booster: Any, n_rounds: int) -> Any:
+        """A clone that asks for other rounds, without early stopping."""
+        return type(booster)(**booster.get_params() | {"n_estimators": n_rounds, "early_stopping_rounds": None})
+
+    def _fit(self, booster: Any, rows: Rows, held_out: Rows | None, patience: int | None, options: dict) -> None:
+        booster.set_params(enable_categorical=True)
+        if patience is not None:
+            booster.set_params(early_stopping_rounds=patience)
+        if held_out is not None:
+            options |= {"eval_set": [(held_out.frame, held_out.y)]}
+            if held_out.margin is not None:
+                options |= {"base_margin_eval_set": [held_out.margin]}
+        options = {"verbose": False} | options
+        booster.fit(rows.frame, rows.y, sample_weight=rows.weight, base_margin=rows.margin, **options)
+
+    def _sum_of_trees(self, booster: Any, frame: Any, on_margin: bool) -> Any:
+        # the margin itself is added in float64 outside: XGBoost would round the sum to float32
+        zero = _zero_margin(booster, len(frame)) if on_margin else None
+        return booster.predict(frame, output_margin=True, base_margin=zero)
+
+    def _steps(self, booster: Any, frame: Any, every: int, on_margin: bool) -> Iterator[Any]:
+        total: Any = 0.0
+        n_rounds = booster.get_booster().num_boosted_rounds()
+        zero = _zero_margin(booster, len(frame))
+        for start in range(0, n_rounds, every):
+            base = None if start == 0 and not on_margin else zero
+            rounds = (start, min(start + every, n_rounds))
+            some = booster.predict(frame, output_margin=True, base_margin=base, iteration_range=rounds)
+            total = total + np.asarray(some, dtype=np.float64)
+            yield total
+
+
+def _zero_margin(booster: Any, n_rows: int) -> Any:
+    n_classes = getattr(booster, "n_classes_", 2)
+    return np.zeros(n_rows if n_classes <= 2 else (n_rows, n_classes))
 
 
 adapter = XGBoostAdapter()

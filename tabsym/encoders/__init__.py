@@ -1,5 +1,6 @@
 """Encoders with the faces of category_encoders and scikit-learn."""
 
+from tabsym.encoders.coding import coder_of
 from tabsym.encoders.crossfit import CrossFit
 from tabsym.encoders.modl import MODLEncoder
 from tabsym.encoders.native import NativeCategories
@@ -17,4 +18,5 @@ __all__ = [
     "TIWSEncoder",
     "WideEncoder",
     "answer_of",
+    "coder_of",
 ]

@@ -15,6 +15,7 @@ the values later.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -36,6 +37,9 @@ from tabsym.table import (
     symbolic_columns,
 )
 
+_REFUSED = re.compile(r'[\[\]{}<>:,"\s]')
+"""Characters that LightGBM (those of JSON, blanks) or XGBoost (brackets, less-than) refuse in names."""
+
 MISSING_TEXT, UNSEEN_TEXT, OTHER_TEXT = "(missing)", "(unseen)", "(other)"
 
 
@@ -56,13 +60,17 @@ class NativeCategories(TableTransformer):
     ----------
     cols : list of str (or positions), one of them, "all" or None, default None
         Columns to pass as categories; None: those that hold symbols; "all": every column.
-    output : {"category", "text"}, default "category"
+    output : {"category", "text", "ordinal"}, default "category"
         "category": pandas categories by training level, missing and unseen as NaN
         (LightGBM, XGBoost, HistGradientBoosting). "text": strings, with words for missing
-        and unseen (CatBoost, which refuses NaN).
+        and unseen (CatBoost, which refuses NaN). "ordinal": numbers, 0 for the most frequent level, so that a
+        threshold parts frequent from rare levels; missing and unseen as NaN.
     max_levels : int, default None
         Keep the most frequent levels and one for all others: HistGradientBoosting takes
         at most 255.
+    names : {"short", "kept"}, default "short"
+        What output columns are called: f0, f1, ...; or as the user calls them, with an underscore for each
+        character that a booster refuses.
 
     Attributes
     ----------
@@ -85,12 +93,14 @@ class NativeCategories(TableTransformer):
         self,
         *,
         cols: Any = None,
-        output: Literal["category", "text"] = "category",
+        output: Literal["category", "text", "ordinal"] = "category",
         max_levels: int | None = None,
+        names: Literal["short", "kept"] = "short",
     ) -> None:
         self.cols = cols
         self.output = output
         self.max_levels = max_levels
+        self.names = names
 
     def fit(self, X: Any, y: Any = None) -> NativeCategories:
         """Learn the levels of each symbolic column.
@@ -100,8 +110,10 @@ class NativeCategories(TableTransformer):
         X : dataframe or array-like of shape (n_rows, n_columns)
         y : ignored
         """
-        if self.output not in ("category", "text"):
-            raise ValueError(f"output={self.output!r} is not known; use 'category' or 'text'.")
+        if self.output not in ("category", "text", "ordinal"):
+            raise ValueError(f"output={self.output!r} is not known; use 'category', 'text' or 'ordinal'.")
+        if self.names not in ("short", "kept"):
+            raise ValueError(f"names={self.names!r} is not known; use 'short' or 'kept'.")
         table = read_table(X, who=type(self).__name__, by_value=True)
         columns, numeric = _split_columns(table, self.cols)
         alphabets = {}
@@ -111,19 +123,19 @@ class NativeCategories(TableTransformer):
         remember_features(self, table)
         self.alphabets_ = alphabets
         self.measures_ = {column.name: column.measure for column in numeric}
-        self.names_ = {f"f{j}": name for j, name in enumerate(table.names)}
+        self.names_ = _output_names(table.names, self.names)
         self.categorical_ = [new for new, name in self.names_.items() if self._is_category(name)]
         return self
 
     def transform(self, X: Any) -> pd.DataFrame:
-        """The safe frame (n_rows, n_columns), columns named f0, f1, ... in order."""
+        """The safe frame (n_rows, n_columns), columns in order, named as `names_` says."""
         check_is_fitted(self, "alphabets_")
         table = read_table(X, who=type(self).__name__, allow_empty=True, by_value=True)
         table = match_features(self, table)
         raws = _coded([table[name] for name in self.alphabets_])
         columns: dict[str, Any] = {}
         for new, name in self.names_.items():
-            if self._is_category(name):
+            if name in raws and (self.output == "ordinal" or self._is_category(name)):
                 columns[new] = self._symbols(name, raws[name])
             elif name in raws:
                 columns[new] = np.full(len(table), np.nan)
@@ -133,19 +145,26 @@ class NativeCategories(TableTransformer):
         return pd.DataFrame(columns, index=getattr(table.native, "index", None))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The output names, f0, f1, ..."""
+        """The output names, as `names_` has them."""
         check_is_fitted(self, "alphabets_")
         self._check_input_features(input_features)
         return np.asarray(list(self.names_), dtype=object)
 
     def _is_category(self, name: str) -> bool:
         """Whether a column is passed as categories; CatBoost stops at those without any, and takes NaN for them."""
-        return name in self.alphabets_ and (self.output == "category" or len(self.alphabets_[name][0]) > 0)
+        if name not in self.alphabets_ or self.output == "ordinal":
+            return False
+        return self.output == "category" or len(self.alphabets_[name][0]) > 0
 
     def _levels(self, raw: RawCodes) -> NDArray[Any]:
-        """The levels, or the most frequent, as they appear row by row: categories have another order in every type."""
+        """The levels, or the most frequent, as they appear row by row: categories have another order in every type.
+
+        Under "ordinal" the frequent ones come first.
+        """
         present = raw.codes[raw.codes >= 0]
         order = pd.unique(present)
+        if self.output == "ordinal":
+            order = order[np.argsort(-np.bincount(present)[order], kind="stable")]
         if self.max_levels is not None and len(order) > self.max_levels:
             counts = np.bincount(present)[order]
             order = order[np.sort(np.argsort(-counts, kind="stable")[: self.max_levels - 1])]
@@ -161,9 +180,24 @@ class NativeCategories(TableTransformer):
             own = [str(symbol) for symbol in alphabet.symbols]
             words = np.array([*own, *_words_beside(own, OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)], dtype=object)
             return words[np.where(missing, len(words) - 1, np.where(codes == UNSEEN, len(words) - 2, codes))]
+        if self.output == "ordinal":
+            return np.where(missing | (codes < 0), np.nan, codes)
         n_levels = max(1, len(alphabet) + has_other)  # of a column without any value, too: XGBoost needs one
         levels = [f"c{code}" for code in range(n_levels)]
         return pd.Categorical.from_codes(np.where(missing, UNSEEN, codes).astype(np.int64), categories=pd.Index(levels))
+
+
+def _output_names(names: list[str], way: str) -> dict[str, str]:
+    """Output name -> the user's name, no two alike."""
+    if way == "short":
+        return {f"f{j}": name for j, name in enumerate(names)}
+    out: dict[str, str] = {}
+    for name in names:
+        new = _REFUSED.sub("_", name) or "_"
+        while new in out or (new != name and new in names):
+            new += "_"
+        out[new] = name
+    return out
 
 
 def _split_columns(table: Table, cols: Any) -> tuple[list[Column], list[Column]]:

@@ -1,0 +1,279 @@
+"""What a booster should see under a wide model, table by table: the study behind the defaults of `WideBoost*`.
+
+Parts: the wide model at its best, LightGBM at its defaults over native categories, and a gentle LightGBM likewise.
+Stacks: the gentle one on top of margins ("margin") or beside them ("feature"), over symbols as ranks by frequency, as
+native categories or as MODL's groups. For each fold of 5 (seed 0): the wide model is fitted, and cross-fitted for
+margins; every stack is judged on the rows out of fold after 40 numbers of rounds, and measured on the test rows after
+the best of them ("rounds"; the wide model alone is not among them here). Evidence is "nested" where the booster
+of a trial is trained on margins that know nothing of the rows it is judged by, "simple" where they are those out of
+fold. Policies (which of these may be chosen, the
+wide model alone among them) are computed from the rows afterwards: `--report`. Tables of more rows than `MOST_ROWS`
+are sampled. Rows go to results/study.csv as they arrive; what stands there is not run again.
+
+    TABSYM_DATA=FOLDER python benchmarks/stacking/study.py [--tables amazon adult] [--folds 3] [--report]
+    TABSYM_DATA=FOLDER python benchmarks/stacking/study.py --defaults
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from scipy.stats import wilcoxon  # noqa: E402
+from sklearn.base import clone  # noqa: E402
+from sklearn.metrics import log_loss, roc_auc_score  # noqa: E402
+from sklearn.model_selection import KFold, StratifiedKFold  # noqa: E402
+from tables import commit, read  # noqa: E402
+
+from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
+from tabsym.encoders.folds import split_by_target  # noqa: E402
+from tabsym.integrations import load_adapter  # noqa: E402
+from tabsym.stacking.crossed import cross_margins, fitted_wide, margins_of, nested_margins  # noqa: E402
+from tabsym.stacking.defaults import default_booster, default_wide  # noqa: E402
+from tabsym.stacking.evidence import judge, trials_of_folds  # noqa: E402
+from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of  # noqa: E402
+
+TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
+          "covtype_small"]  # fmt: skip
+MOST_ROWS = {"amazon": 33_000, "covtype_small": 3_000}
+MOST = 15_000
+STACKS = ["margin-ordinal", "feature-ordinal", "alone-native", "margin-native", "margin-ordinal-small",
+          "margin-group-small", "margin-native-small"]  # fmt: skip
+"""Mode, codes, and whether the booster's trees are small (`SMALL`)."""
+SMALL = {"num_leaves": 7, "min_child_samples": 50}
+BOTH_WAYS = ("margin-ordinal", "feature-ordinal")
+"""Stacks for which the simple evidence is computed, too; for the others it is what nested evidence says."""
+POLICIES = {
+    "margin, forced": ["margin-ordinal"],
+    "margin": ["wide", "margin-ordinal"],
+    "margin, small": ["wide", "margin-ordinal-small"],
+    "margin, native, small": ["wide", "margin-native-small"],
+    "margin, group, small": ["wide", "margin-group-small"],
+    "feature": ["wide", "feature-ordinal"],
+    "margin or alone": ["wide", "margin-ordinal", "alone-native"],
+    "margin, small, or alone": ["wide", "margin-ordinal-small", "alone-native"],
+    "auto": ["wide", "margin-ordinal", "feature-ordinal", "alone-native"],
+    "auto, small": ["wide", "margin-ordinal-small", "feature-ordinal", "alone-native"],
+}
+
+
+def measures(scores: Any, y: Any, loss: Any, is_number: bool, n_classes: int) -> dict[str, float]:
+    found = loss.predict(scores)
+    if is_number:
+        error = found[:, 0] - y
+        return {"rmse": float(np.sqrt((error**2).mean())), "mae": float(np.abs(error).mean())}
+    made = {"log-loss": log_loss(y, found, labels=range(n_classes))}
+    return made | ({"auc": roc_auc_score(y, found[:, 1])} if n_classes == 2 else {})
+
+
+def native(ready: Any, train: Any, test: Any, is_number: bool) -> dict[str, float]:
+    """LightGBM at its defaults, as an adapter has it."""
+    start = time.perf_counter()
+    model = load_adapter("lightgbm").native(ready.task, random_state=0, n_jobs=1)
+    model.fit(ready.X.iloc[train], ready.y[train])
+    taken = time.perf_counter() - start
+    X, y = ready.X.iloc[test], ready.y[test]
+    identity = SimpleNamespace(predict=lambda values: values)
+    found = model.predict(X)[:, None] if is_number else model.predict_proba(X)
+    return {"seconds": taken} | measures(found, y, identity, is_number, len(ready.classes))
+
+
+def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table and fold, from the top
+    done = set()
+    if out.exists():
+        before = pd.read_csv(out)
+        done = set(before[(before["table"] == name) & (before["fold"] == fold)]["variant"])
+    if {"wide", "native", *STACKS} <= done:
+        return
+    ready = read(name, MOST_ROWS.get(name, MOST))
+    is_number = ready.task == "regression"
+    n_classes = 0 if is_number else len(ready.classes)
+    labels = None if is_number else np.arange(n_classes)
+    y = ready.y.astype(np.float64 if is_number else np.int64)
+    folds = (KFold if is_number else StratifiedKFold)(5, shuffle=True, random_state=0)
+    train, test = list(folds.split(ready.X, y))[fold]
+
+    def keep(variant: str, **row: Any) -> None:
+        full = {"table": name, "fold": fold, "variant": variant, "rows": len(y), "task": ready.task, "rounds": 0}
+        full |= {"evidence": "", "oof": np.nan, "seconds": np.nan} | dict.fromkeys(
+            ["log-loss", "auc", "rmse", "mae"], np.nan
+        )
+        pd.DataFrame([full | row | {"commit": commit()}]).to_csv(out, mode="a", header=not out.exists(), index=False)
+
+    if "native" not in done:
+        keep("native", rounds=100, **native(ready, train, test, is_number))
+    stack = (WideBoostRegressor if is_number else WideBoostClassifier)(random_state=0, n_jobs=1)
+    wide, booster = default_wide(not is_number, 0, 1), default_booster(not is_number, 0, 1, small=False)
+    X, target = ready.X.iloc[train], y[train]
+    start = time.perf_counter()
+    fitted = fitted_wide(wide, X, target, None)
+    loss = stack._loss_of(fitted)
+    criterion = stack._criterion(wide, loss)
+    alone = time.perf_counter() - start
+    splits = split_by_target(5, X, target, "continuous" if is_number else None, random_state=0)
+    margins = cross_margins(stack._settled(wide, fitted), X, target, None, splits, labels)
+    test_margins = margins_of(fitted, ready.X.iloc[test], labels)
+    rows = Rows(X, target, margins, None)
+    if "wide" not in done:
+        scored = measures(test_margins, y[test], loss, is_number, n_classes)
+        out_of_fold = float(criterion(margins, target).mean())
+        keep("wide", evidence="nested", oof=out_of_fold, seconds=alone, **scored)
+        keep("wide", evidence="simple", oof=out_of_fold, seconds=alone, **scored)
+    crossed = time.perf_counter() - start
+    nested = nested_margins(stack._settled(wide, fitted), X, target, None, splits, labels)
+    every = max(1, rounds_of(booster) // 40)
+    for variant in STACKS:
+        if variant in done:
+            continue
+        mode, codes, *small = variant.split("-")
+        one = clone(booster).set_params(**SMALL) if small else booster
+        plan = Plan(one, mode, codes, ready.task, None, 0)
+        staged = dict(Layer(plan, loss, rows).path(ready.X.iloc[test], test_margins, every))
+        for evidence in ["nested", "simple"] if variant in BOTH_WAYS else ["nested"]:
+            start = time.perf_counter()
+            trials = trials_of_folds(rows, splits, nested if evidence == "nested" else [margins] * len(splits))
+            table = judge([plan], trials, loss, criterion, n_classes).table
+            best = table[table["rounds"] > 0].sort_values(["loss", "rounds"]).iloc[0]
+            seconds = time.perf_counter() - start + crossed
+            at = max((count for count in staged if count <= best["rounds"]), default=min(staged))
+            scored = measures(staged[at], y[test], loss, is_number, n_classes)
+            found = {"rounds": int(best["rounds"]), "oof": float(best["loss"]), "seconds": seconds}
+            keep(variant, evidence=evidence, **found, **scored)
+    print(name, fold, f"{time.perf_counter() - start:.0f} s for the last", flush=True)
+
+
+def run_defaults(name: str, fold: int, out: Path) -> None:
+    """The stack as a user makes it, beside its parts: results/defaults.csv."""
+    if out.exists() and (pd.read_csv(out)[["table", "fold"]] == [name, fold]).all(axis=1).any():
+        return
+    ready = read(name, MOST_ROWS.get(name, MOST))
+    is_number = ready.task == "regression"
+    y = ready.y.astype(np.float64 if is_number else np.int64)
+    folds = (KFold if is_number else StratifiedKFold)(5, shuffle=True, random_state=0)
+    train, test = list(folds.split(ready.X, y))[fold]
+    n_classes = 0 if is_number else len(ready.classes)
+    wide = default_wide(not is_number, 0, 1)
+    stack = (WideBoostRegressor if is_number else WideBoostClassifier)(random_state=0, n_jobs=1)
+    rows = []
+    for variant, model in {"wide": wide, "stack": stack}.items():
+        start = time.perf_counter()
+        model.fit(ready.X.iloc[train], y[train])
+        row = {"table": name, "fold": fold, "variant": variant, "rows": len(y), "task": ready.task}
+        row |= {"seconds": time.perf_counter() - start} | dict.fromkeys(["log-loss", "auc", "rmse", "mae"], np.nan)
+        scores = model._scores(ready.X.iloc[test]) if variant == "stack" else None
+        if scores is None:
+            scores = margins_of(model, ready.X.iloc[test], None if is_number else np.arange(n_classes))
+        loss = stack._loss_of(stack.wide_ if variant == "stack" else model)
+        shares = getattr(model, "shares_", {"wide": 1.0})
+        row |= measures(scores, y[test], loss, is_number, n_classes)
+        rows.append(row | {"shares": "; ".join(f"{mode} {share:.1f}" for mode, share in shares.items())})
+    row = {"table": name, "fold": fold, "variant": "native", "rows": len(y), "task": ready.task, "shares": ""}
+    rows.append(row | native(ready, train, test, is_number))
+    pd.DataFrame([one | {"commit": commit()} for one in rows]).to_csv(
+        out, mode="a", header=not out.exists(), index=False
+    )
+    print(name, fold, rows[1]["shares"], flush=True)
+
+
+def report_defaults(out: Path) -> None:
+    """Means over folds, what the stack loses to the better part in percent, and a paired test over tables."""
+    table = pd.read_csv(out)
+    print("| table | folds | rows | measure | wide | LightGBM | stack | to the better, % | seconds | shares |")
+    print("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    gained = []
+    for name, part in table.groupby("table", sort=False):
+        measure = main_measure(part)
+        means = part.groupby("variant")[measure].mean()
+        seconds = part.groupby("variant")["seconds"].median()
+        lost = 100 * (means["stack"] / min(means["wide"], means["native"]) - 1)
+        gained.append([name, lost, *(100 * (means["stack"] / means[one] - 1) for one in ("wide", "native"))])
+        shares = part[part["variant"] == "stack"]["shares"].iloc[0]
+        numbers = " | ".join(f"{means[one]:.5g}" for one in ("wide", "native", "stack"))
+        times = " / ".join(f"{seconds[one]:.1f}" for one in ("wide", "native", "stack"))
+        print(f"| {name} | {part['fold'].nunique()} | {part['rows'].iloc[0]} | {measure} | {numbers} | {lost:+.2f} | "
+              f"{times} | {shares} |")  # fmt: skip
+    for place, what in enumerate(["the better part", "the wide model", "LightGBM"], 1):
+        values = [row[place] for row in gained]
+        chance = wilcoxon(values).pvalue if len(values) > 5 else np.nan
+        print(f"\nTo {what}: mean {np.mean(values):+.2f} %, worst {np.max(values):+.2f} %, Wilcoxon p {chance:.3g}")
+
+
+def chosen(part: pd.DataFrame, allowed: list[str]) -> pd.Series:
+    """The row of least loss out of fold among those allowed."""
+    some = part[part["variant"].isin(allowed)]
+    return some.loc[some["oof"].idxmin()]
+
+
+def main_measure(part: pd.DataFrame) -> str:
+    return "rmse" if part["task"].iloc[0] == "regression" else "log-loss"
+
+
+def report(out: Path) -> None:
+    """Each variant and policy: losses, and what they lose to the better part, in percent of it."""
+    whole = pd.read_csv(out)
+    simple = whole["evidence"] == "simple"
+    replaced = whole["variant"].isin(["wide", *BOTH_WAYS])
+    print("Evidence: nested\n")
+    report_of(whole[~simple])
+    print("\nEvidence: simple\n")
+    report_of(whole[simple | ~replaced])
+
+
+def report_of(table: pd.DataFrame) -> None:
+    variants = ["wide", "native", *STACKS]
+    lost: dict[str, list[float]] = {}
+    print("| table | folds | " + " | ".join(variants) + " | " + " | ".join(POLICIES) + " | chosen by auto |")
+    print("| --- |" + " ---: |" * (1 + len(variants) + len(POLICIES)) + " --- |")
+    for name, every in table.groupby("table", sort=False):
+        measure = main_measure(every)
+        full = [fold for fold, rows in every.groupby("fold") if set(variants) <= set(rows["variant"])]
+        part = every[every["fold"].isin(full)]
+        if not full:
+            continue
+        means = part.groupby("variant")[measure].mean()
+        better = min(means["wide"], means["native"], means["alone-native"])
+        cells = [f"{means[variant]:.5g}" for variant in variants]
+        picks = []
+        for policy, allowed in POLICIES.items():
+            picked = [chosen(rows, allowed) for _, rows in part.groupby("fold")]
+            value = float(np.mean([row[measure] for row in picked]))
+            lost.setdefault(policy, []).append(100 * (value / better - 1))
+            cells.append(f"{value:.5g}")
+            if policy == "auto":
+                picks = [row["variant"] for row in picked]
+        print(f"| {name} | {len(full)} | " + " | ".join(cells) + f" | {', '.join(picks)} |")
+    print("\n| policy | mean loss over the better part, % | worst table, % |\n| --- | ---: | ---: |")
+    for policy, values in lost.items():
+        print(f"| {policy} | {np.mean(values):+.2f} | {np.max(values):+.2f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
+    parser.add_argument("--folds", type=int, default=5, help="run the first so many of the 5")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--defaults", action="store_true", help="the stack at its defaults beside its parts")
+    parser.add_argument("--report", action="store_true", help="run nothing, read --out")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    out = args.out or HERE / "results" / ("defaults.csv" if args.defaults else "study.csv")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for fold, name in [] if args.report else product(range(args.folds), args.tables):
+        (run_defaults if args.defaults else run)(name, fold, out)
+    (report_defaults if args.defaults else report)(out)
+
+
+if __name__ == "__main__":
+    main()

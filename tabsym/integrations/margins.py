@@ -1,0 +1,254 @@
+"""What the adapters of boosters share: fit on top of margins, raw scores, rounds, and the objective that fits a loss.
+
+A margin is a score per row (per class, for several) from which boosting starts. The libraries call it `init_score`,
+`base_margin` and `baseline`, want other shapes, and one of them forgets it in `predict`; an adapter fills in the few
+calls that differ. Frames are those of `NativeCategories`: other input ends the process in one library and changes
+meaning in another, so it is refused here, for all of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+
+from tabsym.wide.losses import Loss
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows ready for a booster: frame, target (classes as 0, 1, ...), margins (n,) or (n, K), weights."""
+
+    frame: Any
+    y: NDArray[Any]
+    margin: Floats | None = None
+    weight: Floats | None = None
+
+
+class MarginAdapter(ABC):
+    """An adapter whose library boosts on top of margins.
+
+    Attributes
+    ----------
+    name : str
+        The library's top package, and the adapter's entry point.
+    objectives : dict of str -> dict
+        For each loss of the wide models the parameters that give the library's own; "{parameter}" stands for
+        the loss's number.
+    links : dict of str -> str
+        The link of each of the library's objectives: "identity", "log", "logistic", "softmax".
+    unset : tuple
+        What an estimator holds as its objective where the user named none.
+    """
+
+    name: str
+    label: str
+    objectives: dict[str, dict[str, Any]]
+    links: dict[str, str]
+    unset: tuple[Any, ...]
+
+    # -- for the libraries to fill in -----------------------------------------------
+
+    @abstractmethod
+    def _fit(self, booster: Any, rows: Rows, held_out: Rows | None, patience: int | None, options: dict) -> None:
+        """Fit `booster` in place."""
+
+    @abstractmethod
+    def _sum_of_trees(self, booster: Any, frame: Any, on_margin: bool) -> Any:
+        """Raw scores; `on_margin`: of the trees alone, without a constant of the library's own."""
+
+    @abstractmethod
+    def _steps(self, booster: Any, frame: Any, every: int, on_margin: bool) -> Iterator[Any]:
+        """Raw scores after every few rounds, and after the last."""
+
+    @abstractmethod
+    def objective_of(self, booster: Any) -> str | None:
+        """The objective that an estimator names, without its numbers."""
+
+    @abstractmethod
+    def n_rounds(self, booster: Any) -> int:
+        """The rounds that an unfitted estimator asks for."""
+
+    @abstractmethod
+    def with_rounds(self, booster: Any, n_rounds: int) -> Any:
+        """A clone that asks for other rounds, without early stopping."""
+
+    def _fresh(self, booster: Any) -> Any:
+        """What `_fit` fits in place."""
+        return clone(booster)
+
+    # -- shared ---------------------------------------------------------------------
+
+    def owns(self, booster: Any) -> bool:
+        """Whether an estimator is of this library, or of a class derived from one."""
+        return any(kind.__module__.partition(".")[0] == self.name for kind in type(booster).__mro__)
+
+    def fit_margin(
+        self,
+        booster: Any,
+        X: Any,
+        y: Any,
+        margin: Any = None,
+        *,
+        sample_weight: Any = None,
+        eval_set: tuple[Any, Any, Any] | None = None,
+        early_stopping_rounds: int | None = None,
+        **options: Any,
+    ) -> Any:
+        """A clone of a booster, fitted on top of margins.
+
+        Parameters
+        ----------
+        booster : estimator of the library
+        X : DataFrame of `NativeCategories`, or array of numbers, of n rows
+        y : array-like of shape (n_rows,)
+            Numbers, or class labels of any kind.
+        margin : array-like of shape (n_rows,), for several classes (n_rows, n_classes), optional
+            In the order of the sorted labels.
+        sample_weight : array-like of shape (n_rows,), optional
+        eval_set : tuple of X, y and margin, optional
+            Rows held out, for early stopping.
+        early_stopping_rounds : int, optional
+        options : dict
+            More of the library's own `fit`.
+
+        Returns
+        -------
+        estimator
+            Which knows classes as 0, 1, ...
+        """
+        fitted = self._fresh(booster)
+        target, labels = _coded(booster, y)
+        rows = Rows(ready(X, self), target, _shaped(margin, target, labels), _weights(sample_weight))
+        held_out = None
+        if eval_set is not None:
+            other_X, other_y, other_margin = eval_set
+            if (margin is None) is not (other_margin is None):
+                raise ValueError("eval_set has a margin and the rows of fit have none, or the other way round.")
+            other = _coded_as(other_y, labels)
+            held_out = Rows(ready(other_X, self), other, _shaped(other_margin, other, labels))
+        self._fit(fitted, rows, held_out, early_stopping_rounds, options)
+        return fitted
+
+    def fit_rounds(
+        self, booster: Any, n_rounds: int, X: Any, y: Any, margin: Any = None, *, sample_weight: Any = None
+    ) -> Any:
+        """As `fit_margin`, the first rounds only of those that the booster asks for."""
+        return self.fit_margin(self.with_rounds(booster, n_rounds), X, y, margin, sample_weight=sample_weight)
+
+    def raw_scores(self, booster: Any, frame: Any, margin: Any = None) -> Any:
+        """Scores (n_rows, ...) before the link, of a fitted estimator and the frame that it takes.
+
+        With a margin, of the trees on top of it; the booster was then fitted with one.
+        """
+        frame = ready(frame, self)
+        if margin is None:
+            return self._sum_of_trees(booster, frame, False)
+        trees = np.asarray(self._sum_of_trees(booster, frame, True), dtype=np.float64)
+        return trees + np.asarray(margin, dtype=np.float64).reshape(trees.shape)
+
+    def path(self, booster: Any, frame: Any, every: int, *, on_margin: bool = False) -> Iterator[tuple[int, Floats]]:
+        """(rounds, raw scores) after every few rounds of a fitted estimator, and after its last.
+
+        `on_margin`: it was fitted on margins; what the trees add to them.
+        """
+        total = self.n_rounds(booster)
+        for place, scores in enumerate(self._steps(booster, ready(frame, self), every, on_margin)):
+            yield min((place + 1) * every, total), np.asarray(scores, dtype=np.float64)
+
+    def matched(self, booster: Any, loss: Loss) -> Any:
+        """A clone with the objective of a wide model's loss, or a `ValueError` where its own has another link.
+
+        An objective that the user named stays, if margins mean the same to it.
+        """
+        link = link_of(loss)
+        named = self.objective_of(booster)
+        if named in self.unset:
+            given = self.objectives.get(loss.name, {})
+            return clone(booster).set_params(**{key: _filled(value, loss) for key, value in given.items()})
+        if self.links.get(str(named)) == link:
+            return clone(booster)
+        raise ValueError(
+            f"The booster's objective {named!r} does not read scores as the wide model's loss {loss.name!r} makes them "
+            f"(link {link!r}); leave the objective out, or choose a loss with its link."
+        )
+
+
+def link_of(loss: Loss) -> str:
+    """The link of a wide model's loss, or a `ValueError` where it has none that a booster could share."""
+    if loss.name == "hinge":
+        raise ValueError("loss='hinge' has no probabilities for a booster to start from; use loss='auto'.")
+    if loss.for_classes:
+        return "softmax" if loss.name == "multinomial" else "logistic"
+    return "log" if loss.log_link else "identity"
+
+
+def ready(X: Any, adapter: Any) -> Any:
+    """X itself where every booster reads it rightly, or a `TypeError`."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+        return X
+    if not isinstance(X, pd.DataFrame):
+        raise TypeError(
+            f"{adapter.label} reads {type(X).__name__} wrongly, or not at all; pass "
+            "NativeCategories().fit_transform(X), or use adapter.native(task), which takes any table."
+        )
+    for name, kind in X.dtypes.items():
+        plain = isinstance(kind, np.dtype) and kind.kind in "fiub"
+        texts = adapter.name == "catboost" and isinstance(kind, (np.dtypes.ObjectDType, pd.StringDtype))
+        codes = adapter.name != "catboost" and isinstance(kind, pd.CategoricalDtype)
+        if not (plain or texts or codes):
+            raise TypeError(
+                f"Column {name!r} is of type {kind}, which {adapter.label} reads wrongly, or not at all; pass the "
+                f"frame through NativeCategories(output={'text' if adapter.name == 'catboost' else 'category'!r})."
+            )
+    return X
+
+
+def _filled(value: Any, loss: Loss) -> Any:
+    if not isinstance(value, str) or "{parameter}" not in value:
+        return value
+    return loss.parameter if value == "{parameter}" else value.format(parameter=loss.parameter)
+
+
+def _coded(booster: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """The target, of classifiers as 0, 1, ..., and their labels."""
+    if not is_classifier(booster):
+        return np.asarray(y, dtype=np.float64), None
+    labels, codes = np.unique(np.asarray(y), return_inverse=True)
+    return codes, labels
+
+
+def _coded_as(y: Any, labels: NDArray[Any] | None) -> NDArray[Any]:
+    if labels is None:
+        return np.asarray(y, dtype=np.float64)
+    values = np.asarray(y)
+    codes = np.minimum(np.searchsorted(labels, values), len(labels) - 1)
+    if (labels[codes] != values).any():
+        stranger = values[labels[codes] != values].tolist()[0]
+        raise ValueError(f"eval_set has class {stranger!r}, which the rows of fit have not; leave such rows out.")
+    return codes
+
+
+def _shaped(margin: Any, y: NDArray[Any], labels: NDArray[Any] | None) -> Floats | None:
+    """Margins (n,), of several classes (n, K), checked."""
+    if margin is None:
+        return None
+    values = np.asarray(margin, dtype=np.float64)
+    wanted = (len(y),) if labels is None or len(labels) <= 2 else (len(y), len(labels))
+    if values.size != np.prod(wanted) or len(values) != len(y):
+        raise ValueError(f"margin has shape {values.shape}; pass {wanted}: a score for each row (and class).")
+    if not np.isfinite(values).all():
+        raise ValueError(f"margin is {values[~np.isfinite(values)][0]} in some row; margins must be finite.")
+    return values.reshape(wanted)
+
+
+def _weights(sample_weight: Any) -> Floats | None:
+    return None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

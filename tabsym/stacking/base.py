@@ -1,0 +1,248 @@
+"""What the stacks of classifiers and regressors share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from tabsym.encoders.folds import split_by_target
+from tabsym.encoders.pieces import take_rows
+from tabsym.stacking.crossed import cross_margins, fitted_wide, margins_of, nested_margins
+from tabsym.stacking.evidence import Criterion, Member, Trial, Verdict, judge, trials_of_folds
+from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, rounds_of
+from tabsym.table import (
+    Table,
+    check_same_rows,
+    check_weights,
+    match_features,
+    read_table,
+    remember_features,
+    symbolic_columns,
+)
+from tabsym.wide.losses import Loss
+
+Floats = NDArray[np.float64]
+MODES = ("auto", "margin", "feature")
+
+
+class WideBoost(MetaEstimatorMixin, BaseEstimator):
+    """Shared by `WideBoostClassifier` and `WideBoostRegressor`; not public."""
+
+    def __init__(
+        self,
+        wide=None,
+        booster=None,
+        *,
+        mode="auto",
+        cv=5,
+        codes="ordinal",
+        booster_cols=None,
+        early_stopping="folds",
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.wide = wide
+        self.booster = booster
+        self.mode = mode
+        self.cv = cv
+        self.codes = codes
+        self.booster_cols = booster_cols
+        self.early_stopping = early_stopping
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "wide_")
+
+    # -- for classifier and regressor to fill in --------------------------------------
+
+    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
+        """The wide model, the booster that starts from it and the one that stands alone, unfitted."""
+        raise NotImplementedError
+
+    def _settled(self, wide: Any, fitted: Any) -> Any:
+        """The wide model to cross-fit, as one fitted on all rows has settled it."""
+        return wide
+
+    def _loss_of(self, fitted: Any) -> Loss:
+        """The loss that scores are on the scale of."""
+        raise NotImplementedError
+
+    def _criterion(self, wide: Any, loss: Loss) -> Criterion:
+        """What rows out of fold are judged by."""
+        return loss.values
+
+    # -- fitting ------------------------------------------------------------------------
+
+    def _fit(
+        self, table: Table, y: NDArray[Any], labels: NDArray[Any] | None, sample_weight: Any, groups: Any, eval_set: Any
+    ) -> None:
+        """Fit on a checked table; `y` as numbers or as 0, 1, ... for `labels`."""
+        self._check_options()
+        weight = check_weights(sample_weight, len(table))
+        data, group = table.native, None if groups is None else np.asarray(groups)
+        if weight is not None and not weight.all():
+            kept = np.flatnonzero(weight)
+            data, y, weight = take_rows(data, kept), y[kept], weight[kept]
+            group = None if group is None else group[kept]
+        rng = check_random_state(self.random_state)
+        seed = int(rng.randint(2**31 - 1))
+        wide, booster, other = (_seeded(part, self.random_state, seed) for part in self._parts(seed))
+        train, held_out = self._held_out(data, y, weight, group, eval_set, labels, seed)
+        rows = _Sample(take_rows(data, train), y[train], None if weight is None else weight[train])
+        given = rows.y if labels is None else labels[rows.y]
+        fitted = fitted_wide(wide, rows.X, given, rows.weight)
+        loss = self._loss_of(fitted)
+        splits = split_by_target(
+            self.cv,
+            rows.X,
+            rows.y,
+            "continuous" if labels is None else None,
+            random_state=seed,
+            groups=None if group is None else group[train],
+        )
+        margins = cross_margins(self._settled(wide, fitted), rows.X, given, rows.weight, splits, labels)
+        learned = Rows(rows.X, rows.y, margins, rows.weight)
+        plans = self._plans(booster, other, loss, table, labels, seed)
+        n_classes = 0 if labels is None else len(labels)
+        if held_out is not None:
+            other_X, other_y, other_weight = held_out
+            trials = [Trial(learned, Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight))]
+            verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
+        elif self.early_stopping is False:
+            verdict = Verdict([Member(plans[0], rounds_of(booster), 1.0)], None)
+        else:
+            nested = nested_margins(self._settled(wide, fitted), rows.X, given, rows.weight, splits, labels)
+            trials = trials_of_folds(learned, splits, nested)
+            verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
+        layers = [
+            (one.share, None if one.plan is None else Layer(one.plan, loss, learned, one.n_rounds))
+            for one in verdict.members
+        ]
+        if len(train) < len(y):
+            everything = y if labels is None else labels[y]
+            fitted = fitted_wide(self._settled(wide, fitted), data, everything, weight)
+        self._keep(table, fitted, loss, layers, verdict)
+
+    def _keep(
+        self, table: Table, fitted: Any, loss: Loss, layers: list[tuple[float, Layer | None]], verdict: Verdict
+    ) -> None:
+        remember_features(self, table)
+        self.wide_ = fitted
+        self.shares_ = {one.mode: one.share for one in verdict.members}
+        self.n_rounds_ = {one.mode: one.n_rounds for one in verdict.members}
+        self.boosters_ = {layer.mode: layer.booster for _, layer in layers if layer is not None}
+        self.evidence_ = verdict.table
+        self._layers = layers
+        self._loss = loss
+
+    def _check_options(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode={self.mode!r} is not known; use {', '.join(map(repr, MODES))}.")
+        stop = self.early_stopping
+        is_share = isinstance(stop, Real) and not isinstance(stop, bool) and 0 < float(stop) < 1
+        if not (stop is False or is_share or (isinstance(stop, str) and stop == "folds")):
+            raise ValueError(
+                f"early_stopping={stop!r} is not known; use 'folds', a share of the rows to hold out such as 0.1, or "
+                "False for all the rounds that the booster asks for."
+            )
+        if stop is False and self.mode == "auto":
+            raise ValueError(
+                "mode='auto' is chosen by rows held out, of which early_stopping=False has none; name the mode, or use "
+                "early_stopping='folds'."
+            )
+        if self.cv is None:
+            raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=5.")
+
+    def _plans(self, booster: Any, other: Any, loss: Loss, table: Table, labels: Any, seed: int) -> list[Plan]:
+        """What may stand over the wide model, or beside it, by `mode`."""
+        task = "regression" if labels is None else "binary" if len(labels) == 2 else "multiclass"
+        columns = None
+        if self.booster_cols is not None:
+            columns = [column.name for column in symbolic_columns(table, self.booster_cols, booleans=False)]
+        can_start = adapter_of(booster) is not None or (labels is None and not loss.log_link)
+        mode: Any = self.mode if self.mode != "auto" else "margin" if can_start else "feature"
+        first = Plan(booster, mode, self.codes, task, columns, seed)
+        matched(booster, loss, mode)  # refuses what cannot be, before anything is trained
+        return [first] if self.mode != "auto" else [first, replace(first, booster=other, mode="alone", codes="native")]
+
+    def _held_out(
+        self,
+        data: Any,
+        y: NDArray[Any],
+        weight: Floats | None,
+        groups: Any,
+        eval_set: Any,
+        labels: NDArray[Any] | None,
+        seed: int,
+    ) -> tuple[NDArray[Any], Any]:
+        """The rows to train on, and the table, target and weights that the booster is judged by (None: the folds)."""
+        everything = np.arange(len(y))
+        if eval_set is not None:
+            return everything, self._read_eval_set(eval_set, labels)
+        if not isinstance(self.early_stopping, Real) or isinstance(self.early_stopping, bool):
+            return everything, None
+        kind: Any = ShuffleSplit if labels is None else StratifiedShuffleSplit
+        kind = kind if groups is None else GroupShuffleSplit
+        splitter = kind(n_splits=1, test_size=float(self.early_stopping), random_state=seed)
+        train, test = next(splitter.split(np.zeros((len(y), 1)), y, groups))
+        train, test = np.sort(train), np.sort(test)
+        return train, (take_rows(data, test), y[test], None if weight is None else weight[test])
+
+    def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
+        raise NotImplementedError
+
+    # -- using ----------------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> Floats:
+        """Scores (n, K) before the link: what the wide model and the booster say together."""
+        check_is_fitted(self)
+        table = match_features(self, read_table(X, who=type(self).__name__, allow_empty=True))
+        margins = margins_of(self.wide_, table.native, getattr(self, "classes_", None))
+        parts = [(share, margins if one is None else one.scores(table.native, margins)) for share, one in self._layers]
+        return parts[0][1] if len(parts) == 1 else np.sum([share * scores for share, scores in parts], axis=0)
+
+
+def _seeded(part: Any, random_state: Any, seed: int) -> Any:
+    """A part that draws lots, with a seed where the stack has one and the part has none."""
+    if random_state is not None and part.get_params().get("random_state", 0) is None:
+        part.set_params(random_state=seed)
+    return part
+
+
+class _Sample:
+    """Rows of training, before they have margins."""
+
+    def __init__(self, X: Any, y: NDArray[Any], weight: Floats | None):
+        self.X, self.y, self.weight = X, y, weight
+
+
+def read_rows(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Table:
+    """The table, after the indexes of pandas were compared."""
+    check_same_rows(X, y=y, sample_weight=sample_weight, groups=groups)
+    return read_table(X, who=who)
+
+
+def pair_of(eval_set: Any) -> Sequence[Any]:
+    """The table and the target of `eval_set`, or a `ValueError`."""
+    if isinstance(eval_set, list) and len(eval_set) == 1:  # as the boosters have it
+        eval_set = eval_set[0]
+    if not isinstance(eval_set, tuple) or len(eval_set) != 2:
+        raise ValueError("eval_set must be one pair of a table and its target, such as eval_set=(X_new, y_new).")
+    return eval_set

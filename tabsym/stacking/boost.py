@@ -1,0 +1,215 @@
+"""`WideBoostClassifier` and `WideBoostRegressor`: a wide model under a booster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+
+from tabsym.estimators import WideClassifier, WideRegressor
+from tabsym.estimators.docs import fill_in
+from tabsym.stacking.base import WideBoost, pair_of, read_rows
+from tabsym.stacking.defaults import default_booster, default_wide
+from tabsym.stacking.docs import STACK_ATTRIBUTES, STACK_NOTES, STACK_PARAMETERS
+from tabsym.stacking.evidence import Criterion
+from tabsym.table import check_classes, check_regression_target, check_weights, read_table
+from tabsym.wide.losses import LOSSES, Loss
+
+Floats = NDArray[np.float64]
+
+
+@fill_in(parameters=STACK_PARAMETERS, attributes=STACK_ATTRIBUTES, notes=STACK_NOTES)
+class WideBoostClassifier(ClassifierMixin, WideBoost):
+    """A wide classifier under a booster: symbols by the one, what is left by the other.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    {attributes}
+
+    Notes
+    -----
+    {notes}
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideBoostClassifier
+    >>> X = pd.DataFrame({{"colour": ["red", "blue", "red", "green"] * 50, "price": range(200)}})
+    >>> y = ["sold" if c == "red" and p < 120 else "kept" for c, p in zip(X["colour"], X["price"])]
+    >>> model = WideBoostClassifier(random_state=0).fit(X, y)
+    >>> model.predict(X.iloc[[0, 1, 198]]).tolist()
+    ['sold', 'kept', 'kept']
+    """
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, eval_set: Any = None
+    ) -> WideBoostClassifier:
+        """Cross-fit the wide model, train the booster on its margins out of fold, refit the wide model on all rows.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+            Rows of weight 0 count as absent.
+        groups : array-like of shape (n_rows,), optional
+            For a `cv` that keeps groups together, such as GroupKFold.
+        eval_set : tuple of a table and its target, optional
+            Rows that choose the rounds, instead of those of the folds.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column or argument.
+        """
+        table = read_rows(type(self).__name__, X, y, sample_weight, groups)
+        weight = check_weights(sample_weight, len(table))
+        target = check_classes(y, len(table), who=type(self).__name__)
+        if weight is not None and len(np.unique(target.codes[weight > 0])) < 2:
+            raise ValueError("After dropping rows of weight 0 the target has 1 class only; give both classes weight.")
+        self._fit(table, target.codes.astype(np.int64), target.classes, sample_weight, groups, eval_set)
+        self.classes_ = target.classes
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores before the link: (n_rows,) for two classes, else (n_rows, n_classes)."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities (n_rows, n_classes), in the order of `classes_`."""
+        scores = self._scores(X)
+        return self._loss.predict(scores)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row (n_rows,)."""
+        scores = self._scores(X)
+        places = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[places])
+
+    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
+        wide = default_wide(True, seed, self.n_jobs) if self.wide is None else clone(self.wide)
+        booster = default_booster(True, seed, self.n_jobs) if self.booster is None else clone(self.booster)
+        other = default_booster(True, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
+        if not isinstance(wide, WideClassifier):
+            raise TypeError(f"wide must be a WideClassifier, not {wide!r}.")
+        if not is_classifier(booster):
+            raise TypeError(f"booster must be a classifier, not {booster!r}.")
+        return wide, booster, other
+
+    def _loss_of(self, fitted: Any) -> Loss:
+        loss = fitted.model_.loss
+        return LOSSES["logistic"] if loss.name == "multinomial" and len(fitted.classes_) == 2 else loss
+
+    def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
+        X, y = pair_of(eval_set)
+        table = read_table(X, who=type(self).__name__)
+        target = check_classes(y, len(table), classes=labels, who=type(self).__name__, remedy="leave such rows out")
+        return table.native, target.codes.astype(np.int64), None
+
+
+@fill_in(parameters=STACK_PARAMETERS, attributes=STACK_ATTRIBUTES, notes=STACK_NOTES)
+class WideBoostRegressor(RegressorMixin, WideBoost):
+    """A wide regressor under a booster: symbols by the one, what is left by the other.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    Notes
+    -----
+    {notes}
+    A wide regressor with a log link (``loss="poisson"``, "gamma", "tweedie", or "choose") makes margins of logarithms;
+    the booster's objective is set to the same loss where you name none, and refused where its link is another.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideBoostRegressor
+    >>> X = pd.DataFrame({{"size": ["S", "M", "L", "M"] * 50, "weight": range(200)}})
+    >>> y = [len(s) + 10.0 * (s == "L") + (w > 99) for s, w in zip(X["size"], X["weight"])]
+    >>> model = WideBoostRegressor(random_state=0).fit(X, y)
+    >>> model.predict(X.iloc[[0, 2, 198]]).round().tolist()
+    [1.0, 11.0, 12.0]
+    """
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, eval_set: Any = None
+    ) -> WideBoostRegressor:
+        """Cross-fit the wide model, train the booster on its margins out of fold, refit the wide model on all rows.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+            Rows of weight 0 count as absent.
+        groups : array-like of shape (n_rows,), optional
+            For a `cv` that keeps groups together, such as GroupKFold.
+        eval_set : tuple of a table and its target, optional
+            Rows that choose the rounds, instead of those of the folds.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column or argument.
+        """
+        table = read_rows(type(self).__name__, X, y, sample_weight, groups)
+        target = check_regression_target(y, len(table), who=type(self).__name__)
+        self._fit(table, target, None, sample_weight, groups, eval_set)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predicted values (n_rows,); with a log link, the mean."""
+        scores = self._scores(X)
+        return self._loss.predict(scores)[:, 0]
+
+    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
+        wide = default_wide(False, seed, self.n_jobs) if self.wide is None else clone(self.wide)
+        booster = default_booster(False, seed, self.n_jobs) if self.booster is None else clone(self.booster)
+        other = default_booster(False, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
+        if not isinstance(wide, WideRegressor):
+            raise TypeError(f"wide must be a WideRegressor, not {wide!r}.")
+        if not is_regressor(booster):
+            raise TypeError(f"booster must be a regressor, not {booster!r}.")
+        return wide, booster, other
+
+    def _settled(self, wide: Any, fitted: Any) -> Any:
+        """With the loss that all rows chose: folds of several losses would have margins on several scales."""
+        if wide.loss != "choose":
+            return wide
+        return clone(wide).set_params(loss=fitted.model_.loss.name)
+
+    def _loss_of(self, fitted: Any) -> Loss:
+        return fitted.model_.loss
+
+    def _criterion(self, wide: Any, loss: Loss) -> Criterion:
+        if wide.loss != "choose":
+            return loss.values
+        power = 1 if wide.scoring == "neg_mean_absolute_error" else 2
+        return lambda scores, y: np.abs(loss.predict(scores)[:, 0] - y) ** power
+
+    def _read_eval_set(self, eval_set: Any, labels: NDArray[Any] | None) -> Any:
+        X, y = pair_of(eval_set)
+        table = read_table(X, who=type(self).__name__)
+        return table.native, check_regression_target(y, len(table), who=type(self).__name__), None

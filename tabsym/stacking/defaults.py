@@ -1,0 +1,37 @@
+"""The wide model and the booster of a stack where the user names none; chosen in benchmarks/stacking."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from tabsym.estimators import WideClassifier, WideRegressor
+
+BEST = {"interactions": "auto", "optimizer": "newton", "l2": "evidence", "numeric": "smooth", "rarity": True}
+"""Wide models at their best (docs/evidence.md)."""
+
+GENTLE = {"n_estimators": 300, "learning_rate": 0.05}
+SMALL = {"num_leaves": 7, "min_child_samples": 50}
+"""Trees on top of margins, which hold most of what there is to say."""
+
+
+def default_wide(is_class: bool, random_state: int | None, n_jobs: int | None) -> Any:
+    """A wide model at its best; of numbers with the loss chosen on rows held out."""
+    if is_class:
+        return WideClassifier(random_state=random_state, n_jobs=n_jobs, **BEST)
+    return WideRegressor(loss="choose", random_state=random_state, n_jobs=n_jobs, **BEST)
+
+
+def default_booster(is_class: bool, random_state: int | None, n_jobs: int | None, *, small: bool = True) -> Any:
+    """A gentle LightGBM, or HistGradientBoosting where that is not installed; `small`: for the top of margins."""
+    if find_spec("lightgbm") is None:
+        kind: Any = HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor
+        gentle: dict[str, Any] = {"max_iter": GENTLE["n_estimators"], "learning_rate": GENTLE["learning_rate"]}
+        return kind(early_stopping=False, categorical_features="from_dtype", random_state=random_state, **gentle)
+    from lightgbm import LGBMClassifier, LGBMRegressor
+
+    kind = LGBMClassifier if is_class else LGBMRegressor
+    options = GENTLE | SMALL if small else GENTLE
+    return kind(random_state=random_state, n_jobs=n_jobs, verbosity=-1, **options)

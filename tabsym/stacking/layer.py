@@ -1,0 +1,222 @@
+"""A booster over coded columns: on top of margins, beside them, or without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.utils.validation import has_fit_parameter
+
+from tabsym.encoders import coder_of
+from tabsym.encoders.pieces import pick_columns
+from tabsym.integrations import available, load_adapter
+from tabsym.integrations.margins import link_of
+from tabsym.wide.losses import Loss
+
+Floats = NDArray[np.float64]
+Mode = Literal["margin", "feature", "alone"]
+
+_LEAST = 1e-7  # a probability, or a share of the mean, below which logarithms say nothing
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What stands over the wide model, unfitted.
+
+    Attributes
+    ----------
+    booster : estimator
+    mode : "margin", on top of margins; "feature", with margins as columns; "alone", without them
+    codes : what symbols become (`coder_of`)
+    task : "binary", "multiclass" or "regression"
+    columns : those of the table that the booster sees, None for all
+    """
+
+    booster: Any
+    mode: Mode
+    codes: Any
+    task: str
+    columns: list[str] | None = None
+    random_state: int | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of training or of evaluation: table, target (classes as 0, 1, ...), margins (n, K), weights."""
+
+    X: Any
+    y: NDArray[Any]
+    margins: Floats
+    weight: Floats | None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+class Layer:
+    """A fitted `Plan`: scores (n, K) on the scale of the wide model's margins."""
+
+    def __init__(self, plan: Plan, loss: Loss, rows: Rows, n_rounds: int | None = None):
+        self.mode = plan.mode
+        self.columns = plan.columns
+        self.loss = loss
+        adapter = adapter_of(plan.booster)
+        self._library = None if adapter is None else adapter.name
+        is_hist = isinstance(plan.booster, _HIST)
+        self.coder = coder_of(
+            plan.codes,
+            plan.task,
+            plan.random_state,
+            text=self._library == "catboost",
+            max_levels=254 if is_hist else None,
+        )
+        self.coder.fit(self._chosen(rows.X), rows.y)
+        self.booster = self._fitted(matched(plan.booster, loss, plan.mode), rows, n_rounds)
+
+    def scores(self, X: Any, margins: Floats) -> Floats:
+        """Scores (n, K), the margins included."""
+        if not len(margins):
+            return margins
+        frame = self._frame(X, margins)
+        if self._library is not None:
+            adapter = load_adapter(self._library)
+            on = margins if self.mode == "margin" else None
+            shaped = margins[:, 0] if on is not None and margins.shape[1] == 1 else on
+            return _columns(adapter.raw_scores(self.booster, frame, shaped))  # type: ignore[attr-defined]
+        added = self._own_scores(frame)
+        return margins + added if self.mode == "margin" else added
+
+    def path(self, X: Any, margins: Floats, every: int) -> Iterator[tuple[int, Floats]]:
+        """(rounds, scores) after every few rounds; of an estimator without rounds the last only."""
+        frame = self._frame(X, margins)
+        on = self.mode == "margin"
+        start = margins if on else np.zeros_like(margins)
+        if self._library is not None:
+            adapter: Any = load_adapter(self._library)
+            for rounds, added in adapter.path(self.booster, frame, every, on_margin=on):
+                yield rounds, start + _columns(added)
+        elif isinstance(self.booster, _HIST):
+            for rounds, added in _hist_path(self.booster, frame, every, self.loss):
+                yield rounds, start + added
+        else:
+            yield rounds_of(self.booster), self.scores(X, margins)
+
+    def _fitted(self, booster: Any, rows: Rows, n_rounds: int | None) -> Any:
+        frame = self._frame(rows.X, rows.margins)
+        if self._library is not None:
+            adapter: Any = load_adapter(self._library)
+            on = None
+            if self.mode == "margin":
+                on = rows.margins[:, 0] if rows.margins.shape[1] == 1 else rows.margins
+            if n_rounds is None:
+                return adapter.fit_margin(booster, frame, rows.y, on, sample_weight=rows.weight)
+            return adapter.fit_rounds(booster, n_rounds, frame, rows.y, on, sample_weight=rows.weight)
+        if n_rounds is not None and isinstance(booster, _HIST):
+            booster = clone(booster).set_params(max_iter=n_rounds, early_stopping=False)
+        target = rows.y - rows.margins[:, 0] if self.mode == "margin" else rows.y
+        if rows.weight is None:
+            return clone(booster).fit(frame, target)
+        if not has_fit_parameter(booster, "sample_weight"):
+            raise TypeError(
+                f"{type(booster).__name__} takes no sample_weight in fit; leave it out, or use one that does."
+            )
+        return clone(booster).fit(frame, target, sample_weight=rows.weight)
+
+    def _chosen(self, X: Any) -> Any:
+        return X if self.columns is None else pick_columns(X, [], self.columns)
+
+    def _frame(self, X: Any, margins: Floats) -> pd.DataFrame:
+        """What the booster sees of a table."""
+        frame = self.coder.transform(self._chosen(X))
+        if self.mode != "feature":
+            return frame
+        made = {name: margins[:, place] for place, name in enumerate(_names_beside(frame, margins.shape[1]))}
+        return pd.concat([frame, pd.DataFrame(made, index=frame.index)], axis=1)
+
+    def _own_scores(self, frame: Any) -> Floats:
+        """Scores (n, K) of an estimator without an adapter, by what it predicts."""
+        if not is_classifier(self.booster):
+            predicted = np.asarray(self.booster.predict(frame), dtype=np.float64)[:, None]
+            return predicted if self.mode == "margin" else _scores_of_values(predicted, self.loss)
+        return _scores_of_chances(np.asarray(self.booster.predict_proba(frame)))
+
+
+_HIST = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+
+
+def adapter_of(booster: Any) -> Any:
+    """The adapter of a booster's library; None where it has none."""
+    tops = {kind.__module__.partition(".")[0] for kind in type(booster).__mro__}
+    for name in available():
+        if name in tops and hasattr(adapter := load_adapter(name), "fit_margin"):
+            return adapter
+    # of a third party, whose library may have another name than its adapter; those that fail to load own nothing here
+    others = [name for name in available() if name not in ("lightgbm", "xgboost", "catboost")]
+    found = (load_adapter(name) for name in others)
+    return next((one for one in found if hasattr(one, "owns") and one.owns(booster)), None)
+
+
+def matched(booster: Any, loss: Loss, mode: str) -> Any:
+    """A clone whose objective has the link of a wide model's loss, or a `ValueError`."""
+    link = link_of(loss)
+    adapter = adapter_of(booster)
+    if adapter is not None:
+        return adapter.matched(booster, loss)
+    if mode == "margin" and (link != "identity" or is_classifier(booster)):
+        raise ValueError(
+            f"{type(booster).__name__} cannot start from margins with the link {link!r}; use mode='feature', or a "
+            "booster of LightGBM, XGBoost or CatBoost."
+        )
+    if is_classifier(booster) and not hasattr(booster, "predict_proba"):
+        raise ValueError(f"{type(booster).__name__} has no predict_proba; use a booster with probabilities.")
+    if isinstance(booster, HistGradientBoostingRegressor) and link == "log" and booster.loss == "squared_error":
+        return clone(booster).set_params(loss="gamma" if loss.name == "gamma" else "poisson")
+    return clone(booster)
+
+
+def rounds_of(booster: Any) -> int:
+    """The rounds that an unfitted booster asks for; 1 for an estimator without rounds."""
+    adapter = adapter_of(booster)
+    if adapter is not None:
+        return adapter.n_rounds(booster)
+    return int(booster.max_iter) if isinstance(booster, _HIST) else 1
+
+
+def _names_beside(frame: pd.DataFrame, n_margins: int) -> list[str]:
+    """Names for columns of margins that the frame has not."""
+    stem = "wide"
+    while any(str(name).startswith(stem) for name in frame.columns):
+        stem += "_"
+    return [stem] if n_margins == 1 else [f"{stem}{place}" for place in range(n_margins)]
+
+
+def _columns(scores: Any) -> Floats:
+    found = np.asarray(scores, dtype=np.float64)
+    return found[:, None] if found.ndim == 1 else found
+
+
+def _scores_of_chances(chances: Floats) -> Floats:
+    logs = np.log(np.maximum(chances, _LEAST))
+    return logs[:, 1:] - logs[:, :1] if chances.shape[1] == 2 else logs
+
+
+def _scores_of_values(values: Floats, loss: Loss) -> Floats:
+    if not loss.log_link:
+        return values
+    return np.log(np.maximum(values, _LEAST * max(float(np.abs(values).mean()), _LEAST)))
+
+
+def _hist_path(booster: Any, frame: Any, every: int, loss: Loss) -> Iterator[tuple[int, Floats]]:
+    is_class = is_classifier(booster)
+    staged = booster.staged_decision_function(frame) if is_class else booster.staged_predict(frame)
+    total = booster.n_iter_
+    for done, scores in enumerate(staged, 1):
+        if done % every == 0 or done == total:
+            values = _columns(scores)
+            yield done, values if is_class else _scores_of_values(values, loss)

@@ -1,0 +1,378 @@
+"""Stacks against the same made by hand of KFold, public predictions and the libraries' own arguments."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from catboost import CatBoostClassifier, Pool
+from lightgbm import LGBMClassifier, LGBMRegressor
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.linear_model import Ridge
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_validate
+from sklearn.svm import LinearSVC
+from xgboost import XGBClassifier
+
+from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, WideRegressor
+from tests.stack_tables import carriers_of
+
+RNG = np.random.default_rng(0)
+N = 600
+X = pd.DataFrame(
+    {
+        "shop": RNG.integers(0, 25, N).astype(str),
+        "kind": RNG.choice(["car", "van", "bus"], N),
+        "price": RNG.normal(size=N),
+        "age": RNG.normal(size=N),
+    }
+)
+EFFECT = X["shop"].map({str(j): value for j, value in enumerate(RNG.normal(size=25))}).to_numpy()
+SCORE = EFFECT + 1.5 * np.sign(X["price"] * X["age"]).to_numpy()  # which no sum of blocks can say
+VALUES = SCORE + 0.3 * RNG.normal(size=N)
+TWO = np.where(SCORE + 0.3 * RNG.normal(size=N) > 0, "yes", "no")
+THREE = np.array(["low", "mid", "top"])[np.digitize(SCORE, [-1.0, 1.0])]
+COUNTS = RNG.poisson(np.exp(SCORE)).astype(float)
+FOLDS = KFold(3, shuffle=True, random_state=1)
+NEWTON = {"optimizer": "newton", "l2": 1e-3}
+SMALL = {"n_estimators": 15, "num_leaves": 7, "verbosity": -1, "n_jobs": 1}
+ALL_ROUNDS = {"cv": FOLDS, "early_stopping": False}
+
+
+def ranked(frame, train=X):
+    """Symbols as ranks by frequency, ties by first appearance, by hand."""
+    out = frame.copy()
+    for name in ("shop", "kind"):
+        counts = train[name].value_counts()
+        first = {symbol: place for place, symbol in enumerate(train[name].drop_duplicates())}
+        order = sorted(counts.index, key=lambda symbol, c=counts, f=first: (-c[symbol], f[symbol]))
+        out[name] = frame[name].map({symbol: float(rank) for rank, symbol in enumerate(order)}).astype(float)
+    return out
+
+
+def crossed(wide, y, ask):
+    """What clones say of the rows that they have not seen, by hand."""
+    found = None
+    for train, test in FOLDS.split(X):
+        said = ask(clone(wide).fit(X.iloc[train], y[train]), X.iloc[test])
+        found = np.zeros((N, *said.shape[1:])) if found is None else found
+        found[test] = said
+    return found
+
+
+def test_numbers_on_top_of_margins_by_hand():
+    wide, booster = WideRegressor(**NEWTON), LGBMRegressor(**SMALL)
+    model = WideBoostRegressor(wide, booster, mode="margin", **ALL_ROUNDS).fit(X, VALUES)
+    margins = crossed(wide, VALUES, lambda fitted, rows: fitted.predict(rows))
+    trees = clone(booster).fit(ranked(X), VALUES, init_score=margins)
+    wanted = clone(wide).fit(X, VALUES).predict(X) + trees.predict(ranked(X), raw_score=True)
+    np.testing.assert_allclose(model.predict(X), wanted, atol=1e-8)
+    assert model.score(X, VALUES) > model.wide_.score(X, VALUES) + 0.1
+    assert (model.shares_, model.n_rounds_, model.evidence_) == ({"margin": 1.0}, {"margin": 15}, None)
+
+
+def test_two_classes_on_top_of_margins_by_hand():
+    wide, booster = WideClassifier(**NEWTON), XGBClassifier(n_estimators=15, max_depth=3, n_jobs=1)
+    model = WideBoostClassifier(wide, booster, mode="margin", **ALL_ROUNDS).fit(X, TWO)
+    margins = crossed(wide, TWO, lambda fitted, rows: fitted.decision_function(rows))
+    trees = clone(booster).fit(ranked(X), (TWO == "yes").astype(int), base_margin=margins)
+    start = clone(wide).fit(X, TWO).decision_function(X)
+    np.testing.assert_allclose(
+        model.decision_function(X), trees.predict(ranked(X), base_margin=start, output_margin=True), atol=2e-6
+    )
+    np.testing.assert_allclose(model.predict_proba(X), trees.predict_proba(ranked(X), base_margin=start), atol=1e-6)
+    assert model.score(X, TWO) > model.wide_.score(X, TWO) + 0.05
+
+
+def test_several_classes_on_top_of_margins_by_hand():
+    wide = WideClassifier(**NEWTON)
+    booster = CatBoostClassifier(iterations=15, depth=4, verbose=False, allow_writing_files=False, thread_count=1)
+    model = WideBoostClassifier(wide, booster, mode="margin", codes="native", **ALL_ROUNDS).fit(X, THREE)
+    margins = crossed(wide, THREE, lambda fitted, rows: fitted.decision_function(rows))
+    codes, names = np.unique(THREE, return_inverse=True)[1], ["shop", "kind"]
+    trees = clone(booster).fit(Pool(X, codes, cat_features=names, baseline=margins))
+    start = clone(wide).fit(X, THREE).decision_function(X)
+    raw = trees.predict(Pool(X, cat_features=names, baseline=start), prediction_type="RawFormulaVal")
+    np.testing.assert_allclose(model.decision_function(X), raw, atol=1e-6)  # Newton stops within its tolerance
+    np.testing.assert_allclose(model.predict_proba(X), softmax(raw, axis=1), atol=1e-6)
+    assert set(model.predict(X)) == {"low", "mid", "top"}
+
+
+@pytest.mark.parametrize("loss", ["poisson", "tweedie"])
+def test_log_links_by_hand(loss):
+    wide, booster = WideRegressor(loss=loss, **NEWTON), LGBMRegressor(**SMALL)
+    model = WideBoostRegressor(wide, booster, mode="margin", **ALL_ROUNDS).fit(X, COUNTS)
+    margins = crossed(wide, COUNTS, lambda fitted, rows: np.log(fitted.predict(rows)))
+    trees = clone(booster).set_params(objective=loss).fit(ranked(X), COUNTS, init_score=margins)
+    raw = np.log(clone(wide).fit(X, COUNTS).predict(X)) + trees.predict(ranked(X), raw_score=True)
+    np.testing.assert_allclose(model.predict(X), np.exp(raw), rtol=1e-7)
+
+
+def test_residuals_of_a_scikit_learn_regressor_by_hand():
+    wide, booster = WideRegressor(**NEWTON), HistGradientBoostingRegressor(max_iter=10, early_stopping=False)
+    model = WideBoostRegressor(wide, booster, mode="margin", **ALL_ROUNDS).fit(X, VALUES)
+    margins = crossed(wide, VALUES, lambda fitted, rows: fitted.predict(rows))
+    trees = clone(booster).fit(ranked(X).to_numpy(), VALUES - margins)
+    wanted = clone(wide).fit(X, VALUES).predict(X) + trees.predict(ranked(X).to_numpy())
+    np.testing.assert_allclose(model.predict(X), wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize("booster", [LGBMClassifier(**SMALL), HistGradientBoostingClassifier(max_iter=9),
+                                     RandomForestClassifier(20, min_samples_leaf=5, random_state=0)])  # fmt: skip
+def test_margins_as_a_column_by_hand(booster):
+    wide = WideClassifier(**NEWTON)
+    model = WideBoostClassifier(wide, booster, mode="feature", **ALL_ROUNDS).fit(X, TWO)
+    margins = crossed(wide, TWO, lambda fitted, rows: fitted.decision_function(rows))
+    trees = clone(booster).fit(ranked(X).assign(wide=margins), TWO == "yes")
+    start = clone(wide).fit(X, TWO).decision_function(X)
+    wanted = np.clip(trees.predict_proba(ranked(X).assign(wide=start)), 1e-7, 1)
+    np.testing.assert_allclose(model.predict_proba(X), wanted / wanted.sum(axis=1, keepdims=True), atol=1e-7)
+
+
+# -- what rows held out choose -----------------------------------------------------------------------------
+
+
+def test_evidence_by_hand():
+    wide, booster = WideClassifier(**NEWTON), LGBMClassifier(**SMALL | {"n_estimators": 40})
+    model = WideBoostClassifier(wide, booster, mode="margin", cv=FOLDS).fit(X, TWO)
+    splits, truth = list(FOLDS.split(X)), (TWO == "yes").astype(int)
+    chances = np.zeros(N)
+    for fold, (train, test) in enumerate(splits):
+        margins = np.full(N, np.nan)  # of training rows, by models that saw neither them nor the fold
+        for other, (_, rows) in enumerate(splits):
+            if other != fold:
+                seen = np.setdiff1d(train, rows)
+                margins[rows] = clone(wide).fit(X.iloc[seen], TWO[seen]).decision_function(X.iloc[rows])
+        coded = ranked(X, X.iloc[train])
+        trees = clone(booster).set_params(n_estimators=10)
+        trees.fit(coded.iloc[train], truth[train], init_score=margins[train])
+        start = clone(wide).fit(X.iloc[train], TWO[train]).decision_function(X.iloc[test])
+        raw = start + trees.predict(coded.iloc[test], raw_score=True)
+        chances[test] = 1 / (1 + np.exp(-raw))
+    table = model.evidence_.set_index("rounds")["loss"]
+    assert table[10] == pytest.approx(log_loss(truth, chances), abs=1e-9)
+    assert model.n_rounds_["margin"] == table.idxmin() > 0
+    alone = crossed(wide, TWO, lambda fitted, rows: fitted.predict_proba(rows)[:, 1])
+    assert table[0] == pytest.approx(log_loss(truth, alone), abs=1e-9)
+
+
+@pytest.mark.parametrize("early_stopping", ["folds", 0.2])
+@pytest.mark.parametrize("mode", ["margin", "feature", "auto"])
+def test_a_booster_that_hurts_is_left_out(early_stopping, mode):
+    harmful = LGBMClassifier(**SMALL | {"learning_rate": 9.0})
+    y = np.where(EFFECT + RNG.normal(size=N) > 0, "yes", "no")
+    model = WideBoostClassifier(
+        WideClassifier(**NEWTON), harmful, mode=mode, cv=3, early_stopping=early_stopping, random_state=0
+    ).fit(X, y)
+    assert (model.shares_, model.n_rounds_, model.boosters_) == ({"wide": 1.0}, {"wide": 0}, {})
+    np.testing.assert_array_equal(model.predict_proba(X), model.wide_.predict_proba(X))
+    np.testing.assert_array_equal(model.predict_proba(X), WideClassifier(**NEWTON).fit(X, y).predict_proba(X))
+
+
+def test_the_booster_alone_shares_the_answer():
+    wide, booster = WideClassifier(cols="all", optimizer="newton", l2=1.0), LGBMClassifier(**SMALL)
+    model = WideBoostClassifier(wide, booster, cv=FOLDS).fit(X, TWO)
+    one, other = (model.shares_[mode] for mode in ("margin", "alone"))
+    assert one + other == pytest.approx(1)
+    assert min(one, other) > 0
+    rounds, truth = model.n_rounds_, (TWO == "yes").astype(int)
+    margins = crossed(wide, TWO, lambda fitted, rows: fitted.decision_function(rows))
+    on_top = clone(booster).set_params(n_estimators=rounds["margin"]).fit(ranked(X), truth, init_score=margins)
+    categories = X.astype({"shop": "category", "kind": "category"})
+    alone = clone(booster).set_params(n_estimators=rounds["alone"]).fit(categories, truth)
+    start = clone(wide).fit(X, TWO).decision_function(X) + on_top.predict(ranked(X), raw_score=True)
+    wanted = one * start + other * alone.predict(categories, raw_score=True)
+    difference = model.decision_function(X) - wanted
+    assert np.quantile(np.abs(difference), 0.9) < 1e-6  # LightGBM breaks ties of categories by their order
+    table = model.evidence_[model.evidence_["mode"] == "both"].set_index("share")["loss"]
+    assert table.idxmin() == pytest.approx(other)
+    apart = model.evidence_[model.evidence_["mode"] != "both"].groupby("mode")["loss"].min()
+    assert [table[0.0], table[1.0]] == pytest.approx([apart["margin"], apart["alone"]])
+    assert table.min() < apart.min()
+
+
+class Spy(KFold):
+    """Remembers what it was asked to split."""
+
+    seen: list = []
+
+    def split(self, X, y=None, groups=None):
+        self.seen.append((len(X), groups))
+        return super().split(X, y, groups)
+
+
+def test_rows_held_out_are_taken_before_the_folds():
+    Spy.seen.clear()
+    stack = WideBoostRegressor(WideRegressor(**NEWTON), LGBMRegressor(**SMALL), mode="margin", cv=Spy(3))
+    model = stack.set_params(early_stopping=0.25, random_state=0).fit(X, VALUES)
+    assert {rows for rows, _ in Spy.seen} == {450}
+    np.testing.assert_allclose(model.wide_.predict(X), WideRegressor(**NEWTON).fit(X, VALUES).predict(X))
+
+
+def test_weights_of_rows_held_out_count():
+    stack = WideBoostRegressor(WideRegressor(**NEWTON), LGBMRegressor(**SMALL), mode="margin", cv=3, random_state=0)
+    stack.set_params(early_stopping=0.25)
+    weight = np.random.default_rng(0).integers(1, 4, N).astype(float)
+    one, twice = (clone(stack).fit(X, VALUES, sample_weight=factor * weight) for factor in (1, 2))
+    np.testing.assert_allclose(one.evidence_["loss"], twice.evidence_["loss"], rtol=1e-6)
+    seed = np.random.RandomState(0).randint(2**31 - 1)
+    train, test = (np.sort(part) for part in next(ShuffleSplit(1, test_size=0.25, random_state=seed).split(X)))
+    wide = WideRegressor(**NEWTON).fit(X.iloc[train], VALUES[train], sample_weight=weight[train])
+    lost = (wide.predict(X.iloc[test]) - VALUES[test]) ** 2 / 2
+    assert one.evidence_["loss"][0] == pytest.approx(np.average(lost, weights=weight[test]), rel=1e-9)
+
+
+def test_an_evaluation_set_chooses_the_rounds():
+    stack = WideBoostClassifier(WideClassifier(**NEWTON), LGBMClassifier(**SMALL), mode="margin", cv=FOLDS)
+    model = stack.fit(X, TWO, eval_set=(X.head(200), TWO[:200]))
+    table = model.evidence_.set_index("rounds")["loss"]
+    start = log_loss(TWO[:200], model.wide_.predict_proba(X.head(200)))
+    assert table[0] == pytest.approx(start)
+    assert table[sum(model.n_rounds_.values())] == pytest.approx(log_loss(TWO[:200], model.predict_proba(X.head(200))))
+    with pytest.raises(ValueError, match=r"'maybe'.*leave such rows out"):
+        stack.fit(X, TWO, eval_set=(X.head(2), ["yes", "maybe"]))
+    with pytest.raises(ValueError, match="one pair"):
+        stack.fit(X, TWO, eval_set=X)
+
+
+def test_groups_stay_together():
+    groups = X["shop"].to_numpy()
+    stack = WideBoostRegressor(WideRegressor(**NEWTON), LGBMRegressor(**SMALL), mode="margin", early_stopping=False)
+    model = clone(stack).set_params(cv=GroupKFold(3)).fit(X, VALUES, groups=groups)
+    margins = np.zeros(N)
+    for train, test in GroupKFold(3).split(X, VALUES, groups):
+        margins[test] = WideRegressor(**NEWTON).fit(X.iloc[train], VALUES[train]).predict(X.iloc[test])
+    trees = LGBMRegressor(**SMALL).fit(ranked(X), VALUES, init_score=margins)
+    wanted = model.wide_.predict(X) + trees.predict(ranked(X), raw_score=True)
+    np.testing.assert_allclose(model.predict(X), wanted, atol=1e-8)
+    with pytest.raises(ValueError, match="GroupKFold"):
+        clone(stack).fit(X, VALUES, groups=groups)
+    with pytest.raises(ValueError, match="needs the group"):
+        clone(stack).set_params(cv=GroupKFold(3)).fit(X, VALUES)
+
+
+def test_groups_are_routed():
+    stack = WideBoostRegressor(WideRegressor(), Ridge(), mode="margin", cv=Spy(3), early_stopping=False)
+    Spy.seen.clear()
+    with sklearn.config_context(enable_metadata_routing=True):
+        cross_validate(stack.set_fit_request(groups=True), X, VALUES, params={"groups": np.arange(N)}, cv=2)
+    assert all(len(groups) == rows for rows, groups in Spy.seen)
+
+
+def test_rows_of_weight_zero_are_absent_and_weights_count():
+    weight = np.where(np.arange(N) % 4 == 0, 0.0, 1.0 + (np.arange(N) % 3))
+    kept = weight > 0
+    stack = WideBoostClassifier(WideClassifier(**NEWTON), LGBMClassifier(**SMALL), cv=3, random_state=0, mode="margin")
+    model = clone(stack).fit(X, TWO, sample_weight=weight)
+    less = clone(stack).fit(X[kept], TWO[kept], sample_weight=weight[kept])
+    np.testing.assert_array_equal(model.predict_proba(X), less.predict_proba(X))
+    plain = clone(stack).fit(X[kept], TWO[kept])
+    assert np.abs(plain.predict_proba(X) - less.predict_proba(X)).max() > 1e-3
+    with pytest.raises(TypeError, match="takes no sample_weight"):
+        from sklearn.neighbors import KNeighborsRegressor
+
+        WideBoostRegressor(booster=KNeighborsRegressor(), wide=WideRegressor(), mode="feature", codes="ordinal").fit(
+            X[["price", "age"]], VALUES, sample_weight=np.ones(N)
+        )
+
+
+# -- estimators ----------------------------------------------------------------------------------------------
+
+
+def test_copies_and_parts():
+    stack = WideBoostClassifier(WideClassifier(**NEWTON), LGBMClassifier(**SMALL), mode="margin", cv=3, random_state=0)
+    model = clone(stack).fit(X, TWO)
+    again = clone(stack).fit(X, TWO)
+    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X))  # noqa: S301
+    assert not hasattr(stack.booster, "booster_") or stack.booster.fitted_ is False
+    search = GridSearchCV(stack, {"booster__num_leaves": [3, 7], "wide__l2": [1e-3]}, cv=2).fit(X, TWO)
+    assert search.best_params_["booster__num_leaves"] in (3, 7)
+    assert list(model.feature_names_in_) == list(X)
+    assert model.boosters_["margin"].feature_name_ == list(X)
+    assert model.predict(X.head(0)).shape == (0,)
+    assert model.predict_proba(X.head(0)).shape == (0, 2)
+    with pytest.raises(ValueError, match="Feature names unseen"):
+        model.predict(X.rename(columns={"shop": "store"}))
+
+
+def test_columns_for_the_booster():
+    stack = WideBoostRegressor(WideRegressor(**NEWTON), LGBMRegressor(**SMALL), mode="margin", cv=FOLDS)
+    model = stack.set_params(booster_cols=["price", "age"]).fit(X, VALUES)
+    assert model.boosters_["margin"].feature_name_ == ["price", "age"]
+    array = clone(stack).set_params(booster_cols=[0, 1]).fit(X[["price", "age"]].to_numpy(), VALUES)
+    assert array.boosters_["margin"].feature_name_ == ["x0", "x1"]
+    with pytest.raises(ValueError, match="'nosuch'"):
+        stack.set_params(booster_cols="nosuch").fit(X, VALUES)
+
+
+def test_the_link_that_all_rows_choose_is_that_of_every_fold():
+    y = np.exp(SCORE) * np.random.default_rng(0).gamma(3, 1 / 3, N)
+    wide = WideRegressor(loss="choose", **NEWTON)
+    model = WideBoostRegressor(wide, LGBMRegressor(**SMALL), mode="margin", cv=3, random_state=0).fit(X, y)
+    named = model.wide_.model_.loss.name
+    assert named in ("squared", "poisson", "gamma", "tweedie")
+    by_name = WideBoostRegressor(
+        clone(wide).set_params(loss=named), LGBMRegressor(**SMALL), mode="margin", cv=3, random_state=0,
+        early_stopping=False,
+    ).fit(X, y)  # fmt: skip
+    every = clone(model).set_params(early_stopping=False).fit(X, y)
+    np.testing.assert_allclose(every.predict(X), by_name.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class")
+def test_a_class_of_one_row():
+    y = np.where(np.arange(N) == 5, "single", THREE)
+    stack = WideBoostClassifier(WideClassifier(), LGBMClassifier(**SMALL), mode="margin", cv=3, random_state=0)
+    model = stack.fit(X, y)
+    chances = model.predict_proba(X)
+    assert chances.shape == (N, 4)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    assert list(model.classes_) == ["low", "mid", "single", "top"]
+
+
+def test_what_cannot_be_is_said_in_a_sentence():
+    said = [
+        (WideBoostClassifier(WideClassifier(loss="hinge")), TWO, "hinge"),
+        (WideBoostClassifier(booster=HistGradientBoostingClassifier(), mode="margin"), TWO, "mode='feature'"),
+        (WideBoostRegressor(WideRegressor(loss="poisson"), Ridge(), mode="margin"), COUNTS, "link 'log'"),
+        (WideBoostRegressor(WideRegressor(loss="poisson"), LGBMRegressor(objective="l2")), COUNTS, "'l2'"),
+        (WideBoostRegressor(cv=None), VALUES, "cv=None"),
+        (WideBoostRegressor(WideRegressor(), cv=2), VALUES, "needs three folds"),
+        (WideBoostRegressor(mode="both"), VALUES, "mode='both'"),
+        (WideBoostRegressor(early_stopping=False), VALUES, "mode='auto'"),
+        (WideBoostRegressor(early_stopping=7), VALUES, "early_stopping=7"),
+        (WideBoostRegressor(WideRegressor(), Ridge(), codes="hash"), VALUES, "codes='hash'"),
+    ]
+    for model, y, words in said:
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, y)
+    for model in (WideBoostClassifier(wide=WideRegressor()), WideBoostClassifier(booster=LGBMRegressor())):
+        with pytest.raises(TypeError, match="must be a"):
+            model.fit(X, TWO)
+    with pytest.raises(ValueError, match="predict_proba"):
+        WideBoostClassifier(WideClassifier(), LinearSVC(), mode="feature").fit(X, TWO)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost", "hist"])
+def test_every_type_of_table_means_the_same(library):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.stack_tables", library],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, f"{library} ended the process ({done.returncode}): {done.stderr[-2000:]}"
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found) == sum(len(carriers_of(codes)) for codes in ("native", "ordinal", "group")) > 18
+    assert {case: said for case, said in found.items() if said != "equal"} == {}
