@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import Newton
+from tabsym.wide import AutoCrosses, Newton
 
 RNG = np.random.RandomState(0)
 
@@ -361,3 +361,20 @@ def test_what_is_for_newton_alone_is_refused_elsewhere():
             WideRegressor(**options).fit(table, y)
     with pytest.raises(AttributeError, match="newton"):
         _ = WideRegressor().fit(table, y).variances_
+
+
+@pytest.mark.parametrize("l2", ["evidence", 0.01])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_auto_lets_more_crosses_in_where_evidence_shrinks_those_of_two_classes(l2, n_classes):
+    """A pair of 1.5 to 3 standard errors of gain: what is taken is what the documented options take."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({name: rng.choice(list("abcdef"), 1500) for name in "uvwx"})
+    lean = 0.9 * ((X["u"] > "c") ^ (X["v"] > "c")).to_numpy() + 0.35 * ((X["w"] > "c") ^ (X["x"] > "c")).to_numpy()
+    y = (lean + rng.normal(size=1500) > 0.6).astype(int) + (n_classes == 3) * (rng.random(1500) < 0.2)
+    options = {"optimizer": "newton", "l2": l2, "random_state": 0}
+    freer = AutoCrosses(significance=1.5, folds=4, penalty=15.0)
+    stated = freer if (l2, n_classes) == ("evidence", 2) else AutoCrosses()
+    found = WideClassifier(interactions="auto", **options).fit(X, y).interactions_
+    pd.testing.assert_frame_equal(found, WideClassifier(interactions=stated, **options).fit(X, y).interactions_)
+    other = AutoCrosses() if stated is freer else freer
+    assert not found.equals(WideClassifier(interactions=other, **options).fit(X, y).interactions_)

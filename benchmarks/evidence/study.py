@@ -2,7 +2,8 @@
 
 "before": crosses chosen by evidence, trained by Adagrad (the contender `wide-crosses` of the comparison);
 "shrunk": the same blocks by Newton's method, one variance each by evidence; "smooth": numbers as smooth intervals
-too; "rare": rarity too; "link": for amounts, the loss chosen by rows held out too, by RMSE ("link") and by MAE
+too; "rare": rarity too; "strict" (two classes): as "rare", but with crosses chosen as without evidence; "link": for
+amounts, the loss chosen by rows held out too, by RMSE ("link") and by MAE
 ("link-mae"). 5 folds (kdd99: 2), seed 0, everything else at its defaults; `seconds` from the DataFrame to the fitted
 model, after a warm-up. Rows go to results/study.csv as they arrive; what stands there is not run again.
 
@@ -27,6 +28,7 @@ from sklearn.model_selection import KFold, StratifiedKFold  # noqa: E402
 from tables import TABLES, commit, measure, read  # noqa: E402
 
 from tabsym import WideClassifier, WideRegressor  # noqa: E402
+from tabsym.wide import AutoCrosses  # noqa: E402
 
 MOST_ROWS = {"rossmann": 60_000}
 """A random sample of these."""
@@ -36,7 +38,11 @@ MEASURES = {"auc": False, "log-loss": True, "rmse": True, "mae": True}
 """Whether less is better."""
 
 
-def variants(is_number: bool) -> dict[str, dict[str, object]]:
+COLUMNS = ("shrunk", "smooth", "strict", "rare", "link", "link-mae")
+
+
+def variants(n_classes: int) -> dict[str, dict[str, object]]:
+    is_number = n_classes == 0
     coarse = "quantile" if is_number else "modl"
     made: dict[str, dict[str, object]] = {
         "before": {"interactions": "auto", "numeric": coarse},
@@ -44,6 +50,8 @@ def variants(is_number: bool) -> dict[str, dict[str, object]]:
         "smooth": SHRUNK | {"numeric": "smooth"},
         "rare": SHRUNK | {"numeric": "smooth", "rarity": True},
     }
+    if n_classes == 2:
+        made["strict"] = made["rare"] | {"interactions": AutoCrosses()}
     if is_number:
         chosen = made["rare"] | {"loss": "choose"}
         made |= {"link": chosen, "link-mae": chosen | {"scoring": "neg_mean_absolute_error"}}
@@ -60,7 +68,7 @@ def run(name: str, wanted: list[str] | None, out: Path) -> None:
     if out.exists():
         before = pd.read_csv(out)
         done = set(zip(before["table"], before["variant"], before["fold"], strict=True))
-    for variant, options in variants(is_number).items():
+    for variant, options in variants(len(ready.classes)).items():
         todo = [fold for fold in range(n_folds) if (name, variant, fold) not in done]
         if not todo or (wanted and variant not in wanted):
             continue
@@ -82,15 +90,15 @@ def run(name: str, wanted: list[str] | None, out: Path) -> None:
 def report(out: Path) -> None:
     """Means over folds, differences to "before" with their standard error over folds, and ratios of times."""
     table = pd.read_csv(out)
-    print("| table | measure | before | " + " | ".join(("shrunk", "smooth", "rare", "link", "link-mae")) + " |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| table | measure | before | " + " | ".join(COLUMNS) + " |")
+    print("| --- | --- | ---: |" + " ---: |" * len(COLUMNS))
     for name, part in table.groupby("table", sort=False):
         for what, less_is_better in MEASURES.items():
             by = part.pivot(index="fold", columns="variant", values=what)
             if by.isna().all(axis=None):
                 continue
             cells = [f"{by['before'].mean():.5g}"]
-            for variant in ("shrunk", "smooth", "rare", "link", "link-mae"):
+            for variant in COLUMNS:
                 if variant not in by or by[variant].isna().all():
                     cells.append("")
                     continue
@@ -102,7 +110,7 @@ def report(out: Path) -> None:
             print(f"| {name} | {what} | " + " | ".join(cells) + " |")
         times = part.pivot(index="fold", columns="variant", values="cpu")
         cells = [f"{times['before'].median():.2f} s"]
-        for variant in ("shrunk", "smooth", "rare", "link", "link-mae"):
+        for variant in COLUMNS:
             known = variant in times
             cells.append(f"{(times[variant] / times['before']).median():.1f} times" if known else "")
         print(f"| {name} | time | " + " | ".join(cells) + " |")

@@ -18,7 +18,7 @@ from tabsym.wide.layout import Codes, Layout, Numbers, Read
 from tabsym.wide.losses import Loss
 from tabsym.wide.model import WideModel
 from tabsym.wide.moments import Moments
-from tabsym.wide.optimizers import RARE_ROWS, SGD, StateColumns
+from tabsym.wide.optimizers import SGD, StateColumns
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows
 from tabsym.wide.sources import Rarity
@@ -27,6 +27,9 @@ from tabsym.wide.units import Units, find_units, users_units
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
+
+COMMON_ROWS = 50.0
+"""Of symbols with so many rows each, on average over a block, the rarity is left out."""
 
 NO_MEMORY = StateColumns.plan(SGD(), keep_steps=False, keep_mean=False)
 """Of a model that is not trained by gradient steps."""
@@ -89,7 +92,7 @@ def without_common(layout: Layout, codes: dict[Read, Codes], n_rows: int) -> tup
         for place, block in enumerate(layout.blocks)
         if block.source is not None
         and isinstance(source := layout.sources[block.source], Rarity)
-        and (len(source) < 2 or n_rows >= RARE_ROWS * len(source.counts))
+        and (len(source) < 2 or n_rows >= COMMON_ROWS * len(source.counts))
     ]
     kept = [place for place in range(len(layout.blocks)) if place not in common]
     places = {place: number for number, place in enumerate(kept)}

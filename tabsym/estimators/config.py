@@ -19,8 +19,9 @@ from tabsym.estimators.checks import (
     check_schedule,
     check_whole,
 )
-from tabsym.wide.crosses import AutoCrosses
+from tabsym.wide.crosses import FOR_EVIDENCE, AutoCrosses
 from tabsym.wide.formula import parse
+from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import Newton, Optimizer
 from tabsym.wide.schedules import SCHEDULES
 from tabsym.wide.start import Init
@@ -35,6 +36,7 @@ class Config:
     formula: Formula | None
     cols: Any
     interactions: int | AutoCrosses
+    is_auto: bool
     numeric: str
     rarity: bool
     optimizer: Optimizer | Newton
@@ -69,6 +71,7 @@ class Config:
             formula=formula,
             cols=e.cols,
             interactions=check_interactions(e.interactions),
+            is_auto=isinstance(e.interactions, str),
             numeric=check_one_of("numeric", e.numeric, ("linear", "modl", "quantile", "smooth")),
             rarity=bool(e.rarity),
             optimizer=check_optimizer(e.optimizer),
@@ -110,6 +113,13 @@ class Config:
                     "formula."
                 )
         return config
+
+    def crosses_for(self, loss: Loss, n_outputs: int) -> AutoCrosses | None:
+        """How crosses are chosen; None where they are not."""
+        if not isinstance(self.interactions, AutoCrosses):
+            return None
+        is_freer = self.is_auto and self.by_evidence and loss.for_classes and n_outputs == 1
+        return FOR_EVIDENCE if is_freer else self.interactions
 
     @property
     def ridge(self) -> float | None:

@@ -39,7 +39,8 @@ interactions : int, "auto" or `tabsym.wide.AutoCrosses`, default 1
     Highest order of crosses of symbolic columns: 2 adds a number for every observed
     pair of symbols of any two columns, 3 for every triple too. "auto" takes the pairs, and
     triples of chosen pairs, that lower the loss of rows held out; ``AutoCrosses(max_order=2)``
-    carries its options. Chosen in `fit`, not in streams.
+    carries its options. With ``l2="evidence"`` and two classes "auto" lets more of them in
+    (1.5 standard errors instead of 3), as they are shrunk. Chosen in `fit`, not in streams.
 numeric : {"linear", "modl", "quantile", "smooth"}, default "linear"
     What becomes of numeric columns: a slope; or a number for each interval, cut by MODL where that tells the
     target apart best (a column that says nothing on its own keeps its slope), or at 32 quantiles. Intervals

@@ -64,7 +64,7 @@ def fit_model(config: Config, training: Training, loss: Loss, n_outputs: int, rn
     training = training.weighted_rows()
     raws: dict[str, RawCodes] = {}  # columns are coded once
     bins = plan_bins(config, training, loss)
-    auto = config.interactions if isinstance(config.interactions, AutoCrosses) else None
+    auto = config.crosses_for(loss, n_outputs)
     crosses: Any = config.interactions
     chosen = None
     if auto is not None:

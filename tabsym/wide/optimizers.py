@@ -191,7 +191,7 @@ class FTRL(_Optimizer):
         return 0.0, self.beta, 0.0
 
 
-RARE_ROWS = 50.0
+RARE_ROWS = 100.0
 """A symbol is rare that has fewer rows, on average over its block."""
 
 
@@ -212,7 +212,7 @@ class Newton:
         From how many points a formula with products is descended; the best is kept.
     draws : int, default 0
         Draws of all parameters together from their posterior, which ``return_std=True`` needs; some tens do.
-    rare_rows : float, default 50
+    rare_rows : float, default 100
         With ``l2="evidence"``: large blocks with fewer rows an entry have their variance from the loss of rows held
         out, as the evidence of a symbol seen once or twice misleads; 0 for none.
 
