@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.wide import AutoCrosses, Newton
+from tabsym.wide.newton import fit as newton_fit
 
 RNG = np.random.RandomState(0)
 
@@ -378,3 +379,23 @@ def test_auto_lets_more_crosses_in_where_evidence_shrinks_those_of_two_classes(l
     pd.testing.assert_frame_equal(found, WideClassifier(interactions=stated, **options).fit(X, y).interactions_)
     other = AutoCrosses() if stated is freer else freer
     assert not found.equals(WideClassifier(interactions=other, **options).fit(X, y).interactions_)
+
+
+def test_variances_of_large_tables_come_from_a_sample(monkeypatch):
+    """Of half the rows: near those of all rows, the same each time, and of the rows' own weights."""
+    rng = np.random.default_rng(5)
+    shops = rng.integers(0, 150, 6000)
+    X = pd.DataFrame({"shop": [f"s{shop}" for shop in shops]})
+    y = (rng.random(6000) < 1 / (1 + np.exp(-rng.normal(size=150)[shops]))).astype(int)
+    weight = rng.integers(1, 3, 6000).astype(float)
+    model = WideClassifier(optimizer="newton", l2="evidence", random_state=0)
+    whole = model.fit(X, y, sample_weight=weight).variances_["variance"].iloc[0]
+    monkeypatch.setattr(newton_fit, "MOST_HELD_OUT", 3000)
+    seen, held_out = [], newton_fit.HeldOut
+    monkeypatch.setattr(newton_fit, "HeldOut", lambda turns: seen.append(turns) or held_out(turns))
+    sampled = [clone(model).fit(X, y, sample_weight=weight).variances_["variance"].iloc[0] for _ in range(2)]
+    assert [len(turns.y) for turns in seen] == [3000, 3000]
+    assert 4000 < seen[0].weight.sum() < 5000
+    assert sampled[0] == sampled[1]
+    assert 0.5 < sampled[0] / whole < 2.0
+    assert 0.5 < sampled[0] < 2.0  # 1 is the truth

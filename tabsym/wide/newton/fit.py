@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from tabsym.wide.newton.variances import Evidence
 from tabsym.wide.optimizers import Newton
 
 Floats = NDArray[np.float64]
+
+MOST_HELD_OUT = 200_000
+"""Variances by rows held out are found on a random sample of larger tables, as crosses are chosen on one."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton
         n_sweeps = _find_without(turns, evidence, common, rare, newton)
     if not rare:
         return n_sweeps
-    halves = Turns(turns.pieces, rows.y, rows.weight, rows.start, turns.loss, halves_of(len(rows.y), rng), n_models=2)
+    halves = _two_halves(turns, rows, rng)
     halves.precision, halves.silent = list(turns.precision), list(turns.silent)
     for place, precision in zip(rare, HeldOut(halves).tune(rare), strict=True):
         turns.precision[place] = float(precision)
@@ -106,6 +109,19 @@ def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton
             evidence.spread(place)
     evidence.move(())
     return n_sweeps
+
+
+def _two_halves(turns: Turns, rows: Rows, rng: np.random.RandomState) -> Turns:
+    """Two models of half the rows each; of a large table, of a random sample."""
+    pieces = turns.pieces
+    if len(rows.y) > MOST_HELD_OUT:
+        some = np.sort(rng.permutation(len(rows.y))[:MOST_HELD_OUT])
+        weight = rows.weight[some] if len(rows.weight) else rows.weight
+        rows = Rows(rows.y[some], weight, rows.start[some])
+        pieces = [
+            replace(piece, codes=piece.codes[some], x=piece.x[some] if len(piece.x) else piece.x) for piece in pieces
+        ]
+    return Turns(pieces, rows.y, rows.weight, rows.start, turns.loss, halves_of(len(rows.y), rng), n_models=2)
 
 
 def _find_without(turns: Turns, evidence: Evidence, common: list[int], rare: list[int], newton: Newton) -> int:
