@@ -395,7 +395,7 @@ def test_variances_of_large_tables_come_from_a_sample(monkeypatch):
     monkeypatch.setattr(newton_fit, "HeldOut", lambda turns: seen.append(turns) or held_out(turns))
     sampled = [clone(model).fit(X, y, sample_weight=weight).variances_["variance"].iloc[0] for _ in range(2)]
     assert [len(turns.y) for turns in seen] == [3000, 3000]
-    assert 4000 < seen[0].weight.sum() < 5000
+    assert len(np.unique(seen[0].weight)) == 2
     assert sampled[0] == sampled[1]
     assert 0.5 < sampled[0] / whole < 2.0
     assert 0.5 < sampled[0] < 2.0  # 1 is the truth
