@@ -299,7 +299,7 @@ def test_identified_parameters_are_the_truth():
 @pytest.mark.parametrize("block", range(20))
 def test_exact_data_is_recovered_from_near_the_truth(block):
     """From 10 % off, in the user's units, full-batch training reaches the truth of any formula; were `init` read in
-    other units, or the model another one, it would not. A steady rate leaves Adam wobbling: it ends with a small one."""
+    other units, or the model another one, it would not. Adam wobbles at a steady rate, and ends with a small one."""
     wrong = []
     for seed in range(10 * block, 10 * block + 10):
         rng = np.random.default_rng(1000 + seed)
@@ -309,7 +309,8 @@ def test_exact_data_is_recovered_from_near_the_truth(block):
         assert rmse(y, evaluate(tree, params, table)) > 0.02 * y.std()
         for rate, epochs in [(0.01, 1300), (0.002, 200)]:
             model = WideRegressor(text_of(tree), init=params, optimizer="adam", learning_rate=rate, epochs=epochs,
-                                  batch_size="full", standardize=bool(seed % 2), random_state=0).fit(table, y)  # fmt: skip
+                                  batch_size="full", standardize=bool(seed % 2), random_state=0)  # fmt: skip
+            model.fit(table, y)
             params = model.params_
         if not rmse(y, model.predict(table)) < 0.003 * y.std():
             wrong.append(f"seed {1000 + seed}, {rmse(y, model.predict(table)) / y.std():.1e} sd: {model}")
