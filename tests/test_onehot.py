@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
 
-from tabsym import OneHotEncoder
+from tabsym import MODLEncoder, OneHotEncoder
 from tests import naive
 
 TRAIN = pd.DataFrame({"a": ["x", "y", None, "x"], "n": [1.0, 2.0, 3.0, 4.0], "b": ["p", "q", "p", "p"]})
@@ -75,6 +76,22 @@ def test_sparse_equals_dense(handle_unknown):
     if handle_unknown == "value":
         back = thin.inverse_transform(thin.transform(TRAIN))
         assert [None if pd.isna(v) else v for v in back["a"]] == ["x", "y", None, "x"]
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [OneHotEncoder(sparse_output=True), MODLEncoder(output="onehot", sparse_output=True), OneHotEncoder()],
+    ids=["one-hot", "MODL", "codes"],
+)
+def test_trees_take_sparse_output(encoder):
+    """Trees of scikit-learn refuse matrices whose places are of 64 bits."""
+    X = pd.concat([TRAIN] * 5, ignore_index=True)
+    y = np.arange(len(X)) % 4 == 1
+    encoder.fit(X, y)
+    thin = encoder.transform(X) if "sparse_output=True" in str(encoder) else encoder.transform_codes(X).to_csr()
+    for one in (thin, sparse.hstack([thin, np.ones((len(X), 1))], format="csr"), sparse.vstack([thin, thin])):
+        assert one.indices.dtype == one.indptr.dtype == np.int32
+    assert DecisionTreeClassifier().fit(thin, y).score(thin, y) == 1.0
 
 
 def test_code_matrix_has_no_zeros():

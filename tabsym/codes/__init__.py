@@ -3,7 +3,7 @@
 from tabsym.codes.alphabet import UNSEEN, Alphabet
 from tabsym.codes.cross import Cross
 from tabsym.codes.kernels import count_codes
-from tabsym.codes.matrix import CodeMatrix, gather, row_numbers
+from tabsym.codes.matrix import CodeMatrix, csr, gather, row_numbers
 from tabsym.codes.raw import RawCodes, encode_column, encode_columns
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Cross",
     "RawCodes",
     "count_codes",
+    "csr",
     "encode_column",
     "encode_columns",
     "gather",

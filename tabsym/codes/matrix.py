@@ -28,6 +28,15 @@ def row_numbers(n_rows: int) -> NDArray[np.signedinteger[Any]]:
     return np.arange(n_rows, dtype=np.int32 if n_rows <= np.iinfo(np.int32).max else np.int64)
 
 
+def csr(
+    data: NDArray[np.generic], indices: NDArray[np.integer], pointer: NDArray[np.integer], shape: tuple[int, int]
+) -> sparse.csr_array:
+    """A matrix whose places are of 32 bits where these suffice: trees of scikit-learn take no others."""
+    kind = sparse.get_index_dtype(maxval=max(len(data), *shape))
+    places = (indices.astype(kind, copy=False), pointer.astype(kind, copy=False))
+    return sparse.csr_array((data, *places), shape=shape)
+
+
 def gather(
     columns: Sequence[NDArray[np.signedinteger[Any]]],
     starts: Sequence[int] | NDArray[np.int64],
@@ -94,4 +103,4 @@ class CodeMatrix:
         pointer = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
         indices = self.codes[present]
         data: NDArray[Any] = np.ones(len(indices), dtype=dtype)
-        return sparse.csr_array((data, indices, pointer), shape=(len(self.codes), self.n_entries))
+        return csr(data, indices, pointer, (len(self.codes), self.n_entries))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tabsym.codes import csr
 from tabsym.encoders.base import numeric_matrix
 from tabsym.encoders.modl.column import MODLColumn
 from tabsym.encoders.modl.parts import Handling
@@ -76,5 +77,5 @@ def _sparse_onehot(state: MODLColumn, parts: NDArray[Any], dropped: set[str]) ->
             f"Column {state.name!r} holds a value that would be NaN (row {int(np.argmax(parts < 0))}), which "
             "sparse_output has not; use handle_missing='value' and handle_unknown='value'."
         )
-    ones = sparse.csr_array((np.ones(len(parts)), (np.arange(len(parts)), parts)), shape=(len(parts), len(state.names)))
+    ones = csr(np.ones(len(parts)), parts, np.arange(len(parts) + 1), (len(parts), len(state.names)))
     return ones[:, [place for place, name in enumerate(state.names) if name not in dropped]]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from tabsym.codes import csr
 from tabsym.encoders.onehot.column import NANS, ZEROS
 
 MOST_NANS = 1 << 22
@@ -80,7 +81,7 @@ def sparse_matrix(blocks: list[Ones | sparse.csr_array], n_rows: int, dtype: DTy
             indices[at[rows]], data[at[rows]] = first, block.data
         at += size
         first += block.width if isinstance(block, Ones) else 1
-    return sparse.csr_array((data, indices, pointer), shape=(n_rows, first))
+    return csr(data, indices, pointer, (n_rows, first))
 
 
 def _write(
