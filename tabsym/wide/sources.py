@@ -80,7 +80,10 @@ FEW_ROWS = 4
 class Rarity:
     """How many training rows the entry of another source has, in classes: what being rare says by itself.
 
-    In training a row counts the others only, so that the count 0 is what an unseen symbol has, and no surprise.
+    In training a row counts the others only, so that the count 0 is what an unseen symbol has, and no surprise. Later
+    rows of a symbol stand where its own rows stood in training, as its own number was fitted beside that class; those
+    of a symbol seen once stand at 1, and not with the unseen. (All counts whole: titanic's log-loss .410, not .405,
+    amazon's .1393, not .1390; once seen as unseen: amazon's AUC .888, not .894. Elsewhere level.)
 
     Attributes
     ----------
@@ -121,7 +124,8 @@ class Rarity:
         """The classes (n,) of rows that had no part in training."""
         if not len(self.counts):
             return np.zeros(len(codes), dtype=np.int32)
-        return self._classes(np.where(codes >= 0, self.counts[codes], 0))
+        seen = self.counts[codes]
+        return self._classes(np.where(codes >= 0, np.where(seen > 1, seen - 1, seen), 0))
 
     def _classes(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:
         return (np.searchsorted(self.lowest, counts, side="right") - 1).astype(np.int32)
