@@ -94,8 +94,7 @@ class HeldOut:
             piece, adjoint, precision = turns.pieces[place], self._adjoint[place], turns.precision[place]
             seen = self._turn(before, steps, piece, bends)
             before = piece
-            steps = piece.solve(curvature[place], precision, right[place] - seen - piece.pull_back(adjoint, precision))
-            adjoint += steps
+            steps, _ = piece.step(seen - right[place], curvature[place], adjoint, precision)
         self._turn(before, steps, before, bends)
         return np.array([
             -float((adjoint * piece.pull_back(theta, precision)).sum())

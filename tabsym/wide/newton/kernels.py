@@ -146,16 +146,65 @@ def take_linear_turn(before, x_before, steps, codes, x, column, n_models, bends,
 
 
 @kernel
-def hand_up(above, own, theirs, theta, upper, shared, cells):
+def step_ridge(gradient, curvature, theta, precision, most, steps):
+    """Newton's steps (q, W) of entries held back each by itself, none above `most`; theta moves with them.
+
+    Half the Newton decrement: what the objective falls by, as far as the curvature tells.
+    """
+    fall = 0.0
+    for e in range(theta.shape[0]):
+        for v in range(theta.shape[1]):
+            right = -gradient[e, v] - precision * theta[e, v]
+            both = curvature[e, v] + precision
+            step = right / both if both > 0.0 else 0.0
+            step = min(max(step, -most), most)
+            theta[e, v] += step
+            steps[e, v] = step
+            fall += abs(step * right)
+    return 0.5 * fall
+
+
+@kernel
+def factors_of_steps(steps, sign, n_models, out):
+    """What steps of entries (q W,) do to rows that stand at exp(sign * score), or for sign 0 at their score.
+
+    `out` ((1 + q) W,): what does nothing comes first, for rows without an entry.
+    """
+    for v in range(n_models):
+        out[v] = 1.0 if sign != 0.0 else 0.0
+    for e in range(len(steps)):
+        out[n_models + e] = np.exp(sign * steps[e]) if sign != 0.0 else steps[e]
+
+
+@kernel
+def spread_ridge(curvature, precision, more, least, variances):
+    """Posterior variances (q,) of entries held back each by itself, jointly with one number that all rows have.
+
+    `more`: information on that number from rows without an entry; where less than `least` of it is left beside the
+    entries, it counts as known. The sum of the variances.
+    """
+    left, size = more, 0.0
+    for e in range(len(curvature)):
+        left += curvature[e] * (1.0 - curvature[e] / (curvature[e] + precision))
+        size += curvature[e]
+    of_level = 1.0 / left if left > least * size else 0.0
+    total = 0.0
+    for e in range(len(curvature)):
+        own = 1.0 / (curvature[e] + precision)
+        variances[e] = own + (curvature[e] * own) ** 2 * of_level
+        total += variances[e]
+    return total
+
+
+@kernel
+def hand_up(above, cells, own, theirs, theta, upper, shared):
     """Hand what cells (q, W) have in common to the entries (p, W) that they lie within, above (q,), as far as it pays.
 
-    Own and theirs are the precisions, `shared` (p, W) and `cells` (p,) what the kernel works in.
+    `cells` (p,): how many lie within each; own and theirs are the precisions; the kernel works in `shared` (p, W).
     """
     shared[:] = 0.0
-    cells[:] = 0.0
     for c in range(len(above)):
         p = unsigned(above[c])
-        cells[p] += 1.0
         for v in range(theta.shape[1]):
             shared[p, v] += theta[c, v]
     for p in range(len(cells)):
@@ -166,6 +215,19 @@ def hand_up(above, own, theirs, theta, upper, shared, cells):
     for c in range(len(above)):
         for v in range(theta.shape[1]):
             theta[c, v] -= shared[unsigned(above[c]), v]
+
+
+@kernel
+def hand_level_up(theta, level):
+    """Hand the mean of entries (q, W) to a number that all rows have, level (1, W)."""
+    for v in range(theta.shape[1]):
+        mean = 0.0
+        for e in range(theta.shape[0]):
+            mean += theta[e, v]
+        mean /= theta.shape[0]
+        level[0, v] += mean
+        for e in range(theta.shape[0]):
+            theta[e, v] -= mean
 
 
 @kernel
@@ -286,6 +348,34 @@ def solve_walk(curvature, precision, ridge, right, pivots, out):
         for j in range(n - 1, -1, -1):
             after = precision * out[j + 1, v] if j < n - 1 else 0.0
             out[j, v] = (out[j, v] + after) / pivots[j]
+
+
+@kernel
+def step_walk(gradient, curvature, theta, apart, precision, ridge, most, right, pivots, steps):
+    """As `step_ridge`, for a walk, of which the first `apart` entries are no part: the step of all entries together.
+
+    `right` (q, W) and `pivots` (q,) are what the kernel works in.
+    """
+    n = theta.shape[0]
+    for v in range(theta.shape[1]):
+        for e in range(n):
+            right[e, v] = -gradient[e, v] - (precision if e < apart else ridge) * theta[e, v]
+        for e in range(apart, n - 1):
+            jump = precision * (theta[e + 1, v] - theta[e, v])
+            right[e, v] += jump
+            right[e + 1, v] -= jump
+        for e in range(apart):
+            both = curvature[e, v] + precision
+            steps[e, v] = right[e, v] / both if both > 0.0 else 0.0
+    solve_walk(curvature[apart:], precision, ridge, right[apart:], pivots[apart:], steps[apart:])
+    fall = 0.0
+    for e in range(n):
+        for v in range(theta.shape[1]):
+            step = min(max(steps[e, v], -most), most)
+            theta[e, v] += step
+            steps[e, v] = step
+            fall += abs(step * right[e, v])
+    return 0.5 * fall
 
 
 @kernel

@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels import solve_walk
+from tabsym.wide.newton.kernels import solve_walk, step_ridge, step_walk
 
 Floats = NDArray[np.float64]
 
@@ -85,6 +85,21 @@ class Piece:
         if self.prior is Prior.WALK:
             return float(np.square(theta[: self.apart]).sum() + np.square(np.diff(theta[self.apart :], axis=0)).sum())
         return float(np.square(theta).sum())
+
+    def step(
+        self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float = np.inf
+    ) -> tuple[Floats, float]:
+        """Newton's steps (q, W), by which theta moves, and half its decrement; no entry steps by more than `most`."""
+        steps = np.empty_like(theta)
+        if self.prior is Prior.WALK:
+            space, pivots = np.empty_like(theta), np.empty(self.size)
+            fall = step_walk(
+                gradient, curvature, theta, self.apart, precision, NEXT_TO_NOTHING, most, space, pivots, steps
+            )
+        else:
+            held = 0.0 if self.prior is Prior.FLAT else precision
+            fall = step_ridge(gradient, curvature, theta, held, most, steps)
+        return steps, float(fall)
 
     def solve(self, curvature: Floats, precision: float, right: Floats) -> Floats:
         """Curvature and penalty together, inverted, times `right` (q, W)."""

@@ -10,6 +10,7 @@ from tabsym.wide.losses import Loss
 from tabsym.wide.newton.kernels import (
     add_entries,
     collect_classes,
+    factors_of_steps,
     move,
     move_classes,
     pulls_of_rows,
@@ -104,9 +105,11 @@ class OneScore:
         return sums[self.width :].reshape(-1, self.width)
 
     def _steps(self, piece: Piece, steps: Floats) -> Floats:
-        sign = _SIGN.get(self.loss.code)
-        padded = self.padded(steps)
-        return padded if sign is None or len(piece.x) else np.exp(sign * padded)
+        """Steps (q, W) as kernels move rows by them."""
+        sign = 0.0 if len(piece.x) else _SIGN.get(self.loss.code, 0.0)
+        out = np.empty((1 + piece.size) * self.width)
+        factors_of_steps(steps.ravel(), sign, self.width, out)
+        return out
 
     def _caught_up(self) -> Floats:
         self._catch_up()

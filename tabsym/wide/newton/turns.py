@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.wide.losses import Loss
-from tabsym.wide.newton.kernels import hand_up
+from tabsym.wide.newton.kernels import hand_level_up, hand_up
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.standing import ONE_MODEL, ManyClasses, OneScore
 from tabsym.wide.slopes import MULTINOMIAL, SQUARED
@@ -63,10 +63,11 @@ class Turns:
         self.silent = [False] * len(self.pieces)
         self.n_moves = 0
         self.total = float(weight.sum()) if len(weight) else float(len(y))
+        self.covers = [bool((piece.codes >= 0).all()) for piece in self.pieces]
         self._places = {piece.block: place for place, piece in enumerate(self.pieces)}
-        self._covers = [bool((piece.codes >= 0).all()) for piece in self.pieces]
+        self._above = [self._entries_above(piece) for piece in self.pieces]
         ones = (place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT and piece.is_constant)
-        self._intercept = next((place for place in ones if self._covers[place]), None)
+        self._intercept = next((place for place in ones if self.covers[place]), None)
         self._most = np.inf if loss.code == SQUARED else MOST_STEP
 
     def sweep(self) -> float:
@@ -94,13 +95,11 @@ class Turns:
 
     def turn(self, place: int) -> float:
         """A step of one piece; half its Newton decrement."""
-        piece, theta, precision = self.pieces[place], self.theta[place], self.precision[place]
-        gradient, curvature = self.rows.collect(piece)
+        gradient, curvature = self.rows.collect(self.pieces[place])
         self.curvature[place] = curvature
-        right = -gradient - piece.pull_back(theta, precision)
-        steps = np.clip(piece.solve(curvature, precision, right), -self._most, self._most)
-        self._move(place, steps)
-        return 0.5 * float(np.abs(steps * right).sum())
+        steps, fall = self.pieces[place].step(gradient, curvature, self.theta[place], self.precision[place], self._most)
+        self._move_rows(place, steps)
+        return fall
 
     def silence(self, place: int) -> None:
         """A piece that says nothing: its entries at 0, and no more turns."""
@@ -139,20 +138,26 @@ class Turns:
         Of a cross, what the cells of a symbol share is the symbol's, as far as its own penalty lets it; of any block
         that all rows have, what all entries share is the intercept's. Turns alone creep along these directions.
         """
-        piece, theta, own = self.pieces[place], self.theta[place], self.precision[place]
+        theta, own = self.theta[place], self.precision[place]
+        for other, above, cells in self._above[place]:
+            theirs, upper = self.precision[other], self.theta[other]
+            if not self.silent[other] and 0.0 < theirs < np.inf:
+                hand_up(above, cells, own, theirs, theta, upper, np.empty_like(upper))
+        if self._intercept is not None and not len(self.pieces[place].x) and self.covers[place]:
+            hand_level_up(theta, self.theta[self._intercept])
+
+    def _entries_above(self, piece: Piece) -> list[tuple[int, NDArray[np.int64], Floats]]:
+        """Of each piece that the entries lie within: its place, theirs in it, and how many lie within each of its."""
+        found = []
         for block, above in piece.within.items():
             other = self._places[block]
-            theirs = self.precision[other]
-            if self.silent[other] or not 0.0 < theirs < np.inf:
-                continue
-            upper = self.theta[other]
-            hand_up(above, own, theirs, theta, upper, np.empty_like(upper), np.empty(len(upper)))
-        if self._intercept is not None and not len(piece.x) and self._covers[place]:
-            level = theta.mean(axis=0)
-            self.theta[self._intercept] += level
-            theta -= level
+            found.append((other, above, np.bincount(above, minlength=self.pieces[other].size).astype(np.float64)))
+        return found
 
     def _move(self, place: int, steps: Floats) -> None:
         self.theta[place] = self.theta[place] + steps
+        self._move_rows(place, steps)
+
+    def _move_rows(self, place: int, steps: Floats) -> None:
         self.n_moves += 1
         self.rows.move(self.pieces[place], steps)

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels import collect_matrices, sum_products, walk_variances
+from tabsym.wide.newton.kernels import collect_matrices, spread_ridge, sum_products, walk_variances
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.standing import ManyClasses
 from tabsym.wide.newton.turns import Turns
@@ -138,6 +138,11 @@ class Evidence:
     def _spread_of_one(self, place: int, piece: Piece, precision: float) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that the penalty has part in, for losses of one score."""
         curvature = self.turns.curvature[place] if self._is_intercept_alone else self._curvature_now(place)
+        if piece.prior is Prior.RIDGE and self._is_intercept_alone:
+            variances = np.empty((piece.size, 1))
+            more = self._beside(place, curvature)
+            total = spread_ridge(curvature[:, 0], precision, more, NOTHING_LEFT, variances[:, 0])
+            return variances, float(total)
         if piece.prior is Prior.WALK:
             variances, penalised = _walk_spread(piece, curvature, precision)
         else:
@@ -160,10 +165,14 @@ class Evidence:
         if not self._is_intercept_alone:
             return shared, pulled, self._flat_information() - shared.T @ pulled
         # all from the piece's own curvatures, as others are of another moment
-        left = float((curvature * (1.0 - pulled)).sum())
-        if (piece.codes < 0).any():
-            left += max(float(self._flat_information()[0, 0] - curvature.sum()), 0.0)
+        left = float((curvature * (1.0 - pulled)).sum()) + self._beside(place, curvature)
         return shared, pulled, np.array([[left]])
+
+    def _beside(self, place: int, curvature: Floats) -> float:
+        """Information on the intercept from rows without an entry of the piece."""
+        if self.turns.covers[place]:
+            return 0.0
+        return max(float(self._flat_information()[0, 0] - curvature.sum()), 0.0)
 
     def _spread_of_classes(self, piece: Piece, precision: float) -> tuple[Floats, float]:
         """Variances (q, K), and the trace that the penalty has part in, of classes, which pull at each other."""
