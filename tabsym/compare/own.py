@@ -40,7 +40,8 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
         if value is not None:
             chosen[name] = _own(str(name), value, task)
         elif name == ALL:
-            fit = {n: contender for n, contender in known.items() if unseen or not contender.for_unseen}
+            of_all = {n: contender for n, contender in known.items() if not contender.by_name}
+            fit = {n: contender for n, contender in of_all.items() if unseen or not contender.for_unseen}
             chosen |= {n: contender for n, contender in fit.items() if n not in asked}
         elif name in known and known[name].for_unseen and not unseen:
             raise ValueError(f"Contender {name!r} takes part only where symbols are held out; add unseen (--unseen).")

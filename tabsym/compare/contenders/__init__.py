@@ -44,6 +44,8 @@ class Contender:
         of that column as a fourth argument.
     for_metric : bool
         Whether `make` gets the name of the metric that ranks as a last argument.
+    by_name : bool
+        Whether it takes part only where it is named: much like another one, and not worth everybody's time.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Contender:
     address: str | None = None
     for_unseen: bool = False
     for_metric: bool = False
+    by_name: bool = False
 
     def estimator(self, task: str, random_state: int, n_jobs: int, unseen: str | None, metric: str = "") -> Any:
         """The estimator, unfitted; `unseen`: the column whose symbols are held out, if there is one.
