@@ -20,6 +20,7 @@ import argparse
 import sys
 import time
 import warnings
+from functools import partial
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,9 +41,9 @@ from tables import commit, read  # noqa: E402
 from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
 from tabsym.encoders.folds import split_by_target  # noqa: E402
 from tabsym.integrations import load_adapter  # noqa: E402
-from tabsym.stacking.crossed import cross_margins, fitted_wide, margins_of, nested_margins  # noqa: E402
+from tabsym.stacking.crossed import Nested, asking_clones, cross_margins, fitted_wide, margins_of  # noqa: E402
 from tabsym.stacking.defaults import default_booster, default_wide  # noqa: E402
-from tabsym.stacking.evidence import judge, trials_of_folds  # noqa: E402
+from tabsym.stacking.evidence import Trial, judge, taken, trials_of_folds  # noqa: E402
 from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of  # noqa: E402
 
 TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
@@ -90,6 +91,11 @@ def native(ready: Any, train: Any, test: Any, is_number: bool) -> dict[str, floa
     return {"seconds": taken} | measures(found, y, identity, is_number, len(ready.classes))
 
 
+def simple_trials(rows: Rows, splits: list[Any]) -> list[Trial]:
+    """A trial for each fold, trained on margins that are out of fold and no more."""
+    return [Trial(taken(rows, test), rows.y[train], partial(taken, rows, train)) for train, test in splits]
+
+
 def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table and fold, from the top
     done = set()
     if out.exists():
@@ -123,7 +129,8 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
     criterion = stack._criterion(wide, loss)
     alone = time.perf_counter() - start
     splits = split_by_target(5, X, target, "continuous" if is_number else None, random_state=0)
-    margins = cross_margins(stack._settled(wide, fitted), X, target, None, splits, labels)
+    ask = asking_clones(stack._settled(wide, fitted), X, target, None, labels)
+    margins = cross_margins(ask, splits)
     test_margins = margins_of(fitted, ready.X.iloc[test], labels)
     rows = Rows(X, target, margins, None)
     if "wide" not in done:
@@ -132,7 +139,7 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
         keep("wide", evidence="nested", oof=out_of_fold, seconds=alone, **scored)
         keep("wide", evidence="simple", oof=out_of_fold, seconds=alone, **scored)
     crossed = time.perf_counter() - start
-    nested = nested_margins(stack._settled(wide, fitted), X, target, None, splits, labels)
+    nested = Nested(ask, y[train], splits, is_class=not is_number)
     every = max(1, rounds_of(booster) // 40)
     for variant in STACKS:
         if variant in done:
@@ -143,7 +150,7 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
         staged = dict(Layer(plan, loss, rows).path(ready.X.iloc[test], test_margins, every))
         for evidence in ["nested", "simple"] if variant in BOTH_WAYS else ["nested"]:
             start = time.perf_counter()
-            trials = trials_of_folds(rows, splits, nested if evidence == "nested" else [margins] * len(splits))
+            trials = trials_of_folds(rows, splits, nested) if evidence == "nested" else simple_trials(rows, splits)
             table = judge([plan], trials, loss, criterion, n_classes).table
             best = table[table["rounds"] > 0].sort_values(["loss", "rounds"]).iloc[0]
             seconds = time.perf_counter() - start + crossed

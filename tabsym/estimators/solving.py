@@ -81,7 +81,7 @@ def goes_by_turns(layout: Layout) -> bool:
 
 def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, rng: Rng) -> _Answer:
     layout, k = model.layout, model.n_outputs
-    pieces = _pieces(model, coded, rows)
+    pieces = pieces_of(model, coded, rows)
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
     phi = model.state[:, 0].reshape(-1, k)
     start = [phi[layout.entries(piece.block)] for piece in pieces]
@@ -102,7 +102,7 @@ def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, ro
     return _Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged)
 
 
-def _pieces(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
+def pieces_of(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
     """The blocks as the solver sees them, small ones first."""
     layout, numerics = model.layout, model.program.numerics
     pieces = []

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.folds import split_by_target
 from tabsym.encoders.pieces import take_rows
-from tabsym.stacking.crossed import cross_margins, fitted_wide, margins_of, nested_margins
+from tabsym.stacking.crossed import Nested, asking, cross_margins, fitted_wide, margins_of
 from tabsym.stacking.evidence import Criterion, Member, Trial, Verdict, judge, trials_of_folds
 from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, rounds_of
 from tabsym.table import (
@@ -117,19 +117,20 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             random_state=seed,
             groups=None if group is None else group[train],
         )
-        margins = cross_margins(self._settled(wide, fitted), rows.X, given, rows.weight, splits, labels)
+        ask = asking(self._settled(wide, fitted), fitted, rows.X, given, rows.weight, labels)
+        margins = cross_margins(ask, splits)
         learned = Rows(rows.X, rows.y, margins, rows.weight)
         plans = self._plans(booster, other, loss, table, labels, seed)
         n_classes = 0 if labels is None else len(labels)
         if held_out is not None:
             other_X, other_y, other_weight = held_out
-            trials = [Trial(learned, Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight))]
+            judged = Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight)
+            trials = [Trial(judged, learned.y, lambda: learned)]
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
         elif self.early_stopping is False:
             verdict = Verdict([Member(plans[0], rounds_of(booster), 1.0)], None)
         else:
-            nested = nested_margins(self._settled(wide, fitted), rows.X, given, rows.weight, splits, labels)
-            trials = trials_of_folds(learned, splits, nested)
+            trials = trials_of_folds(learned, splits, Nested(ask, rows.y, splits, is_class=labels is not None))
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
         layers = [
             (one.share, None if one.plan is None else Layer(one.plan, loss, learned, one.n_rounds))

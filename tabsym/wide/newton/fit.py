@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,9 +118,7 @@ def _two_halves(turns: Turns, rows: Rows, rng: np.random.RandomState) -> Turns:
         some = np.sort(rng.permutation(len(rows.y))[:MOST_HELD_OUT])
         weight = rows.weight[some] if len(rows.weight) else rows.weight
         rows = Rows(rows.y[some], weight, rows.start[some])
-        pieces = [
-            replace(piece, codes=piece.codes[some], x=piece.x[some] if len(piece.x) else piece.x) for piece in pieces
-        ]
+        pieces = [piece.of_rows(some) for piece in pieces]
     return Turns(pieces, rows.y, rows.weight, rows.start, turns.loss, halves_of(len(rows.y), rng), n_models=2)
 
 
