@@ -37,8 +37,8 @@ class Fault:
 
 FAULTS = [
     Fault("stack: margins are in-sample", "stacking/crossed.py",
-          "model = fitted_wide(wide, take_rows(X, train), y[train], None if weight is None else weight[train])",
-          "model = fitted_wide(wide, X, y, weight)", f"{STACK}:by_hand"),
+          "self._clones[fold] = self.learner.fit(self.splits[fold][0])",
+          "self._clones[fold] = self.learner.fit(np.arange(len(self.learner.y)))", f"{STACK}:by_hand"),
     Fault("stack: evidence knows the fold it judges by", "stacking/crossed.py",
           "return np.setdiff1d(self._splits[fold][0], self._splits[other][1], assume_unique=True)",
           "return self._splits[other][0]", f"{STACK}:evidence_by_hand"),

@@ -41,7 +41,7 @@ from tables import commit, read  # noqa: E402
 from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
 from tabsym.encoders.folds import split_by_target  # noqa: E402
 from tabsym.integrations import load_adapter  # noqa: E402
-from tabsym.stacking.crossed import Nested, asking_clones, cross_margins, fitted_wide, margins_of  # noqa: E402
+from tabsym.stacking.crossed import Crossed, Learner, Nested, fitted_wide, margins_of  # noqa: E402
 from tabsym.stacking.defaults import default_booster, default_wide  # noqa: E402
 from tabsym.stacking.evidence import Trial, judge, taken, trials_of_folds  # noqa: E402
 from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of  # noqa: E402
@@ -129,8 +129,8 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
     criterion = stack._criterion(wide, loss)
     alone = time.perf_counter() - start
     splits = split_by_target(5, X, target, "continuous" if is_number else None, random_state=0)
-    ask = asking_clones(stack._settled(wide, fitted), X, target, None, labels)
-    margins = cross_margins(ask, splits)
+    crossing = Crossed(Learner(stack._settled(wide, fitted), X, target, None, labels), splits)
+    margins = crossing.margins()
     test_margins = margins_of(fitted, ready.X.iloc[test], labels)
     rows = Rows(X, target, margins, None)
     if "wide" not in done:
@@ -139,7 +139,7 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
         keep("wide", evidence="nested", oof=out_of_fold, seconds=alone, **scored)
         keep("wide", evidence="simple", oof=out_of_fold, seconds=alone, **scored)
     crossed = time.perf_counter() - start
-    nested = Nested(ask, y[train], splits, is_class=not is_number)
+    nested = Nested(crossing)
     every = max(1, rounds_of(booster) // 40)
     for variant in STACKS:
         if variant in done:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,13 +82,14 @@ def goes_by_turns(layout: Layout) -> bool:
 
 def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, rng: Rng) -> _Answer:
     layout, k = model.layout, model.n_outputs
-    pieces = pieces_of(model, coded, rows)
+    pieces = _pieces(model, coded, rows)
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
     phi = model.state[:, 0].reshape(-1, k)
     start = [phi[layout.entries(piece.block)] for piece in pieces]
+    held = None if config.held is None else [_held(layout, piece, config.held) for piece in pieces]
     solved = fit_pieces(
-        pieces, Rows(rows.y, rows.weight, offset), training_loss(model), newton, config.ridge, start, rng
-    )  # fmt: skip
+        pieces, Rows(rows.y, rows.weight, offset), training_loss(model), newton, config.ridge, start, rng, held
+    )
     n_draws = newton.draws
     found, sd = np.empty_like(phi), np.zeros_like(phi)
     draws = np.empty((len(phi), n_draws)) if n_draws else None
@@ -102,7 +104,12 @@ def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, ro
     return _Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged)
 
 
-def pieces_of(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
+def _held(layout: Layout, piece: Piece, held: Mapping[str, float]) -> float:
+    """The precision of a piece by the name of its block; one that the other fit had not says nothing."""
+    return 0.0 if piece.prior is Prior.FLAT else held.get(layout.blocks[piece.block].name, np.inf)
+
+
+def _pieces(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
     """The blocks as the solver sees them, small ones first."""
     layout, numerics = model.layout, model.program.numerics
     pieces = []

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.folds import split_by_target
 from tabsym.encoders.pieces import take_rows
-from tabsym.stacking.crossed import Nested, asking, cross_margins, fitted_wide, margins_of
+from tabsym.stacking.crossed import Crossed, Learner, Nested, fitted_wide, margins_of
 from tabsym.stacking.evidence import Criterion, Member, Trial, Verdict, judge, trials_of_folds
 from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, rounds_of
 from tabsym.table import (
@@ -117,8 +117,9 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             random_state=seed,
             groups=None if group is None else group[train],
         )
-        ask = asking(self._settled(wide, fitted), fitted, rows.X, given, rows.weight, labels)
-        margins = cross_margins(ask, splits)
+        settled = self._settled(wide, fitted)
+        crossed = Crossed(Learner(settled, rows.X, given, rows.weight, labels), splits)
+        margins = crossed.margins()
         learned = Rows(rows.X, rows.y, margins, rows.weight)
         plans = self._plans(booster, other, loss, table, labels, seed)
         n_classes = 0 if labels is None else len(labels)
@@ -130,7 +131,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         elif self.early_stopping is False:
             verdict = Verdict([Member(plans[0], rounds_of(booster), 1.0)], None)
         else:
-            trials = trials_of_folds(learned, splits, Nested(ask, rows.y, splits, is_class=labels is not None))
+            trials = trials_of_folds(learned, splits, Nested(crossed))
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
         layers = [
             (one.share, None if one.plan is None else Layer(one.plan, loss, learned, one.n_rounds))
@@ -138,7 +139,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         ]
         if len(train) < len(y):
             everything = y if labels is None else labels[y]
-            fitted = fitted_wide(self._settled(wide, fitted), data, everything, weight)
+            fitted = fitted_wide(settled, data, everything, weight)
         self._keep(table, fitted, loss, layers, verdict)
 
     def _keep(

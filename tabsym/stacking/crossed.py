@@ -6,7 +6,8 @@ little of what is left: so each training row gets the margin of a model that has
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,10 @@ from sklearn.base import clone
 
 from tabsym.encoders.folds import Split
 from tabsym.encoders.pieces import take_rows
-from tabsym.estimators.refitting import refit_of
+from tabsym.estimators.refitting import fit_alike, held_precisions
 
 Floats = NDArray[np.float64]
 Places = NDArray[Any]
-Ask = Callable[[Places, Places], Floats]
-"""(rows to learn from, other rows) -> margins (m, K) of the latter."""
 
 
 def margins_of(wide: Any, X: Any, classes: NDArray[Any] | None) -> Floats:
@@ -33,7 +32,7 @@ def margins_of(wide: Any, X: Any, classes: NDArray[Any] | None) -> Floats:
     if classes is None:
         return np.asarray(scores)
     if len(classes) == 2:
-        return _of_two(scores)
+        return np.asarray(scores if scores.shape[1] == 1 else scores[:, 1:] - scores[:, :1])
     if scores.shape[1] == 1:  # two classes of several, in this fold
         scores = np.column_stack([np.zeros(len(scores)), scores[:, 0]])
     rare = logsumexp(scores, axis=1) - np.log(1.0 + wide.n_rows_seen_ / max(wide.n_iter_, 1))
@@ -47,90 +46,93 @@ def fitted_wide(wide: Any, X: Any, y: NDArray[Any], weight: Floats | None) -> An
     return clone(wide).fit(X, y, sample_weight=weight)
 
 
-def asking_clones(wide: Any, X: Any, y: NDArray[Any], weight: Floats | None, classes: NDArray[Any] | None) -> Ask:
-    """Margins by clones of the wide model, which choose everything again."""
+@dataclass(frozen=True)
+class Learner:
+    """A wide model, unfitted, and the rows that it learns from."""
 
-    def ask(train: Places, wanted: Places) -> Floats:
-        model = fitted_wide(wide, take_rows(X, train), y[train], None if weight is None else weight[train])
-        return margins_of(model, take_rows(X, wanted), classes)
+    wide: Any
+    X: Any
+    y: NDArray[Any]
+    weight: Floats | None
+    classes: NDArray[Any] | None
 
-    return ask
+    def fit(self, train: Places, held: Mapping[str, float] | None = None) -> Any:
+        """A clone fitted on some rows; `held`: precisions of blocks that are not found again."""
+        weight = None if self.weight is None else self.weight[train]
+        return fit_alike(self.wide, held, take_rows(self.X, train), self.y[train], weight)
 
-
-def asking(
-    wide: Any, fitted: Any, X: Any, y: NDArray[Any], weight: Floats | None, classes: NDArray[Any] | None
-) -> Ask:
-    """Margins by models that hold what `fitted` chose of all rows, where it chose what is dear; else by clones."""
-    clones = asking_clones(wide, X, y, weight, classes)
-    target = y if classes is None else np.searchsorted(classes, y)
-    refit = refit_of(fitted, X, np.asarray(target, dtype=np.float64), weight)
-    if refit is None:
-        return clones
-
-    def ask(train: Places, wanted: Places) -> Floats:
-        if classes is not None and len(np.unique(target[train])) < len(classes):
-            return clones(train, wanted)  # nothing holds the intercept of a class without rows
-        scores = refit.scores(train, wanted)
-        return _of_two(scores) if classes is not None and len(classes) == 2 else scores
-
-    return ask
+    def margins(self, model: Any, rows: Places) -> Floats:
+        """Of a fitted clone, of some rows."""
+        return margins_of(model, take_rows(self.X, rows), self.classes)
 
 
-def _of_two(scores: Floats) -> Floats:
-    return np.asarray(scores if scores.shape[1] == 1 else scores[:, 1:] - scores[:, :1])
+class Crossed:
+    """Margins out of fold, each fold's by a clone that has seen the others, made when they are asked for."""
 
+    def __init__(self, learner: Learner, splits: list[Split]) -> None:
+        self.learner, self.splits = learner, splits
+        self._clones: dict[int, Any] = {}
 
-def cross_margins(ask: Ask, splits: list[Split]) -> Floats:
-    """The margin (n, K) of each row by a model fitted on the other folds."""
-    parts = [ask(train, test) for train, test in splits]
-    found = np.zeros((sum(map(len, parts)), parts[0].shape[1]))
-    for (_, test), margins in zip(splits, parts, strict=True):
-        found[test] = margins
-    return found
+    def clone(self, fold: int) -> Any:
+        """The wide model that has not seen a fold."""
+        if fold not in self._clones:
+            self._clones[fold] = self.learner.fit(self.splits[fold][0])
+        return self._clones[fold]
+
+    def margins(self) -> Floats:
+        """The margin (n, K) of each row."""
+        parts = [self.learner.margins(self.clone(fold), test) for fold, (_, test) in enumerate(self.splits)]
+        found = np.empty((len(self.learner.y), parts[0].shape[1]))
+        for (_, test), own in zip(self.splits, parts, strict=True):
+            found[test] = own
+        return found
 
 
 class Nested:
     """For each fold the margins of its training rows, by models that have seen neither them nor the fold.
 
     A booster that is to be judged on a fold must not be trained on margins that know its targets: what they hold of
-    the fold's rows comes back with the sign turned, and stacks look worse than they are (benchmarks/stacking). Two
-    folds share a model, so that there are k (k - 1) / 2; those of a fold are fitted when it is asked for.
+    the fold's rows comes back with the sign turned, and stacks look worse than they are (benchmarks/stacking). There
+    are k - 1 models for each fold that is asked for. Variances by evidence are those of the clone that has not seen
+    the fold: they cost most of a fit, and know little. Where nothing is held, two folds share a model.
     """
 
-    def __init__(self, ask: Ask, y: NDArray[Any], splits: list[Split], *, is_class: bool) -> None:
-        if len(splits) < 3:
+    def __init__(self, crossed: Crossed) -> None:
+        if len(crossed.splits) < 3:
             raise ValueError(
-                f"early_stopping='folds' needs three folds, and cv makes {len(splits)}; use cv=3 or more, or hold rows "
-                "out by early_stopping=0.1."
+                f"early_stopping='folds' needs three folds, and cv makes {len(crossed.splits)}; use cv=3 or more, or "
+                "hold rows out by early_stopping=0.1."
             )
-        self._ask, self._y, self._splits, self._is_class = ask, y, splits, is_class
+        self._crossed, self._learner, self._splits = crossed, crossed.learner, crossed.splits
         self._known: dict[tuple[int, int], Floats] = {}
 
     def rows(self, fold: int) -> Places:
         """The training rows of a fold that have margins: without those whose model would have one class to learn of."""
-        others = [other for other in range(len(self._splits)) if other != fold and self._can_learn(fold, other)]
-        return np.sort(np.concatenate([self._splits[other][1] for other in others])) if others else np.arange(0)
+        others = [self._splits[other][1] for other in self._others(fold)]
+        return np.sort(np.concatenate(others)) if others else np.arange(0)
 
     def margins(self, fold: int) -> Floats:
         """Margins (m, K) of these rows."""
-        parts = {other: self._of(other, fold) for other in range(len(self._splits)) if other != fold}
-        known = {other: part for other, part in parts.items() if part is not None}
-        places = np.concatenate([self._splits[other][1] for other in known])
-        return np.concatenate(list(known.values()))[np.argsort(places)]
+        others = self._others(fold)
+        places = np.concatenate([self._splits[other][1] for other in others])
+        return np.concatenate([self._of(other, fold) for other in others])[np.argsort(places)]
+
+    def _others(self, fold: int) -> list[int]:
+        return [other for other in range(len(self._splits)) if other != fold and self._can_learn(fold, other)]
+
+    def _can_learn(self, fold: int, other: int) -> bool:
+        y = self._learner.y[self._rows_without(fold, other)]
+        return self._learner.classes is None or not (y == y[0]).all()
 
     def _rows_without(self, fold: int, other: int) -> Places:
         return np.setdiff1d(self._splits[fold][0], self._splits[other][1], assume_unique=True)
 
-    def _can_learn(self, fold: int, other: int) -> bool:
-        y = self._y[self._rows_without(fold, other)]
-        return not self._is_class or not (y == y[0]).all()
-
-    def _of(self, wanted: int, beside: int) -> Floats | None:
-        """Margins of a fold's rows, by the model that has seen neither it nor the other."""
-        if not self._can_learn(wanted, beside):
-            return None
+    def _of(self, wanted: int, beside: int) -> Floats:
+        """Margins of a fold's rows, by a model that has seen neither it nor the one beside."""
         if (wanted, beside) not in self._known:
-            one, other = self._splits[wanted][1], self._splits[beside][1]
-            both = self._ask(self._rows_without(wanted, beside), np.concatenate([one, other]))
-            self._known[wanted, beside], self._known[beside, wanted] = both[: len(one)], both[len(one) :]
+            held = held_precisions(self._crossed.clone(beside))
+            model = self._learner.fit(self._rows_without(wanted, beside), held)
+            self._known[wanted, beside] = self._learner.margins(model, self._splits[wanted][1])
+            if held is None:
+                self._known[beside, wanted] = self._learner.margins(model, self._splits[beside][1])
         return self._known[wanted, beside]

@@ -36,6 +36,8 @@ STAGES = 40
 """So many numbers of rounds are compared."""
 ERRORS = 1.0
 """What is more than the wide model must gain so many standard errors."""
+ENOUGH = 10_000
+"""Rows held out, with which no more folds are judged by."""
 SCOUTS = 1_000
 """Folds of fewer rows held out tell too little by themselves, and are cheap."""
 LONGER, LEAST_SHARE = 1.5, 0.2
@@ -154,7 +156,9 @@ class _Curve:
 
 
 def trials_of_folds(rows: Rows, splits: list[Split], nested: Nested) -> list[Trial]:
-    """A trial for each fold of cross-fitting: trained on margins that know nothing of it, judged on those out of fold."""
+    """Trials of folds, as many as hold enough rows: trained on margins that know nothing of it, judged on those out of
+    fold.
+    """
 
     def trial(fold: int) -> Trial:
         known = nested.rows(fold)
@@ -164,7 +168,8 @@ def trials_of_folds(rows: Rows, splits: list[Split], nested: Nested) -> list[Tri
             lambda: replace(taken(rows, known), margins=nested.margins(fold)),
         )
 
-    return [trial(fold) for fold in range(len(splits))]
+    sizes = np.cumsum([len(test) for _, test in splits])
+    return [trial(fold) for fold in range(min(len(splits), 1 + int(np.searchsorted(sizes, ENOUGH))))]
 
 
 def taken(rows: Rows, places: NDArray[Any]) -> Rows:

@@ -123,13 +123,6 @@ class Rarity:
             return np.zeros(len(codes), dtype=np.int32)
         return self._classes(np.where(codes >= 0, self.counts[codes], 0))
 
-    def among(self, codes: NDArray[np.signedinteger], seen: NDArray[np.signedinteger]) -> NDArray[np.int32]:
-        """The classes (n,) of training rows, where only those at `seen` count, none of which counts itself."""
-        known = codes[seen]
-        counts = np.append(np.bincount(known[known >= 0], minlength=len(self.counts)), 0)[codes]  # -1: the last
-        counts[seen] -= known >= 0
-        return self._classes(counts)
-
     def _classes(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:
         return (np.searchsorted(self.lowest, counts, side="right") - 1).astype(np.int32)
 

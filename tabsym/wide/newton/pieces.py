@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,10 +66,6 @@ class Piece:
     def is_constant(self) -> bool:
         """Whether it is one number, added as it is."""
         return self.size == 1 and not len(self.x)
-
-    def of_rows(self, rows: NDArray[np.signedinteger[Any]]) -> Piece:
-        """The same block, of some of the rows."""
-        return replace(self, codes=self.codes[rows], x=self.x[rows] if len(self.x) else self.x)
 
     def pull_back(self, theta: Floats, precision: float) -> Floats:
         """The gradient (q, W) of the penalty, half of `precision` times what `length` sums."""
