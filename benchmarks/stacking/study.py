@@ -20,6 +20,7 @@ import argparse
 import sys
 import time
 import warnings
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -41,7 +42,7 @@ from tables import commit, read  # noqa: E402
 from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
 from tabsym.encoders.folds import split_by_target  # noqa: E402
 from tabsym.integrations import load_adapter  # noqa: E402
-from tabsym.stacking.crossed import Crossed, Learner, Nested, fitted_wide, margins_of  # noqa: E402
+from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of  # noqa: E402
 from tabsym.stacking.defaults import default_booster, default_wide  # noqa: E402
 from tabsym.stacking.evidence import Trial, judge, taken, trials_of_folds  # noqa: E402
 from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of  # noqa: E402
@@ -93,7 +94,8 @@ def native(ready: Any, train: Any, test: Any, is_number: bool) -> dict[str, floa
 
 def simple_trials(rows: Rows, splits: list[Any]) -> list[Trial]:
     """A trial for each fold, trained on margins that are out of fold and no more."""
-    return [Trial(taken(rows, test), rows.y[train], partial(taken, rows, train)) for train, test in splits]
+    seen = [taken(rows, train) for train, _ in splits]
+    return [Trial(taken(rows, test), own, own.y, partial(replace, own)) for own, (_, test) in zip(seen, splits)]
 
 
 def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table and fold, from the top
@@ -139,7 +141,6 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
         keep("wide", evidence="nested", oof=out_of_fold, seconds=alone, **scored)
         keep("wide", evidence="simple", oof=out_of_fold, seconds=alone, **scored)
     crossed = time.perf_counter() - start
-    nested = Nested(crossing)
     every = max(1, rounds_of(booster) // 40)
     for variant in STACKS:
         if variant in done:
@@ -150,7 +151,7 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
         staged = dict(Layer(plan, loss, rows).path(ready.X.iloc[test], test_margins, every))
         for evidence in ["nested", "simple"] if variant in BOTH_WAYS else ["nested"]:
             start = time.perf_counter()
-            trials = trials_of_folds(rows, splits, nested) if evidence == "nested" else simple_trials(rows, splits)
+            trials = trials_of_folds(rows, crossing) if evidence == "nested" else simple_trials(rows, splits)
             table = judge([plan], trials, loss, criterion, n_classes).table
             best = table[table["rounds"] > 0].sort_values(["loss", "rounds"]).iloc[0]
             seconds = time.perf_counter() - start + crossed

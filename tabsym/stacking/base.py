@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from numbers import Real
 from typing import Any
 
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.folds import split_by_target
 from tabsym.encoders.pieces import take_rows
-from tabsym.stacking.crossed import Crossed, Learner, Nested, fitted_wide, margins_of
+from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
 from tabsym.stacking.evidence import Criterion, Member, Trial, Verdict, judge, trials_of_folds
 from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, rounds_of
 from tabsym.table import (
@@ -105,7 +106,8 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         seed = int(rng.randint(2**31 - 1))
         wide, booster, other = (_seeded(part, self.random_state, seed) for part in self._parts(seed))
         train, held_out = self._held_out(data, y, weight, group, eval_set, labels, seed)
-        rows = _Sample(take_rows(data, train), y[train], None if weight is None else weight[train])
+        own = None if weight is None else weight[train]
+        rows = Rows(take_rows(data, train), y[train], np.zeros((len(train), 1)), own)  # before they have margins
         given = rows.y if labels is None else labels[rows.y]
         fitted = fitted_wide(wide, rows.X, given, rows.weight)
         loss = self._loss_of(fitted)
@@ -119,24 +121,20 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         )
         settled = self._settled(wide, fitted)
         crossed = Crossed(Learner(settled, rows.X, given, rows.weight, labels), splits)
-        margins = crossed.margins()
-        learned = Rows(rows.X, rows.y, margins, rows.weight)
+        learned = cache(lambda: replace(rows, margins=crossed.margins()))  # where something starts from them
         plans = self._plans(booster, other, loss, table, labels, seed)
         n_classes = 0 if labels is None else len(labels)
         if held_out is not None:
             other_X, other_y, other_weight = held_out
             judged = Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight)
-            trials = [Trial(judged, learned.y, lambda: learned)]
+            trials = [Trial(judged, rows, rows.y, learned)]
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
         elif self.early_stopping is False:
             verdict = Verdict([Member(plans[0], rounds_of(booster), 1.0)], None)
         else:
-            trials = trials_of_folds(learned, splits, Nested(crossed))
+            trials = trials_of_folds(rows, crossed)
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
-        layers = [
-            (one.share, None if one.plan is None else Layer(one.plan, loss, learned, one.n_rounds))
-            for one in verdict.members
-        ]
+        layers = [(one.share, _layer(one, loss, rows, learned)) for one in verdict.members]
         if len(train) < len(y):
             everything = y if labels is None else labels[y]
             fitted = fitted_wide(settled, data, everything, weight)
@@ -228,11 +226,11 @@ def _seeded(part: Any, random_state: Any, seed: int) -> Any:
     return part
 
 
-class _Sample:
-    """Rows of training, before they have margins."""
-
-    def __init__(self, X: Any, y: NDArray[Any], weight: Floats | None):
-        self.X, self.y, self.weight = X, y, weight
+def _layer(member: Member, loss: Loss, rows: Rows, learned: Callable[[], Rows]) -> Layer | None:
+    """What a member lays over the wide model, fitted on all rows: with their margins, where it reads them."""
+    if member.plan is None:
+        return None
+    return Layer(member.plan, loss, rows if member.plan.mode == "alone" else learned(), member.n_rounds)
 
 
 def read_rows(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Table:

@@ -79,9 +79,13 @@ class Crossed:
             self._clones[fold] = self.learner.fit(self.splits[fold][0])
         return self._clones[fold]
 
+    def margins_of(self, fold: int) -> Floats:
+        """Margins (m, K) of the rows of a fold."""
+        return self.learner.margins(self.clone(fold), self.splits[fold][1])
+
     def margins(self) -> Floats:
         """The margin (n, K) of each row."""
-        parts = [self.learner.margins(self.clone(fold), test) for fold, (_, test) in enumerate(self.splits)]
+        parts = [self.margins_of(fold) for fold in range(len(self.splits))]
         found = np.empty((len(self.learner.y), parts[0].shape[1]))
         for (_, test), own in zip(self.splits, parts, strict=True):
             found[test] = own

@@ -20,9 +20,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.encoders.folds import Split
 from tabsym.encoders.pieces import take_rows
-from tabsym.stacking.crossed import Nested
+from tabsym.stacking.crossed import Crossed, Nested
 from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of
 from tabsym.wide.losses import Loss
 
@@ -36,7 +35,7 @@ STAGES = 40
 """So many numbers of rounds are compared."""
 ERRORS = 1.0
 """What is more than the wide model must gain so many standard errors."""
-ENOUGH = 10_000
+ENOUGH = 7_000
 """Rows held out, with which no more folds are judged by."""
 SCOUTS = 1_000
 """Folds of fewer rows held out tell too little by themselves, and are cheap."""
@@ -48,16 +47,21 @@ LONGER, LEAST_SHARE = 1.5, 0.2
 class Trial:
     """Rows to judge a booster by, and rows to train it on, whose margins are made when they are asked for.
 
-    `y`: the target of the rows to train on.
+    `plain`: those to train on, without margins; `y`: the target of those that get them.
     """
 
     held_out: Rows
+    plain: Rows
     y: NDArray[Any]
     make: Callable[[], Rows]
 
     @cached_property
     def seen(self) -> Rows:
         return self.make()
+
+    def rows_for(self, plan: Plan) -> Rows:
+        """What a booster is trained on; one that stands alone reads no margins."""
+        return self.plain if plan.mode == "alone" else self.seen
 
 
 @dataclass(frozen=True)
@@ -155,21 +159,25 @@ class _Curve:
         return max((one for one in self.tallies if one <= rounds), default=min(self.tallies))
 
 
-def trials_of_folds(rows: Rows, splits: list[Split], nested: Nested) -> list[Trial]:
-    """Trials of folds, as many as hold enough rows: trained on margins that know nothing of it, judged on those out of
-    fold.
+def trials_of_folds(plain: Rows, crossed: Crossed) -> list[Trial]:
+    """Trials of folds, as many as hold enough rows: trained on margins that know nothing of the fold.
+
+    `plain`: the rows of training, without margins.
     """
+    nested = Nested(crossed)
 
     def trial(fold: int) -> Trial:
+        train, test = crossed.splits[fold]
         known = nested.rows(fold)
         return Trial(
-            taken(rows, splits[fold][1]),
-            rows.y[known],
-            lambda: replace(taken(rows, known), margins=nested.margins(fold)),
+            replace(taken(plain, test), margins=crossed.margins_of(fold)),
+            taken(plain, train),
+            plain.y[known],
+            lambda: replace(taken(plain, known), margins=nested.margins(fold)),
         )
 
-    sizes = np.cumsum([len(test) for _, test in splits])
-    return [trial(fold) for fold in range(min(len(splits), 1 + int(np.searchsorted(sizes, ENOUGH))))]
+    sizes = np.cumsum([len(test) for _, test in crossed.splits])
+    return [trial(fold) for fold in range(min(len(sizes), 1 + int(np.searchsorted(sizes, ENOUGH))))]
 
 
 def taken(rows: Rows, places: NDArray[Any]) -> Rows:
@@ -267,7 +275,7 @@ class _Court:
         """Of a trial; `most`: rounds, None for all that the booster asks for."""
         trial, before = self.trials[place], self.alone.lost[place]
         rows = trial.held_out
-        layer = Layer(plan, self._loss, trial.seen, most if most != rounds_of(plan.booster) else None)
+        layer = Layer(plan, self._loss, trial.rows_for(plan), most if most != rounds_of(plan.booster) else None)
         staged = layer.path(rows.X, rows.margins, every)
         found = {count: Tally.of(self._criterion(scores, rows.y), before, rows) for count, scores in staged}
         return _Curve(layer, trial, every, found)
