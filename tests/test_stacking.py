@@ -283,20 +283,45 @@ def test_what_the_other_fit_had_not_says_nothing():
 
 def test_nested_margins_have_not_seen_the_fold():
     wide = WideClassifier(optimizer="newton", l2="evidence")
-    splits = list(FOLDS.split(X))
-    y = TWO.copy()
-    y[splits[0][1]] = np.where(TWO[splits[0][1]] == "yes", "no", "yes")  # turned around in the first fold
-    labels = np.array(["no", "yes"])
-    found = [Nested(Crossed(Learner(wide, X, target, None, labels), splits)) for target in (TWO, y)]
-    rows = found[0].rows(0)
+    splits, labels = list(FOLDS.split(X)), np.array(["no", "yes"])
+
+    def with_turned(fold):
+        y = TWO.copy()
+        if fold is not None:
+            test = splits[fold][1]
+            y[test] = np.where(TWO[test] == "yes", "no", "yes")
+        return Nested(Crossed(Learner(wide, X, y, None, labels), splits))
+
+    plain, own, other = (with_turned(fold) for fold in (None, 0, 1))
+    rows = plain.rows(0)
     np.testing.assert_array_equal(rows, splits[0][0])
-    np.testing.assert_array_equal(found[0].margins(0), found[1].margins(0))
-    assert np.abs(found[0].margins(1) - found[1].margins(1)).max() > 0.1
-    changed = TWO.copy()
-    changed[splits[1][1]] = y[splits[1][1]] = "yes"  # of a fold that is predicted: its own variances may, no more
-    own = np.isin(rows, splits[1][1])
-    third = Nested(Crossed(Learner(wide, X, changed, None, labels), splits)).margins(0)
-    assert np.abs(third[own] - found[0].margins(0)[own]).max() < np.abs(third[~own] - found[0].margins(0)[~own]).max()
+    np.testing.assert_array_equal(plain.margins(0), own.margins(0))
+    assert np.abs(plain.margins(1) - own.margins(1)).max() > 1.0
+    assert np.abs(plain.margins(0) - other.margins(0)).max() > 1.0
+
+
+def test_margins_to_train_on_hold_the_variances_of_all_rows():
+    wide, labels = WideClassifier(optimizer="newton", l2="evidence"), np.array(["no", "yes"])
+    splits = list(FOLDS.split(X))
+    fitted = clone(wide).fit(X, TWO)
+    crossed = Crossed(Learner(wide, X, TWO, None, labels), splits, fitted)
+    judged = crossed.margins_of(1)
+    train, test = splits[1]
+    own = clone(wide).fit(X.iloc[train], TWO[train])
+    np.testing.assert_array_equal(judged[:, 0], own.decision_function(X.iloc[test]))
+    found = crossed.margins()
+    np.testing.assert_array_equal(found[test], judged)
+    for fold in (0, 2):
+        train, test = splits[fold]
+        own = fit_alike(wide, held_precisions(fitted), X.iloc[train], TWO[train], None)
+        np.testing.assert_array_equal(found[test, 0], own.decision_function(X.iloc[test]))
+
+
+def test_the_wide_model_is_what_it_would_be_alone():
+    wide = WideClassifier(epochs=2)
+    model = WideBoostClassifier(wide, LGBMClassifier(**SMALL), mode="margin", cv=3, random_state=3).fit(X, TWO)
+    alone = clone(wide).set_params(random_state=3).fit(X, TWO)
+    np.testing.assert_array_equal(model.wide_.decision_function(X), alone.decision_function(X))
 
 
 class Spy(KFold):

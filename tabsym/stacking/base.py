@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.folds import split_by_target
 from tabsym.encoders.pieces import take_rows
+from tabsym.estimators.wide_base import WideBase
 from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
 from tabsym.stacking.evidence import Criterion, Member, Trial, Verdict, judge, trials_of_folds
 from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, rounds_of
@@ -120,7 +121,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             groups=None if group is None else group[train],
         )
         settled = self._settled(wide, fitted)
-        crossed = Crossed(Learner(settled, rows.X, given, rows.weight, labels), splits)
+        crossed = Crossed(Learner(settled, rows.X, given, rows.weight, labels), splits, fitted)
         learned = cache(lambda: replace(rows, margins=crossed.margins()))  # where something starts from them
         plans = self._plans(booster, other, loss, table, labels, seed)
         n_classes = 0 if labels is None else len(labels)
@@ -220,9 +221,13 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
 
 
 def _seeded(part: Any, random_state: Any, seed: int) -> Any:
-    """A part that draws lots, with a seed where the stack has one and the part has none."""
+    """A part that draws lots, with a seed where the stack has one and the part has none.
+
+    A number is the wide model's, too: alone it is then what the user would have had without a stack.
+    """
     if random_state is not None and part.get_params().get("random_state", 0) is None:
-        part.set_params(random_state=seed)
+        is_wide = isinstance(part, WideBase) and isinstance(random_state, Integral)
+        part.set_params(random_state=random_state if is_wide else seed)
     return part
 
 

@@ -67,29 +67,40 @@ class Learner:
 
 
 class Crossed:
-    """Margins out of fold, each fold's by a clone that has seen the others, made when they are asked for."""
+    """Margins out of fold, each fold's by a clone that has seen the others, made when they are asked for.
 
-    def __init__(self, learner: Learner, splits: list[Split]) -> None:
-        self.learner, self.splits = learner, splits
+    `fitted`: the model of all rows, which folds that nothing is judged by may take their variances from, as nested
+    margins take theirs from the clone of their fold.
+    """
+
+    def __init__(self, learner: Learner, splits: list[Split], fitted: Any = None) -> None:
+        self.learner, self.splits, self._fitted = learner, splits, fitted
         self._clones: dict[int, Any] = {}
 
     def clone(self, fold: int) -> Any:
-        """The wide model that has not seen a fold."""
+        """The wide model that knows nothing of a fold."""
         if fold not in self._clones:
             self._clones[fold] = self.learner.fit(self.splits[fold][0])
         return self._clones[fold]
 
     def margins_of(self, fold: int) -> Floats:
-        """Margins (m, K) of the rows of a fold."""
+        """Margins (m, K) of the rows of a fold, to judge by."""
         return self.learner.margins(self.clone(fold), self.splits[fold][1])
 
     def margins(self) -> Floats:
-        """The margin (n, K) of each row."""
-        parts = [self.margins_of(fold) for fold in range(len(self.splits))]
+        """The margin (n, K) of each row, to train on."""
+        parts = [self._margins_to_train_on(fold) for fold in range(len(self.splits))]
         found = np.empty((len(self.learner.y), parts[0].shape[1]))
         for (_, test), own in zip(self.splits, parts, strict=True):
             found[test] = own
         return found
+
+    def _margins_to_train_on(self, fold: int) -> Floats:
+        held = None if fold in self._clones or self._fitted is None else held_precisions(self._fitted)
+        if held is None:
+            return self.margins_of(fold)
+        train, test = self.splits[fold]
+        return self.learner.margins(self.learner.fit(train, held), test)
 
 
 class Nested:
