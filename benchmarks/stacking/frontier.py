@@ -90,6 +90,14 @@ def bootstrap(rng: np.random.RandomState, n: int) -> Any:
     return rng.randint(n, size=n)
 
 
+def every(rng: np.random.RandomState, n: int) -> Any:
+    return np.arange(n)
+
+
+def three() -> list[Any]:
+    return [wide(), wide(interactions=2), wide(interactions=3)]
+
+
 def most(rng: np.random.RandomState, n: int) -> Any:
     """Nine tenths of the rows, each once: a bootstrap makes rare symbols common."""
     return np.sort(rng.permutation(n)[: 9 * n // 10])
@@ -101,12 +109,15 @@ MAKERS: dict[str, tuple[str, Callable[[], Any]]] = {
     "wide-triples": ("Wide model, all triples", lambda: wide(interactions=3)),
     "wide-5-bootstraps": ("Mean of 5 wide models, bootstraps", lambda: Average(wide, 5, bootstrap)),
     "wide-5-subsets": ("Mean of 5 wide models, 90 % of the rows", lambda: Average(wide, 5, most)),
+    "wide-3-seeds": ("Mean of 3 wide models, seeds", lambda: Average(wide, 3, every)),
+    "wide-three": ("Mean of wide, all pairs, all triples", lambda: Blend(three())),
     "lightgbm": ("LightGBM native", lambda: library("lightgbm")),
     "xgboost": ("XGBoost native", lambda: library("xgboost")),
     "stack": ("Wide + LightGBM, default", stack),
     "stack-margin": ("mode='margin', early_stopping=0.1", lambda: stack(mode="margin", early_stopping=0.1)),
     "stack-feature": ("mode='feature'", lambda: stack(mode="feature")),
     "wide-with-xgboost": ("Mean of wide and XGBoost native", lambda: Blend([wide(), library("xgboost")])),
+    "wide-three-with-xgboost": ("Mean of those three and XGBoost", lambda: Blend([*three(), library("xgboost")])),
     "catboost": ("CatBoost native", lambda: library("catboost")),
     "wide-with-catboost": ("Mean of wide and CatBoost native", lambda: Blend([wide(), library("catboost")])),
 }
