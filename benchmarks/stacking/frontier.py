@@ -110,6 +110,7 @@ MAKERS: dict[str, tuple[str, Callable[[], Any]]] = {
     "wide-5-bootstraps": ("Mean of 5 wide models, bootstraps", lambda: Average(wide, 5, bootstrap)),
     "wide-5-subsets": ("Mean of 5 wide models, 90 % of the rows", lambda: Average(wide, 5, most)),
     "wide-3-seeds": ("Mean of 3 wide models, seeds", lambda: Average(wide, 3, every)),
+    "wide-two": ("Mean of all pairs and all triples", lambda: Blend(three()[1:])),
     "wide-three": ("Mean of wide, all pairs, all triples", lambda: Blend(three())),
     "lightgbm": ("LightGBM native", lambda: library("lightgbm")),
     "xgboost": ("XGBoost native", lambda: library("xgboost")),
