@@ -93,12 +93,12 @@ def run_rules(name: str, fold: int) -> list[dict[str, Any]]:
     lgbm = native(own.ready, own.train, own.test, own.is_number)["rmse" if own.is_number else "log-loss"]
     plain = {"table": name, "fold": fold, "lightgbm": lgbm}
     margin = stands["margin"].tally
-    out = [plain | {"base": "margin", "other": "none", "share": 0.0, "promise": promises["margin"], "oof": margin.loss,
+    out = [plain | {"base": "margin", "other": "none", "share": 0.0, "promise": promises.get("margin", True), "oof": margin.loss,
                     "gain": margin.gain, "error": margin.error, "test": own.lost(tests["margin"])}]  # fmt: skip
     for base, other in product(("wide", "margin"), OTHERS):
         for share, tally in court._shares(stands[base], stands[other].scores).items():
             mixed = own.lost((1 - share) * tests[base] + share * tests[other])
-            row = {"base": base, "other": other, "share": share, "promise": promises[base, other]}
+            row = {"base": base, "other": other, "share": share, "promise": promises.get((base, other), True)}
             row |= {"oof": tally.loss, "gain": tally.gain, "error": tally.error, "test": mixed}
             out.append(plain | row)
     return out
