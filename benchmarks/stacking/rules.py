@@ -93,8 +93,9 @@ def run_rules(name: str, fold: int) -> list[dict[str, Any]]:
     lgbm = native(own.ready, own.train, own.test, own.is_number)["rmse" if own.is_number else "log-loss"]
     plain = {"table": name, "fold": fold, "lightgbm": lgbm}
     margin = stands["margin"].tally
-    out = [plain | {"base": "margin", "other": "none", "share": 0.0, "promise": promises.get("margin", True), "oof": margin.loss,
-                    "gain": margin.gain, "error": margin.error, "test": own.lost(tests["margin"])}]  # fmt: skip
+    row = {"base": "margin", "other": "none", "share": 0.0, "promise": promises.get("margin", True)}
+    row |= {"oof": margin.loss, "gain": margin.gain, "error": margin.error, "test": own.lost(tests["margin"])}
+    out = [plain | row]
     for base, other in product(("wide", "margin"), OTHERS):
         for share, tally in court._shares(stands[base], stands[other].scores).items():
             mixed = own.lost((1 - share) * tests[base] + share * tests[other])
