@@ -1,6 +1,7 @@
 """Stacks over every type that may carry a table, in a process of its own: some libraries end it.
 
-Run as ``python -m tests.stack_tables LIBRARY``; prints what differs from plain pandas objects, as JSON.
+Run as ``python -m tests.stack_tables LIBRARY ...``; prints for each library what differs from plain pandas objects, a
+line of JSON. What stands on standard error is where it was.
 """
 
 import json
@@ -119,15 +120,16 @@ def main(library):
         assert moved > 0.01, "the booster says nothing, so equality would say little"
         for carrier in carriers_of(codes):
             make = CARRIERS[carrier]
-            print(codes, carrier, file=sys.stderr)
+            print(library, codes, carrier, file=sys.stderr)
             try:
                 fitted = stack(library, codes).fit(make(TRAIN), TARGET)
                 odd = difference(fitted, make, wanted) or difference(fitted, plain, wanted)
                 found[f"{codes}: {carrier}"] = odd or difference(reference, make, wanted) or "equal"
             except Exception as error:  # one more finding
                 found[f"{codes}: {carrier}"] = f"{type(error).__name__}: {error}"
-    print(json.dumps(found))
+    print(json.dumps({library: found}), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    for name in sys.argv[1:]:
+        main(name)

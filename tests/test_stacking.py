@@ -23,6 +23,12 @@ from sklearn.svm import LinearSVC
 from xgboost import XGBClassifier
 
 from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, WideRegressor
+from tabsym.estimators.refitting import fit_alike, held_precisions
+from tabsym.stacking import evidence
+from tabsym.stacking.crossed import Crossed, Learner, Nested
+from tabsym.stacking.evidence import Tally
+from tabsym.stacking.layer import Rows
+from tabsym.wide import Newton
 from tests.stack_tables import carriers_of
 
 RNG = np.random.default_rng(0)
@@ -199,6 +205,125 @@ def test_the_booster_alone_shares_the_answer():
     assert table.min() < apart.min()
 
 
+def evidence_of(mode, y, **options):
+    """What was compared, of a small stack over three folds."""
+    booster = LGBMClassifier(**SMALL | options)
+    stack = WideBoostClassifier(WideClassifier(**NEWTON), booster, mode=mode, cv=FOLDS, random_state=0)
+    return stack.fit(X, y).evidence_
+
+
+def test_the_first_fold_scouts(monkeypatch):
+    monkeypatch.setattr(evidence, "SCOUTS", 100)
+    y = np.where(EFFECT + RNG.normal(size=N) > 0, "yes", "no")
+    table = evidence_of("auto", y, learning_rate=9.0)
+    assert table.groupby("mode", sort=False)["folds"].max().to_dict() == {"wide": 3, "margin": 1, "alone": 1}
+    table = evidence_of("margin", TWO, n_estimators=80, learning_rate=1.0)
+    monkeypatch.setattr(evidence, "SCOUTS", N)
+    whole = evidence_of("margin", TWO, n_estimators=80, learning_rate=1.0)
+    assert whole["rounds"].max() == 80
+    assert table["rounds"].max() < 80
+    both = whole[whole["rounds"] <= table["rounds"].max()]
+    pd.testing.assert_frame_equal(table, both)
+
+
+def test_no_more_folds_than_tell_enough(monkeypatch):
+    monkeypatch.setattr(evidence, "ENOUGH", N // 3 + 1)
+    assert set(evidence_of("margin", TWO)["folds"]) == {2}
+
+
+def test_a_gain_must_be_larger_than_its_standard_error():
+    rng = np.random.default_rng(1)
+    before, lost, weight = rng.random((3, 50))
+    rows = Rows(None, before, before[:, None], weight)
+    parts = [Rows(None, before[part], before[part, None], weight[part]) for part in (slice(20), slice(20, None))]
+    for tally in (
+        Tally.of(lost, before, rows),
+        Tally.total([Tally.of(lost[:20], before[:20], parts[0]), Tally.of(lost[20:], before[20:], parts[1])]),
+        Tally.of(lost, before, Rows(None, before, before[:, None], 7 * weight)),
+    ):
+        gain = np.average(before - lost, weights=weight)
+        error = np.sqrt(np.square(weight * (before - lost - gain)).sum()) / weight.sum()
+        assert (tally.loss, tally.gain) == pytest.approx((np.average(lost, weights=weight), gain))
+        assert tally.error == pytest.approx(error)
+    gains = np.array([1.0, 1.0, -1.0, 1.0, 1.0])
+    plain = Rows(None, gains, gains[:, None], None)
+    assert Tally.of(-gains, 0 * gains, plain).is_certain
+    assert not Tally.of(-gains[1:4], 0 * gains[1:4], Rows(None, gains[1:4], gains[1:4, None], None)).is_certain
+
+
+# -- fits that hold what another has found -------------------------------------------------------------------
+
+
+def test_held_variances_are_ridges_by_hand():
+    wide = WideRegressor(optimizer=Newton(tol=1e-12), l2="evidence", cols=["shop"])
+    first = clone(wide).fit(X[["shop", "price"]], VALUES)
+    held = held_precisions(first)
+    assert held == {"shop": pytest.approx(first.dispersion_ / first.variances_["variance"]["shop"])}
+    some = np.arange(0, N, 2)
+    again = fit_alike(wide, held, X[["shop", "price"]].iloc[some], VALUES[some], None)
+    shops = sorted(X["shop"].unique())
+    one_hot = (X["shop"].to_numpy()[some, None] == shops).astype(float)
+    design = np.column_stack([one_hot, np.ones(len(some)), X["price"].to_numpy()[some]])
+    penalty = np.diag([held["shop"]] * len(shops) + [0.0, 0.0])
+    numbers = np.linalg.solve(design.T @ design + penalty, design.T @ VALUES[some])
+    np.testing.assert_allclose(again.predict(X[["shop", "price"]].iloc[some]), design @ numbers, atol=1e-6)
+
+
+def test_what_the_other_fit_had_not_says_nothing():
+    wide = WideClassifier(optimizer="newton", l2="evidence")
+    same = clone(wide).fit(X, TWO)
+    again = fit_alike(wide, held_precisions(same), X, TWO, None)
+    np.testing.assert_allclose(again.decision_function(X), same.decision_function(X), atol=1e-2)
+    silent = fit_alike(wide, {"shop": held_precisions(same)["shop"]}, X, TWO, None)
+    assert (silent.params_["kind"]["value"] == 0).all()
+    assert silent.params_["shop"]["value"].std() > 0.1
+    assert held_precisions(WideClassifier(**NEWTON).fit(X, TWO)) is None
+    assert held_precisions(WideClassifier().fit(X, TWO)) is None
+
+
+def test_nested_margins_have_not_seen_the_fold():
+    wide = WideClassifier(optimizer="newton", l2="evidence")
+    splits, labels = list(FOLDS.split(X)), np.array(["no", "yes"])
+
+    def with_turned(fold):
+        y = TWO.copy()
+        if fold is not None:
+            test = splits[fold][1]
+            y[test] = np.where(TWO[test] == "yes", "no", "yes")
+        return Nested(Crossed(Learner(wide, X, y, None, labels), splits))
+
+    plain, own, other = (with_turned(fold) for fold in (None, 0, 1))
+    rows = plain.rows(0)
+    np.testing.assert_array_equal(rows, splits[0][0])
+    np.testing.assert_array_equal(plain.margins(0), own.margins(0))
+    assert np.abs(plain.margins(1) - own.margins(1)).max() > 1.0
+    assert np.abs(plain.margins(0) - other.margins(0)).max() > 1.0
+
+
+def test_margins_to_train_on_hold_the_variances_of_all_rows():
+    wide, labels = WideClassifier(optimizer="newton", l2="evidence"), np.array(["no", "yes"])
+    splits = list(FOLDS.split(X))
+    fitted = clone(wide).fit(X, TWO)
+    crossed = Crossed(Learner(wide, X, TWO, None, labels), splits, fitted)
+    judged = crossed.margins_of(1)
+    train, test = splits[1]
+    own = clone(wide).fit(X.iloc[train], TWO[train])
+    np.testing.assert_array_equal(judged[:, 0], own.decision_function(X.iloc[test]))
+    found = crossed.margins()
+    np.testing.assert_array_equal(found[test], judged)
+    for fold in (0, 2):
+        train, test = splits[fold]
+        own = fit_alike(wide, held_precisions(fitted), X.iloc[train], TWO[train], None)
+        np.testing.assert_array_equal(found[test, 0], own.decision_function(X.iloc[test]))
+
+
+def test_the_wide_model_is_what_it_would_be_alone():
+    wide = WideClassifier(epochs=2)
+    model = WideBoostClassifier(wide, LGBMClassifier(**SMALL), mode="margin", cv=3, random_state=3).fit(X, TWO)
+    alone = clone(wide).set_params(random_state=3).fit(X, TWO)
+    np.testing.assert_array_equal(model.wide_.decision_function(X), alone.decision_function(X))
+
+
 class Spy(KFold):
     """Remembers what it was asked to split."""
 
@@ -362,17 +487,21 @@ def test_what_cannot_be_is_said_in_a_sentence():
         WideBoostClassifier(WideClassifier(), LinearSVC(), mode="feature").fit(X, TWO)
 
 
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost", "hist"])
-def test_every_type_of_table_means_the_same(library):
+def test_every_type_of_table_means_the_same():
+    libraries = ["lightgbm", "xgboost", "catboost", "hist"]  # in one process: starting it costs as much as one of them
     done = subprocess.run(
-        [sys.executable, "-m", "tests.stack_tables", library],
+        [sys.executable, "-m", "tests.stack_tables", *libraries],
         capture_output=True,
         text=True,
         check=False,
         cwd=Path(__file__).parents[1],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
-    assert done.returncode == 0, f"{library} ended the process ({done.returncode}): {done.stderr[-2000:]}"
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == sum(len(carriers_of(codes)) for codes in ("native", "ordinal", "group")) > 18
-    assert {case: said for case, said in found.items() if said != "equal"} == {}
+    assert done.returncode == 0, f"the process was ended ({done.returncode}): {done.stderr[-2000:]}"
+    found = {}
+    for line in done.stdout.splitlines():
+        found |= json.loads(line) if line.startswith("{") else {}
+    assert list(found) == libraries
+    for library, cases in found.items():
+        assert len(cases) == sum(len(carriers_of(codes)) for codes in ("native", "ordinal", "group")) > 18
+        assert {case: said for case, said in cases.items() if said != "equal"} == {}, library

@@ -10,7 +10,7 @@ fold. Policies (which of these may be chosen, the
 wide model alone among them) are computed from the rows afterwards: `--report`. Tables of more rows than `MOST_ROWS`
 are sampled. Rows go to results/study.csv as they arrive; what stands there is not run again.
 
-    TABSYM_DATA=FOLDER python benchmarks/stacking/study.py [--tables amazon adult] [--folds 3] [--report]
+    TABSYM_DATA=FOLDER python benchmarks/stacking/study.py [--tables amazon adult] [--folds 0 1] [--report]
     TABSYM_DATA=FOLDER python benchmarks/stacking/study.py --defaults
 """
 
@@ -20,6 +20,8 @@ import argparse
 import sys
 import time
 import warnings
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,9 +42,9 @@ from tables import commit, read  # noqa: E402
 from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
 from tabsym.encoders.folds import split_by_target  # noqa: E402
 from tabsym.integrations import load_adapter  # noqa: E402
-from tabsym.stacking.crossed import cross_margins, fitted_wide, margins_of, nested_margins  # noqa: E402
+from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of  # noqa: E402
 from tabsym.stacking.defaults import default_booster, default_wide  # noqa: E402
-from tabsym.stacking.evidence import judge, trials_of_folds  # noqa: E402
+from tabsym.stacking.evidence import Trial, judge, taken, trials_of_folds  # noqa: E402
 from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of  # noqa: E402
 
 TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
@@ -80,14 +82,20 @@ def measures(scores: Any, y: Any, loss: Any, is_number: bool, n_classes: int) ->
 
 def native(ready: Any, train: Any, test: Any, is_number: bool) -> dict[str, float]:
     """LightGBM at its defaults, as an adapter has it."""
-    start = time.perf_counter()
+    start = time.process_time()
     model = load_adapter("lightgbm").native(ready.task, random_state=0, n_jobs=1)
     model.fit(ready.X.iloc[train], ready.y[train])
-    taken = time.perf_counter() - start
+    taken = time.process_time() - start
     X, y = ready.X.iloc[test], ready.y[test]
     identity = SimpleNamespace(predict=lambda values: values)
     found = model.predict(X)[:, None] if is_number else model.predict_proba(X)
     return {"seconds": taken} | measures(found, y, identity, is_number, len(ready.classes))
+
+
+def simple_trials(rows: Rows, splits: list[Any]) -> list[Trial]:
+    """A trial for each fold, trained on margins that are out of fold and no more."""
+    seen = [taken(rows, train) for train, _ in splits]
+    return [Trial(taken(rows, test), own, own.y, partial(replace, own)) for own, (_, test) in zip(seen, splits)]
 
 
 def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table and fold, from the top
@@ -123,7 +131,8 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
     criterion = stack._criterion(wide, loss)
     alone = time.perf_counter() - start
     splits = split_by_target(5, X, target, "continuous" if is_number else None, random_state=0)
-    margins = cross_margins(stack._settled(wide, fitted), X, target, None, splits, labels)
+    crossing = Crossed(Learner(stack._settled(wide, fitted), X, target, None, labels), splits)
+    margins = crossing.margins()
     test_margins = margins_of(fitted, ready.X.iloc[test], labels)
     rows = Rows(X, target, margins, None)
     if "wide" not in done:
@@ -132,7 +141,6 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
         keep("wide", evidence="nested", oof=out_of_fold, seconds=alone, **scored)
         keep("wide", evidence="simple", oof=out_of_fold, seconds=alone, **scored)
     crossed = time.perf_counter() - start
-    nested = nested_margins(stack._settled(wide, fitted), X, target, None, splits, labels)
     every = max(1, rounds_of(booster) // 40)
     for variant in STACKS:
         if variant in done:
@@ -143,7 +151,7 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
         staged = dict(Layer(plan, loss, rows).path(ready.X.iloc[test], test_margins, every))
         for evidence in ["nested", "simple"] if variant in BOTH_WAYS else ["nested"]:
             start = time.perf_counter()
-            trials = trials_of_folds(rows, splits, nested if evidence == "nested" else [margins] * len(splits))
+            trials = trials_of_folds(rows, crossing) if evidence == "nested" else simple_trials(rows, splits)
             table = judge([plan], trials, loss, criterion, n_classes).table
             best = table[table["rounds"] > 0].sort_values(["loss", "rounds"]).iloc[0]
             seconds = time.perf_counter() - start + crossed
@@ -168,10 +176,10 @@ def run_defaults(name: str, fold: int, out: Path) -> None:
     stack = (WideBoostRegressor if is_number else WideBoostClassifier)(random_state=0, n_jobs=1)
     rows = []
     for variant, model in {"wide": wide, "stack": stack}.items():
-        start = time.perf_counter()
+        start = time.process_time()
         model.fit(ready.X.iloc[train], y[train])
         row = {"table": name, "fold": fold, "variant": variant, "rows": len(y), "task": ready.task}
-        row |= {"seconds": time.perf_counter() - start} | dict.fromkeys(["log-loss", "auc", "rmse", "mae"], np.nan)
+        row |= {"seconds": time.process_time() - start} | dict.fromkeys(["log-loss", "auc", "rmse", "mae"], np.nan)
         scores = model._scores(ready.X.iloc[test]) if variant == "stack" else None
         if scores is None:
             scores = margins_of(model, ready.X.iloc[test], None if is_number else np.arange(n_classes))
@@ -188,26 +196,41 @@ def run_defaults(name: str, fold: int, out: Path) -> None:
 
 
 def report_defaults(out: Path) -> None:
-    """Means over folds, what the stack loses to the better part in percent, and a paired test over tables."""
+    """On the folds that the defaults were not chosen by, then on all, and on those that they were."""
     table = pd.read_csv(out)
+    for what, folds in {"Folds 2, 3, 4": [2, 3, 4], "Folds 0 and 1 (chosen by)": [0, 1], "All": range(5)}.items():
+        part = table[table["fold"].isin(folds)]
+        if len(part):
+            print(f"\n{what}\n")
+            report_some(part)
+
+
+def report_some(table: pd.DataFrame) -> None:
+    """Means over folds, what the stack loses to the better part in percent, and paired tests over tables.
+
+    The better part is that of the mean over these folds; "±" the standard error over folds of the difference to it.
+    """
     print("| table | folds | rows | measure | wide | LightGBM | stack | to the better, % | seconds | shares |")
     print("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |")
     gained = []
     for name, part in table.groupby("table", sort=False):
         measure = main_measure(part)
-        means = part.groupby("variant")[measure].mean()
-        seconds = part.groupby("variant")["seconds"].median()
-        lost = 100 * (means["stack"] / min(means["wide"], means["native"]) - 1)
-        gained.append([name, lost, *(100 * (means["stack"] / means[one] - 1) for one in ("wide", "native"))])
+        by_fold = part.pivot(index="fold", columns="variant", values=measure)
+        means, seconds = by_fold.mean(), part.groupby("variant")["seconds"].median()
+        lost = {one: 100 * (means["stack"] / means[one] - 1) for one in ("wide", "native")}
+        better = max(lost, key=lambda one: lost[one])
+        error = 100 * (by_fold["stack"] - by_fold[better]).sem() / means[better]
+        gained.append([lost[better], *lost.values()])
         shares = part[part["variant"] == "stack"]["shares"].iloc[0]
         numbers = " | ".join(f"{means[one]:.5g}" for one in ("wide", "native", "stack"))
         times = " / ".join(f"{seconds[one]:.1f}" for one in ("wide", "native", "stack"))
-        print(f"| {name} | {part['fold'].nunique()} | {part['rows'].iloc[0]} | {measure} | {numbers} | {lost:+.2f} | "
-              f"{times} | {shares} |")  # fmt: skip
-    for place, what in enumerate(["the better part", "the wide model", "LightGBM"], 1):
+        print(f"| {name} | {len(by_fold)} | {part['rows'].iloc[0]} | {measure} | {numbers} | {lost[better]:+.2f} ± "
+              f"{error:.2f} | {times} | {shares} |")  # fmt: skip
+    for place, what in enumerate(["the better part", "the wide model", "LightGBM"]):
         values = [row[place] for row in gained]
         chance = wilcoxon(values).pvalue if len(values) > 5 else np.nan
-        print(f"\nTo {what}: mean {np.mean(values):+.2f} %, worst {np.max(values):+.2f} %, Wilcoxon p {chance:.3g}")
+        spread = f"mean {np.mean(values):+.2f} %, median {np.median(values):+.2f} %, worst {np.max(values):+.2f} %"
+        print(f"\nTo {what}: {spread}, Wilcoxon p {chance:.3g}")
 
 
 def chosen(part: pd.DataFrame, allowed: list[str]) -> pd.Series:
@@ -262,7 +285,7 @@ def report_of(table: pd.DataFrame) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
-    parser.add_argument("--folds", type=int, default=5, help="run the first so many of the 5")
+    parser.add_argument("--folds", type=int, nargs="+", default=list(range(5)), help="which of the 5")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--defaults", action="store_true", help="the stack at its defaults beside its parts")
     parser.add_argument("--report", action="store_true", help="run nothing, read --out")
@@ -270,7 +293,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     out = args.out or HERE / "results" / ("defaults.csv" if args.defaults else "study.csv")
     out.parent.mkdir(parents=True, exist_ok=True)
-    for fold, name in [] if args.report else product(range(args.folds), args.tables):
+    for fold, name in [] if args.report else product(args.folds, args.tables):
         (run_defaults if args.defaults else run)(name, fold, out)
     (report_defaults if args.defaults else report)(out)
 

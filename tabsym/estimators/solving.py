@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,9 +86,10 @@ def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, ro
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
     phi = model.state[:, 0].reshape(-1, k)
     start = [phi[layout.entries(piece.block)] for piece in pieces]
+    held = None if config.held is None else [_held(layout, piece, config.held) for piece in pieces]
     solved = fit_pieces(
-        pieces, Rows(rows.y, rows.weight, offset), training_loss(model), newton, config.ridge, start, rng
-    )  # fmt: skip
+        pieces, Rows(rows.y, rows.weight, offset), training_loss(model), newton, config.ridge, start, rng, held
+    )
     n_draws = newton.draws
     found, sd = np.empty_like(phi), np.zeros_like(phi)
     draws = np.empty((len(phi), n_draws)) if n_draws else None
@@ -100,6 +102,11 @@ def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, ro
             draws[own] = solved.draws[number]
     certainty = Certainty(variances, effective, solved.dispersion, sd, draws)
     return _Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged)
+
+
+def _held(layout: Layout, piece: Piece, held: Mapping[str, float]) -> float:
+    """The precision of a piece by the name of its block; one that the other fit had not says nothing."""
+    return 0.0 if piece.prior is Prior.FLAT else held.get(layout.blocks[piece.block].name, np.inf)
 
 
 def _pieces(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:

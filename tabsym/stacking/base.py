@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from numbers import Real
+from functools import cache
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.folds import split_by_target
 from tabsym.encoders.pieces import take_rows
-from tabsym.stacking.crossed import cross_margins, fitted_wide, margins_of, nested_margins
+from tabsym.estimators.wide_base import WideBase
+from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
 from tabsym.stacking.evidence import Criterion, Member, Trial, Verdict, judge, trials_of_folds
 from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, rounds_of
 from tabsym.table import (
@@ -105,7 +107,8 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         seed = int(rng.randint(2**31 - 1))
         wide, booster, other = (_seeded(part, self.random_state, seed) for part in self._parts(seed))
         train, held_out = self._held_out(data, y, weight, group, eval_set, labels, seed)
-        rows = _Sample(take_rows(data, train), y[train], None if weight is None else weight[train])
+        own = None if weight is None else weight[train]
+        rows = Rows(take_rows(data, train), y[train], np.zeros((len(train), 1)), own)  # before they have margins
         given = rows.y if labels is None else labels[rows.y]
         fitted = fitted_wide(wide, rows.X, given, rows.weight)
         loss = self._loss_of(fitted)
@@ -117,27 +120,25 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             random_state=seed,
             groups=None if group is None else group[train],
         )
-        margins = cross_margins(self._settled(wide, fitted), rows.X, given, rows.weight, splits, labels)
-        learned = Rows(rows.X, rows.y, margins, rows.weight)
+        settled = self._settled(wide, fitted)
+        crossed = Crossed(Learner(settled, rows.X, given, rows.weight, labels), splits, fitted)
+        learned = cache(lambda: replace(rows, margins=crossed.margins()))  # where something starts from them
         plans = self._plans(booster, other, loss, table, labels, seed)
         n_classes = 0 if labels is None else len(labels)
         if held_out is not None:
             other_X, other_y, other_weight = held_out
-            trials = [Trial(learned, Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight))]
+            judged = Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight)
+            trials = [Trial(judged, rows, rows.y, learned)]
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
         elif self.early_stopping is False:
             verdict = Verdict([Member(plans[0], rounds_of(booster), 1.0)], None)
         else:
-            nested = nested_margins(self._settled(wide, fitted), rows.X, given, rows.weight, splits, labels)
-            trials = trials_of_folds(learned, splits, nested)
+            trials = trials_of_folds(rows, crossed)
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
-        layers = [
-            (one.share, None if one.plan is None else Layer(one.plan, loss, learned, one.n_rounds))
-            for one in verdict.members
-        ]
+        layers = [(one.share, _layer(one, loss, rows, learned)) for one in verdict.members]
         if len(train) < len(y):
             everything = y if labels is None else labels[y]
-            fitted = fitted_wide(self._settled(wide, fitted), data, everything, weight)
+            fitted = fitted_wide(settled, data, everything, weight)
         self._keep(table, fitted, loss, layers, verdict)
 
     def _keep(
@@ -220,17 +221,21 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
 
 
 def _seeded(part: Any, random_state: Any, seed: int) -> Any:
-    """A part that draws lots, with a seed where the stack has one and the part has none."""
+    """A part that draws lots, with a seed where the stack has one and the part has none.
+
+    A number is the wide model's, too: alone it is then what the user would have had without a stack.
+    """
     if random_state is not None and part.get_params().get("random_state", 0) is None:
-        part.set_params(random_state=seed)
+        is_wide = isinstance(part, WideBase) and isinstance(random_state, Integral)
+        part.set_params(random_state=random_state if is_wide else seed)
     return part
 
 
-class _Sample:
-    """Rows of training, before they have margins."""
-
-    def __init__(self, X: Any, y: NDArray[Any], weight: Floats | None):
-        self.X, self.y, self.weight = X, y, weight
+def _layer(member: Member, loss: Loss, rows: Rows, learned: Callable[[], Rows]) -> Layer | None:
+    """What a member lays over the wide model, fitted on all rows: with their margins, where it reads them."""
+    if member.plan is None:
+        return None
+    return Layer(member.plan, loss, rows if member.plan.mode == "alone" else learned(), member.n_rounds)
 
 
 def read_rows(who: str, X: Any, y: Any, sample_weight: Any, groups: Any) -> Table:

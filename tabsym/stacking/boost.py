@@ -100,7 +100,7 @@ class WideBoostClassifier(ClassifierMixin, WideBoost):
         return np.asarray(self.classes_[places])
 
     def _parts(self, seed: int) -> tuple[Any, Any, Any]:
-        wide = default_wide(True, seed, self.n_jobs) if self.wide is None else clone(self.wide)
+        wide = default_wide(True, None, self.n_jobs) if self.wide is None else clone(self.wide)
         booster = default_booster(True, seed, self.n_jobs) if self.booster is None else clone(self.booster)
         other = default_booster(True, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
         if not isinstance(wide, WideClassifier):
@@ -185,7 +185,7 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
         return self._loss.predict(scores)[:, 0]
 
     def _parts(self, seed: int) -> tuple[Any, Any, Any]:
-        wide = default_wide(False, seed, self.n_jobs) if self.wide is None else clone(self.wide)
+        wide = default_wide(False, None, self.n_jobs) if self.wide is None else clone(self.wide)
         booster = default_booster(False, seed, self.n_jobs) if self.booster is None else clone(self.booster)
         other = default_booster(False, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
         if not isinstance(wide, WideRegressor):

@@ -6,7 +6,8 @@ little of what is left: so each training row gets the margin of a model that has
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from sklearn.base import clone
 
 from tabsym.encoders.folds import Split
 from tabsym.encoders.pieces import take_rows
+from tabsym.estimators.refitting import fit_alike, held_precisions
 
 Floats = NDArray[np.float64]
+Places = NDArray[Any]
 
 
 def margins_of(wide: Any, X: Any, classes: NDArray[Any] | None) -> Floats:
@@ -43,45 +46,108 @@ def fitted_wide(wide: Any, X: Any, y: NDArray[Any], weight: Floats | None) -> An
     return clone(wide).fit(X, y, sample_weight=weight)
 
 
-def cross_margins(
-    wide: Any, X: Any, y: NDArray[Any], weight: Floats | None, splits: list[Split], classes: NDArray[Any] | None
-) -> Floats:
-    """The margin (n, K) of each row by a clone of the wide model fitted on the other folds."""
-    found: Floats | None = None
-    for train, test in splits:
-        model = fitted_wide(wide, take_rows(X, train), y[train], None if weight is None else weight[train])
-        margins = margins_of(model, take_rows(X, test), classes)
-        if found is None:
-            found = np.zeros((len(y), margins.shape[1]))
-        found[test] = margins
-    assert found is not None
-    return found
+@dataclass(frozen=True)
+class Learner:
+    """A wide model, unfitted, and the rows that it learns from."""
+
+    wide: Any
+    X: Any
+    y: NDArray[Any]
+    weight: Floats | None
+    classes: NDArray[Any] | None
+
+    def fit(self, train: Places, held: Mapping[str, float] | None = None) -> Any:
+        """A clone fitted on some rows; `held`: precisions of blocks that are not found again."""
+        weight = None if self.weight is None else self.weight[train]
+        return fit_alike(self.wide, held, take_rows(self.X, train), self.y[train], weight)
+
+    def margins(self, model: Any, rows: Places) -> Floats:
+        """Of a fitted clone, of some rows."""
+        return margins_of(model, take_rows(self.X, rows), self.classes)
 
 
-def nested_margins(
-    wide: Any, X: Any, y: NDArray[Any], weight: Floats | None, splits: list[Split], classes: NDArray[Any] | None
-) -> list[Floats]:
-    """For each fold the margins (n, K) of its training rows, by models that have seen neither them nor the fold.
+class Crossed:
+    """Margins out of fold, each fold's by a clone that has seen the others, made when they are asked for.
+
+    `fitted`: the model of all rows, which folds that nothing is judged by may take their variances from, as nested
+    margins take theirs from the clone of their fold.
+    """
+
+    def __init__(self, learner: Learner, splits: list[Split], fitted: Any = None) -> None:
+        self.learner, self.splits, self._fitted = learner, splits, fitted
+        self._clones: dict[int, Any] = {}
+
+    def clone(self, fold: int) -> Any:
+        """The wide model that knows nothing of a fold."""
+        if fold not in self._clones:
+            self._clones[fold] = self.learner.fit(self.splits[fold][0])
+        return self._clones[fold]
+
+    def margins_of(self, fold: int) -> Floats:
+        """Margins (m, K) of the rows of a fold, to judge by."""
+        return self.learner.margins(self.clone(fold), self.splits[fold][1])
+
+    def margins(self) -> Floats:
+        """The margin (n, K) of each row, to train on."""
+        parts = [self._margins_to_train_on(fold) for fold in range(len(self.splits))]
+        found = np.empty((len(self.learner.y), parts[0].shape[1]))
+        for (_, test), own in zip(self.splits, parts, strict=True):
+            found[test] = own
+        return found
+
+    def _margins_to_train_on(self, fold: int) -> Floats:
+        held = None if fold in self._clones or self._fitted is None else held_precisions(self._fitted)
+        if held is None:
+            return self.margins_of(fold)
+        train, test = self.splits[fold]
+        return self.learner.margins(self.learner.fit(train, held), test)
+
+
+class Nested:
+    """For each fold the margins of its training rows, by models that have seen neither them nor the fold.
 
     A booster that is to be judged on a fold must not be trained on margins that know its targets: what they hold of
-    the fold's rows comes back with the sign turned, and stacks look worse than they are (benchmarks/stacking). Two
-    folds share a model, so that there are k (k - 1) / 2. Rows of the fold itself are NaN, and those whose model would
-    have one class to learn from.
+    the fold's rows comes back with the sign turned, and stacks look worse than they are (benchmarks/stacking). There
+    are k - 1 models for each fold that is asked for. Variances by evidence are those of the clone that has not seen
+    the fold: they cost most of a fit, and know little. Where nothing is held, two folds share a model.
     """
-    if len(splits) < 3:
-        raise ValueError(
-            f"early_stopping='folds' needs three folds, and cv makes {len(splits)}; use cv=3 or more, or hold rows out "
-            "by early_stopping=0.1."
-        )
-    found: list[Floats] = []
-    for (one, (train, test)), (other, (_, other_test)) in combinations(enumerate(splits), 2):
-        rows = np.setdiff1d(train, other_test, assume_unique=True)
-        if classes is not None and (y[rows] == y[rows[0]]).all():
-            continue
-        model = fitted_wide(wide, take_rows(X, rows), y[rows], None if weight is None else weight[rows])
-        for fold, wanted in ((one, other_test), (other, test)):
-            margins = margins_of(model, take_rows(X, wanted), classes)
-            if not found:
-                found = [np.full((len(y), margins.shape[1]), np.nan) for _ in splits]
-            found[fold][wanted] = margins
-    return found or [np.full((len(y), 1), np.nan) for _ in splits]
+
+    def __init__(self, crossed: Crossed) -> None:
+        if len(crossed.splits) < 3:
+            raise ValueError(
+                f"early_stopping='folds' needs three folds, and cv makes {len(crossed.splits)}; use cv=3 or more, or "
+                "hold rows out by early_stopping=0.1."
+            )
+        self._crossed, self._learner, self._splits = crossed, crossed.learner, crossed.splits
+        self._known: dict[tuple[int, int], Floats] = {}
+
+    def rows(self, fold: int) -> Places:
+        """The training rows of a fold that have margins: without those whose model would have one class to learn of."""
+        others = [self._splits[other][1] for other in self._others(fold)]
+        return np.sort(np.concatenate(others)) if others else np.arange(0)
+
+    def margins(self, fold: int) -> Floats:
+        """Margins (m, K) of these rows."""
+        others = self._others(fold)
+        places = np.concatenate([self._splits[other][1] for other in others])
+        return np.concatenate([self._of(other, fold) for other in others])[np.argsort(places)]
+
+    def _others(self, fold: int) -> list[int]:
+        return [other for other in range(len(self._splits)) if other != fold and self._can_learn(fold, other)]
+
+    def _can_learn(self, fold: int, other: int) -> bool:
+        y = self._learner.y[self._rows_without(fold, other)]
+        return self._learner.classes is None or not (y == y[0]).all()
+
+    def _rows_without(self, fold: int, other: int) -> Places:
+        return np.setdiff1d(self._splits[fold][0], self._splits[other][1], assume_unique=True)
+
+    def _of(self, wanted: int, beside: int) -> Floats:
+        """Margins of a fold's rows, by a model that has seen neither it nor the one beside."""
+        if (wanted, beside) not in self._known:
+            held = held_precisions(self._crossed.clone(beside))
+            model = self._learner.fit(self._rows_without(wanted, beside), held)
+            self._known[wanted, beside] = self._learner.margins(model, self._splits[wanted][1])
+            if held is None:
+                self._known[beside, wanted] = self._learner.margins(model, self._splits[beside][1])
+        return self._known[wanted, beside]

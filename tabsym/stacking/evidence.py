@@ -2,21 +2,26 @@
 
 In-sample a booster always helps. On rows held out some do not: over margins that already hold what thousands of
 symbols tell, or on few rows. Round 0 of a booster on top of margins is the wide model alone, so that a booster which
-hurts is left out.
+hurts is left out. Of 40 numbers of rounds and 11 shares the best looks better than it is: what is more than the
+wide model must gain more than a standard error over the rows.
+
+The first fold scouts: a booster that does not help there at all is left out, and one that has its best rounds early is
+not trained for longer on the other folds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.encoders.folds import Split
 from tabsym.encoders.pieces import take_rows
+from tabsym.stacking.crossed import Crossed, Nested
 from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of
 from tabsym.wide.losses import Loss
 
@@ -28,14 +33,37 @@ SHARES = [place / 10 for place in range(11)]
 """Of the booster alone, in the answer."""
 STAGES = 40
 """So many numbers of rounds are compared."""
+ERRORS = 1.0
+"""What is more than the wide model must gain so many standard errors: of 0, .5, 1, 1.5 and 2 the one at which no table
+of ten lost to its better part in benchmarks/stacking/rules.py (mean -2.22 %; -2.27 at 0, -1.90 at 2)."""
+ENOUGH = 7_000
+"""Rows held out, with which no more folds are judged by: a bound on the fits, which was not tuned. Fewer rows err more
+(kick, fold 1), more cost as many fits of the wide model again."""
+SCOUTS = 1_000
+"""Folds of fewer rows held out tell too little by themselves, and are cheap. Scouts cost .03 % in rules.py (retail)."""
+LONGER, LEAST_SHARE = 1.5, 0.2
+"""Where the best rounds of the first fold were few, the others have so many times these, or this share of all more."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Rows to train a booster on, and rows to judge it by."""
+    """Rows to judge a booster by, and rows to train it on, whose margins are made when they are asked for.
 
-    seen: Rows
+    `plain`: those to train on, without margins; `y`: the target of those that get them.
+    """
+
     held_out: Rows
+    plain: Rows
+    y: NDArray[Any]
+    make: Callable[[], Rows]
+
+    @cached_property
+    def seen(self) -> Rows:
+        return self.make()
+
+    def rows_for(self, plan: Plan) -> Rows:
+        """What a booster is trained on; one that stands alone reads no margins."""
+        return self.plain if plan.mode == "alone" else self.seen
 
 
 @dataclass(frozen=True)
@@ -60,17 +88,69 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """What rows lose, and gain over something simpler: `sums` of w, w loss, w gain, w^2, w^2 gain, w^2 gain^2."""
+
+    sums: Floats
+
+    @classmethod
+    def of(cls, lost: Floats, before: Floats, rows: Rows) -> Tally:
+        """Losses (n,), and those (n,) of what is simpler."""
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+        gain, square = before - lost, weight**2
+        parts = [weight, weight * lost, weight * gain, square, square * gain, square * gain**2]
+        return cls(np.array([part.sum() for part in parts]))
+
+    @classmethod
+    def total(cls, parts: Sequence[Tally]) -> Tally:
+        return cls(np.sum([part.sums for part in parts], axis=0))
+
+    @property
+    def loss(self) -> float:
+        return float(self.sums[1] / self.sums[0])
+
+    @property
+    def gain(self) -> float:
+        return float(self.sums[2] / self.sums[0])
+
+    @property
+    def error(self) -> float:
+        """The standard error of the gain."""
+        gain = self.gain
+        square = self.sums[5] - 2 * gain * self.sums[4] + gain**2 * self.sums[3]
+        return float(np.sqrt(max(square, 0.0)) / self.sums[0])
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the gain is worth what it takes."""
+        return self.gain > ERRORS * self.error
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """A member, with its scores of the rows held out of each trial, what these lose, and in all."""
+
+    member: Member
+    scores: list[Floats]
+    lost: list[Floats]
+    tally: Tally
+
+
+@dataclass(frozen=True)
 class _Curve:
-    """The loss of a trial's rows held out by rounds, and the booster that made it."""
+    """A booster of a trial, and what its rows held out lose by rounds."""
 
     layer: Layer
     trial: Trial
     every: int
-    losses: dict[int, float]
+    tallies: dict[int, Tally]
 
-    def at(self, rounds: int) -> float:
+    def at(self, rounds: int) -> Tally:
         """After the last round, where a booster found nothing more to split before."""
-        return self.losses[self._place(rounds)]
+        return self.tallies[self._place(rounds)]
+
+    def best(self) -> int:
+        return min(self.tallies, key=lambda count: (self.tallies[count].loss, count))
 
     def scores(self, rounds: int) -> Floats:
         """Scores (n, K) of the rows held out."""
@@ -78,19 +158,28 @@ class _Curve:
         return next(found for done, found in self.layer.path(rows.X, rows.margins, self.every) if done == wanted)
 
     def _place(self, rounds: int) -> int:
-        return max((one for one in self.losses if one <= rounds), default=min(self.losses))
+        return max((one for one in self.tallies if one <= rounds), default=min(self.tallies))
 
 
-def trials_of_folds(rows: Rows, splits: list[Split], nested: list[Floats]) -> list[Trial]:
-    """A trial for each fold of cross-fitting: trained on margins that know nothing of it, judged on those out of fold.
+def trials_of_folds(plain: Rows, crossed: Crossed) -> list[Trial]:
+    """Trials of folds, as many as hold enough rows: trained on margins that know nothing of the fold.
 
-    `nested`: as `nested_margins` made them.
+    `plain`: the rows of training, without margins.
     """
-    trials = []
-    for (train, test), margins in zip(splits, nested, strict=True):
-        known = train[np.isfinite(margins[train, 0])]
-        trials.append(Trial(taken(replace(rows, margins=margins), known), taken(rows, test)))
-    return trials
+    nested = Nested(crossed)
+
+    def trial(fold: int) -> Trial:
+        train, test = crossed.splits[fold]
+        known = nested.rows(fold)
+        return Trial(
+            replace(taken(plain, test), margins=crossed.margins_of(fold)),
+            taken(plain, train),
+            plain.y[known],
+            lambda: replace(taken(plain, known), margins=nested.margins(fold)),
+        )
+
+    sizes = np.cumsum([len(test) for _, test in crossed.splits])
+    return [trial(fold) for fold in range(min(len(sizes), 1 + int(np.searchsorted(sizes, ENOUGH))))]
 
 
 def taken(rows: Rows, places: NDArray[Any]) -> Rows:
@@ -116,53 +205,100 @@ def judge(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criteri
     n_classes : int
         0 for numbers.
     """
-    usable = [trial for trial in trials if n_classes == 0 or len(np.unique(trial.seen.y)) == n_classes]
-    judged = usable or trials
-    total = sum(_weight(trial.held_out) for trial in judged)
-    alone = sum(_lost(criterion, trial.held_out.margins, trial.held_out) for trial in judged) / total
-    records: list[dict[str, Any]] = [{"mode": "wide", "rounds": 0, "share": 0.0, "loss": alone}]
-    best = [(alone, Member(None, 0, 1.0), [trial.held_out.margins for trial in judged])]
+    usable = [trial for trial in trials if n_classes == 0 or len(np.unique(trial.y)) == n_classes]
+    court = _Court(usable or trials, loss, criterion)
+    started = court.alone
     for plan in plans if usable else []:
-        curves = [_curve(plan, trial, loss, criterion) for trial in usable]
-        found = {
-            rounds: sum(curve.at(rounds) for curve in curves) / total
-            for rounds in sorted({rounds for curve in curves for rounds in curve.losses})
-        }
-        share = float(plan.mode == "alone")
-        records += [{"mode": plan.mode, "rounds": r, "share": share, "loss": value} for r, value in found.items()]
-        rounds = min(found, key=lambda count: (found[count], count))
-        best.append((found[rounds], Member(plan, rounds, 1.0), [curve.scores(rounds) for curve in curves]))
-    started = min((one for one in best if one[1].mode != "alone"), key=lambda one: one[0])
-    others = [one for one in best if one[1].mode == "alone"]
-    if not others:
-        return Verdict([started[1]], pd.DataFrame(records))
-    other = min(others, key=lambda one: one[0])
-    lost = {share: _lost_by(started[2], other[2], share, usable, criterion) / total for share in SHARES}
-    records += [{"mode": "both", "rounds": -1, "share": share, "loss": value} for share, value in lost.items()]
-    share = min(lost, key=lambda one: (lost[one], one))
-    members = [replace(started[1], share=round(1 - share, 10)), replace(other[1], share=share)]
-    shared = sorted((one for one in members if one.share > 0), key=lambda one: -one.share)
-    return Verdict(shared, pd.DataFrame(records))
+        if plan.mode != "alone":
+            found = court.hear(plan, lambda scout: scout.at(scout.best()).gain > 0)
+            if found is not None and found.tally.is_certain and found.tally.loss < started.tally.loss:
+                started = found
+    members = [started.member]
+    for plan in plans if usable else []:
+        if plan.mode == "alone":
+            found = court.hear(plan, lambda scout: court.share(started, [scout.scores(scout.best())]) > 0)
+            members = court.shared(started, found) if found is not None else members
+    return Verdict(members, pd.DataFrame(court.records))
 
 
-def _lost_by(one: list[Floats], other: list[Floats], share: float, trials: list[Trial], criterion: Criterion) -> float:
-    """The loss of a mean of scores, the other's with some share."""
-    mixed = [(1 - share) * first + share * second for first, second in zip(one, other, strict=True)]
-    return sum(_lost(criterion, scores, trial.held_out) for scores, trial in zip(mixed, trials, strict=True))
+class _Court:
+    """The trials, the wide model alone in them, and a record of what was compared."""
+
+    def __init__(self, trials: list[Trial], loss: Loss, criterion: Criterion) -> None:
+        self.trials, self._loss, self._criterion = trials, loss, criterion
+        self.records: list[dict[str, Any]] = []
+        margins = [trial.held_out.margins for trial in trials]
+        lost = self._lost(margins)
+        self.alone = _Standing(Member(None, 0, 1.0), margins, lost, self._tally(lost, lost))
+        self._record("wide", 0, 0.0, self.alone.tally, len(trials))
+
+    def hear(self, plan: Plan, promises: Callable[[_Curve], bool]) -> _Standing | None:
+        """A plan after its best number of rounds; None where the first fold does not promise that it helps."""
+        total = rounds_of(plan.booster)
+        every = max(1, total // STAGES)
+        scout = self._curve(plan, 0, every, None)
+        is_scouted = len(self.trials) > 1 and len(self.trials[0].held_out) >= SCOUTS
+        if is_scouted and not promises(scout):
+            self._record_path(plan, scout.tallies, 1)
+            return None
+        most = max(LONGER * scout.best(), scout.best() + LEAST_SHARE * total) if is_scouted else total
+        most = min(total, every * int(np.ceil(most / every)))
+        others = [self._curve(plan, place, every, most) for place in range(1, len(self.trials))]
+        curves = [scout, *others]
+        counts = sorted({count for curve in curves for count in curve.tallies if count <= most})
+        found = {count: Tally.total([curve.at(count) for curve in curves]) for count in counts}
+        self._record_path(plan, found, len(curves))
+        best = min(found, key=lambda count: (found[count].loss, count))
+        scores = [curve.scores(best) for curve in curves]
+        return _Standing(Member(plan, best, 1.0), scores, self._lost(scores), found[best])
+
+    def share(self, one: _Standing, scores: list[Floats]) -> float:
+        """The share of other scores, of the first trials, at which they and a member's lose least."""
+        return _best_share(self._shares(one, scores))
+
+    def shared(self, one: _Standing, other: _Standing) -> list[Member]:
+        """Who answers, the larger share first: the first alone, unless it is certain to gain by the other."""
+        found = self._shares(one, other.scores)
+        for share, tally in found.items():
+            self._record("both", -1, share, tally, len(other.scores))
+        share = _best_share(found)
+        share = share if found[share].is_certain else 0.0
+        members = [replace(one.member, share=round(1 - share, 10)), replace(other.member, share=share)]
+        return sorted((member for member in members if member.share > 0), key=lambda member: -member.share)
+
+    def _shares(self, one: _Standing, scores: list[Floats]) -> dict[float, Tally]:
+        found = {}
+        for share in SHARES:
+            mixed = [(1 - share) * first + share * second for first, second in zip(one.scores, scores, strict=False)]
+            found[share] = self._tally(self._lost(mixed), one.lost)
+        return found
+
+    def _curve(self, plan: Plan, place: int, every: int, most: int | None) -> _Curve:
+        """Of a trial; `most`: rounds, None for all that the booster asks for."""
+        trial, before = self.trials[place], self.alone.lost[place]
+        rows = trial.held_out
+        layer = Layer(plan, self._loss, trial.rows_for(plan), most if most != rounds_of(plan.booster) else None)
+        staged = layer.path(rows.X, rows.margins, every)
+        found = {count: Tally.of(self._criterion(scores, rows.y), before, rows) for count, scores in staged}
+        return _Curve(layer, trial, every, found)
+
+    def _lost(self, scores: list[Floats]) -> list[Floats]:
+        """Of scores of the first trials."""
+        return [self._criterion(own, trial.held_out.y) for own, trial in zip(scores, self.trials, strict=False)]
+
+    def _tally(self, lost: list[Floats], before: list[Floats]) -> Tally:
+        """Of losses in the first trials."""
+        parts = zip(lost, before, self.trials, strict=False)
+        return Tally.total([Tally.of(own, other, trial.held_out) for own, other, trial in parts])
+
+    def _record_path(self, plan: Plan, found: dict[int, Tally], folds: int) -> None:
+        for count, tally in found.items():
+            self._record(plan.mode, count, float(plan.mode == "alone"), tally, folds)
+
+    def _record(self, mode: str, rounds: int, share: float, tally: Tally, folds: int) -> None:
+        row = {"mode": mode, "rounds": rounds, "share": share, "loss": tally.loss}
+        self.records.append(row | {"gain": tally.gain, "error": tally.error, "folds": folds})
 
 
-def _curve(plan: Plan, trial: Trial, loss: Loss, criterion: Criterion) -> _Curve:
-    every = max(1, rounds_of(plan.booster) // STAGES)
-    held_out = trial.held_out
-    layer = Layer(plan, loss, trial.seen)
-    staged = layer.path(held_out.X, held_out.margins, every)
-    return _Curve(layer, trial, every, {rounds: _lost(criterion, scores, held_out) for rounds, scores in staged})
-
-
-def _lost(criterion: Criterion, scores: Floats, rows: Rows) -> float:
-    lost = criterion(scores, rows.y)
-    return float(lost.sum() if rows.weight is None else lost @ rows.weight)
-
-
-def _weight(rows: Rows) -> float:
-    return float(len(rows) if rows.weight is None else rows.weight.sum())
+def _best_share(found: dict[float, Tally]) -> float:
+    return min(found, key=lambda share: (found[share].loss, share))

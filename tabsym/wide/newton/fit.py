@@ -69,18 +69,26 @@ def fit_pieces(
     penalty: float | None,
     theta: Sequence[Floats],
     rng: np.random.RandomState,
+    held: Sequence[float] | None = None,
 ) -> Solved:
-    """The optimum from `theta`: with a ridge `penalty` on the mean loss, or None for variances by evidence."""
+    """The optimum from `theta`: with a ridge `penalty` on the mean loss, or None for variances by evidence.
+
+    `held`: precisions of the pieces that were estimated elsewhere; standard deviations are then left out.
+    """
     turns = Turns(pieces, rows.y, rows.weight, rows.start, loss)
     turns.put(theta)
     evidence = Evidence(turns)
     n_sweeps = 0
-    if penalty is None:
+    if held is not None:
+        turns.precision, turns.silent = list(held), [precision == np.inf for precision in held]
+    elif penalty is None:
         n_sweeps = _find_variances(turns, evidence, rows, newton, rng)
     else:
         for place, piece in enumerate(turns.pieces):
             turns.precision[place] = 0.0 if piece.prior is Prior.FLAT else penalty * turns.total
     more, converged = turns.settle(newton.tol, newton.max_passes)
+    if held is not None:
+        return _optimum(turns, evidence, n_sweeps + more, converged)
     if penalty is not None:
         _weigh(turns, evidence)
     return _solved(turns, evidence, newton, rng, n_sweeps + more, converged)
@@ -150,6 +158,13 @@ def _weigh(turns: Turns, evidence: Evidence) -> None:
         if piece.prior is not Prior.FLAT:
             evidence.spread(place)
     evidence.move(())
+
+
+def _optimum(turns: Turns, evidence: Evidence, n_sweeps: int, converged: bool) -> Solved:
+    """The parameters alone."""
+    variance = [evidence.variance(place) for place in range(len(turns.pieces))]
+    sd, effective = [np.zeros_like(theta) for theta in turns.theta], [0.0] * len(turns.pieces)
+    return Solved(turns.theta, sd, variance, effective, 1.0, None, turns.mean_loss(), n_sweeps, converged)
 
 
 def _solved(
