@@ -63,7 +63,7 @@ FAULTS = [
           f"{STACK}:shares_the"),
     Fault("newton: weights do not reach the curvature", "wide/newton/kernels.py",
           "            bend *= weight[i]\n", "",
-          f"{EVIDENCE}:dense_optimum and weights"),
+          f"{EVIDENCE}:weights_are_precisions"),
     Fault("newton: the intercept is taken for known", "wide/newton/variances.py",
           "if shared.shape[1]:", "if False:", f"{EVIDENCE}:yestuff or reml"),
     Fault("newton: dispersion without the degrees of freedom", "wide/newton/variances.py",

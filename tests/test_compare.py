@@ -15,6 +15,7 @@ from tabsym import compare
 from tabsym.cli import main
 from tabsym.compare import contenders as registry
 from tabsym.compare.contenders import Contender, all_contenders
+from tabsym.compare.own import choose
 from tabsym.compare.prepare import prepare
 from tabsym.compare.processes import last_words
 from tabsym.compare.ranking import partial, rank
@@ -165,12 +166,24 @@ def test_all_contenders_on_every_task(task, tmp_path):
     if task == "count":
         table["sales"] = (table["sales"] / 10).round()
     every = all_contenders().values()  # CatBoost is slow, and the same wrapper for all tasks
-    names = [one.name for one in every if "catboost" not in one.name and not one.for_unseen]
+    names = [one.name for one in every if not ("catboost" in one.name or one.for_unseen or one.by_name)]
     result = compare(table, "sales", task=task, contenders=names, folds=2, out=tmp_path / "o", quiet=True)
     assert not result.failures
     assert len(result.ranking) == len(names)
     if task == "count":  # of one scale: none answers with logarithms
         assert all(0.5 < row[0] < 2 for row in result.ranking["totals"])
+
+
+@pytest.mark.parametrize("task", ["binary", "count"])
+def test_some_contenders_take_part_where_they_are_named(task, tmp_path):
+    table = SALES.head(160).copy()
+    table["sales"] = (table["sales"] / 10).round() if task == "count" else table["sales"] > table["sales"].median()
+    named = [name for name, one in all_contenders().items() if one.by_name and "catboost" not in name]
+    assert {"wide-xgboost", "wide-hist-gradient-boosting", "tiws-lightgbm"} <= set(named)
+    assert not set(named) & {one.name for one in choose(None, task)}
+    result = compare(table, "sales", task=task, contenders=named, folds=2, out=tmp_path / "o", quiet=True)
+    assert not result.failures
+    assert set(result.ranking["name"]) == {*named, "constant"}
 
 
 def test_unseen_holds_out_whole_symbols(tmp_path):

@@ -269,11 +269,12 @@ def test_unbalanced_is_reml(seed, slope, standardize):
     np.testing.assert_allclose(model.params_["g"]["sd"], sd, rtol=1e-6)
 
 
-def test_weights_are_precisions():
+@pytest.mark.parametrize("slope", [False, True])
+def test_weights_are_precisions(slope):
     """Rows of a weight are known better: restricted likelihood with variances phi / weight."""
-    X, y = unbalanced(2, slope=True)
+    X, y = unbalanced(2, slope=slope)
     weight = np.random.default_rng(0).choice([0.5, 1.0, 4.0], len(y))
-    design = naive_evidence.build(X, ["g"], ["x"])
+    design = naive_evidence.build(X, ["g"], ["x"] if slope else [])
     Z, fixed = design.matrix[:, design.places["g"]], design.matrix[:, design.flat_places]
     want = naive_evidence.maximise_reml(y, fixed, Z, weight / weight.mean())
     model = estimator("squared", l2="evidence").fit(X, y, sample_weight=weight)
