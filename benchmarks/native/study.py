@@ -17,12 +17,13 @@ import argparse
 import os
 import sys
 import tempfile
-from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 HERE = Path(__file__).resolve().parent
@@ -60,12 +61,15 @@ PEERS = {
     "ebm": "peers:ebm",
     "gpboost": "peers:gpboost",
 }
+NEEDS = {"ebm": "interpret", "gpboost": "gpboost"}
+"""Modules that requirements.txt installs."""
 KEY = ["table", "contender", "fold", "rows", "folds", "seed", "tune"]
 MEASURED = [
     "fit_seconds", "fit_cpu_seconds", "predict_row_seconds", "one_row_seconds", "peak_bytes", "model_bytes",
     "tune_seconds", "tried",
 ]  # fmt: skip
 SCORES = list(dict.fromkeys(name for known in METRICS.values() for name in known))
+OVER = "stopped at the time limit"
 LIBRARIES = [
     "tabsym", "numpy", "pandas", "scikit-learn", "numba", "lightgbm", "xgboost", "catboost", "category-encoders",
     "interpret-core", "gpboost",
@@ -95,15 +99,11 @@ def cell(course: Course, name: str, contender: Contender, fold: int) -> dict[str
     settings = settings_of(course, name)
     results = Results(settings)
     with tempfile.TemporaryDirectory() as folder, Live(settings, quiet=True) as live:
-        missing = contender.missing()
-        if missing:
-            results.fail(contender.name, contender.label, missing)
-        else:
-            Runner(course, results, Path(folder), live, only=[fold]).run([contender])
+        Runner(course, results, Path(folder), live, only=[fold]).run([contender])
     entry = results.entry(contender.name, contender.label)
     done = entry["folds"].get(str(fold), {})
     measured = {what: done.get(what) for what in MEASURED}
-    row = {"metric": course.metric.name, "error": entry["error"], **done.get("scores", {}), **measured}
+    row = {"metric": course.metric.name, "error": entry["error"] or "", **done.get("scores", {}), **measured}
     return row | {"limit": course.time_limit, "machine": settings["machine"], "versions": versions()}
 
 
@@ -117,6 +117,17 @@ def versions() -> str:
     return "; ".join(found)
 
 
+def able(contender: Contender) -> bool:
+    """Whether its library is installed; said where it is not."""
+    module = NEEDS.get(contender.name)
+    missing = contender.missing()
+    if module is not None and find_spec(module) is None:
+        missing = f"{contender.name} is left out: pip install -r benchmarks/native/requirements.txt"
+    if missing:
+        print(missing, flush=True)
+    return not missing
+
+
 def key_of(name: str, contender: str, fold: int, rows: int, args: argparse.Namespace) -> dict[str, Any]:
     budget = read_budget(args.tune)
     tune = "" if budget is None else str(budget)
@@ -125,21 +136,24 @@ def key_of(name: str, contender: str, fold: int, rows: int, args: argparse.Names
 
 
 def load(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, keep_default_na=True).fillna({"tune": ""}) if path.exists() else pd.DataFrame(columns=COLUMNS)
+    return pd.read_csv(path).fillna({"tune": "", "error": ""}) if path.exists() else pd.DataFrame(columns=COLUMNS)
 
 
 def is_done(cells: pd.DataFrame, key: dict[str, Any], limit: float) -> bool:
     """Whether a cell has a score, or an error that a longer limit would not mend."""
-    same = cells[(cells[KEY] == pd.Series(key)[KEY]).all(axis=1)]
-    over = same["error"].fillna("").str.startswith("stopped at the time limit") & (same["limit"] < limit)
-    return bool(len(same[~over]))
+    return any(not (one.error.startswith(OVER) and one.limit < limit) for one in cells[same(cells, key)].itertuples())
+
+
+def same(cells: pd.DataFrame, key: dict[str, Any]) -> Any:
+    """Which rows are those of a cell (n,)."""
+    return np.logical_and.reduce([(cells[name] == key[name]).to_numpy(dtype=bool) for name in KEY])
 
 
 def keep(path: Path, row: dict[str, Any]) -> None:
     """Add a row; one of the same key, which went over a shorter limit, goes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = load(path)
-    cells = cells[~(cells[KEY] == pd.Series(row)[KEY]).all(axis=1)]
+    cells = cells[~same(cells, row)]
     new = pd.DataFrame([row], columns=COLUMNS)
     (new if cells.empty else pd.concat([cells, new])).to_csv(path, index=False, float_format="%.7g")
 
@@ -151,7 +165,7 @@ def run(args: argparse.Namespace) -> None:
             course = course_of(table, args)
             for contender in choose(names, course.prepared.task):
                 key = key_of(table, contender.name, fold, len(course.prepared.y), args)
-                if contender.name not in names or is_done(load(args.out), key, args.limit):
+                if contender.name not in names or not able(contender) or is_done(load(args.out), key, args.limit):
                     continue
                 row = key | cell(course, table, contender, fold) | {"commit": commit()}
                 keep(args.out, row)
