@@ -68,7 +68,9 @@ def test_one_hot_in_a_column_transformer(frame):
 @pytest.mark.parametrize(("frame", "output"), [(pd.DataFrame, "pandas"), (pl.DataFrame, "polars")])
 def test_a_column_transformer_gives_frames(frame, output):
     X = frame(COLUMNS)
-    columns = ColumnTransformer([("code", OneHotEncoder(use_cat_names=True), ["kind"]), ("scale", StandardScaler(), ["size"])])
+    columns = ColumnTransformer(
+        [("code", OneHotEncoder(use_cat_names=True), ["kind"]), ("scale", StandardScaler(), ["size"])]
+    )
     found = columns.set_output(transform=output).fit_transform(X)
     assert isinstance(found, frame)
     first = KIND[0]

@@ -1,7 +1,7 @@
 """The README's tables and the figures, from `results/*.csv`: one command each, seconds.
 
-    python benchmarks/native/report.py                # all of it
-    python benchmarks/native/report.py --only ranks   # or "time", or "tables": one figure, or the README's tables
+python benchmarks/native/report.py                # all of it
+python benchmarks/native/report.py --only ranks   # or "time", or "tables": one figure, or the README's tables
 """
 
 from __future__ import annotations

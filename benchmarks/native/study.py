@@ -44,12 +44,8 @@ from tabsym.compare.task import CLASSES  # noqa: E402
 from tabsym.compare.tuning import read_budget  # noqa: E402
 
 CELLS = HERE / "results" / "cells.csv"
-QUICK = {
-    "tables": ["titanic", "amazon", "usedcars"],
-    "contenders": ["constant", "wide", "wide-crosses", "lightgbm", "xgboost", "catboost", "sklearn-target-lightgbm"],
-    "folds": 2,
-    "max_rows": 2000,
-}
+QUICK_TABLES = ["titanic", "amazon", "usedcars"]
+QUICK_CONTENDERS = ["constant", "wide", "wide-crosses", "lightgbm", "xgboost", "catboost", "sklearn-target-lightgbm"]
 OURS = [
     "constant", "wide", "wide-crosses", "wide-lightgbm", "lightgbm", "xgboost", "catboost", "hist-gradient-boosting",
     "target-lightgbm", "modl-lightgbm", "onehot-linear",
@@ -136,7 +132,9 @@ def key_of(name: str, contender: str, fold: int, rows: int, args: argparse.Names
 
 
 def load(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path).fillna({"tune": "", "error": ""}) if path.exists() else pd.DataFrame(columns=COLUMNS)
+    if not path.exists():
+        return pd.DataFrame(columns=COLUMNS)
+    return pd.read_csv(path, converters={"tune": str, "error": str})
 
 
 def is_done(cells: pd.DataFrame, key: dict[str, Any], limit: float) -> bool:
@@ -175,8 +173,8 @@ def run(args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
-    parser.add_argument("--contenders", nargs="+", default=[*OURS, *PEERS], help="of the comparison, or of peers.py")
+    parser.add_argument("--tables", nargs="+", choices=list(TABLES), help="default: all")
+    parser.add_argument("--contenders", nargs="+", help="of the comparison, or of peers.py; default: all of both")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--only-folds", type=int, nargs="+", help="counted from 0, repeat after repeat")
@@ -188,7 +186,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     if args.quick:
-        args = argparse.Namespace(**vars(args) | QUICK)
+        args.folds, args.max_rows = 2, args.max_rows or 2000
+    args.tables = args.tables or (QUICK_TABLES if args.quick else list(TABLES))
+    args.contenders = args.contenders or (QUICK_CONTENDERS if args.quick else [*OURS, *PEERS])
     args.out = (args.out or (HERE / "results" / "quick.csv" if args.quick else CELLS)).resolve()
     os.chdir(HERE)  # where the addresses of peers are looked up
     run(args)
