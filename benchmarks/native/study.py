@@ -5,10 +5,10 @@ the first fold of every table, then the second. Each cell is a row of `results/c
 seeds and versions; what stands there is not run again, and what went over the limit of time only under a longer one.
 Dates are taken apart first, so that contenders of `peers.py` see what ours see. Needs `TABSYM_DATA` (but for retail).
 
-    TABSYM_DATA=FOLDER python benchmarks/native/study.py                      # hours: see --tables, --contenders, --folds
-    TABSYM_DATA=FOLDER python benchmarks/native/study.py --quick              # minutes: samples, 2 folds, few contenders
-    TABSYM_DATA=FOLDER python benchmarks/native/study.py --tune 10            # everybody tuned, 10 settings in each fold
-    python benchmarks/native/report.py                                        # the README's tables, and the figures
+    TABSYM_DATA=FOLDER python benchmarks/native/study.py            # hours: see --tables, --contenders, --only-folds
+    TABSYM_DATA=FOLDER python benchmarks/native/study.py --quick    # minutes: samples, 2 folds, few contenders
+    TABSYM_DATA=FOLDER python benchmarks/native/study.py --tune 10  # everybody tuned, 10 settings in each fold
+    python benchmarks/native/report.py                              # the README's tables, and the figures
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import argparse
 import os
 import sys
 import tempfile
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -73,7 +73,7 @@ LIBRARIES = [
 COLUMNS = [*KEY, "metric", *SCORES, *MEASURED, "error", "limit", "commit", "machine", "versions"]
 
 
-@lru_cache(maxsize=None)
+@cache
 def prepared(name: str, max_rows: int | None) -> Prepared:
     """A table with dates in parts, as all contenders get it."""
     once = read(name, max_rows)
