@@ -162,8 +162,8 @@ def test_one_hot_and_logistic_regression(frame):
 @pytest.mark.parametrize(
     "encoder",
     [
-        MODLEncoder(output="onehot"),
-        MODLEncoder(output="mean"),
+        MODLEncoder(output="onehot", prove=False),
+        MODLEncoder(output="mean", prove=False),
         TIWSEncoder(),
         WideEncoder(random_state=0),
     ],
@@ -336,3 +336,27 @@ def test_a_pipeline_of_skrub(frame):
     by_hand = np.column_stack([means[CITY], KIND == "van", SIZE])
     want = Ridge().fit(by_hand[train], AMOUNT[train]).predict(by_hand[test])
     np.testing.assert_allclose(model.predict(part(X, test)), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [OneHotEncoder(), MODLEncoder(output="mean"), TIWSEncoder(), WideEncoder(random_state=0)],
+    ids=["onehot", "modl", "tiws", "wide"],
+)
+def test_rows_of_a_fold_in_skrub(encoder):
+    """skrub numbers the rows of each column anew, and hands the target's labels on."""
+    rows = np.random.default_rng(1).permutation(N)[:180]
+    X, y = pd.DataFrame(COLUMNS).iloc[rows], pd.Series(Y).iloc[rows]
+    found = vectorizer(encoder).fit_transform(X, y)
+    alone = clone(encoder).fit_transform(X[["city"]], y)
+    np.testing.assert_allclose(found[list(alone.columns)].to_numpy(), alone.to_numpy(), atol=1e-7)
+    assert found.index.equals(X.index)
+
+
+def test_skrub_encodes_each_column_alone():
+    """Two columns of many symbols: each gets a clone, which sees that column only."""
+    X = pd.DataFrame(COLUMNS | {"other": np.random.default_rng(2).choice(list("abcdefgh"), N)})
+    encoder = WideEncoder(random_state=0, cv=None)
+    found = vectorizer(encoder).fit_transform(X, Y)
+    for name in ("city", "other"):
+        np.testing.assert_allclose(found[name], clone(encoder).fit_transform(X[[name]], Y)[name], atol=1e-7)

@@ -54,6 +54,4 @@ class Comparison:
         if not len(self.ranking):
             raise ValueError("No contender completed all folds, so there is no best one.")
         course, contender = self._course, self._contenders[self.ranking["name"].iloc[0]]
-        return train_best(
-            contender, course.prepared, course.plan, course.metric, course.tune, course.seed, cores()
-        )
+        return train_best(contender, course.prepared, course.plan, course.metric, course.tune, course.seed, cores())
