@@ -5,10 +5,10 @@ the first fold of every table, then the second. Each cell is a row of `results/c
 seeds and versions; what stands there is not run again, and what went over the limit of time only under a longer one.
 Dates are taken apart first, so that contenders of `peers.py` see what ours see. Needs `TABSYM_DATA` (but for retail).
 
-    TABSYM_DATA=FOLDER python benchmarks/native/study.py            # hours: see --tables, --contenders, --only-folds
-    TABSYM_DATA=FOLDER python benchmarks/native/study.py --quick    # minutes: samples, 2 folds, few contenders
-    TABSYM_DATA=FOLDER python benchmarks/native/study.py --tune 10  # everybody tuned, 10 settings in each fold
-    python benchmarks/native/report.py                              # the README's tables, and the figures
+    TABSYM_DATA=FOLDER python benchmarks/native/cells.py            # hours: see --tables, --contenders, --only-folds
+    TABSYM_DATA=FOLDER python benchmarks/native/cells.py --quick    # minutes: samples, 2 folds, few contenders
+    TABSYM_DATA=FOLDER python benchmarks/native/cells.py --tune 10  # everybody tuned, 10 settings in each fold
+    python benchmarks/native/figures.py                              # the README's tables, and the figures
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def key_of(name: str, contender: str, fold: int, rows: int, args: argparse.Names
 def load(path: Path) -> pd.DataFrame:
     if not path.exists():
         return pd.DataFrame(columns=COLUMNS)
-    return pd.read_csv(path, converters={"tune": str, "error": str})
+    return pd.read_csv(path, dtype={"tune": "str", "error": "str"}).fillna({"tune": "", "error": ""})
 
 
 def is_done(cells: pd.DataFrame, key: dict[str, Any], limit: float) -> bool:

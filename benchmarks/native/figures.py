@@ -1,7 +1,7 @@
 """The README's tables and the figures, from `results/*.csv`: one command each, seconds.
 
-python benchmarks/native/report.py                # all of it
-python benchmarks/native/report.py --only ranks   # or "time", or "tables": one figure, or the README's tables
+python benchmarks/native/figures.py                # all of it
+python benchmarks/native/figures.py --only ranks   # or "time", or "tables": one figure, or the README's tables
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pandas as pd
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from study import load  # noqa: E402
+from cells import load  # noqa: E402
 
 from tabsym.compare.contenders import all_contenders  # noqa: E402
 from tabsym.compare.many import critical_difference, friedman  # noqa: E402
@@ -25,7 +25,7 @@ from tabsym.compare.metrics import METRICS  # noqa: E402
 from tabsym.compare.plots import DARK, GRID, LIGHT, ranks_figure  # noqa: E402
 
 RESULTS = HERE / "results"
-BEGIN, END = "<!-- tables: report.py -->", "<!-- end of tables -->"
+BEGIN, END = "<!-- tables: figures.py -->", "<!-- end of tables -->"
 LARGER = {name: metric.larger_is_better for known in METRICS.values() for name, metric in known.items()}
 MAIN = ["amazon", "kick", "usedcars", "chicago_taxi", "rossmann"]
 PEERS = ["lightgbm", "xgboost", "catboost"]
