@@ -165,17 +165,26 @@ def _line(name: str, own: pd.DataFrame, scores: pd.DataFrame, larger: bool, why:
     )
 
 
+def placed(scores: pd.DataFrame, larger: bool) -> pd.Series:
+    """Scores that can be compared where some did fewer folds: the wide model's mean, and the mean difference to it.
+
+    The difference is of the folds that both did; NaN: none.
+    """
+    sign = 1 if larger else -1
+    gains = {name: difference(scores, name, "wide", larger)[0] for name in scores}
+    return float(scores["wide"].mean()) + sign * pd.Series(gains)
+
+
 def ranks_of(cells: pd.DataFrame) -> pd.DataFrame:
-    """Ranks of the contenders that took part in every table, on the folds that all of them did; failures are last."""
+    """Ranks of the contenders that took part in every table, by `placed`; failures are last."""
     tables = list(dict.fromkeys(cells["table"]))
     everywhere = set.intersection(*(set(by_fold(cells, table).columns) for table in tables)) - {"constant"}
     ranks = {}
     for table in tables:
-        scores = by_fold(cells, table)[sorted(everywhere)]
-        sign = -1 if LARGER[cells[cells["table"] == table]["metric"].iloc[0]] else 1
-        done = [name for name in scores if scores[name].notna().any()]
-        means = (sign * scores[done].dropna().mean()).reindex(scores.columns)
-        ranks[table] = means.rank(na_option="bottom")
+        larger = LARGER[cells[cells["table"] == table]["metric"].iloc[0]]
+        ranks[table] = placed(by_fold(cells, table)[sorted(everywhere)], larger).rank(
+            ascending=not larger, na_option="bottom"
+        )
     found = pd.DataFrame(ranks)
     found.index = [LABELS.get(name, name) for name in found.index]
     found["mean"] = found.mean(axis=1)
@@ -189,8 +198,9 @@ def ranking(cells: pd.DataFrame) -> list[str]:
     critical, p = critical_difference(len(ranks), n_tables), friedman(ranks)
     tables = list(ranks.columns[:-1])
     lines = [
-        f"Mean ranks over {n_tables} tables, on the folds that all did (failures last). Friedman's test that all are "
-        f"equal: p {p:.2g}; critical difference (Nemenyi, 5 %): {critical:.2f} ranks.",
+        f"Contenders that took part in every one of {n_tables} tables, by their differences to the wide model on the "
+        f"folds that both did (failures last). Friedman's test that all are equal: p {p:.2g}; critical difference "
+        f"(Nemenyi, 5 %): {critical:.2f} ranks.",
         "",
         f"| contender | mean rank | {' | '.join(tables)} |",
         f"| --- | ---: | {' | '.join(['---:'] * n_tables)} |",
@@ -209,7 +219,7 @@ def draw_ranks(cells: pd.DataFrame, path: Path) -> None:
 
 
 def draw_time(cells: pd.DataFrame, path: Path) -> None:
-    """A panel for each table: the score over the processor time of a fit."""
+    """A panel for each table: the score (`placed`) over the processor time of a fit."""
     from matplotlib.figure import Figure
 
     tables = [name for name in dict.fromkeys([*MAIN, *cells["table"]]) if name in set(cells["table"])]
@@ -227,7 +237,9 @@ def draw_time(cells: pd.DataFrame, path: Path) -> None:
 def _panel(panel: Any, cells: pd.DataFrame, table: str) -> None:
     part = cells[(cells["table"] == table) & (cells["error"] == "") & (cells["contender"] != "constant")]
     metric = part["metric"].iloc[0]
-    means = part.groupby("contender")[["score", "fit_cpu_seconds"]].mean()
+    means = part.groupby("contender")[["fit_cpu_seconds"]].median()
+    means["score"] = placed(by_fold(cells, table), LARGER[metric])
+    means = means.dropna()
     shown = _near(means["score"], LARGER[metric])
     for name, row in means[shown].iterrows():
         own = str(name).startswith(("wide", "modl"))
@@ -236,8 +248,7 @@ def _panel(panel: Any, cells: pd.DataFrame, table: str) -> None:
                        textcoords="offset points", fontsize=8)  # fmt: skip
     left = [SHORT.get(str(name), str(name)) for name in means.index[~shown]]
     folds = part.groupby("contender")["fold"].nunique()
-    said = f"{folds.min()} fold" if folds.max() == 1 else f"{folds.min()} to {folds.max()} folds"
-    said = f"{folds.max()} folds" if folds.min() == folds.max() > 1 else said
+    said = f"{folds.min()} to {folds.max()} folds" if folds.min() < folds.max() else f"{folds.max()} folds"
     panel.set_title(f"{table}, {metric}, {said}" + (f"\nfar worse: {', '.join(left)}" if left else ""), fontsize=9)
     panel.set_xscale("log")
     panel.margins(x=0.2, y=0.12)
