@@ -241,14 +241,18 @@ def _panel(panel: Any, cells: pd.DataFrame, table: str) -> None:
     means["score"] = placed(by_fold(cells, table), LARGER[metric])
     means = means.dropna()
     shown = _near(means["score"], LARGER[metric])
-    for name, row in means[shown].iterrows():
+    for place, (name, row) in enumerate(means[shown].sort_values("score").iterrows()):
         own = str(name).startswith(("wide", "modl"))
         panel.plot(row["fit_cpu_seconds"], row["score"], "o", color=DARK if own else LIGHT, markersize=6)
-        panel.annotate(SHORT.get(str(name), str(name)), (row["fit_cpu_seconds"], row["score"]), (5, 4),
-                       textcoords="offset points", fontsize=8)  # fmt: skip
+        at, shift = (row["fit_cpu_seconds"], row["score"]), (5, 4 if place % 2 else -9)  # in turn above and below
+        panel.annotate(SHORT.get(str(name), str(name)), at, shift, textcoords="offset points", fontsize=8)
     left = [SHORT.get(str(name), str(name)) for name in means.index[~shown]]
     folds = part.groupby("contender")["fold"].nunique()
-    said = f"{folds.min()} to {folds.max()} folds" if folds.min() < folds.max() else f"{folds.max()} folds"
+    said = (
+        f"{folds.min()} to {folds.max()} folds"
+        if folds.min() < folds.max()
+        else f"{folds.max()} fold{'s' if folds.max() > 1 else ''}"
+    )
     panel.set_title(f"{table}, {metric}, {said}" + (f"\nfar worse: {', '.join(left)}" if left else ""), fontsize=9)
     panel.set_xscale("log")
     panel.margins(x=0.2, y=0.12)
@@ -265,7 +269,7 @@ def _near(scores: pd.Series, larger: bool) -> pd.Series:
     """Which are not so far behind that all others would lie on top of one another."""
     best = scores.max() if larger else scores.min()
     behind = (scores - best).abs()
-    return behind <= max(4 * float(behind.median()), 1e-12)
+    return (behind <= max(4 * float(behind.median()), 1e-12)) | (scores.index == "wide")
 
 
 def write_tables(cells: pd.DataFrame, path: Path) -> None:
