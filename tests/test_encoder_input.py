@@ -267,6 +267,17 @@ def test_a_table_without_labels_takes_any_index(estimator, method):
         assert isinstance(estimator, OneHotEncoder) or not np.array_equal(found, by_label)
 
 
+@pytest.mark.parametrize(("estimator", "method"), CASES)
+def test_a_table_numbered_anew_takes_labels_of_other_rows(estimator, method):
+    """As skrub hands columns on in a fold; but not its own labels in another order."""
+    frame = X[["city"]].reset_index(drop=True)
+    found = learned(estimator, method, frame, pd.Series(Y, index=X.index))
+    np.testing.assert_array_equal(found, learned(estimator, method, frame, Y))
+    learned(estimator, method, frame, pd.Series(Y, index=[f"row {row}" for row in range(N)]))
+    with pytest.raises(ValueError, match="X and y have different indexes: row 0 is 0 in X and 119 in y"):
+        learned(estimator, method, frame, pd.Series(Y)[::-1])
+
+
 @pytest.mark.parametrize(
     ("estimator", "argument"),
     [

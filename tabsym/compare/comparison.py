@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +10,7 @@ import pandas as pd
 
 from tabsym.compare.best import Winner, train_best
 from tabsym.compare.contenders import Contender
-from tabsym.compare.processes import Course
+from tabsym.compare.processes import Course, cores
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,4 @@ class Comparison:
         if not len(self.ranking):
             raise ValueError("No contender completed all folds, so there is no best one.")
         course, contender = self._course, self._contenders[self.ranking["name"].iloc[0]]
-        return train_best(
-            contender, course.prepared, course.plan, course.metric, course.tune, course.seed, os.cpu_count() or 1
-        )
+        return train_best(contender, course.prepared, course.plan, course.metric, course.tune, course.seed, cores())

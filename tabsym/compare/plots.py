@@ -102,7 +102,12 @@ def reliability_plot(curves: list[tuple[str, Floats]], task: str) -> str:
 
 
 def ranks_plot(means: pd.Series, critical: float) -> str:
-    """Mean ranks, best first, with the critical difference from the best on."""
+    """`ranks_figure` for a page."""
+    return _svg(ranks_figure(means, critical))
+
+
+def ranks_figure(means: pd.Series, critical: float) -> Any:
+    """Mean ranks, best first, with the critical difference from the best on, as a figure of matplotlib."""
     figure, axes = _figure(0.35 * len(means) + 1.2)
     places = range(len(means))
     best = float(means.iloc[0])
@@ -112,7 +117,7 @@ def ranks_plot(means: pd.Series, critical: float) -> str:
     axes.invert_yaxis()
     axes.set_xlim(0.5, len(means) + 0.5)
     axes.set_xlabel("mean rank over tables (better to the left; the band: the critical difference)")
-    return _svg(figure)
+    return figure
 
 
 def limits(means: Floats, values: Floats) -> tuple[float, float]:

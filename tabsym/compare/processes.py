@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,12 +45,13 @@ class Course:
 
 @dataclass
 class Runner:
-    """Runs contenders over the folds, `jobs` at a time, and keeps what they say in `results`."""
+    """Runs contenders over the folds, `jobs` at a time, and keeps what they say in `results`; `only`: some of them."""
 
     course: Course
     results: Results
     folder: Path
     live: Live
+    only: Sequence[int] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
@@ -85,7 +86,8 @@ class Runner:
             except queue.Empty:
                 return
             done = set(self.results.entry(contender.name, contender.label)["folds"])
-            todo = [fold for fold in range(len(self.course.splits)) if str(fold) not in done]
+            asked = range(len(self.course.splits)) if self.only is None else self.only
+            todo = [fold for fold in asked if str(fold) not in done]
             if todo:
                 self._run_one(contender, todo, place)
             self.live.update(self.results)
@@ -98,7 +100,7 @@ class Runner:
 
     def _run_one(self, contender: Contender, todo: list[int], place: Path) -> None:
         self.live.begin(contender.label)
-        threads = max(1, (os.cpu_count() or 1) // self.course.jobs)
+        threads = max(1, cores() // self.course.jobs)
         try:
             write_job(place, self._job(contender, todo, threads), contender, self.course.metric)
         except TypeError as error:
@@ -176,6 +178,13 @@ class Runner:
 
     def _n_done(self, contender: Contender) -> int:
         return len(self.results.entry(contender.name, contender.label)["folds"])
+
+
+def cores() -> int:
+    """The processors that this process may use, which can be fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextmanager

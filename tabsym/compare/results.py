@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tabsym.compare.ranking import rank
 
 FORMAT = 2
-_FIELDS = ("fit_seconds", "predict_seconds", "one_row_seconds", "peak_bytes", "model_bytes")
+_FIELDS = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "one_row_seconds", "peak_bytes", "model_bytes")
 
 
 @dataclass

@@ -11,7 +11,9 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
     """A `ValueError` where a series or frame of pandas has other row labels than the pandas table X.
 
     All else is matched by position: arrays, lists and other frames have no labels. Rows in another order
-    are the danger: nothing else tells them from rows in order.
+    are the danger: nothing else tells them from rows in order. A table numbered from 0 can have been made anew from
+    rows of another (skrub does so for each column, and hands y on as it is); it has labels only where the other's are
+    the same ones in another order.
 
     Parameters
     ----------
@@ -31,6 +33,8 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
         other = _labels(values)
         if other is None or len(other) != len(index) or index.equals(other):
             continue
+        if _is_numbered_anew(index) and not (other.is_unique and other.isin(index).all()):
+            continue
         for row, (one, another) in enumerate(zip(index, other, strict=True)):
             if _differ(one, another):
                 raise ValueError(
@@ -38,6 +42,10 @@ def check_same_rows(X: Any, **by_row: Any) -> None:
                     f"them in one order with {name}.loc[X.index], or where their rows go together as they are pass "
                     f"{name}.to_numpy(), which has no labels."
                 )
+
+
+def _is_numbered_anew(index: pd.Index) -> bool:
+    return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
 
 
 def check_length(y: Any, n_rows: int) -> None:

@@ -1,0 +1,306 @@
+"""The README's tables and the figures, from `results/*.csv`: one command each, seconds.
+
+python benchmarks/native/figures.py                # all of it
+python benchmarks/native/figures.py --only ranks   # or "time", or "tables": one figure, or the README's tables
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from cells import load  # noqa: E402
+
+from tabsym.compare.contenders import all_contenders  # noqa: E402
+from tabsym.compare.many import critical_difference, friedman  # noqa: E402
+from tabsym.compare.metrics import METRICS  # noqa: E402
+from tabsym.compare.plots import DARK, GRID, LIGHT, ranks_figure  # noqa: E402
+
+RESULTS = HERE / "results"
+BEGIN, END = "<!-- tables: figures.py -->", "<!-- end of tables -->"
+LARGER = {name: metric.larger_is_better for known in METRICS.values() for name, metric in known.items()}
+MAIN = ["amazon", "kick", "usedcars", "chicago_taxi", "rossmann"]
+PEERS = ["lightgbm", "xgboost", "catboost"]
+LABELS = {name: one.label for name, one in all_contenders().items()} | {
+    "sklearn-target-lightgbm": "TargetEncoder (scikit-learn) + LightGBM",
+    "wide-encoder-lightgbm": "WideEncoder + LightGBM",
+    "ebm": "EBM",
+    "gpboost": "GPBoost",
+}
+SHORT = {
+    "wide": "wide", "lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost",
+    "hist-gradient-boosting": "Hist", "wide-lightgbm": "stack", "target-lightgbm": "target (ce)",
+    "sklearn-target-lightgbm": "target (sk)", "wide-encoder-lightgbm": "WideEncoder", "modl-lightgbm": "MODL",
+    "wide-crosses": "crosses", "onehot-linear": "one-hot", "ebm": "EBM", "gpboost": "GPBoost", "constant": "constant",
+}  # fmt: skip
+
+
+def cells_of(path: Path, tune: str = "") -> pd.DataFrame:
+    """The cells of one budget, each table's at its largest number of rows; `score` is in the metric that ranks."""
+    cells = load(path)
+    cells = cells[cells["tune"] == tune]
+    cells = cells[cells["rows"] == cells.groupby("table")["rows"].transform("max")].copy()
+    cells["score"] = [row[row["metric"]] if row["error"] == "" else np.nan for _, row in cells.iterrows()]
+    return cells
+
+
+def by_fold(cells: pd.DataFrame, table: str, what: str = "score") -> pd.DataFrame:
+    """Folds by contenders of one table; NaN where there is none."""
+    return cells[cells["table"] == table].pivot(index="fold", columns="contender", values=what)
+
+
+def difference(scores: pd.DataFrame, one: str, other: str, larger: bool) -> tuple[float, float, int]:
+    """By how much `one` is better than `other`, its standard error over folds, and the folds that both did."""
+    if one not in scores or other not in scores:
+        return np.nan, np.nan, 0
+    gain = (scores[one] - scores[other]).dropna() * (1 if larger else -1)
+    error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.nan
+    return float(gain.mean()), float(error), len(gain)
+
+
+def claims(cells: pd.DataFrame) -> list[str]:
+    """The wide model beside the three boosters: score, and processor time of a fit."""
+    lines = [
+        "| table | metric | folds | wide | LightGBM | XGBoost | CatBoost | fit s: wide | LightGBM | XGBoost | CatBoost "
+        "| CatBoost's time / wide's |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    present = [name for name in dict.fromkeys([*MAIN, *cells["table"]]) if name in set(cells["table"])]
+    for table in present:
+        scores, times = by_fold(cells, table), by_fold(cells, table, "fit_cpu_seconds")
+        wanted = ["wide", *PEERS]
+        have = [name for name in wanted if name in scores and scores[name].notna().any()]
+        if "wide" not in have:
+            continue
+        folds = scores[have].dropna().index
+        metric = cells[cells["table"] == table]["metric"].iloc[0]
+        means, seconds = scores.loc[folds].mean(), times.loc[folds].median()
+        best = max(have, key=lambda name: means[name] * (1 if LARGER[metric] else -1))
+        shown = [_bold(f"{means[n]:.5g}", n == best) if n in have else _why(cells, table, n) for n in wanted]
+        taken = [f"{seconds[n]:.3g}" if n in have else "" for n in wanted]
+        ratio = f"{seconds['catboost'] / seconds['wide']:.3g}" if "catboost" in have else ""
+        lines.append(f"| {table} | {metric} | {len(folds)} | {' | '.join(shown)} | {' | '.join(taken)} | {ratio} |")
+    return lines
+
+
+def gains(cells: pd.DataFrame) -> list[str]:
+    """By how much the wide model is better than each booster, with its standard error."""
+    lines = ["| table | metric | than LightGBM | than XGBoost | than CatBoost |", "| --- | --- | ---: | ---: | ---: |"]
+    present = [name for name in dict.fromkeys([*MAIN, *cells["table"]]) if name in set(cells["table"])]
+    for table in present:
+        scores = by_fold(cells, table)
+        metric = cells[cells["table"] == table]["metric"].iloc[0]
+        shown = [_gain(*difference(scores, "wide", peer, LARGER[metric])) for peer in PEERS]
+        lines.append(f"| {table} | {metric} | {' | '.join(shown)} |")
+    return lines
+
+
+def _gain(gain: float, error: float, folds: int) -> str:
+    if not folds:
+        return ""
+    if folds == 1:
+        return f"{gain:+.3g} (1 fold)"
+    text = f"{gain:+.3g} ± {error:.2g} ({folds})"
+    return f"**{text}**" if gain > 2 * error else f"_{text}_" if gain < -2 * error else text
+
+
+def _bold(text: str, bold: bool) -> str:
+    return f"**{text}**" if bold else text
+
+
+def _why(cells: pd.DataFrame, table: str, contender: str) -> str:
+    """Why a contender has no score on a table; nothing where it was not run."""
+    errors = cells[(cells["table"] == table) & (cells["contender"] == contender)]["error"]
+    errors = errors[errors != ""]
+    if not len(errors):
+        return ""
+    if errors.iloc[0].startswith("stopped at the time limit"):
+        limit = cells.loc[errors.index[0], "limit"]
+        return f"over {limit:g} s"
+    return errors.iloc[0].split(": ", 1)[-1][:60]
+
+
+def every(cells: pd.DataFrame, table: str) -> list[str]:
+    """All contenders on one table, best first."""
+    part = cells[cells["table"] == table]
+    metric, larger = part["metric"].iloc[0], LARGER[part["metric"].iloc[0]]
+    scores = by_fold(cells, table)
+    lines = [
+        f"### {table}",
+        "",
+        f"{part['rows'].iloc[0]:,} rows, {metric}.",
+        "",
+        f"| contender | folds | {metric} (sd) | better than wide by (± s.e.) | fit s, processor | fit s, wall "
+        "| predict µs/row | one row ms | peak MB | model MB |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    order = sorted(scores.columns, key=lambda n: (np.isnan(scores[n].mean()), scores[n].mean() * (-1 if larger else 1)))
+    for name in order:
+        own = part[(part["contender"] == name) & (part["error"] == "")]
+        if own.empty:
+            lines.append(f"| {LABELS.get(name, name)} | 0 | {_why(cells, table, name)} | | | | | | | |")
+            continue
+        lines.append(_line(name, own, scores, larger, _why(cells, table, name)))
+    return [*lines, ""]
+
+
+def _line(name: str, own: pd.DataFrame, scores: pd.DataFrame, larger: bool, why: str) -> str:
+    middle = own[["fit_cpu_seconds", "fit_seconds", "predict_row_seconds", "one_row_seconds", "model_bytes"]].median()
+    spread = f" ({own['score'].std(ddof=1):.2g})" if len(own) > 1 else ""
+    to_wide = "" if name == "wide" else _gain(*difference(scores, name, "wide", larger))
+    size = "" if np.isnan(middle["model_bytes"]) else f"{middle['model_bytes'] / 1e6:.3g}"
+    return (
+        f"| {LABELS.get(name, name)} | {len(own)}{f' ({why})' if why else ''} | {own['score'].mean():.5g}{spread} "
+        f"| {to_wide} | {middle['fit_cpu_seconds']:.3g} | {middle['fit_seconds']:.3g} "
+        f"| {1e6 * middle['predict_row_seconds']:.3g} | {1e3 * middle['one_row_seconds']:.3g} "
+        f"| {own['peak_bytes'].max() / 1e6:.0f} | {size} |"
+    )
+
+
+def placed(scores: pd.DataFrame, larger: bool) -> pd.Series:
+    """Scores that can be compared where some did fewer folds: the wide model's mean, and the mean difference to it.
+
+    The difference is of the folds that both did; NaN: none.
+    """
+    sign = 1 if larger else -1
+    gains = {name: difference(scores, name, "wide", larger)[0] for name in scores}
+    return float(scores["wide"].mean()) + sign * pd.Series(gains)
+
+
+def ranks_of(cells: pd.DataFrame) -> pd.DataFrame:
+    """Ranks of the contenders that took part in every table, by `placed`; failures are last."""
+    tables = list(dict.fromkeys(cells["table"]))
+    everywhere = set.intersection(*(set(by_fold(cells, table).columns) for table in tables)) - {"constant"}
+    ranks = {}
+    for table in tables:
+        larger = LARGER[cells[cells["table"] == table]["metric"].iloc[0]]
+        ranks[table] = placed(by_fold(cells, table)[sorted(everywhere)], larger).rank(
+            ascending=not larger, na_option="bottom"
+        )
+    found = pd.DataFrame(ranks)
+    found.index = [LABELS.get(name, name) for name in found.index]
+    found["mean"] = found.mean(axis=1)
+    return found.sort_values("mean", kind="stable")
+
+
+def ranking(cells: pd.DataFrame) -> list[str]:
+    """Mean ranks in words and as a table."""
+    ranks = ranks_of(cells)
+    n_tables = ranks.shape[1] - 1
+    critical, p = critical_difference(len(ranks), n_tables), friedman(ranks)
+    tables = list(ranks.columns[:-1])
+    lines = [
+        f"Contenders that took part in every one of {n_tables} tables, by their differences to the wide model on the "
+        f"folds that both did (failures last). Friedman's test that all are equal: p {p:.2g}; critical difference "
+        f"(Nemenyi, 5 %): {critical:.2f} ranks.",
+        "",
+        f"| contender | mean rank | {' | '.join(tables)} |",
+        f"| --- | ---: | {' | '.join(['---:'] * n_tables)} |",
+    ]
+    lines += [
+        f"| {name} | {row['mean']:.2f} | {' | '.join(f'{row[table]:g}' for table in tables)} |"
+        for name, row in ranks.iterrows()
+    ]
+    return lines
+
+
+def draw_ranks(cells: pd.DataFrame, path: Path) -> None:
+    ranks = ranks_of(cells)
+    figure = ranks_figure(ranks["mean"], critical_difference(len(ranks), ranks.shape[1] - 1))
+    figure.savefig(path, dpi=110)
+
+
+def draw_time(cells: pd.DataFrame, path: Path) -> None:
+    """A panel for each table: the score (`placed`) over the processor time of a fit."""
+    from matplotlib.figure import Figure
+
+    tables = [name for name in dict.fromkeys([*MAIN, *cells["table"]]) if name in set(cells["table"])]
+    columns = min(3, len(tables))
+    rows = -(-len(tables) // columns)
+    figure = Figure(figsize=(4.6 * columns, 3.5 * rows), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
+    for panel, table in zip(panels, tables, strict=False):
+        _panel(panel, cells, table)
+    for panel in panels[len(tables) :]:
+        panel.set_visible(False)
+    figure.savefig(path, dpi=110)
+
+
+def _panel(panel: Any, cells: pd.DataFrame, table: str) -> None:
+    part = cells[(cells["table"] == table) & (cells["error"] == "") & (cells["contender"] != "constant")]
+    metric = part["metric"].iloc[0]
+    means = part.groupby("contender")[["fit_cpu_seconds"]].median()
+    means["score"] = placed(by_fold(cells, table), LARGER[metric])
+    means = means.dropna()
+    shown = _near(means["score"], LARGER[metric])
+    for place, (name, row) in enumerate(means[shown].sort_values("score").iterrows()):
+        own = str(name).startswith(("wide", "modl"))
+        panel.plot(row["fit_cpu_seconds"], row["score"], "o", color=DARK if own else LIGHT, markersize=6)
+        at, shift = (row["fit_cpu_seconds"], row["score"]), (5, 4 if place % 2 else -9)  # in turn above and below
+        panel.annotate(SHORT.get(str(name), str(name)), at, shift, textcoords="offset points", fontsize=8)
+    left = [SHORT.get(str(name), str(name)) for name in means.index[~shown]]
+    folds = part.groupby("contender")["fold"].nunique()
+    said = (
+        f"{folds.min()} to {folds.max()} folds"
+        if folds.min() < folds.max()
+        else f"{folds.max()} fold{'s' if folds.max() > 1 else ''}"
+    )
+    panel.set_title(f"{table}, {metric}, {said}" + (f"\nfar worse: {', '.join(left)}" if left else ""), fontsize=9)
+    panel.set_xscale("log")
+    panel.margins(x=0.2, y=0.12)
+    if not LARGER[metric]:
+        panel.invert_yaxis()  # better is up, whatever the metric
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.tick_params(labelsize=8)
+    panel.grid(color=GRID)
+    panel.set_axisbelow(True)
+    panel.set_xlabel("fit, seconds of processor time", fontsize=8)
+
+
+def _near(scores: pd.Series, larger: bool) -> pd.Series:
+    """Which are not so far behind that all others would lie on top of one another."""
+    best = scores.max() if larger else scores.min()
+    behind = (scores - best).abs()
+    return (behind <= max(4 * float(behind.median()), 1e-12)) | (scores.index == "wide")
+
+
+def write_tables(cells: pd.DataFrame, path: Path) -> None:
+    """The part of the README between the two marks, written anew."""
+    text = path.read_text()
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2]
+    main = [name for name in dict.fromkeys([*MAIN, *cells["table"]]) if name in set(cells["table"])]
+    parts = ["## The wide model beside the three boosters", "", *claims(cells), "",
+             "By how much the wide model is better (negative: worse), paired by fold, ± standard error over (folds); "
+             "**bold**: better by more than two of these, _underlined_: worse.", "", *gains(cells), "",
+             "## Ranks", "", *ranking(cells), "", "## Every contender, table by table", ""]  # fmt: skip
+    for table in main:
+        parts += every(cells, table)
+    path.write_text(f"{before}{BEGIN}\n\n" + "\n".join(parts) + f"\n{END}{after}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=["tables", "ranks", "time"])
+    parser.add_argument("--cells", type=Path, default=RESULTS / "cells.csv")
+    parser.add_argument("--tune", default="", help="the budget whose cells are shown, such as '10 settings'")
+    args = parser.parse_args()
+    cells = cells_of(args.cells, args.tune)
+    if args.only in (None, "tables"):
+        write_tables(cells, HERE / "README.md")
+    if args.only in (None, "ranks"):
+        draw_ranks(cells, RESULTS / "ranks.png")
+    if args.only in (None, "time"):
+        draw_time(cells, RESULTS / "time.png")
+
+
+if __name__ == "__main__":
+    main()
