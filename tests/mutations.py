@@ -80,7 +80,7 @@ FAULTS = [
           "own[c, k, other] -= p * values[i, other]", "own[c, k, other] -= p * values[i, other] * (k == other)",
           f"{EVIDENCE}:multinomial"),
     Fault("newton: an unseen symbol is as certain as any", "wide/model.py",
-          "np.where(codes == UNSEEN, self.certainty.variances[read.block], 0.0)", "0.0 * codes", f"{EVIDENCE}:unseen"),
+          "np.where(codes == UNSEEN, self.certainty.variances[read.block], 0.0)", "0.0 * codes", f"{EVIDENCE}:never_seen"),
     Fault("newton: a row counts itself among the rows of its symbol", "wide/sources.py",
           "others = np.where(codes >= 0, counts[codes] - 1, 0)", "others = np.where(codes >= 0, counts[codes], 0)",
           f"{NEWTON}:rarity or counts_the_others"),
