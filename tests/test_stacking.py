@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -229,6 +230,13 @@ def test_the_first_fold_scouts(monkeypatch):
 def test_no_more_folds_than_tell_enough(monkeypatch):
     monkeypatch.setattr(evidence, "ENOUGH", N // 3 + 1)
     assert set(evidence_of("margin", TWO)["folds"]) == {2}
+
+
+@pytest.mark.parametrize("part", [{"booster": "xgb"}, {"wide": 3}, {"booster": LGBMClassifier}], ids=str)
+def test_parts_that_are_no_estimators_are_named(part):
+    name, value = next(iter(part.items()))
+    with pytest.raises(TypeError, match=re.escape(f"{name}={value!r} is no estimator; pass an instance")):
+        WideBoostClassifier(**part).fit(pd.DataFrame({"a": list("uv") * 10}), [0, 1] * 10)
 
 
 def test_a_gain_must_be_larger_than_its_standard_error():

@@ -49,7 +49,8 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
             chosen[name] = known[name]
         else:
             raise ValueError(
-                f"There is no contender {name!r}; there are {', '.join(known)}, and {ALL!r} for all of them."
+                f"There is no contender {name!r}; there are {', '.join(known)}, and {ALL!r} for all but those that "
+                "take part only where they are named."
             )
     return sorted((c for c in chosen.values() if task in c.tasks), key=lambda c: (c.order, c.name))
 

@@ -154,6 +154,9 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         self._loss = loss
 
     def _check_options(self) -> None:
+        for name, part in (("wide", self.wide), ("booster", self.booster)):
+            if part is not None and (isinstance(part, type) or not hasattr(part, "get_params")):
+                raise TypeError(f"{name}={part!r} is no estimator; pass an instance with fit and predict, or None.")
         if self.mode not in MODES:
             raise ValueError(f"mode={self.mode!r} is not known; use {', '.join(map(repr, MODES))}.")
         stop = self.early_stopping
