@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 COOLING = 0.25
 """Share of the passes over which an automatic rate falls to zero, where passes go on until the loss has settled."""
 
+AGAINST_NOISE = "shrink rare symbols by optimizer='newton', l2='evidence'"
+
 FEW_UPDATES = 10
 """Automatic passes bear with a loss that does not fall for so many updates at least."""
 
@@ -78,8 +80,8 @@ class Course:
             else:
                 self._run_passes(options.epochs - self.cools)
                 self._cool(int(self.cools))
-                if options.short is not None and not self.stops_itself:
-                    self._warn(self.ground.is_falling(self.curve[: len(self.curve) - self.cools], options.short))
+                if options.short is not None and not self.stops_itself and self._falls_by(options.short):
+                    self._warn_of_passes(fits_noise=False)
         except KeyboardInterrupt:
             if not self.curve:
                 raise
@@ -102,13 +104,18 @@ class Course:
             if self._is_over():
                 break
 
+    def _falls_by(self, share: float) -> bool:
+        """Whether the last passes, but for one at a falling rate, still lowered the loss by such a share."""
+        return self.ground.is_falling(self.curve[: len(self.curve) - self.cools], share)
+
     def _run_in_rounds(self) -> None:
         """Passes until the loss stands still, a few at a falling rate, and a look whether that is an optimum.
 
         If not, another such round, at least twice as long; the best end of a round is kept. A warning where no pass
         is left for a round that is needed.
         """
-        options, ground, first_rate = self.descent.options, self.ground, self.rate
+        descent, options, ground = self.descent, self.descent.options, self.ground
+        first_rate = self.rate
         best, best_decrement, ends = np.inf, None, 0
         while True:
             begun = len(self.curve)
@@ -116,19 +123,28 @@ class Course:
             ends = len(self.curve) - begun
             if self.cools:
                 self._cool(max(1, round(COOLING * ends)))
-            loss, decrement = self.descent.look()
+            loss, decrement = descent.look()
             if not np.isfinite(loss):
                 raise Diverged(loss)
             if loss < best:
                 best, best_decrement = loss, decrement
-                self.kept = self.descent.state.copy(), self.descent.n_steps
+                self.kept = descent.state.copy(), descent.n_steps
             excess = ground.excess(best)
             falls = ground.is_falling(self.curve[begun : begun + ends], FAR)
-            if best_decrement is None or (best_decrement <= ground.allowed(excess, NEAR) and not falls):
+            if best_decrement is None or self.kept is None:
                 return
-            if loss > best or options.epochs - len(self.curve) < max(ground.least_passes, ends):
-                self._warn(falls or best_decrement > ground.allowed(excess, FAR))
-                return
+            settled = best_decrement <= ground.allowed(excess, NEAR) and not falls
+            is_last = loss > best or options.epochs - len(self.curve) < max(ground.least_passes, ends)
+            if settled or is_last:
+                state = self.kept[0]
+                if not descent.could_fall(state, by=ground.rest(excess)):
+                    return
+                if is_last:
+                    self._warn_of_passes(ground.fits_noise(excess))
+                    return
+                if not descent.could_fall(state, by=ground.rest_with_noise(excess)):
+                    self._warn_of_noise()
+                    return
             self.rate = first_rate
             self.patience *= 2
 
@@ -219,15 +235,23 @@ class Course:
         rows = take_rows(self.descent.rows, self.held_out, task.n_outputs)
         return task.mean_loss(self.descent.margins(rows), rows)
 
-    def _warn(self, ended_too_soon: bool) -> None:
-        if ended_too_soon:
-            warnings.warn(
-                f"Training stopped after {len(self.curve)} passes (the most that epochs='auto' makes of so many rows) "
-                f"short of an optimum; give more epochs, e.g. epochs={4 * len(self.curve)}"
-                f"{_other_remedy(self.descent.options)}.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+    def _warn_of_passes(self, fits_noise: bool) -> None:
+        self._warn(
+            f"Training stopped after {len(self.curve)} passes (the most that epochs='auto' makes of so many rows) "
+            f"short of an optimum; give more epochs, e.g. epochs={4 * len(self.curve)}"
+            f"{_other_remedy(self.descent.options)}{', or ' + AGAINST_NOISE if fits_noise else ''}."
+        )
+
+    def _warn_of_noise(self) -> None:
+        self._warn(
+            f"Training stopped after {len(self.curve)} passes short of an optimum, as what is left of the loss is no "
+            f"more than so many parameters fit by chance; to go on, give epochs={4 * len(self.curve)}, or "
+            f"{AGAINST_NOISE}."
+        )
+
+    @staticmethod
+    def _warn(sentence: str) -> None:
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
 
     def _outcome(self, *, interrupted: bool = False) -> Outcome:
         state, n_steps = self.descent.state, self.descent.n_steps

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult, minimize
 
 from tabsym.codes import row_numbers
 from tabsym.wide.kernels import finish, predict_margins, sum_by_entry, train_additive, train_batches, train_online
@@ -33,6 +34,9 @@ RUN = 256
 
 STEPS_DOWN = 16
 """In so many steps a rate falls within a pass."""
+
+LOOK, LOOK_ON = 30, 0.001
+"""To see whether a loss could fall by so much, steps of L-BFGS at most, while one brings such a share of it."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,21 @@ def storage_order(n_rows: int, n_columns: int, shuffle: bool, rng: np.random.Ran
     if not shuffle or n_rows * n_columns * 4 <= CACHE_BYTES:
         return None
     return np.asarray(rng.permutation(row_numbers(n_rows)))
+
+
+class _Slopes(NamedTuple):
+    """Means over rows: the loss, with penalties, and the latter's slopes by entry."""
+
+    loss: float
+    objective: float
+    gradient: Floats
+    curvature: Floats
+
+    @property
+    def decrement(self) -> float:
+        """What the objective would fall by if every entry took Newton's step alone."""
+        bent = self.curvature > 0
+        return float(np.sum(np.square(self.gradient[bent]) / self.curvature[bent])) / 2.0
 
 
 class Descent:
@@ -136,22 +155,59 @@ class Descent:
 
         The latter is None where it says nothing: of a loss without curvature of its own, and under an l1 penalty.
         """
-        task, options, rows = self.task, self.options, self.rows
-        state = np.ascontiguousarray(self.state[:, [options.columns.shown]])
-        gradient, curvature = np.zeros(len(state)), np.zeros(len(state))
+        found = self._slopes(self.state[:, self.options.columns.shown])
+        return found.loss, found.decrement if self.is_smooth else None
+
+    def could_fall(self, state: Floats, by: float) -> bool:
+        """Whether the penalised mean loss could fall by so much from a state: by Newton's single steps, or L-BFGS.
+
+        Single steps say little where entries lean on each other, as those of products do; L-BFGS begins with each
+        entry in units of its curvature, and gives up when its steps no longer bring much. Where the loss is smooth.
+        """
+        begun = state[:, self.options.columns.shown]
+        here = self._slopes(begun)
+        if not here.decrement <= by:
+            return True
+        unit = 1.0 / np.sqrt(np.where(here.curvature > 0, here.curvature, 1.0))
+
+        def objective(steps: Floats) -> tuple[float, Floats]:
+            found = self._slopes(begun + steps * unit)
+            return (found.objective - here.objective) / by, found.gradient * unit / by
+
+        def enough(intermediate_result: OptimizeResult) -> None:
+            if intermediate_result.fun < -1.0:
+                raise StopIteration
+
+        with np.errstate(all="ignore"):  # a step too far is one that it takes back
+            there = minimize(
+                objective, np.zeros(len(begun)), jac=True, method="L-BFGS-B", callback=enough,
+                options={"maxiter": LOOK, "ftol": LOOK_ON, "gtol": 0.0},
+            )  # fmt: skip
+        return bool(there.fun < -1.0)
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the penalised loss has slopes and curvature everywhere."""
+        return self.task.loss.is_smooth and self.options.l1 == 0
+
+    def _slopes(self, values: Floats) -> _Slopes:
+        """Of the mean loss of the rows, penalised, at these values of the entries (E * K,)."""
+        task, options = self.task, self.options
+        gradient, curvature = np.zeros(len(values)), np.zeros(len(values))
         rule, bends = options.rule(task.loss, options.learning_rate), np.empty(task.n_outputs)
         lost = newton_sums(
-            rows, self.members, task.program, self._neutral, rule, state, self._work, bends, gradient, curvature
+            self.rows, self.members, task.program, self._neutral, rule, np.ascontiguousarray(values[:, None]),
+            self._work, bends, gradient, curvature,
         )  # fmt: skip
-        if not task.loss.is_smooth or options.l1 > 0:
-            return float(lost) / self._total, None
+        penalty = 0.0
         if options.l2 > 0:  # a share of each symbol's mean loss under gse, of the whole mean loss otherwise
-            reach = np.full(len(state), self._total) if options.is_dense else self._weights_of_entries()
+            reach = np.full(len(values), self._total) if options.is_dense else self._weights_of_entries()
             reach[np.repeat(task.program.is_fixed, task.n_outputs)] = 0.0
-            gradient += options.l2 * reach * state[:, 0]
+            penalty = 0.5 * options.l2 * float(np.sum(reach * np.square(values)))
+            gradient += options.l2 * reach * values
             curvature += options.l2 * reach
-        steps = np.divide(np.square(gradient), curvature, out=np.zeros(len(state)), where=curvature > 0)
-        return float(lost) / self._total, float(steps.sum()) / (2.0 * self._total)
+        lost, total = float(lost), self._total
+        return _Slopes(lost / total, (lost + penalty) / total, gradient / total, curvature / total)
 
     def _weights_of_entries(self) -> Floats:
         """Weight of the rows of each row of the state."""
