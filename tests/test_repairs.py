@@ -193,6 +193,16 @@ def test_passes_are_counted_by_their_work_where_every_symbol_moves_at_every_upda
     assert most(1000, optimizer="adam") == (planned, planned)
 
 
+def test_updates_are_counted_not_rows_where_a_batch_is_all_rows():
+    def most(batch_size):
+        config = Config.of(WideRegressor(optimizer="sgd", batch_size=batch_size))
+        layout = plan_layout(config, Training(read_table(TABLE), Y, None, None))
+        return training_options(config, layout, 100_000).epochs
+
+    assert most("full") == most(200_000) == 4000
+    assert most(1000) == 80
+
+
 def test_early_stopping_and_adaptive_rates_get_passes_to_work_with():
     table, y = pd.concat([TABLE] * 50), np.tile(Y, 50)
     assert WideRegressor(early_stopping=True, random_state=0).fit(table, y).n_iter_ > 3

@@ -74,7 +74,8 @@ batch_size : int or "full", default 1
 epochs : int or "auto", default "auto"
     Passes over the rows. "auto": for the default optimizer on sums as many as show 125,000 rows, 2 to 50
     (at most 5 where ``interactions="auto"`` chose crosses); otherwise passes until the loss stands still
-    at what Newton's steps say is an optimum. A ``ConvergenceWarning`` says where they ended short of it.
+    at what Newton's steps and a look by L-BFGS say is an optimum. A ``ConvergenceWarning`` says where they
+    ended more than about 5 % short of it.
     Where the rate or the passes are automatic, the intercept is settled at the end: predictions add up
     to the targets (squared, logistic, poisson and multinomial losses; not in `partial_fit`).
 l1 : float, default 0.0
