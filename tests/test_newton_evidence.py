@@ -763,3 +763,23 @@ def test_std_without_draws_is_refused():
     with pytest.raises(ValueError, match="draws") as refusal:
         WideClassifier(optimizer="newton", l2="evidence").fit(table, y).decision_function(table, return_std=True)
     assert_sentence(refusal)
+
+
+@pytest.mark.parametrize("task", ["number", "class"])
+def test_precisions_of_another_fit_give_its_model_and_new_ones_are_kept(task):
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({name: rng.choice(list("abcdefghij"), 600) for name in "uv"})
+    score = sum(X[name].map(dict(zip("abcdefghij", rng.normal(size=10)))) for name in "uv").to_numpy()
+    y = 50 + 7 * (score + rng.normal(size=600)) if task == "number" else score + rng.logistic(size=600) > 0
+    kind = WideRegressor if task == "number" else WideClassifier
+    free = kind(optimizer=Newton(tol=1e-12), l2="evidence").fit(X, y)
+    rows = (free.dispersion_ / free.variances_["variance"]).to_dict()
+    held = kind(optimizer=Newton(tol=1e-12, precisions=rows), l2="evidence").fit(X, y)
+    for block in "uv":
+        np.testing.assert_allclose(held.params_[block]["value"], free.params_[block]["value"], rtol=1e-4, atol=1e-6)
+    alone = kind(optimizer=Newton(precisions={"u": rows["u"]}), l2="evidence").fit(X, y)
+    assert np.abs(alone.params_["v"]["value"]).max() < 1e-6 < np.abs(alone.params_["u"]["value"]).max()
+    with pytest.raises(ValueError, match=r"precisions=.* with l2='evidence'; leave it out"):
+        kind(optimizer=Newton(precisions=rows), l2=0.1).fit(X, y)
+    with pytest.raises(ValueError, match=r"Newton\(precisions=\{'u': -1\}\) is not possible"):
+        Newton(precisions={"u": -1})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,8 +59,6 @@ class Config:
     tol: float | None
     n_jobs: int | None
     verbose: int
-    held: Mapping[str, float] | None = None
-    """Precisions of blocks by name, taken from another fit instead of estimated."""
 
     @classmethod
     def of(cls, e: Any) -> Config:
@@ -97,7 +94,6 @@ class Config:
             tol=None if e.tol is None else check_number("tol", e.tol, 0, None),
             n_jobs=e.n_jobs,
             verbose=int(e.verbose),
-            held=getattr(e, "_held", None),
         )
         check_schedule(config.schedule, config.optimizer, config.l2)
         if isinstance(config.optimizer, Newton):

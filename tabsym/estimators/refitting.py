@@ -10,13 +10,16 @@ says nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from tabsym.estimators.checks import check_optimizer
 from tabsym.estimators.solving import goes_by_turns
+from tabsym.wide.optimizers import Newton
 
 Floats = NDArray[np.float64]
 
@@ -42,5 +45,7 @@ def held_precisions(fitted: Any) -> Mapping[str, float] | None:
 def fit_alike(wide: Any, held: Mapping[str, float] | None, X: Any, y: NDArray[Any], weight: Floats | None) -> Any:
     """A clone of a wide model, fitted; its variances held where there are any to hold."""
     model = clone(wide)
-    model._held = held
+    optimizer = check_optimizer(model.optimizer)
+    if held is not None and isinstance(optimizer, Newton):
+        model.set_params(optimizer=replace(optimizer, precisions=held))
     return model.fit(X, y, sample_weight=weight)

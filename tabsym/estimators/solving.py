@@ -51,6 +51,11 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
             "more than two classes and for formulas that multiply or share blocks."
         )
     by_turns = goes_by_turns(model.layout)
+    if newton.precisions is not None and not (by_turns and config.by_evidence):
+        raise ValueError(
+            "Newton(precisions=...) holds the variances of sums of blocks with l2='evidence'; leave it out for another "
+            "l2 and for formulas that multiply or share blocks."
+        )
     order = np.arange(len(coded.training.y)) if not by_turns else None
     codes = None if by_turns and config.init is None else coded.codes
     rows = lay_training(model, codes, coded.numbers, coded.training, order, config.n_jobs)
@@ -86,7 +91,9 @@ def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, ro
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
     phi = model.state[:, 0].reshape(-1, k)
     start = [phi[layout.entries(piece.block)] for piece in pieces]
-    held = None if config.held is None else [_held(layout, piece, config.held) for piece in pieces]
+    held = None
+    if newton.precisions is not None:
+        held = [_held(layout, piece, newton.precisions) for piece in pieces]
     solved = fit_pieces(
         pieces, Rows(rows.y, rows.weight, offset), training_loss(model), newton, config.ridge, start, rng, held
     )

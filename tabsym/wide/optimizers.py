@@ -8,6 +8,7 @@ gradient.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import ClassVar
@@ -215,6 +216,9 @@ class Newton:
     rare_rows : float, default 100
         With ``l2="evidence"``: large blocks with fewer rows an entry have their variance from the loss of rows held
         out, as the evidence of a symbol seen once or twice misleads; 0 for none.
+    precisions : mapping of block -> float, default None
+        With ``l2="evidence"``, for sums of blocks: instead of estimating variances, how many rows each block's prior
+        counts for (of symbols: `dispersion_` over the variance in `variances_`); a block not named adds nothing.
 
     Examples
     --------
@@ -233,12 +237,18 @@ class Newton:
     starts: int = 3
     draws: int = 0
     rare_rows: float = RARE_ROWS
+    precisions: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.tol < np.inf:
             raise ValueError(f"Newton(tol={self.tol!r}) is not possible; use a number above 0.")
         if not 0 <= self.rare_rows < np.inf:
             raise ValueError(f"Newton(rare_rows={self.rare_rows!r}) is not possible; use a number of at least 0.")
+        for name, value in (self.precisions or {}).items():
+            if not value >= 0:
+                raise ValueError(
+                    f"Newton(precisions={{{name!r}: {value!r}}}) is not possible; use numbers of at least 0 rows."
+                )
         for name, least in (("max_passes", 1), ("starts", 1), ("draws", 0)):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
