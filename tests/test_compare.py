@@ -178,8 +178,10 @@ def test_all_contenders_on_every_task(task, tmp_path):
 def test_some_contenders_take_part_where_they_are_named(task, tmp_path):
     table = SALES.head(160).copy()
     table["sales"] = (table["sales"] / 10).round() if task == "count" else table["sales"] > table["sales"].median()
-    named = [name for name, one in all_contenders().items() if one.by_name and "catboost" not in name]
-    assert {"wide-xgboost", "wide-hist-gradient-boosting", "tiws-lightgbm"} <= set(named)
+    named = [name for name, one in all_contenders().items() if one.by_name]
+    assert set(named) == {"wide-xgboost", "wide-catboost", "wide-hist-gradient-boosting", "tiws-lightgbm"}
+    if task == "count":  # the same wrapper, and slow
+        named.remove("wide-catboost")
     assert not set(named) & {one.name for one in choose(None, task)}
     result = compare(table, "sales", task=task, contenders=named, folds=2, out=tmp_path / "o", quiet=True)
     assert not result.failures
