@@ -9,6 +9,8 @@ from scipy.special import expit
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.wide import Newton
+from tabsym.wide.newton.pieces import Piece, Prior
+from tabsym.wide.newton.variances import _walk_of_classes
 from tests import naive, naive_evidence
 from tests.naive_evidence import INTERCEPT, Problem
 
@@ -665,6 +667,50 @@ def test_smooth_reaches_the_dense_optimum_of_the_walk(loss, missing):
     )  # the level of the walk has no penalty, and is no entry's
     rounding = 2e-2 if loss == "multinomial" else 1e-3  # levels that nothing holds are inverted with the others there
     assert variance == pytest.approx(np.sum(steps * (shape @ steps)) / edf, rel=rounding)
+
+
+@pytest.mark.parametrize("apart", [0, 1])
+@pytest.mark.parametrize("precision", [0.01, 3.0, 3e4])
+@pytest.mark.parametrize(("q", "k"), [(2, 3), (9, 4), (31, 7)])
+def test_walks_of_classes_are_as_uncertain_as_dense_algebra_says(q, k, precision, apart):
+    """Block by block, beside one matrix of all intervals and classes, joint with the intercepts."""
+    rng = np.random.default_rng(q)
+    q += apart
+
+    def curvature_of_rows():
+        chances = rng.dirichlet(np.ones(k), size=30)
+        return np.diag(chances.sum(axis=0)) - chances.T @ chances
+
+    own = np.array([curvature_of_rows() for _ in range(q)])
+    whole = own.sum(axis=0) + curvature_of_rows()  # and of rows without an interval, which tell the intercepts alone
+    differences = np.diff(np.eye(q)[apart:], axis=0)
+    penalty = np.kron(differences.T @ differences + np.diag(np.arange(q) < apart), np.eye(k))
+    hessian, shared = np.zeros((q, k, q, k)), np.concatenate(list(own))
+    hessian[np.arange(q), :, np.arange(q)] = own
+    joint = np.block([[hessian.reshape(q * k, q * k) + precision * penalty, shared], [shared.T, whole]])
+    covariance = np.linalg.pinv(joint, rcond=1e-10, hermitian=True)[: q * k, : q * k]
+    beside = np.kron(np.eye(q), np.eye(k) - 1.0 / k)  # what is common to all classes is nobody's
+    want = np.diag(beside @ covariance @ beside).reshape(q, k)
+    piece = Piece(0, np.zeros(1, np.int32), np.empty(0), q, Prior.WALK, apart)
+    variances, penalised = _walk_of_classes(piece, own, own, precision, whole)
+    np.testing.assert_allclose(variances, want, rtol=0.005)
+    held = (q - 1) * k
+    effective = [max(held - precision * trace, 0.0) for trace in (penalised, np.trace(penalty @ covariance))]
+    assert effective[0] == pytest.approx(effective[1], abs=0.02, rel=0.001)
+
+
+def test_smooth_numbers_of_several_classes_are_as_certain_as_those_of_two():
+    """The level that all classes share is in no row: its uncertainty, which nothing bounds, was in every number's."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=3000)
+    score = np.column_stack([np.zeros(3000), np.sin(2 * x)])
+    X = pd.DataFrame({"x": x})
+    classes = np.argmax(score + rng.gumbel(size=score.shape), axis=1)
+    options = {"optimizer": "newton", "l2": "evidence", "numeric": "smooth"}
+    two = WideClassifier(**options).fit(X, classes).params_["x"]
+    both = WideClassifier(loss="multinomial", **options).fit(X, classes).params_["x"]
+    ratio = both["sd 1"] / (0.5 * two["sd"])  # half the difference of two classes, beside their mean
+    assert ratio.between(0.9, 1.1).mean() > 0.9, ratio.describe()
 
 
 def test_smooth_follows_a_wave():

@@ -264,8 +264,9 @@ def move_classes(codes, x, steps, values):
             for k in range(values.shape[1]):
                 values[i, k] *= np.exp(steps[c, k] * x[i]) if len(x) else steps[c, k]
                 total += values[i, k]
+            scale = 1.0 / total
             for k in range(values.shape[1]):
-                values[i, k] /= total
+                values[i, k] *= scale
 
 
 @kernel
@@ -327,75 +328,3 @@ def add_to_rows(codes, x, steps, numbers):
             c = unsigned(codes[i])
             for v in range(numbers.shape[1]):
                 numbers[i, v] += steps[c, v] * (x[i] if len(x) else 1.0)
-
-
-@kernel
-def solve_walk(curvature, precision, ridge, right, pivots, out):
-    """Solve (diag(curvature + ridge) + precision D'D) out = right for each column (q, W), D the differences.
-
-    `pivots` (q,) is what the kernel works in.
-    """
-    n = len(curvature)
-    for v in range(curvature.shape[1]):
-        for j in range(n):
-            ends = (1.0 if j > 0 else 0.0) + (1.0 if j < n - 1 else 0.0)
-            pivots[j] = curvature[j, v] + ridge + precision * ends
-            out[j, v] = right[j, v]
-            if j > 0:
-                share = precision / pivots[j - 1]
-                pivots[j] -= share * precision
-                out[j, v] += share * out[j - 1, v]
-        for j in range(n - 1, -1, -1):
-            after = precision * out[j + 1, v] if j < n - 1 else 0.0
-            out[j, v] = (out[j, v] + after) / pivots[j]
-
-
-@kernel
-def step_walk(gradient, curvature, theta, apart, precision, ridge, most, right, pivots, steps):
-    """As `step_ridge`, for a walk, of which the first `apart` entries are no part: the step of all entries together.
-
-    `right` (q, W) and `pivots` (q,) are what the kernel works in.
-    """
-    n = theta.shape[0]
-    for v in range(theta.shape[1]):
-        for e in range(n):
-            right[e, v] = -gradient[e, v] - (precision if e < apart else ridge) * theta[e, v]
-        for e in range(apart, n - 1):
-            jump = precision * (theta[e + 1, v] - theta[e, v])
-            right[e, v] += jump
-            right[e + 1, v] -= jump
-        for e in range(apart):
-            both = curvature[e, v] + precision
-            steps[e, v] = right[e, v] / both if both > 0.0 else 0.0
-    solve_walk(curvature[apart:], precision, ridge, right[apart:], pivots[apart:], steps[apart:])
-    fall = 0.0
-    for e in range(n):
-        for v in range(theta.shape[1]):
-            step = min(max(steps[e, v], -most), most)
-            theta[e, v] += step
-            steps[e, v] = step
-            fall += abs(step * right[e, v])
-    return 0.5 * fall
-
-
-@kernel
-def walk_variances(curvature, precision, ridge, forward, backward, variances, steps):
-    """Of the inverse of `solve_walk`'s matrix: its diagonal (q, W), and the sums of the variances of differences.
-
-    `forward`, `backward` (q,) are what the kernel works in; `steps` (W,).
-    """
-    n = len(curvature)
-    for v in range(curvature.shape[1]):
-        for j in range(n):
-            ends = (1.0 if j > 0 else 0.0) + (1.0 if j < n - 1 else 0.0)
-            backward[j] = forward[j] = curvature[j, v] + ridge + precision * ends
-            variances[j, v] = -forward[j]
-            if j > 0:
-                forward[j] -= precision * precision / forward[j - 1]
-        for j in range(n - 2, -1, -1):
-            backward[j] -= precision * precision / backward[j + 1]
-        for j in range(n):
-            variances[j, v] = 1.0 / (variances[j, v] + forward[j] + backward[j])
-        steps[v] = 0.0
-        for j in range(n - 1):  # cov(j, j + 1) = precision / forward[j] * var(j + 1)
-            steps[v] += variances[j, v] + variances[j + 1, v] * (1.0 - 2.0 * precision / forward[j])

@@ -22,7 +22,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels import collect_matrices, spread_ridge, sum_products, walk_variances
+from tabsym.wide.newton.kernels import collect_matrices, spread_ridge, sum_products
+from tabsym.wide.newton.kernels_walk import spread_walk_of_classes, walk_variances
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.standing import ManyClasses
 from tabsym.wide.newton.turns import Turns
@@ -38,9 +39,6 @@ SILENT = 0.02
 
 MOST_CHANGE = np.log(30.0)
 """Of a logarithm of a variance at once."""
-
-MOST_DENSE = 600
-"""Intervals times classes, beyond which the classes of a walk are taken one by one: their matrices become too dear."""
 
 NOTHING_LEFT = 1e-5
 """Of the information on what is not held back, beside a block that says the same."""
@@ -179,8 +177,6 @@ class Evidence:
         q, k = piece.size, self.turns.n_outputs
         own = self._matrices(piece.codes, self._share(piece.x, piece.x), q)
         shared, whole = self._shared_of_classes(piece, own)
-        if piece.prior is Prior.WALK and q * k > MOST_DENSE:  # each class by itself
-            return _walk_spread(piece, np.einsum("qkk->qk", own).copy(), precision)
         if piece.prior is Prior.WALK:
             return _walk_of_classes(piece, own, shared, precision, whole)
         held = own + precision * np.eye(k)
@@ -354,16 +350,23 @@ def _walk_spread(piece: Piece, curvature: Floats, precision: float) -> tuple[Flo
 def _walk_of_classes(
     piece: Piece, own: Floats, shared: Floats, precision: float, whole: Floats
 ) -> tuple[Floats, float]:
-    """Variances (q, K), and the trace that its penalty has part in, of a walk; own (q, K, K) is dense by entry."""
+    """Variances (q, K), and the trace that its penalty has part in, of a walk of classes; own (q, K, K).
+
+    Variances are of numbers beside the mean of their classes: what is common to all classes says nothing to the rows,
+    and the level of a walk is held by nothing else.
+    """
     q, k = own.shape[:2]
-    penalty = np.kron(piece.pull_back(np.eye(q), 1.0), np.eye(k))
     ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # enough to invert by, of levels that nothing holds
-    dense = precision * penalty + ridge * np.eye(q * k)
-    for e in range(q):
-        dense[e * k : (e + 1) * k, e * k : (e + 1) * k] += own[e]
-    inverse = np.linalg.inv(dense)
-    stacked = shared.reshape(q * k, -1)
-    pulled = inverse @ stacked
-    left = _inverse(whole - stacked.T @ pulled, np.diag(whole), least=1e-3)  # beside the rounding of large levels
-    joint = inverse + pulled @ left @ pulled.T
-    return np.diag(joint).reshape(q, k), float((penalty * joint).sum())
+    inverse, followed = np.empty_like(own), np.empty_like(shared)
+    apart, walk = slice(0, piece.apart), slice(piece.apart, None)
+    inverse[apart] = np.linalg.inv(own[apart] + (precision + ridge) * np.eye(k))
+    followed[apart] = inverse[apart] @ shared[apart]
+    level = ridge + precision * NEXT_TO_NOTHING
+    jumps = spread_walk_of_classes(own[walk], shared[walk], precision, level, inverse[walk], followed[walk])
+    left = _inverse(whole - np.einsum("qkf,qkg->fg", shared, followed), np.diag(whole), least=1e-3)  # beside rounding
+    beside, with_flat = np.eye(k) - 1.0 / k, followed - followed.mean(axis=1, keepdims=True)
+    variances = np.einsum("ak,qkl,al->qa", beside, inverse, beside, optimize=True)
+    variances += np.einsum("qkf,fg,qkg->qk", with_flat, left, with_flat, optimize=True)
+    pulled = piece.pull_back(followed.reshape(q, -1), 1.0).reshape(followed.shape)
+    penalised = float(jumps) + float(np.einsum("qkk->", inverse[apart]))
+    return variances, penalised + float(np.einsum("qkf,fg,qkg->", pulled, left, followed))

@@ -1,0 +1,114 @@
+"""Kernels of walks: blocks in order, penalised by the differences of neighbours, which lean on each other.
+
+One score: a tridiagonal matrix. Several classes: one of blocks (K, K), as classes pull at each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabsym.jit import allocating_kernel, kernel
+
+
+@kernel
+def solve_walk(curvature, precision, ridge, right, pivots, out):
+    """Solve (diag(curvature + ridge) + precision D'D) out = right for each column (q, W), D the differences.
+
+    `pivots` (q,) is what the kernel works in.
+    """
+    n = len(curvature)
+    for v in range(curvature.shape[1]):
+        for j in range(n):
+            ends = (1.0 if j > 0 else 0.0) + (1.0 if j < n - 1 else 0.0)
+            pivots[j] = curvature[j, v] + ridge + precision * ends
+            out[j, v] = right[j, v]
+            if j > 0:
+                share = precision / pivots[j - 1]
+                pivots[j] -= share * precision
+                out[j, v] += share * out[j - 1, v]
+        for j in range(n - 1, -1, -1):
+            after = precision * out[j + 1, v] if j < n - 1 else 0.0
+            out[j, v] = (out[j, v] + after) / pivots[j]
+
+
+@kernel
+def step_walk(gradient, curvature, theta, apart, precision, ridge, most, right, pivots, steps):
+    """As `step_ridge`, for a walk, of which the first `apart` entries are no part: the step of all entries together.
+
+    `right` (q, W) and `pivots` (q,) are what the kernel works in.
+    """
+    n = theta.shape[0]
+    for v in range(theta.shape[1]):
+        for e in range(n):
+            right[e, v] = -gradient[e, v] - (precision if e < apart else ridge) * theta[e, v]
+        for e in range(apart, n - 1):
+            jump = precision * (theta[e + 1, v] - theta[e, v])
+            right[e, v] += jump
+            right[e + 1, v] -= jump
+        for e in range(apart):
+            both = curvature[e, v] + precision
+            steps[e, v] = right[e, v] / both if both > 0.0 else 0.0
+    solve_walk(curvature[apart:], precision, ridge, right[apart:], pivots[apart:], steps[apart:])
+    fall = 0.0
+    for e in range(n):
+        for v in range(theta.shape[1]):
+            step = min(max(steps[e, v], -most), most)
+            theta[e, v] += step
+            steps[e, v] = step
+            fall += abs(step * right[e, v])
+    return 0.5 * fall
+
+
+@kernel
+def walk_variances(curvature, precision, ridge, forward, backward, variances, steps):
+    """Of the inverse of `solve_walk`'s matrix: its diagonal (q, W), and the sums of the variances of differences.
+
+    `forward`, `backward` (q,) are what the kernel works in; `steps` (W,).
+    """
+    n = len(curvature)
+    for v in range(curvature.shape[1]):
+        for j in range(n):
+            ends = (1.0 if j > 0 else 0.0) + (1.0 if j < n - 1 else 0.0)
+            backward[j] = forward[j] = curvature[j, v] + ridge + precision * ends
+            variances[j, v] = -forward[j]
+            if j > 0:
+                forward[j] -= precision * precision / forward[j - 1]
+        for j in range(n - 2, -1, -1):
+            backward[j] -= precision * precision / backward[j + 1]
+        for j in range(n):
+            variances[j, v] = 1.0 / (variances[j, v] + forward[j] + backward[j])
+        steps[v] = 0.0
+        for j in range(n - 1):  # cov(j, j + 1) = precision / forward[j] * var(j + 1)
+            steps[v] += variances[j, v] + variances[j + 1, v] * (1.0 - 2.0 * precision / forward[j])
+
+
+@allocating_kernel
+def spread_walk_of_classes(own, shared, precision, level, covariances, followed):
+    """Of the inverse of own + level + precision D'D, by blocks (K, K): what it holds of each entry, and of jumps.
+
+    own (q, K, K) curvatures, shared (q, K, F). Sets `covariances` (q, K, K), the inverse's own blocks, and `followed`
+    (q, K, F), the inverse times `shared`; returns the sum of the variances of the differences of neighbours.
+    With F_j what is left of entry j's block after the entries before it, H_j = F_j - precision:
+    H_j = own_j + level + precision F_(j-1)^-1 H_(j-1), so that nothing large is subtracted where levels are free.
+    """
+    q, k = own.shape[0], own.shape[1]
+    eye = np.eye(k)
+    left = np.empty_like(own)  # F^-1
+    loose = np.empty_like(own)  # F^-1 H, by which an entry does not follow the next one
+    for j in range(q):
+        held = own[j] + level * eye
+        followed[j] = shared[j]
+        if j > 0:
+            held += precision * loose[j - 1]
+            followed[j] += precision * (left[j - 1] @ followed[j - 1])
+        left[j] = np.linalg.inv(held + precision * eye if j < q - 1 else held)
+        loose[j] = left[j] @ held
+    covariances[q - 1] = left[q - 1]
+    followed[q - 1] = left[q - 1] @ followed[q - 1]
+    jumps = 0.0
+    for j in range(q - 2, -1, -1):
+        after = covariances[j + 1]
+        followed[j] = left[j] @ (followed[j] + precision * followed[j + 1])
+        covariances[j] = left[j] + precision * precision * (left[j] @ after @ left[j])
+        jumps += np.trace(left[j] + loose[j] @ after @ loose[j].T)
+    return jumps
