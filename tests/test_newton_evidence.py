@@ -823,6 +823,13 @@ def test_precisions_of_another_fit_give_its_model_and_new_ones_are_kept(task):
     held = kind(optimizer=Newton(tol=1e-12, precisions=rows), l2="evidence").fit(X, y)
     for block in "uv":
         np.testing.assert_allclose(held.params_[block]["value"], free.params_[block]["value"], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(held.params_[block]["sd"], free.params_[block]["sd"], rtol=1e-3)
+    pd.testing.assert_frame_equal(held.variances_, free.variances_, rtol=1e-3)
+    assert held.dispersion_ == pytest.approx(free.dispersion_, rel=1e-4)
+    drawn = kind(optimizer=Newton(precisions=rows, draws=400), l2="evidence", random_state=0).fit(X, y)
+    np.testing.assert_allclose(drawn.params_["u"]["sd"], free.params_["u"]["sd"], rtol=0.25)
+    with pytest.raises(ValueError, match=r"names 'w', which is no block of the model: .*'u', 'v'"):
+        kind(optimizer=Newton(precisions={"w": 1.0}), l2="evidence").fit(X, y)
     alone = kind(optimizer=Newton(precisions={"u": rows["u"]}), l2="evidence").fit(X, y)
     assert np.abs(alone.params_["v"]["value"]).max() < 1e-6 < np.abs(alone.params_["u"]["value"]).max()
     with pytest.raises(ValueError, match=r"precisions=.* with l2='evidence'; leave it out"):

@@ -84,6 +84,71 @@ def test_fits_that_end_at_noise_say_so():
         WideClassifier(optimizer="sgd", batch_size=64, random_state=0).fit(X, y)
 
 
+def penalised(model, X, y, l1, l2):
+    """Mean log-loss and penalties, written from the documentation: under gse a symbol's are on its own rows."""
+    p = model.predict_proba(X)[np.arange(len(y)), (y == model.classes_[1]).astype(int)]
+    total = -np.mean(np.log(p))
+    for name in X:
+        values = model.params_[name].loc[X[name].unique(), "value"].to_numpy()
+        rows = X[name].value_counts(normalize=True)[X[name].unique()].to_numpy()
+        reach = rows if model.gradient == "gse" else 1.0
+        total += np.sum(reach * (l1 * np.abs(values) + 0.5 * l2 * values**2))
+    return total
+
+
+@pytest.mark.parametrize("gradient", ["gse", "mean"])
+@pytest.mark.parametrize("batch_size", [32, "full"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "rmsprop", "adam"])
+def test_automatic_passes_end_at_the_optimum_of_what_is_penalised(optimizer, batch_size, gradient):
+    """Passes were judged by the loss alone: a fit that had overshot its penalty could never come back."""
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame({"a": rng.randint(150, size=600), "b": rng.randint(5, size=600)}).astype(str)
+    y = (rng.normal(size=150)[X["a"].astype(int)] + rng.logistic(size=600)) > 0
+    options = {"optimizer": optimizer, "batch_size": batch_size, "gradient": gradient, "random_state": 0}
+    for l1, l2 in ((0.0, 0.1), (2e-3, 0.0), (2e-3, 0.02)):
+        model = WideClassifier(l1=l1, l2=l2, **options).fit(X, y)
+        reference = WideClassifier(l1=l1, l2=l2, gradient=gradient, batch_size="full", optimizer="adam", epochs=2000)
+        best = penalised(reference.set_params(random_state=0).fit(X, y), X, y, l1, l2)
+        assert penalised(model, X, y, l1, l2) < best + 0.05 * abs(best), (l1, l2, model.n_iter_)
+
+
+def test_a_given_rate_that_is_small_gets_passes_or_a_warning():
+    """50 passes by count at a rate of .0001 ended at the constant, silently."""
+    y = Y > 0
+    near = WideClassifier(learning_rate=0.1, random_state=0).fit(TABLE, y)
+    least = WideClassifier(optimizer="newton").fit(TABLE, y)
+    losses = [-np.mean(np.log(model.predict_proba(TABLE)[np.arange(N), y.astype(int)])) for model in (near, least)]
+    assert losses[0] < 1.05 * losses[1]
+    with pytest.warns(ConvergenceWarning, match="short of an optimum"):
+        WideClassifier(learning_rate=1e-6, random_state=0).fit(TABLE, y)
+
+
+def test_a_fit_by_stream_leaves_nothing_of_the_fit_before():
+    dataset = pytest.importorskip("pyarrow.dataset")
+    pa = pytest.importorskip("pyarrow")
+    y = np.where(Y > 0, "yes", "no")
+    stream = dataset.dataset(pa.Table.from_pandas(TABLE.assign(y=y)))
+    model = WideClassifier(unseen="similar", interactions="auto", early_stopping=True, random_state=0).fit(
+        TABLE, y[::-1]
+    )
+    model.set_params(unseen="neutral", interactions=1, early_stopping=False, epochs=3).fit(stream, "y")
+    assert not hasattr(model, "validation_curve_")
+    assert model.params_["c0"]["count"].sum() == N  # not once an epoch
+    model.set_params(unseen="similar")
+    with pytest.raises(ValueError, match="unseen='similar' was set after fit"):
+        model.predict(TABLE.assign(c0="never"))
+    model.set_params(unseen="neutral", interactions=1).partial_fit(TABLE, y)
+    assert model.params_["c0"]["count"].sum() == 2 * N
+
+
+def test_newton_is_the_same_each_time():
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame({"a": rng.randint(300, size=900)}).astype(str)
+    y = rng.normal(size=300)[X["a"].astype(int)] + rng.logistic(size=900) > 0
+    one, two = (WideClassifier(optimizer="newton", l2="evidence").fit(X, y).decision_function(X) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
 def test_decay_that_outweighs_the_steps_of_rare_symbols_is_refused():
     rng = np.random.RandomState(0)
     X = pd.DataFrame({"a": rng.randint(600, size=2000)}).astype(str)

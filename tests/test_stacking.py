@@ -20,6 +20,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 from xgboost import XGBClassifier
 
@@ -361,6 +363,26 @@ def test_weights_of_rows_held_out_count():
     wide = WideRegressor(**NEWTON).fit(X.iloc[train], VALUES[train], sample_weight=weight[train])
     lost = (wide.predict(X.iloc[test]) - VALUES[test]) ** 2 / 2
     assert one.evidence_["loss"][0] == pytest.approx(np.average(lost, weights=weight[test]), rel=1e-9)
+
+
+@pytest.mark.parametrize("codes", ["ordinal", "native"])
+def test_estimators_that_read_no_categories_get_numbers_alone_too(codes):
+    """mode="auto" tries the booster alone on native categories, which a forest does not read."""
+    booster = RandomForestClassifier(10, random_state=0)
+    if codes == "native":  # asked for: a pipeline's encoder reads them
+        booster = make_pipeline(OneHotEncoder(handle_unknown="ignore"), booster)
+    stack = WideBoostClassifier(WideClassifier(**NEWTON), booster, cv=3, codes=codes, random_state=0).fit(X, TWO)
+    assert stack.predict_proba(X).shape == (N, 2)
+    assert set(stack.shares_) <= {"wide", "feature", "alone"}
+
+
+def test_rounds_are_chosen_by_one_only():
+    with pytest.raises(ValueError, match=r"early_stopping=False asks for all rounds .* leave one of the two out"):
+        WideBoostClassifier(mode="margin", early_stopping=False).fit(X, TWO, eval_set=(X, TWO))
+    for booster in (LGBMClassifier(early_stopping_round=5), XGBClassifier(early_stopping_rounds=5),
+                    CatBoostClassifier(early_stopping_rounds=5)):  # fmt: skip
+        with pytest.raises(ValueError, match=r"early_stopping_rounds?=5\) waits for rows to stop by"):
+            WideBoostClassifier(booster=booster).fit(X, TWO)
 
 
 def test_an_evaluation_set_chooses_the_rounds():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tabsym.estimators.config import Config
@@ -42,6 +44,9 @@ by the square root of that, and decay stays. So the measure is weight_decay / sq
 ended 40 % above the optimum, at .32 108 %, at .14 and less below 8 %.
 """
 
+SLOW = 4.0
+"""A given rate that is smaller than the automatic one by this factor needs passes of its own, not so many by count."""
+
 SHORT = 0.05
 """Passes by count ended too soon where the last of them lowered the loss by more than this share of it."""
 
@@ -52,7 +57,14 @@ TRIES = 12
 def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: bool = False) -> Options:
     """The options of `fit`; `chosen`: whether crosses were chosen by evidence."""
     options = _options(config, layout)
-    by_count = is_known_to_do(options, layout) and config.schedule == "constant" and not _stops_itself(config)
+    is_usual = is_known_to_do(options, layout) and config.schedule == "constant"
+    by_count = (
+        is_usual
+        and not _stops_itself(config)
+        and options.learning_rate * SLOW > rule_of_thumb(options.optimizer, layout)
+    )
+    if is_usual:  # studied so, benchmarks/defaults.py
+        options = replace(options, cooling=0.0)
     if config.learning_rate is None:
         options = options.with_automatic_rate(TRIES)
     if config.epochs is not None:

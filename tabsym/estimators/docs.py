@@ -114,6 +114,7 @@ unseen : {"neutral", "similar", "error"}, default "neutral"
     formula); or is a `ValueError`.
     Missing is a symbol of its own where fit saw it, else unseen.
 random_state : int, RandomState or None, default None
+    (None is 0 for ``optimizer="newton"``, which is the same each time.)
 n_jobs : int or None, default None
     Threads for coding columns; the result is the same for any number.
 verbose : int, default 0

@@ -93,6 +93,7 @@ def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, ro
     start = [phi[layout.entries(piece.block)] for piece in pieces]
     held = None
     if newton.precisions is not None:
+        _refuse_unknown(layout, newton.precisions)
         held = [_held(layout, piece, newton.precisions) for piece in pieces]
     solved = fit_pieces(
         pieces, Rows(rows.y, rows.weight, offset), training_loss(model), newton, config.ridge, start, rng, held
@@ -109,6 +110,15 @@ def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, ro
             draws[own] = solved.draws[number]
     certainty = Certainty(variances, effective, solved.dispersion, sd, draws)
     return _Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged)
+
+
+def _refuse_unknown(layout: Layout, precisions: Mapping[str, float]) -> None:
+    """Names of no block; those of crosses, rarity and flags depend on the rows, and may be of another fit's."""
+    known = {block.name for block in layout.blocks}
+    plain = [name for name in precisions if ":" not in name and " " not in name]
+    for name in plain:
+        if name not in known:
+            raise ValueError(f"Newton(precisions=...) names {name!r}, which is no block of the model: {sorted(known)}.")
 
 
 def _held(layout: Layout, piece: Piece, held: Mapping[str, float]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -14,8 +15,12 @@ from tabsym.estimators.automatic import auto_epochs
 from tabsym.estimators.config import Config
 from tabsym.table.streams import is_dataset
 from tabsym.wide.formula import parse
+from tabsym.wide.model import WideModel
 
 BATCH_ROWS = 131_072
+
+HIDDEN_STATE = ("_rng", "_similar", "_chosen", "_losses")
+"""What a fit leaves behind beside attributes with an underscore at their end."""
 
 
 def can_repeat(X: Any) -> bool:
@@ -120,6 +125,7 @@ def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], firs
     draft = clone(estimator).set_params(verbose=0)
     progress = Progress(estimator.verbose, None if total is None else total * epochs)
     curve: list[float] = []
+    first: WideModel | None = None
     try:
         for _ in range(epochs):
             lost, seen = 0.0, 0
@@ -131,8 +137,11 @@ def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], firs
             if seen == 0:
                 raise ValueError("The stream has no rows; pass one that has, or read it anew.")
             curve.append(lost / seen)
+            draft.model_ = _counted_once(draft.model_, first)
+            first = draft.model_
     except KeyboardInterrupt:
         if hasattr(draft, "model_"):
+            draft.model_ = _counted_once(draft.model_, first)
             _adopt(estimator, draft, curve)
         raise
     finally:
@@ -163,10 +172,23 @@ def _epochs(estimator: Any, stream: Any, total: int | None) -> int:
     return int(estimator.epochs)
 
 
+def _counted_once(model: WideModel, first: WideModel | None) -> WideModel:
+    """The model with the counts of the first reading, where there was one: the same rows were read again."""
+    if first is None or len(model.counts) != len(first.counts):  # they were not
+        return model
+    return replace(model, counts=first.counts, weights=first.weights)
+
+
+def _is_fitted_state(name: str) -> bool:
+    return (name.endswith("_") and not name.startswith("__")) or name in HIDDEN_STATE
+
+
 def _adopt(estimator: Any, draft: Any, curve: list[float]) -> None:
-    """Take the fitted state of another estimator."""
+    """Take the fitted state of another estimator, and nothing of a fit before."""
+    for name in [name for name in vars(estimator) if _is_fitted_state(name)]:
+        delattr(estimator, name)
     for name, value in vars(draft).items():
-        if name.endswith("_") or name == "_rng":
+        if _is_fitted_state(name):
             setattr(estimator, name, value)
     estimator.loss_curve_ = curve
     estimator.n_iter_ = len(curve)

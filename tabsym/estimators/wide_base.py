@@ -25,6 +25,7 @@ from tabsym.table import Table, check_same_rows, match_features, read_table, rem
 from tabsym.wide.contributions import contributions
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel
+from tabsym.wide.optimizers import Newton
 from tabsym.wide.plan import INTERCEPT
 from tabsym.wide.tables import ParameterFrames
 
@@ -120,7 +121,8 @@ class WideBase(BaseEstimator):
 
         What interrupted training after its first pass, if anything did: to be raised when all is set.
         """
-        rng = check_random_state(self.random_state)
+        is_newton = isinstance(config.optimizer, Newton)  # which draws halves of the rows, the same each time
+        rng = check_random_state(0 if is_newton and self.random_state is None else self.random_state)
         fitted = fit_model(config, training, loss, n_outputs, rng)
         outcome = fitted.outcome
         similar = None
@@ -149,6 +151,7 @@ class WideBase(BaseEstimator):
         fitted = continue_model(config, None if first else self.model_, training, loss, n_outputs, rng)
         if first:
             remember_features(self, training.table)
+        self._similar = None
         self._rng = rng
         n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
         seen = n_rows + (0 if first else self.n_rows_seen_)

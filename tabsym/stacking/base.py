@@ -20,7 +20,7 @@ from tabsym.encoders.pieces import take_rows
 from tabsym.estimators.wide_base import WideBase
 from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
 from tabsym.stacking.evidence import Criterion, Member, Trial, Verdict, judge, trials_of_folds
-from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, rounds_of
+from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, reads_categories, rounds_of
 from tabsym.table import (
     Table,
     check_same_rows,
@@ -34,6 +34,9 @@ from tabsym.wide.losses import Loss
 
 Floats = NDArray[np.float64]
 MODES = ("auto", "margin", "feature")
+
+OWN_STOPS = ("early_stopping_round", "early_stopping_rounds", "od_wait")
+"""Options of boosters that need rows of their own to stop by."""
 
 
 class WideBoost(MetaEstimatorMixin, BaseEstimator):
@@ -96,7 +99,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         self, table: Table, y: NDArray[Any], labels: NDArray[Any] | None, sample_weight: Any, groups: Any, eval_set: Any
     ) -> None:
         """Fit on a checked table; `y` as numbers or as 0, 1, ... for `labels`."""
-        self._check_options()
+        self._check_options(has_eval_set=eval_set is not None)
         weight = check_weights(sample_weight, len(table))
         data, group = table.native, None if groups is None else np.asarray(groups)
         if weight is not None and not weight.all():
@@ -153,7 +156,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         self._layers = layers
         self._loss = loss
 
-    def _check_options(self) -> None:
+    def _check_options(self, *, has_eval_set: bool) -> None:
         for name, part in (("wide", self.wide), ("booster", self.booster)):
             if part is not None and (isinstance(part, type) or not hasattr(part, "get_params")):
                 raise TypeError(f"{name}={part!r} is no estimator; pass an instance with fit and predict, or None.")
@@ -166,11 +169,18 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
                 f"early_stopping={stop!r} is not known; use 'folds', a share of the rows to hold out such as 0.1, or "
                 "False for all the rounds that the booster asks for."
             )
+        if stop is False and has_eval_set:
+            raise ValueError(
+                "early_stopping=False asks for all rounds of the booster, and eval_set is for choosing them; leave one "
+                "of the two out."
+            )
         if stop is False and self.mode == "auto":
             raise ValueError(
                 "mode='auto' is chosen by rows held out, of which early_stopping=False has none; name the mode, or use "
                 "early_stopping='folds'."
             )
+        if self.booster is not None:
+            _refuse_own_stop(self.booster)
         if self.cv is None:
             raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=5.")
 
@@ -184,7 +194,10 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         mode: Any = self.mode if self.mode != "auto" else "margin" if can_start else "feature"
         first = Plan(booster, mode, self.codes, task, columns, seed)
         matched(booster, loss, mode)  # refuses what cannot be, before anything is trained
-        return [first] if self.mode != "auto" else [first, replace(first, booster=other, mode="alone", codes="native")]
+        if self.mode != "auto":
+            return [first]
+        codes = "native" if reads_categories(other) else self.codes
+        return [first, replace(first, booster=other, mode="alone", codes=codes)]
 
     def _held_out(
         self,
@@ -232,6 +245,17 @@ def _seeded(part: Any, random_state: Any, seed: int) -> Any:
         is_wide = isinstance(part, WideBase) and isinstance(random_state, Integral)
         part.set_params(random_state=random_state if is_wide else seed)
     return part
+
+
+def _refuse_own_stop(booster: Any) -> None:
+    """The stack chooses the rounds: a booster that wants rows of its own to stop by would find none."""
+    for name in OWN_STOPS:
+        value = booster.get_params().get(name)
+        if value:
+            raise ValueError(
+                f"{type(booster).__name__}({name}={value!r}) waits for rows to stop by, which the stack holds out "
+                "itself; leave it out, and use early_stopping='folds' or a share of the rows."
+            )
 
 
 def _layer(member: Member, loss: Loss, rows: Rows, learned: Callable[[], Rows]) -> Layer | None:

@@ -162,6 +162,11 @@ def adapter_of(booster: Any) -> Any:
     return next((one for one in found if hasattr(one, "owns") and one.owns(booster)), None)
 
 
+def reads_categories(booster: Any) -> bool:
+    """Whether a booster takes categories as they are: those of the adapters and HistGradientBoosting do."""
+    return adapter_of(booster) is not None or isinstance(booster, _HIST)
+
+
 def matched(booster: Any, loss: Loss, mode: str) -> Any:
     """A clone whose objective has the link of a wide model's loss, or a `ValueError`."""
     link = link_of(loss)

@@ -77,7 +77,8 @@ class Ground:
         offset = rows.offset.reshape(-1, task.n_outputs) if len(rows.offset) else None
         constant = best_constant(task.loss, rows.y, rows.shares, task.n_outputs, offset)
         flat = np.tile(constant, (len(rows.y), 1)) + (0.0 if offset is None else offset)
-        starts = [task.mean_loss(margins, rows) for margins in (flat, descent.margins(rows, at_start=True))]
+        starts = [task.mean_loss(flat, rows)]
+        starts.append(task.mean_loss(descent.margins(rows, at_start=True), rows) + descent.penalty(at_start=True))
         self.start = max(max(starts) - _least_loss(task, rows.y, rows.weight), 0.0)
         self.is_sampled = len(members) < len(descent.members)
 

@@ -47,13 +47,14 @@ class Diverged(Exception):
 
 @dataclass
 class Course:
-    """One training at one starting rate."""
+    """One training at one starting rate; `curve`: the penalised `losses` of its passes, by which it is judged."""
 
     descent: Descent
     ground: Ground
     held_out: RowNumbers
     rate: float
     curve: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
     best: float = np.inf
     waited: int = 0
@@ -78,10 +79,10 @@ class Course:
             if options.converges and not self.stops_itself:
                 self._run_in_rounds()
             else:
-                self._run_passes(options.epochs - self.cools)
-                self._cool(int(self.cools))
+                self._run_passes(options.epochs - self.n_cooling)
+                self._cool(self.n_cooling)
                 if options.short is not None and not self.stops_itself and self._falls_by(options.short):
-                    self._warn_of_passes(fits_noise=False)
+                    self._warn_of_passes(fits_noise=False, is_worse=False)
         except KeyboardInterrupt:
             if not self.curve:
                 raise
@@ -91,6 +92,12 @@ class Course:
     @property
     def cools(self) -> bool:
         return self.descent.options.cools and not self.descent.options.early_stopping
+
+    @property
+    def n_cooling(self) -> int:
+        """How many of a given number of passes are at a falling rate."""
+        options = self.descent.options
+        return max(1, round(options.epochs * options.cooling)) if self.cools else 0
 
     @property
     def stops_itself(self) -> bool:
@@ -105,8 +112,8 @@ class Course:
                 break
 
     def _falls_by(self, share: float) -> bool:
-        """Whether the last passes, but for one at a falling rate, still lowered the loss by such a share."""
-        return self.ground.is_falling(self.curve[: len(self.curve) - self.cools], share)
+        """Whether the last passes, but for those at a falling rate, still lowered the loss by such a share."""
+        return self.ground.is_falling(self.curve[: len(self.curve) - self.n_cooling], share)
 
     def _run_in_rounds(self) -> None:
         """Passes until the loss stands still, a few at a falling rate, and a look whether that is an optimum.
@@ -131,16 +138,16 @@ class Course:
                 self.kept = descent.state.copy(), descent.n_steps
             excess = ground.excess(best)
             falls = ground.is_falling(self.curve[begun : begun + ends], FAR)
-            if best_decrement is None or self.kept is None:
+            if self.kept is None or not descent.can_tell:
                 return
-            settled = best_decrement <= ground.allowed(excess, NEAR) and not falls
+            settled = not falls and (best_decrement is None or best_decrement <= ground.allowed(excess, NEAR))
             is_last = loss > best or options.epochs - len(self.curve) < max(ground.least_passes, ends)
             if settled or is_last:
                 state = self.kept[0]
                 if not descent.could_fall(state, by=ground.rest(excess)):
                     return
                 if is_last:
-                    self._warn_of_passes(ground.fits_noise(excess))
+                    self._warn_of_passes(fits_noise=ground.fits_noise(excess), is_worse=loss > best)
                     return
                 if not descent.could_fall(state, by=ground.rest_with_noise(excess)):
                     self._warn_of_noise()
@@ -182,7 +189,7 @@ class Course:
         rises = len(self.curve) > 1 and len(saved) > 1 and not self.curve[-1] <= self.curve[-2] * (1 + 1e-12)
         if rises:
             self.descent.restore(saved[-2])
-            self.curve[-1] = self.curve[-2]
+            self.curve[-1], self.losses[-1] = self.curve[-2], self.losses[-2]
             del saved[-1]
             self.rate *= SLOWER
         else:
@@ -198,7 +205,9 @@ class Course:
     def _step(self, rate: float, until: float | None = None) -> None:
         """One pass, noted."""
         descent, options = self.descent, self.descent.options
-        loss = descent.one_pass(rate, until)
+        penalty = descent.penalty()
+        self.losses.append(descent.one_pass(rate, until))
+        loss = self.losses[-1] + penalty
         self.curve.append(loss)
         if self.ground.has_diverged(loss):
             raise Diverged(loss)
@@ -206,7 +215,10 @@ class Course:
             self.validation.append(self._held_out_loss())
         watched = (self.validation or self.curve)[-1]
         if options.verbose:
-            print(f"epoch {len(self.curve)}/{options.epochs}  loss {watched:.6g}", file=sys.stderr)
+            print(
+                f"epoch {len(self.curve)}/{options.epochs}  loss {(self.validation or self.losses)[-1]:.6g}",
+                file=sys.stderr,
+            )
         self.waited = 0 if watched < self.best - self._tolerance() else self.waited + 1
         if watched < self.best:
             self.best = watched
@@ -235,18 +247,18 @@ class Course:
         rows = take_rows(self.descent.rows, self.held_out, task.n_outputs)
         return task.mean_loss(self.descent.margins(rows), rows)
 
-    def _warn_of_passes(self, fits_noise: bool) -> None:
+    def _warn_of_passes(self, *, fits_noise: bool, is_worse: bool) -> None:
+        why = "as more of them ended higher" if is_worse else "the most that epochs='auto' makes of so many rows"
         self._warn(
-            f"Training stopped after {len(self.curve)} passes (the most that epochs='auto' makes of so many rows) "
-            f"short of an optimum; give more epochs, e.g. epochs={4 * len(self.curve)}"
-            f"{_other_remedy(self.descent.options)}{', or ' + AGAINST_NOISE if fits_noise else ''}."
+            f"Training stopped after {len(self.curve)} passes ({why}) short of an optimum; give more epochs, e.g. "
+            f"epochs={4 * len(self.curve)}{_other_remedy(self.descent.options)}"
+            f"{', or ' + AGAINST_NOISE if fits_noise else ''}."
         )
 
     def _warn_of_noise(self) -> None:
         self._warn(
             f"Training stopped after {len(self.curve)} passes short of an optimum, as what is left of the loss is no "
-            f"more than so many parameters fit by chance; to go on, give epochs={4 * len(self.curve)}, or "
-            f"{AGAINST_NOISE}."
+            f"more than so many parameters fit by chance; {AGAINST_NOISE}, or give epochs= to go on."
         )
 
     @staticmethod
@@ -257,7 +269,7 @@ class Course:
         state, n_steps = self.descent.state, self.descent.n_steps
         if self.kept is not None and (self.descent.options.early_stopping or not interrupted):
             state, n_steps = self.kept
-        return Outcome(state, n_steps, self.curve, self.validation, interrupted)
+        return Outcome(state, n_steps, self.losses, self.validation, interrupted)
 
 
 def _other_remedy(options: Options) -> str:

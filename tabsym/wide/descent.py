@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,10 +70,10 @@ def storage_order(n_rows: int, n_columns: int, shuffle: bool, rng: np.random.Ran
 
 
 class _Slopes(NamedTuple):
-    """Means over rows: the loss, with penalties, and the latter's slopes by entry."""
+    """Of the mean loss with its penalties: the whole, and that without l1 with its slopes by entry."""
 
-    loss: float
     objective: float
+    smooth: float
     gradient: Floats
     curvature: Floats
 
@@ -151,63 +152,98 @@ class Descent:
         return out
 
     def look(self) -> tuple[float, float | None]:
-        """The mean loss of the rows as things stand, and what it would fall by if every entry took Newton's step alone.
+        """The penalised mean loss as things stand, and what it would fall by if every entry took Newton's step alone.
 
         The latter is None where it says nothing: of a loss without curvature of its own, and under an l1 penalty.
         """
         found = self._slopes(self.state[:, self.options.columns.shown])
-        return found.loss, found.decrement if self.is_smooth else None
+        return found.objective, found.decrement if self.task.loss.is_smooth and self.options.l1 == 0 else None
+
+    def penalty(self, *, at_start: bool = False) -> float:
+        """Of the parameters as they stand or stood at the start, per unit of weight."""
+        if not self.is_penalised:
+            return 0.0
+        return self._penalty_of((self._given[0] if at_start else self.state)[:, 0])
+
+    @property
+    def is_penalised(self) -> bool:
+        """Whether the optimum is that of a penalised mean loss; ftrl's penalties are beside sums over all passes."""
+        return (self.options.l1 > 0 or self.options.l2 > 0) and not isinstance(self.options.optimizer, FTRL)
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether `could_fall` says something: there is a curvature, and an optimum that does not move."""
+        options = self.options
+        moves = isinstance(options.optimizer, FTRL) and (options.l1 > 0 or options.l2 > 0)
+        return self.task.loss.is_smooth and not moves
 
     def could_fall(self, state: Floats, by: float) -> bool:
         """Whether the penalised mean loss could fall by so much from a state: by Newton's single steps, or L-BFGS.
 
         Single steps say little where entries lean on each other, as those of products do; L-BFGS begins with each
-        entry in units of its curvature, and gives up when its steps no longer bring much. Where the loss is smooth.
+        entry in units of its curvature, and gives up when its steps no longer bring much. Under an l1 penalty an entry
+        is the difference of two that are not negative.
         """
-        begun = state[:, self.options.columns.shown]
+        begun = state[:, self.options.columns.shown].copy()
         here = self._slopes(begun)
-        if not here.decrement <= by:
+        has_corners = self.is_penalised and self.options.l1 > 0
+        if not has_corners and not here.decrement <= by:
             return True
         unit = 1.0 / np.sqrt(np.where(here.curvature > 0, here.curvature, 1.0))
+        corners = self.options.l1 * self._reach / self._total * unit if has_corners else np.zeros(0)
 
-        def objective(steps: Floats) -> tuple[float, Floats]:
-            found = self._slopes(begun + steps * unit)
-            return (found.objective - here.objective) / by, found.gradient * unit / by
+        def objective(z: Floats) -> tuple[float, Floats]:
+            if not has_corners:
+                found = self._slopes(begun + z * unit)
+                return (found.objective - here.objective) / by, found.gradient * unit / by
+            plus, minus = np.split(z, 2)
+            found = self._slopes((plus - minus) * unit)
+            slope = found.gradient * unit
+            value = found.smooth + float(corners @ (plus + minus)) - here.objective
+            return value / by, np.concatenate([corners + slope, corners - slope]) / by
 
         def enough(intermediate_result: OptimizeResult) -> None:
             if intermediate_result.fun < -1.0:
                 raise StopIteration
 
+        first = np.zeros(len(begun))
+        if has_corners:
+            first = np.concatenate([np.maximum(begun, 0.0), np.maximum(-begun, 0.0)]) / np.tile(unit, 2)
         with np.errstate(all="ignore"):  # a step too far is one that it takes back
             there = minimize(
-                objective, np.zeros(len(begun)), jac=True, method="L-BFGS-B", callback=enough,
+                objective, first, jac=True, method="L-BFGS-B", callback=enough,
+                bounds=[(0.0, None)] * len(first) if has_corners else None,
                 options={"maxiter": LOOK, "ftol": LOOK_ON, "gtol": 0.0},
             )  # fmt: skip
         return bool(there.fun < -1.0)
 
-    @property
-    def is_smooth(self) -> bool:
-        """Whether the penalised loss has slopes and curvature everywhere."""
-        return self.task.loss.is_smooth and self.options.l1 == 0
+    @cached_property
+    def _reach(self) -> Floats:
+        """Weight that each entry's penalty counts for: of its own rows under gse, of all rows otherwise; scalars 0."""
+        reach = np.full(len(self.state), self._total) if self.options.is_dense else self._weights_of_entries()
+        reach[np.repeat(self.task.program.is_fixed, self.task.n_outputs)] = 0.0
+        return reach
+
+    def _penalty_of(self, values: Floats) -> float:
+        sizes = self.options.l1 * np.abs(values) + 0.5 * self.options.l2 * np.square(values)
+        return float(self._reach @ sizes) / self._total
 
     def _slopes(self, values: Floats) -> _Slopes:
         """Of the mean loss of the rows, penalised, at these values of the entries (E * K,)."""
-        task, options = self.task, self.options
+        task, options, total = self.task, self.options, self._total
         gradient, curvature = np.zeros(len(values)), np.zeros(len(values))
         rule, bends = options.rule(task.loss, options.learning_rate), np.empty(task.n_outputs)
         lost = newton_sums(
             self.rows, self.members, task.program, self._neutral, rule, np.ascontiguousarray(values[:, None]),
             self._work, bends, gradient, curvature,
         )  # fmt: skip
-        penalty = 0.0
-        if options.l2 > 0:  # a share of each symbol's mean loss under gse, of the whole mean loss otherwise
-            reach = np.full(len(values), self._total) if options.is_dense else self._weights_of_entries()
-            reach[np.repeat(task.program.is_fixed, task.n_outputs)] = 0.0
-            penalty = 0.5 * options.l2 * float(np.sum(reach * np.square(values)))
-            gradient += options.l2 * reach * values
-            curvature += options.l2 * reach
-        lost, total = float(lost), self._total
-        return _Slopes(lost / total, (lost + penalty) / total, gradient / total, curvature / total)
+        smooth = objective = float(lost) / total
+        if self.is_penalised:
+            gradient += options.l2 * self._reach * values
+            curvature += options.l2 * self._reach
+            smooth += 0.5 * options.l2 * float(self._reach @ np.square(values)) / total
+            objective += self._penalty_of(values)
+        return _Slopes(objective, smooth, gradient / total, curvature / total)
 
     def _weights_of_entries(self) -> Floats:
         """Weight of the rows of each row of the state."""

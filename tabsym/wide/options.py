@@ -28,6 +28,8 @@ class Options:
         How often a rate that diverges is divided by `training.STEP_BACK` before that is an error.
     cools : bool
         Whether the rate falls to zero over the last passes, beside what the schedule does.
+    cooling : float
+        The share of a given number of passes over which it does, one at least.
     converges : bool
         Whether passes end when they no longer lower the loss; `epochs` is then the most.
     short : float or None
@@ -55,6 +57,7 @@ class Options:
     optimal_cap: float | None = None
     tries: int = 0
     cools: bool = False
+    cooling: float = 0.2
     converges: bool = False
     short: float | None = None
     divergence: float = 2.0

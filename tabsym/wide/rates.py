@@ -92,5 +92,5 @@ def _try(rows: Rows, entry_weight: Floats, state: Floats, task: Task, options: O
             if not np.isfinite(descent.one_pass(rate)):
                 return np.inf
         descent.one_pass(rate, 0.0 if options.cools else None)
-        loss = task.mean_loss(descent.margins(rows), rows)
+        loss = task.mean_loss(descent.margins(rows), rows) + descent.penalty()
     return loss if np.isfinite(loss) else np.inf

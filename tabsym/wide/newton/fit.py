@@ -73,7 +73,7 @@ def fit_pieces(
 ) -> Solved:
     """The optimum from `theta`: with a ridge `penalty` on the mean loss, or None for variances by evidence.
 
-    `held`: precisions of the pieces that were estimated elsewhere; standard deviations are then left out.
+    `held`: precisions of the pieces that were estimated elsewhere.
     """
     turns = Turns(pieces, rows.y, rows.weight, rows.start, loss)
     turns.put(theta)
@@ -87,9 +87,7 @@ def fit_pieces(
         for place, piece in enumerate(turns.pieces):
             turns.precision[place] = 0.0 if piece.prior is Prior.FLAT else penalty * turns.total
     more, converged = turns.settle(newton.tol, newton.max_passes)
-    if held is not None:
-        return _optimum(turns, evidence, n_sweeps + more, converged)
-    if penalty is not None:
+    if held is not None or penalty is not None:
         _weigh(turns, evidence)
     return _solved(turns, evidence, newton, rng, n_sweeps + more, converged)
 
@@ -153,18 +151,13 @@ def _is_rare(turns: Turns, place: int, rows: float) -> bool:
 
 
 def _weigh(turns: Turns, evidence: Evidence) -> None:
-    """Effective entries and dispersion for a penalty that was given."""
+    """Effective entries and dispersion for penalties that were given."""
     for place, piece in enumerate(turns.pieces):
-        if piece.prior is not Prior.FLAT:
+        if turns.silent[place]:
+            evidence.effective[place] = 0.0
+        elif piece.prior is not Prior.FLAT:
             evidence.spread(place)
     evidence.move(())
-
-
-def _optimum(turns: Turns, evidence: Evidence, n_sweeps: int, converged: bool) -> Solved:
-    """The parameters alone."""
-    variance = [evidence.variance(place) for place in range(len(turns.pieces))]
-    sd, effective = [np.zeros_like(theta) for theta in turns.theta], [0.0] * len(turns.pieces)
-    return Solved(turns.theta, sd, variance, effective, 1.0, None, turns.mean_loss(), n_sweeps, converged)
 
 
 def _solved(
