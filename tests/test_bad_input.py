@@ -232,3 +232,11 @@ def test_divergence_is_said():
 
 def use(fitted, frame):
     return fitted.transform(frame) if hasattr(fitted, "transform") else fitted.predict(frame)
+
+
+@pytest.mark.parametrize("options", [{}, {"optimizer": "newton"}, {"formula": "w[1] * x + b[1]"}])
+def test_numbers_too_large_to_square_are_named(options):
+    """A slope became 0, under a warning of numpy's that named no column."""
+    X = pd.DataFrame({"x": [1.0, 2.0, -1e300, 3.0] * 10})
+    with pytest.raises(ValueError, match=r"'x' is -1e\+300 in row 2, whose square is no finite number; drop"):
+        WideRegressor(**options).fit(X, np.arange(40.0))

@@ -28,6 +28,9 @@ Floats = NDArray[np.float64]
 NORMAL_DEVIATION = 0.6933
 """Interquartile mean of the absolute values of a standard normal variable."""
 
+LARGEST = 1e150
+"""Of a number: the square of more than 1.3e154 is infinite; the rest is room for sums over rows."""
+
 
 @dataclass(frozen=True)
 class Training:
@@ -111,8 +114,18 @@ def _interquartile_mean(values: Floats, weight: Floats | None) -> float:
 
 
 def numeric_moments(layout: Layout, numbers: Numbers, n_rows: int, weight: Floats | None) -> tuple[Moments, ...]:
-    """Of the numeric factors."""
-    return tuple(Moments.of(np.broadcast_to(numeric.values(numbers), (n_rows,)), weight) for numeric in layout.numerics)
+    """Of the numeric factors; a `ValueError` names one with a number whose square is not finite."""
+    found = []
+    for numeric in layout.numerics:
+        values = np.broadcast_to(numeric.values(numbers), (n_rows,))
+        large = np.abs(values) > LARGEST
+        if large.any():
+            raise ValueError(
+                f"{numeric.label!r} is {values[large][0]:g} in row {int(np.argmax(large))}, whose square is no finite "
+                f"number; drop the value, or divide the column so that none is above {LARGEST:g} in size."
+            )
+        found.append(Moments.of(values, weight))
+    return tuple(found)
 
 
 def training_loss(model: WideModel) -> Loss:
