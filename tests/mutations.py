@@ -356,7 +356,9 @@ def is_found(fault: Fault, folder: Path) -> bool:
     command += ["-k", words] if words else []
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     path.write_text(text)
-    if done.returncode not in (0, 1):
+    if done.returncode < 0:  # the fault killed the process, which nobody overlooks
+        return True
+    if done.returncode > 1:
         raise SystemExit(f"{fault.name}: pytest ended with {done.returncode}\n{done.stdout[-2000:]}")
     return done.returncode == 1
 
