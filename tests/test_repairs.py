@@ -14,7 +14,8 @@ from tabsym.estimators.config import Config
 from tabsym.estimators.planning import plan_layout
 from tabsym.estimators.training_data import Training
 from tabsym.table import read_table
-from tabsym.wide import FTRL, SGD, AdamW
+from tabsym.wide import FTRL, SGD, AdamW, training
+from tabsym.wide.course import Course
 
 RNG = np.random.default_rng(0)
 N = 1500
@@ -139,6 +140,26 @@ def test_a_fit_by_stream_leaves_nothing_of_the_fit_before():
         model.predict(TABLE.assign(c0="never"))
     model.set_params(unseen="neutral", interactions=1).partial_fit(TABLE, y)
     assert model.params_["c0"]["count"].sum() == 2 * N
+
+
+def test_a_rate_falls_over_a_share_of_the_passes_that_were_made():
+    passes = []
+
+    class Noting(Course):
+        def _step(self, rate, until=None):
+            passes.append(until is not None)
+            super()._step(rate, until)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "Course", Noting)
+        WideRegressor(optimizer="adam", batch_size=64, epochs=20, random_state=0).fit(TABLE, Y)
+        assert passes == [False] * 16 + [True] * 4
+        passes.clear()
+        WideRegressor(optimizer="adam", batch_size=64, tol=1.0, random_state=0).fit(TABLE, Y)  # ends at once
+        assert 1 <= sum(passes) <= 2 < len(passes) < 9
+        passes.clear()
+        WideRegressor(epochs=20, random_state=0).fit(TABLE, Y)  # the default, as it was studied
+        assert passes == [False] * 19 + [True]
 
 
 def test_newton_is_the_same_each_time():

@@ -80,7 +80,7 @@ class Course:
                 self._run_in_rounds()
             else:
                 self._run_passes(options.epochs - self.n_cooling)
-                self._cool(self.n_cooling)
+                self._cool(min(self.n_cooling, max(1, round(COOLING * len(self.curve)))))
                 if options.short is not None and not self.stops_itself and self._falls_by(options.short):
                     self._warn_of_passes(fits_noise=False, is_worse=False)
         except KeyboardInterrupt:
@@ -95,7 +95,7 @@ class Course:
 
     @property
     def n_cooling(self) -> int:
-        """How many of a given number of passes are at a falling rate."""
+        """How many of a given number of passes are at a falling rate at most."""
         options = self.descent.options
         return max(1, round(options.epochs * options.cooling)) if self.cools else 0
 
