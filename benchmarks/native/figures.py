@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,18 +73,19 @@ def in_order(cells: pd.DataFrame) -> list[str]:
     return [name for name in dict.fromkeys([*MAIN, *cells["table"]]) if name in set(cells["table"])]
 
 
-def claims(cells: pd.DataFrame) -> list[str]:
-    """The wide model beside the three boosters: score, and processor time of a fit."""
+def claims(cells: pd.DataFrame, one: str = "wide") -> list[str]:
+    """The wide model, or a stack, beside the three boosters: score, and processor time of a fit."""
+    own = SHORT[one]
     lines = [
-        "| table | metric | folds | wide | LightGBM | XGBoost | CatBoost | fit s: wide | LightGBM | XGBoost | CatBoost "
-        "| CatBoost's time / wide's |",
+        f"| table | metric | folds | {own} | LightGBM | XGBoost | CatBoost | fit s: {own} | LightGBM | XGBoost | "
+        f"CatBoost | CatBoost's time / {own}'s |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for table in in_order(cells):
         scores, times = by_fold(cells, table), by_fold(cells, table, "fit_cpu_seconds")
-        wanted = ["wide", *PEERS]
+        wanted = [one, *PEERS]
         have = [name for name in wanted if name in scores and scores[name].notna().any()]
-        if "wide" not in have:
+        if one not in have:
             continue
         folds = scores[have].dropna().index
         metric = cells[cells["table"] == table]["metric"].iloc[0]
@@ -91,18 +93,21 @@ def claims(cells: pd.DataFrame) -> list[str]:
         best = max(have, key=lambda name: means[name] * (1 if LARGER[metric] else -1))
         shown = [_bold(f"{means[n]:.5g}", n == best) if n in have else _why(cells, table, n) for n in wanted]
         taken = [f"{seconds[n]:.3g}" if n in have else "" for n in wanted]
-        ratio = f"{seconds['catboost'] / seconds['wide']:.3g}" if "catboost" in have else ""
+        ratio = f"{seconds['catboost'] / seconds[one]:.3g}" if "catboost" in have else ""
         lines.append(f"| {table} | {metric} | {len(folds)} | {' | '.join(shown)} | {' | '.join(taken)} | {ratio} |")
     return lines
 
 
-def gains(cells: pd.DataFrame) -> list[str]:
-    """By how much the wide model is better than each booster, with its standard error."""
-    lines = ["| table | metric | than LightGBM | than XGBoost | than CatBoost |", "| --- | --- | ---: | ---: | ---: |"]
+def gains(cells: pd.DataFrame, one: str = "wide", others: Sequence[str] = PEERS) -> list[str]:
+    """By how much `one` is better than each of the others, with its standard error."""
+    lines = [
+        f"| table | metric | {' | '.join(f'than {SHORT[name]}' for name in others)} |",
+        f"| --- | --- |{' ---: |' * len(others)}",
+    ]
     for table in in_order(cells):
         scores = by_fold(cells, table)
         metric = cells[cells["table"] == table]["metric"].iloc[0]
-        shown = [_gain(*difference(scores, "wide", peer, LARGER[metric])) for peer in PEERS]
+        shown = [_gain(*difference(scores, one, other, LARGER[metric])) for other in others]
         lines.append(f"| {table} | {metric} | {' | '.join(shown)} |")
     return lines
 
@@ -366,6 +371,9 @@ def write_tables(cells: pd.DataFrame, source: Path, path: Path) -> None:
     parts = ["## The wide model beside the three boosters", "", *claims(cells), "",
              "By how much the wide model is better (negative: worse), paired by fold, ± standard error over (folds); "
              "**bold**: better by more than two of these, _underlined_: worse.", "", *gains(cells), "",
+             "## The stack beside the three boosters", "", "The contender `wide-lightgbm`, `WideBoost*()` at its "
+             "defaults.", "", *claims(cells, "wide-lightgbm"), "", "By how much the stack is better, and than the wide "
+             "model below it:", "", *gains(cells, "wide-lightgbm", [*PEERS, "wide"]), "",
              "## Ranks", "", *ranking(cells, "Contenders that took part in every table,")]  # fmt: skip
     if most["table"].nunique() < cells["table"].nunique():
         parts += ["", *ranking(most, "All contenders,")]
