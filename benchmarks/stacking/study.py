@@ -49,7 +49,7 @@ from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of  # noqa: E402
 
 TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
           "covtype_small", "talkingdata_clicks", "kdd99"]  # fmt: skip
-MOST_ROWS = {"amazon": 33_000, "covtype_small": 3_000}
+MOST_ROWS = {"amazon": 33_000, "covtype_small": 3_000, "talkingdata_clicks": 100_000}
 MOST = 15_000
 RAREST = 10  # rows of a class
 STACKS = ["margin-ordinal", "feature-ordinal", "alone-native", "margin-native", "margin-ordinal-small",
