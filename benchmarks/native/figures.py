@@ -31,6 +31,7 @@ LARGER = {name: metric.larger_is_better for known in METRICS.values() for name, 
 MAIN = ["amazon", "kick", "usedcars", "chicago_taxi", "rossmann"]
 PEERS = ["lightgbm", "xgboost", "catboost"]
 SAMPLED = ["kdd99"]
+LEAST_FOLDS = 3  # for a standard error that anything is marked by
 LABELS = {name: one.label for name, one in all_contenders().items()} | {
     "sklearn-target-lightgbm": "TargetEncoder (scikit-learn) + LightGBM",
     "wide-encoder-lightgbm": "WideEncoder + LightGBM",
@@ -155,6 +156,8 @@ def _gain(gain: float, error: float, folds: int) -> str:
     if folds == 1:
         return f"{gain:+.3g} (1 fold)"
     text = f"{gain:+.3g} ± {error:.2g} ({folds})"
+    if folds < LEAST_FOLDS:
+        return text
     return f"**{text}**" if gain > 2 * error else f"_{text}_" if gain < -2 * error else text
 
 
@@ -373,7 +376,8 @@ def write_tables(cells: pd.DataFrame, source: Path, path: Path) -> None:
     few = whole[whole["contender"].isin(["wide", "wide-lightgbm", *PEERS, "hist-gradient-boosting"])]
     parts = ["## The wide model beside the three boosters", "", *claims(cells), "",
              "By how much the wide model is better (negative: worse), paired by fold, ± standard error over (folds); "
-             "**bold**: better by more than two of these, _underlined_: worse.", "", *gains(cells), "",
+             "**bold**: better by more than two of these, _italic_: worse (from three folds on).", "",
+             *gains(cells), "",
              "## The stack beside the three boosters", "", "The contender `wide-lightgbm`, `WideBoost*()` at its "
              "defaults.", "", *claims(cells, "wide-lightgbm"), "", "By how much the stack is better, and than the wide "
              "model below it:", "", *gains(cells, "wide-lightgbm", [*PEERS, "wide"]), "",
