@@ -178,7 +178,7 @@ def _why(cells: pd.DataFrame, table: str, contender: str) -> str:
 
 
 def every(cells: pd.DataFrame, table: str) -> list[str]:
-    """All contenders on one table, best first."""
+    """All contenders on one table, best first: by the difference to the wide model where some did fewer folds."""
     part = cells[cells["table"] == table]
     metric, larger = part["metric"].iloc[0], LARGER[part["metric"].iloc[0]]
     scores = by_fold(cells, table)
@@ -191,7 +191,8 @@ def every(cells: pd.DataFrame, table: str) -> list[str]:
         "| predict µs/row | one row ms | peak MB | model MB |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    order = sorted(scores.columns, key=lambda n: (np.isnan(scores[n].mean()), scores[n].mean() * (-1 if larger else 1)))
+    level = placed(scores, larger) if "wide" in scores else scores.mean()  # some did fewer folds
+    order = sorted(scores.columns, key=lambda n: (np.isnan(level[n]), level[n] * (-1 if larger else 1)))
     for name in order:
         own = part[(part["contender"] == name) & (part["error"] == "")]
         if own.empty:
