@@ -116,11 +116,15 @@ def against(table: pd.DataFrame, other: pd.DataFrame) -> None:
 
 
 def commit() -> str:
-    """The checkout's commit, with a + where files differ from it."""
-    here = Path(__file__).parent
+    """The last commit that changed the package, with a + where its files differ from it.
+
+    Results and texts are committed while a benchmark runs; what they are results of stays the same.
+    """
+    here, package = Path(__file__).parent, [":/tabsym", ":/integrations"]
     try:
-        words = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
-        return subprocess.run(words, cwd=here, check=True, capture_output=True, text=True).stdout.strip()
+        git = partial(subprocess.run, cwd=here, check=True, capture_output=True, text=True)
+        last = git(["git", "log", "-1", "--format=%h", "--", *package]).stdout.strip()
+        return last + ("+" if git(["git", "status", "--porcelain", "--", *package]).stdout else "")
     except (OSError, subprocess.CalledProcessError):
         return ""
 

@@ -48,9 +48,10 @@ from tabsym.stacking.evidence import Trial, judge, taken, trials_of_folds  # noq
 from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of  # noqa: E402
 
 TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
-          "covtype_small"]  # fmt: skip
-MOST_ROWS = {"amazon": 33_000, "covtype_small": 3_000}
+          "covtype_small", "talkingdata_clicks", "kdd99"]  # fmt: skip
+MOST_ROWS = {"amazon": 33_000, "covtype_small": 3_000, "talkingdata_clicks": 100_000}
 MOST = 15_000
+RAREST = 10  # rows of a class
 STACKS = ["margin-ordinal", "feature-ordinal", "alone-native", "margin-native", "margin-ordinal-small",
           "margin-group-small", "margin-native-small"]  # fmt: skip
 """Mode, codes, and whether the booster's trees are small (`SMALL`)."""
@@ -69,6 +70,17 @@ POLICIES = {
     "auto": ["wide", "margin-ordinal", "feature-ordinal", "alone-native"],
     "auto, small": ["wide", "margin-ordinal-small", "feature-ordinal", "alone-native"],
 }
+
+
+def table_of(name: str) -> Any:
+    """A table, sampled, without the classes too rare for every fold to train on and to test (kdd99's)."""
+    ready = read(name, MOST_ROWS.get(name, MOST))
+    if ready.task == "regression" or np.bincount(ready.y).min() >= RAREST:
+        return ready
+    common = np.bincount(ready.y)[ready.y] >= RAREST
+    left, y = np.unique(ready.y[common], return_inverse=True)
+    X, classes = ready.X[common].reset_index(drop=True), [ready.classes[place] for place in left]
+    return SimpleNamespace(X=X, y=y, task=ready.task, classes=classes)
 
 
 def measures(scores: Any, y: Any, loss: Any, is_number: bool, n_classes: int) -> dict[str, float]:
@@ -105,7 +117,7 @@ def run(name: str, fold: int, out: Path) -> None:  # noqa: PLR0915 - one table a
         done = set(before[(before["table"] == name) & (before["fold"] == fold)]["variant"])
     if {"wide", "native", *STACKS} <= done:
         return
-    ready = read(name, MOST_ROWS.get(name, MOST))
+    ready = table_of(name)
     is_number = ready.task == "regression"
     n_classes = 0 if is_number else len(ready.classes)
     labels = None if is_number else np.arange(n_classes)
@@ -166,7 +178,7 @@ def run_defaults(name: str, fold: int, out: Path) -> None:
     """The stack as a user makes it, beside its parts: results/defaults.csv."""
     if out.exists() and (pd.read_csv(out)[["table", "fold"]] == [name, fold]).all(axis=1).any():
         return
-    ready = read(name, MOST_ROWS.get(name, MOST))
+    ready = table_of(name)
     is_number = ready.task == "regression"
     y = ready.y.astype(np.float64 if is_number else np.int64)
     folds = (KFold if is_number else StratifiedKFold)(5, shuffle=True, random_state=0)
