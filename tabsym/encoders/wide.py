@@ -45,7 +45,9 @@ class WideEncoder(OutOfFoldEncoder):
 
     The model is additive, over the encoded columns and (see `numeric`) the
     numeric ones together, so a symbol's number is its effect with the other
-    columns held fixed; a target encoder's is its plain mean.
+    columns held fixed, beside the mean of the rows that the model has seen; a target encoder's is its plain mean.
+    (What a constant says can lie in any column of a sum: without the mean taken out, numbers of rows out of fold
+    and of new rows, which other models made, would lie apart.)
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ class WideEncoder(OutOfFoldEncoder):
     handle_missing : {"value", "return_nan", "error"}, default "value"
         "value": missing is a symbol of its own where it occurred in training, else 0.
     handle_unknown : {"value", "return_nan", "error"}, default "value"
-        For symbols that fit has not seen. "value": 0, which is no effect.
+        For symbols that fit has not seen. "value": 0, which is the mean of the rows that it has.
     random_state : int, RandomState or None, default 0
         Of the default model and of the folds; 0: a second run makes the same features, None: others.
 
@@ -173,11 +175,13 @@ class WideEncoder(OutOfFoldEncoder):
         return clone(self.model)
 
     def _learn_column(self, name: str, raw: RawCodes, weight: Floats | None) -> WideColumn:
-        alphabet, _ = Alphabet.fit(name, raw)
+        alphabet, codes = Alphabet.fit(name, raw)
         found, _ = split_counts(self.model_.params_[name])
         place = found.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))
         names = [name] if found.shape[1] == 1 else [f"{name}_{label}" for label in found.columns]
-        return WideColumn(alphabet, names, found.to_numpy()[place])
+        values = found.to_numpy()[place]
+        rows = np.bincount(codes[codes >= 0], None if weight is None else weight[codes >= 0], minlength=len(values))
+        return WideColumn(alphabet, names, values - np.average(values, axis=0, weights=rows))
 
     def _encode_column(self, state: WideColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
         known = state.alphabet.missing_code
