@@ -86,10 +86,10 @@ def within_work(options: Options, layout: Layout, n_rows: int) -> Options:
         No number of them would do: AdamW decays absent symbols too much, or gradients are forgotten between two rows.
     """
     if options.converges and options.is_dense and isinstance(options.optimizer, (Adam, RMSprop)):
-        most = max((len(source) for source in layout.sources), default=1)
+        symbols, batch = max((len(source) for source in layout.sources), default=1), options.batch(n_rows)
         if isinstance(options.optimizer, AdamW):
-            _refuse_decay(options.optimizer.weight_decay, most, options.batch(n_rows))
-        _refuse_forgetting(options.optimizer, most, options.batch(n_rows))
+            _refuse_decay(options.optimizer.weight_decay, symbols, batch)
+        _refuse_forgetting(options.optimizer, symbols, batch)
     dearer = options.dearer_by(layout.n_entries, n_rows)
     if not options.converges or dearer == 1:
         return options
@@ -97,17 +97,17 @@ def within_work(options: Options, layout: Layout, n_rows: int) -> Options:
     return options.with_epochs(min(options.epochs, most), converges=True)
 
 
-def _refuse_decay(decay: float, most: int, batch: int) -> None:
-    if decay * np.sqrt(most / batch) > MOST_DECAY:
-        enough = max(32, 2 ** int(np.ceil(np.log2(most * (decay / MOST_DECAY) ** 2))))
+def _refuse_decay(decay: float, symbols: int, batch: int) -> None:
+    if decay * np.sqrt(symbols / batch) > MOST_DECAY:
+        enough = max(32, 2 ** int(np.ceil(np.log2(symbols * (decay / MOST_DECAY) ** 2))))
         raise ValueError(
             f"AdamW(weight_decay={decay:g}) with gradient='mean' decays every symbol at every update, which in batches "
-            f"of {batch} row(s) holds the rare ones of {most:,} symbols far from an optimum; give gradient='gse', "
+            f"of {batch} row(s) holds the rare ones of {symbols:,} symbols far from an optimum; give gradient='gse', "
             f"batch_size={enough}, AdamW(weight_decay=0), or epochs by hand."
         )
 
 
-def _refuse_forgetting(optimizer: Adam | RMSprop, most: int, batch: int) -> None:
+def _refuse_forgetting(optimizer: Adam | RMSprop, symbols: int, batch: int) -> None:
     """A symbol's step is divided by the root of what is remembered of its squared gradients: nothing, in the end.
 
     Refused where its rows lie, on average, further apart than that: such fits of the study ended up to 58 % above the
@@ -115,11 +115,11 @@ def _refuse_forgetting(optimizer: Adam | RMSprop, most: int, batch: int) -> None
     """
     kept = optimizer.betas[1] if isinstance(optimizer, Adam) else optimizer.alpha
     memory = 1.0 / (1.0 - kept)
-    if most / batch >= memory * (1.0 - 1e-9):
-        enough = max(32, 2 ** int(np.ceil(np.log2(4.0 * most / memory))))
+    if symbols / batch >= memory * (1.0 - 1e-9):
+        enough = max(32, 2 ** int(np.ceil(np.log2(4.0 * symbols / memory))))
         raise ValueError(
             f"{type(optimizer).__name__} with gradient='mean' remembers squared gradients for {memory:.0f} updates, "
-            f"and in batches of {batch} row(s) those of {most:,} symbols are as far apart, or further; give "
+            f"and in batches of {batch} row(s) those of {symbols:,} symbols are as far apart, or further; give "
             f"gradient='gse', batch_size={enough}, optimizer='adagrad', or epochs by hand."
         )
 
