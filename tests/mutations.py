@@ -253,7 +253,7 @@ FAULTS = [
     Fault("decay of absent symbols is borne with", "estimators/automatic.py",
           "> MOST_DECAY:", "> np.inf:", "tests/test_repairs.py:decay"),
     Fault("what is forgotten between two rows is borne with", "estimators/automatic.py",
-          "if symbols / batch >= memory * (1.0 - 1e-9):", "if symbols / batch >= 1e9:",
+          "if symbols / batch > FORGOTTEN * memory:", "if symbols / batch >= 1e9:",
           "tests/test_repairs.py:memories"),
     Fault("updates of all rows are counted by rows", "estimators/automatic.py",
           "if full else (MOST_VISITS, MOST_PASSES)", "if False else (MOST_VISITS, MOST_PASSES)",

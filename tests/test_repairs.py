@@ -172,10 +172,10 @@ def test_newton_is_the_same_each_time():
 
 def test_decay_that_outweighs_the_steps_of_rare_symbols_is_refused():
     rng = np.random.RandomState(0)
-    X = pd.DataFrame({"a": rng.randint(600, size=2000)}).astype(str)
-    y = rng.normal(size=600)[X["a"].astype(int)] + 0.1 * rng.normal(size=2000)
+    X = pd.DataFrame({"a": rng.randint(400, size=2000)}).astype(str)
+    y = rng.normal(size=400)[X["a"].astype(int)] + 0.1 * rng.normal(size=2000)
     options = {"gradient": "mean", "random_state": 0}
-    with pytest.raises(ValueError, match=r"AdamW\(weight_decay=0\.01\) .* 5\d\d symbols .* batch_size=32, AdamW"):
+    with pytest.raises(ValueError, match=r"AdamW\(weight_decay=0\.01\) .* [34]\d\d symbols .* batch_size=32, AdamW"):
         WideRegressor(optimizer="adamw", **options).fit(X, y)
     least = np.mean((y - pd.Series(y).groupby(X["a"]).transform("mean")) ** 2)
     remedies = [{"optimizer": "adamw", "gradient": "gse"}, {"optimizer": "adamw", "batch_size": 32},
@@ -186,7 +186,7 @@ def test_decay_that_outweighs_the_steps_of_rare_symbols_is_refused():
     WideRegressor(optimizer="adamw", epochs=1, **options).fit(X, y)
 
 
-@pytest.mark.parametrize(("optimizer", "n_symbols", "enough"), [("rmsprop", 100, 32), ("adam", 1100, 32)])
+@pytest.mark.parametrize(("optimizer", "n_symbols", "enough"), [("rmsprop", 100, 32), ("adam", 600, 32)])
 def test_memories_shorter_than_the_time_between_two_rows_are_refused(optimizer, n_symbols, enough):
     X = pd.DataFrame({"a": [f"s{j % n_symbols}" for j in range(2200)]})
     y = np.sin(np.arange(2200) % n_symbols)
@@ -288,7 +288,7 @@ def test_passes_are_counted_by_their_work_where_every_symbol_moves_at_every_upda
     few, planned = most(200, optimizer="adamw")
     assert few == 10 * planned // (201 // 10)
     assert most(20, optimizer="adamw") == (planned, planned)
-    assert most(900, optimizer="adam") == (planned, planned)
+    assert most(490, optimizer="adam") == (planned, planned)
 
 
 def test_updates_are_counted_not_rows_where_a_batch_is_all_rows():
