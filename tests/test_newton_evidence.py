@@ -836,3 +836,7 @@ def test_precisions_of_another_fit_give_its_model_and_new_ones_are_kept(task):
         kind(optimizer=Newton(precisions=rows), l2=0.1).fit(X, y)
     with pytest.raises(ValueError, match=r"Newton\(precisions=\{'u': -1\}\) is not possible"):
         Newton(precisions={"u": -1})
+    with pytest.raises(ValueError, match=r"Newton\(precisions=\{'u': None\}\) is not possible"):
+        Newton(precisions={"u": None})
+    with pytest.raises(TypeError, match="use a mapping of block -> rows"):
+        Newton(precisions=[1.0])

@@ -9,12 +9,12 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.estimators.automatic import training_options, within_work
+from tabsym.estimators.automatic import _refuse_forgetting, training_options, within_work
 from tabsym.estimators.config import Config
 from tabsym.estimators.planning import plan_layout
 from tabsym.estimators.training_data import Training
 from tabsym.table import read_table
-from tabsym.wide import FTRL, SGD, AdamW, training
+from tabsym.wide import FTRL, SGD, AdamW, RMSprop, training
 from tabsym.wide.course import Course
 
 RNG = np.random.default_rng(0)
@@ -196,6 +196,7 @@ def test_memories_shorter_than_the_time_between_two_rows_are_refused(optimizer, 
     model = WideRegressor(batch_size=enough, **options).fit(X, y)
     assert np.mean((y - model.predict(X)) ** 2) < 0.05 * np.var(y)
     WideRegressor(epochs=1, **options).fit(X, y)
+    _refuse_forgetting(RMSprop(alpha=1.0), n_symbols, 1)  # forgets nothing
 
 
 def test_ftrl_keeps_its_parameters_when_the_rate_changes():

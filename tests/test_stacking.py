@@ -506,6 +506,11 @@ def test_what_cannot_be_is_said_in_a_sentence():
         (WideBoostRegressor(early_stopping=False), VALUES, "mode='auto'"),
         (WideBoostRegressor(early_stopping=7), VALUES, "early_stopping=7"),
         (WideBoostRegressor(WideRegressor(), Ridge(), codes="hash"), VALUES, "codes='hash'"),
+        (
+            WideBoostRegressor(WideRegressor(), Ridge(), mode="feature", codes="native"),
+            VALUES,
+            "use codes='ordinal', or a",
+        ),
     ]
     for model, y, words in said:
         with pytest.raises(ValueError, match=words):

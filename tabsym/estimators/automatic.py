@@ -118,7 +118,7 @@ def _refuse_forgetting(optimizer: Adam | RMSprop, symbols: int, batch: int) -> N
     58 % above the optimum, others of these optimizers up to 31 %.
     """
     kept = optimizer.betas[1] if isinstance(optimizer, Adam) else optimizer.alpha
-    memory = 1.0 / (1.0 - kept)
+    memory = 1.0 / (1.0 - kept) if kept < 1.0 else np.inf
     if symbols / batch > FORGOTTEN * memory:
         enough = max(32, 2 ** int(np.ceil(np.log2(4.0 * symbols / memory))))
         raise ValueError(

@@ -67,6 +67,7 @@ class Layer:
         self.columns = plan.columns
         self.loss = loss
         adapter = adapter_of(plan.booster)
+        self._codes = plan.codes
         self._library = None if adapter is None else adapter.name
         is_hist = isinstance(plan.booster, _HIST)
         self.coder = coder_of(
@@ -120,13 +121,20 @@ class Layer:
         if n_rounds is not None and isinstance(booster, _HIST):
             booster = clone(booster).set_params(max_iter=n_rounds, early_stopping=False)
         target = rows.y - rows.margins[:, 0] if self.mode == "margin" else rows.y
-        if rows.weight is None:
-            return clone(booster).fit(frame, target)
-        if not has_fit_parameter(booster, "sample_weight"):
+        if rows.weight is not None and not has_fit_parameter(booster, "sample_weight"):
             raise TypeError(
                 f"{type(booster).__name__} takes no sample_weight in fit; leave it out, or use one that does."
             )
-        return clone(booster).fit(frame, target, sample_weight=rows.weight)
+        extra = {} if rows.weight is None else {"sample_weight": rows.weight}
+        try:
+            return clone(booster).fit(frame, target, **extra)
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"{type(booster).__name__} reads no categories, as codes={self._codes!r} hands symbols over ({error}); "
+                "use codes='ordinal', or a pipeline that encodes them."
+            ) from error
 
     def _chosen(self, X: Any) -> Any:
         return X if self.columns is None else pick_columns(X, [], self.columns)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
@@ -244,8 +244,10 @@ class Newton:
             raise ValueError(f"Newton(tol={self.tol!r}) is not possible; use a number above 0.")
         if not 0 <= self.rare_rows < np.inf:
             raise ValueError(f"Newton(rare_rows={self.rare_rows!r}) is not possible; use a number of at least 0.")
+        if self.precisions is not None and not isinstance(self.precisions, Mapping):
+            raise TypeError(f"Newton(precisions={self.precisions!r}) is not possible; use a mapping of block -> rows.")
         for name, value in (self.precisions or {}).items():
-            if not value >= 0:
+            if not isinstance(value, Real) or not value >= 0:
                 raise ValueError(
                     f"Newton(precisions={{{name!r}: {value!r}}}) is not possible; use numbers of at least 0 rows."
                 )
