@@ -246,7 +246,7 @@ FAULTS = [
     Fault("a loss that runs away is borne with", "wide/convergence.py",
           "return not self.excess(loss) <= self.bearable", "return not np.isfinite(loss)",
           "tests/test_repairs.py:diverge"),
-    Fault("what is left of a loss is asked of single entries alone", "wide/descent.py",
+    Fault("what is left of a loss is asked of single entries alone", "wide/objective.py",
           "return bool(there.fun < -1.0)", "return False", "tests/test_repairs.py:silence"),
     Fault("what is left of a loss is not told of", "wide/convergence.py",
           "return REST * excess + LITTLE * self.start", "return excess", "tests/test_repairs.py:silence or noise"),

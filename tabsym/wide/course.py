@@ -138,18 +138,18 @@ class Course:
                 self.kept = descent.state.copy(), descent.n_steps
             excess = ground.excess(best)
             falls = ground.is_falling(self.curve[begun : begun + ends], FAR)
-            if self.kept is None or not descent.can_tell:
+            if self.kept is None or not descent.objective.can_tell:
                 return
             settled = not falls and (best_decrement is None or best_decrement <= ground.allowed(excess, NEAR))
             is_last = loss > best or options.epochs - len(self.curve) < max(ground.least_passes, ends)
             if settled or is_last:
-                state = self.kept[0]
-                if not descent.could_fall(state, by=ground.rest(excess)):
+                shown = descent.shown(self.kept[0])
+                if not descent.objective.could_fall(shown, by=ground.rest(excess)):
                     return
                 if is_last:
                     self._warn_of_passes(fits_noise=ground.fits_noise(excess), is_worse=loss > best)
                     return
-                if not descent.could_fall(state, by=ground.rest_with_noise(excess)):
+                if not descent.objective.could_fall(shown, by=ground.rest_with_noise(excess)):
                     self._warn_of_noise()
                     return
             self.rate = first_rate

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import OptimizeResult, minimize
 
 from tabsym.codes import row_numbers
-from tabsym.wide.kernels import finish, predict_margins, sum_by_entry, train_additive, train_batches, train_online
-from tabsym.wide.kernels_newton import newton_sums
+from tabsym.wide.kernels import finish, predict_margins, train_additive, train_batches, train_online
 from tabsym.wide.losses import Loss
+from tabsym.wide.objective import Objective
 from tabsym.wide.optimizers import FTRL
 from tabsym.wide.options import Options
 from tabsym.wide.program import Program, Rows, Work
@@ -35,9 +33,6 @@ RUN = 256
 
 STEPS_DOWN = 16
 """In so many steps a rate falls within a pass."""
-
-LOOK, LOOK_ON = 30, 0.001
-"""To see whether a loss could fall by so much, steps of L-BFGS at most, while one brings such a share of it."""
 
 
 @dataclass(frozen=True)
@@ -69,21 +64,6 @@ def storage_order(n_rows: int, n_columns: int, shuffle: bool, rng: np.random.Ran
     return np.asarray(rng.permutation(row_numbers(n_rows)))
 
 
-class _Slopes(NamedTuple):
-    """Of the mean loss with its penalties: the whole, and that without l1 with its slopes by entry."""
-
-    objective: float
-    smooth: float
-    gradient: Floats
-    curvature: Floats
-
-    @property
-    def decrement(self) -> float:
-        """What the objective would fall by if every entry took Newton's step alone."""
-        bent = self.curvature > 0
-        return float(np.sum(np.square(self.gradient[bent]) / self.curvature[bent])) / 2.0
-
-
 class Descent:
     """State (E * K, width), and the passes over `members` that move it; the state given is left as it is."""
 
@@ -109,6 +89,7 @@ class Descent:
         self._online = self._batch == 1 and not options.must_sweep
         self._work = Work.make(task.program, task.n_outputs, batches=not self._online)
         self._neutral = task.neutral
+        self.objective = Objective(rows, members, task, options, self._total)
         self._rule: Rule | None = None
 
     @property
@@ -152,106 +133,16 @@ class Descent:
         return out
 
     def look(self) -> tuple[float, float | None]:
-        """The penalised mean loss as things stand, and what it would fall by if every entry took Newton's step alone.
-
-        The latter is None where it says nothing: of a loss without curvature of its own, and under an l1 penalty.
-        """
-        found = self._slopes(self.state[:, self.options.columns.shown])
-        return found.objective, found.decrement if self.task.loss.is_smooth and self.options.l1 == 0 else None
+        """The penalised mean loss as things stand, and its Newton decrement (see `Objective.look`)."""
+        return self.objective.look(self.shown(self.state))
 
     def penalty(self, *, at_start: bool = False) -> float:
         """Of the parameters as they stand or stood at the start, per unit of weight."""
-        if not self.is_penalised:
-            return 0.0
-        return self._penalty_of((self._given[0] if at_start else self.state)[:, 0])
+        return self.objective.penalty((self._given[0] if at_start else self.state)[:, 0])
 
-    @property
-    def is_penalised(self) -> bool:
-        """Whether the optimum is that of a penalised mean loss; ftrl's penalties are beside sums over all passes."""
-        return (self.options.l1 > 0 or self.options.l2 > 0) and not isinstance(self.options.optimizer, FTRL)
-
-    @property
-    def can_tell(self) -> bool:
-        """Whether `could_fall` says something: there is a curvature, and an optimum that does not move."""
-        options = self.options
-        moves = isinstance(options.optimizer, FTRL) and (options.l1 > 0 or options.l2 > 0)
-        return self.task.loss.is_smooth and not moves
-
-    def could_fall(self, state: Floats, by: float) -> bool:
-        """Whether the penalised mean loss could fall by so much from a state: by Newton's single steps, or L-BFGS.
-
-        Single steps say little where entries lean on each other, as those of products do; L-BFGS begins with each
-        entry in units of its curvature, and gives up when its steps no longer bring much. Under an l1 penalty an entry
-        is the difference of two that are not negative.
-        """
-        begun = state[:, self.options.columns.shown].copy()
-        here = self._slopes(begun)
-        has_corners = self.is_penalised and self.options.l1 > 0
-        if not has_corners and not here.decrement <= by:
-            return True
-        unit = 1.0 / np.sqrt(np.where(here.curvature > 0, here.curvature, 1.0))
-        corners = self.options.l1 * self._reach / self._total * unit if has_corners else np.zeros(0)
-
-        def objective(z: Floats) -> tuple[float, Floats]:
-            if not has_corners:
-                found = self._slopes(begun + z * unit)
-                return (found.objective - here.objective) / by, found.gradient * unit / by
-            plus, minus = np.split(z, 2)
-            found = self._slopes((plus - minus) * unit)
-            slope = found.gradient * unit
-            value = found.smooth + float(corners @ (plus + minus)) - here.objective
-            return value / by, np.concatenate([corners + slope, corners - slope]) / by
-
-        def enough(intermediate_result: OptimizeResult) -> None:
-            if intermediate_result.fun < -1.0:
-                raise StopIteration
-
-        first = np.zeros(len(begun))
-        if has_corners:
-            first = np.concatenate([np.maximum(begun, 0.0), np.maximum(-begun, 0.0)]) / np.tile(unit, 2)
-        with np.errstate(all="ignore"):  # a step too far is one that it takes back
-            there = minimize(
-                objective, first, jac=True, method="L-BFGS-B", callback=enough,
-                bounds=[(0.0, None)] * len(first) if has_corners else None,
-                options={"maxiter": LOOK, "ftol": LOOK_ON, "gtol": 0.0},
-            )  # fmt: skip
-        return bool(there.fun < -1.0)
-
-    @cached_property
-    def _reach(self) -> Floats:
-        """Weight that each entry's penalty counts for: of its own rows under gse, of all rows otherwise; scalars 0."""
-        reach = np.full(len(self.state), self._total) if self.options.is_dense else self._weights_of_entries()
-        reach[np.repeat(self.task.program.is_fixed, self.task.n_outputs)] = 0.0
-        return reach
-
-    def _penalty_of(self, values: Floats) -> float:
-        sizes = self.options.l1 * np.abs(values) + 0.5 * self.options.l2 * np.square(values)
-        return float(self._reach @ sizes) / self._total
-
-    def _slopes(self, values: Floats) -> _Slopes:
-        """Of the mean loss of the rows, penalised, at these values of the entries (E * K,)."""
-        task, options, total = self.task, self.options, self._total
-        gradient, curvature = np.zeros(len(values)), np.zeros(len(values))
-        rule, bends = options.rule(task.loss, options.learning_rate), np.empty(task.n_outputs)
-        lost = newton_sums(
-            self.rows, self.members, task.program, self._neutral, rule, np.ascontiguousarray(values[:, None]),
-            self._work, bends, gradient, curvature,
-        )  # fmt: skip
-        smooth = objective = float(lost) / total
-        if self.is_penalised:
-            gradient += options.l2 * self._reach * values
-            curvature += options.l2 * self._reach
-            smooth += 0.5 * options.l2 * float(self._reach @ np.square(values)) / total
-            objective += self._penalty_of(values)
-        return _Slopes(objective, smooth, gradient / total, curvature / total)
-
-    def _weights_of_entries(self) -> Floats:
-        """Weight of the rows of each row of the state."""
-        rows, n_entries = self.rows, len(self.task.program.is_fixed)
-        weight = rows.weight[self.members] if len(rows.weight) else rows.weight
-        total = np.zeros(n_entries)
-        sum_by_entry(rows.codes[self.members], weight, np.full(n_entries, -1, dtype=np.int64), total)
-        return np.repeat(total, self.task.n_outputs)
+    def shown(self, state: Floats) -> Floats:
+        """The entries (E * K,) that predict."""
+        return state[:, self.options.columns.shown].copy()
 
     def _descend(self, order: RowNumbers, rate: float) -> float:
         """Train on rows in order: the sum of their losses."""
