@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -255,26 +256,31 @@ def _without_idle(model: WideModel) -> WideModel:
     if not idle:
         return model
     kept = np.setdiff1d(np.arange(len(layout.blocks)), idle)
-    entries = np.concatenate([np.arange(*layout.entries(place).indices(layout.n_entries)) for place in kept])
-    rows = (entries[:, None] * model.n_outputs + np.arange(model.n_outputs)).ravel()
     lean = layout.without(idle)
+
+    def of_kept(values: NDArray[Any]) -> NDArray[Any]:
+        """What stands for each entry, K rows of it or one."""
+        wide = len(values) // layout.n_entries
+        own = (layout.entries(place) for place in kept)
+        return np.concatenate([values[one.start * wide : one.stop * wide] for one in own])
+
     learned = [term.factors[0].block not in idle for term in layout.learned]
     units = replace(model.units, sizes=model.units.sizes[kept], constants=model.units.constants[learned])
     certainty = replace(
         certainty,
         variances=certainty.variances[kept],
         effective=certainty.effective[kept],
-        sd=certainty.sd[entries],
-        draws=None if certainty.draws is None else certainty.draws[entries],
+        sd=of_kept(certainty.sd),
+        draws=None if certainty.draws is None else of_kept(certainty.draws),
     )
     return replace(
         model,
         layout=lean,
         units=units,
-        theta=model.theta[entries],
-        counts=model.counts[entries],
-        weights=model.weights[entries],
-        state=model.state[rows],
+        theta=of_kept(model.theta),
+        counts=of_kept(model.counts),
+        weights=of_kept(model.weights),
+        state=of_kept(model.state),
         certainty=certainty,
     )
 

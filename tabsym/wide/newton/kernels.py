@@ -196,25 +196,36 @@ def spread_ridge(curvature, precision, more, least, variances):
     return total
 
 
+@inlined
+def _hand_up(above, cells, own, theirs, theta, upper, shared, width):
+    shared[:] = 0.0
+    for c in range(len(above)):
+        p = unsigned(above[c])
+        for v in range(width):
+            shared[p, v] += theta[c, v]
+    for p in range(len(cells)):
+        for v in range(width):
+            moved = (own * shared[p, v] - theirs * upper[p, v]) / (own * cells[p] + theirs)
+            shared[p, v] = moved if cells[p] > 0.0 else 0.0
+            upper[p, v] += shared[p, v]
+    for c in range(len(above)):
+        p = unsigned(above[c])
+        for v in range(width):
+            theta[c, v] -= shared[p, v]
+
+
 @kernel
 def hand_up(above, cells, own, theirs, theta, upper, shared):
     """Hand what cells (q, W) have in common to the entries (p, W) that they lie within, above (q,), as far as it pays.
 
     `cells` (p,): how many lie within each; own and theirs are the precisions; the kernel works in `shared` (p, W).
     """
-    shared[:] = 0.0
-    for c in range(len(above)):
-        p = unsigned(above[c])
-        for v in range(theta.shape[1]):
-            shared[p, v] += theta[c, v]
-    for p in range(len(cells)):
-        for v in range(theta.shape[1]):
-            moved = (own * shared[p, v] - theirs * upper[p, v]) / (own * cells[p] + theirs)
-            shared[p, v] = moved if cells[p] > 0.0 else 0.0
-            upper[p, v] += shared[p, v]
-    for c in range(len(above)):
-        for v in range(theta.shape[1]):
-            theta[c, v] -= shared[unsigned(above[c]), v]
+    if theta.shape[1] == 1:  # a width that the compiler knows halves the time
+        _hand_up(above, cells, own, theirs, theta, upper, shared, 1)
+    elif theta.shape[1] == 2:
+        _hand_up(above, cells, own, theirs, theta, upper, shared, 2)
+    else:
+        _hand_up(above, cells, own, theirs, theta, upper, shared, theta.shape[1])
 
 
 @kernel
