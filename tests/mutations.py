@@ -50,7 +50,7 @@ FAULTS = [
     Fault("stack: round 0 is not among the rounds", "stacking/evidence.py",
           "if found is not None and found.tally.is_certain and found.tally.loss < started.tally.loss:",
           "if found is not None:", f"{STACK}:hurts"),
-    Fault("stack: an uncertain gain is taken", "stacking/evidence.py",
+    Fault("stack: an uncertain gain is taken", "stacking/tally.py",
           "return self.gain > ERRORS * self.error", "return self.gain > 0", f"{STACK}:standard_error"),
     Fault("stack: nested variances know the fold", "stacking/crossed.py",
           "held = held_precisions(self._crossed.clone(beside))", "held = held_precisions(self._crossed.clone(wanted))",

@@ -27,10 +27,10 @@ from xgboost import XGBClassifier
 
 from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, WideRegressor
 from tabsym.estimators.refitting import fit_alike, held_precisions
-from tabsym.stacking import evidence
+from tabsym.stacking import evidence, trials
 from tabsym.stacking.crossed import Crossed, Learner, Nested
-from tabsym.stacking.evidence import Tally
 from tabsym.stacking.layer import Rows
+from tabsym.stacking.tally import Tally
 from tabsym.wide import Newton
 from tests.stack_tables import carriers_of
 
@@ -230,7 +230,7 @@ def test_the_first_fold_scouts(monkeypatch):
 
 
 def test_no_more_folds_than_tell_enough(monkeypatch):
-    monkeypatch.setattr(evidence, "ENOUGH", N // 3 + 1)
+    monkeypatch.setattr(trials, "ENOUGH", N // 3 + 1)
     assert set(evidence_of("margin", TWO)["folds"]) == {2}
 
 

@@ -57,16 +57,23 @@ def cells_of(path: Path, tune: str = "") -> pd.DataFrame:
 
 
 def by_fold(cells: pd.DataFrame, table: str, what: str = "score") -> pd.DataFrame:
-    """Folds by contenders of one table; NaN where there is none."""
-    return cells[cells["table"] == table].pivot(index="fold", columns="contender", values=what)
+    """Folds by contenders of one table; NaN where there is none. `attrs`: in how many parts its rows are split."""
+    own = cells[cells["table"] == table]
+    found = own.pivot(index="fold", columns="contender", values=what)
+    found.attrs["parts"] = int(own["folds"].iloc[0])
+    return found
 
 
 def difference(scores: pd.DataFrame, one: str, other: str, larger: bool) -> tuple[float, float, int]:
-    """By how much `one` is better than `other`, its standard error over folds, and the folds that both did."""
+    """By how much `one` is better than `other`, its standard error over folds, and the folds that both did.
+
+    Training sets of folds share rows: the error is corrected for that (Nadeau and Bengio 2003, "Inference for the
+    generalization error"), by the share of rows tested to rows trained on, one part to all others.
+    """
     if one not in scores or other not in scores:
         return np.nan, np.nan, 0
     gain = (scores[one] - scores[other]).dropna() * (1 if larger else -1)
-    error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.nan
+    error = gain.std(ddof=1) * np.sqrt(1.0 / len(gain) + 1.0 / (scores.attrs["parts"] - 1)) if len(gain) > 1 else np.nan
     return float(gain.mean()), float(error), len(gain)
 
 
@@ -138,8 +145,9 @@ def tuned(path: Path, budget: str) -> list[str]:
         scores.append(f"| {table} | {metric} | {len(both)} | {' | '.join(shown)} | {' | '.join(times)} |")
         gained = []
         for name in who:
-            pair = pd.DataFrame({"tuned": own.get(name), "plain": before.get(name)})
-            gained.append(_gain(*difference(pair.astype(float), "tuned", "plain", larger)))
+            pair = pd.DataFrame({"tuned": own.get(name), "plain": before.get(name)}).astype(float)
+            pair.attrs |= own.attrs
+            gained.append(_gain(*difference(pair, "tuned", "plain", larger)))
         given.append(f"| {table} | {metric} | {' | '.join(gained)} |")
     return [*scores, "", "By how much the tuned wide model is better than the others, tuned:", "", *gains(cells), "",
             "What tuning gave (paired with the defaults on the same folds):", "", *given]  # fmt: skip

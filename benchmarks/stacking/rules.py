@@ -30,7 +30,7 @@ from tables import read
 from tabsym import WideBoostClassifier, WideBoostRegressor
 from tabsym.encoders.folds import split_by_target
 from tabsym.estimators.refitting import held_precisions
-from tabsym.stacking import evidence
+from tabsym.stacking import evidence, trials
 from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
 from tabsym.stacking.defaults import default_booster, default_wide
 from tabsym.stacking.layer import Layer, Plan, Rows
@@ -66,11 +66,11 @@ class Setting:
 
 
 def run_rules(name: str, fold: int) -> list[dict[str, Any]]:
-    evidence.ENOUGH = ROWS_JUDGED
+    trials.ENOUGH = ROWS_JUDGED
     own = Setting(name, fold)
     crossed = Crossed(Learner(own.settled, own.X, own.target, None, own.labels), own.splits)
     rows = Rows(own.X, own.target, crossed.margins(), None)
-    court = evidence._Court(evidence.trials_of_folds(rows, crossed), own.loss, own.criterion)
+    court = evidence._Court(trials.trials_of_folds(rows, crossed), own.loss, own.criterion)
     X = own.ready.X.iloc[own.test]
     start = margins_of(own.fitted, X, own.labels)
     boosters = {small: default_booster(not own.is_number, 0, 1, small=small) for small in (True, False)}

@@ -19,8 +19,9 @@ from tabsym.encoders.folds import split_by_target
 from tabsym.encoders.pieces import take_rows
 from tabsym.estimators.wide_base import WideBase
 from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
-from tabsym.stacking.evidence import Criterion, Member, Trial, Verdict, judge, trials_of_folds
+from tabsym.stacking.evidence import Criterion, Member, Verdict, judge
 from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, reads_categories, rounds_of
+from tabsym.stacking.trials import Trial, trials_of_folds
 from tabsym.table import (
     Table,
     check_same_rows,

@@ -11,18 +11,17 @@ not trained for longer on the other folds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.encoders.pieces import take_rows
-from tabsym.stacking.crossed import Crossed, Nested
-from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of
+from tabsym.stacking.layer import Layer, Plan, rounds_of
+from tabsym.stacking.tally import Tally
+from tabsym.stacking.trials import Trial
 from tabsym.wide.losses import Loss
 
 Floats = NDArray[np.float64]
@@ -33,37 +32,10 @@ SHARES = [place / 10 for place in range(11)]
 """Of the booster alone, in the answer."""
 STAGES = 40
 """So many numbers of rounds are compared."""
-ERRORS = 1.0
-"""What is more than the wide model must gain so many standard errors: of 0, .5, 1, 1.5 and 2 the one at which no table
-of ten lost to its better part in benchmarks/stacking/rules.py (mean -2.22 %; -2.27 at 0, -1.90 at 2)."""
-ENOUGH = 7_000
-"""Rows held out, with which no more folds are judged by: a bound on the fits, which was not tuned. Fewer rows err more
-(kick, fold 1), more cost as many fits of the wide model again."""
 SCOUTS = 1_000
 """Folds of fewer rows held out tell too little by themselves, and are cheap. Scouts cost .03 % in rules.py (retail)."""
 LONGER, LEAST_SHARE = 1.5, 0.2
 """Where the best rounds of the first fold were few, the others have so many times these, or this share of all more."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Rows to judge a booster by, and rows to train it on, whose margins are made when they are asked for.
-
-    `plain`: those to train on, without margins; `y`: the target of those that get them.
-    """
-
-    held_out: Rows
-    plain: Rows
-    y: NDArray[Any]
-    make: Callable[[], Rows]
-
-    @cached_property
-    def seen(self) -> Rows:
-        return self.make()
-
-    def rows_for(self, plan: Plan) -> Rows:
-        """What a booster is trained on; one that stands alone reads no margins."""
-        return self.plain if plan.mode == "alone" else self.seen
 
 
 @dataclass(frozen=True)
@@ -85,45 +57,6 @@ class Verdict:
 
     members: list[Member]
     table: pd.DataFrame | None
-
-
-@dataclass(frozen=True)
-class Tally:
-    """What rows lose, and gain over something simpler: `sums` of w, w loss, w gain, w^2, w^2 gain, w^2 gain^2."""
-
-    sums: Floats
-
-    @classmethod
-    def of(cls, lost: Floats, before: Floats, rows: Rows) -> Tally:
-        """Losses (n,), and those (n,) of what is simpler."""
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        gain, square = before - lost, weight**2
-        parts = [weight, weight * lost, weight * gain, square, square * gain, square * gain**2]
-        return cls(np.array([part.sum() for part in parts]))
-
-    @classmethod
-    def total(cls, parts: Sequence[Tally]) -> Tally:
-        return cls(np.sum([part.sums for part in parts], axis=0))
-
-    @property
-    def loss(self) -> float:
-        return float(self.sums[1] / self.sums[0])
-
-    @property
-    def gain(self) -> float:
-        return float(self.sums[2] / self.sums[0])
-
-    @property
-    def error(self) -> float:
-        """The standard error of the gain."""
-        gain = self.gain
-        square = self.sums[5] - 2 * gain * self.sums[4] + gain**2 * self.sums[3]
-        return float(np.sqrt(max(square, 0.0)) / self.sums[0])
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether the gain is worth what it takes."""
-        return self.gain > ERRORS * self.error
 
 
 @dataclass(frozen=True)
@@ -159,33 +92,6 @@ class _Curve:
 
     def _place(self, rounds: int) -> int:
         return max((one for one in self.tallies if one <= rounds), default=min(self.tallies))
-
-
-def trials_of_folds(plain: Rows, crossed: Crossed) -> list[Trial]:
-    """Trials of folds, as many as hold enough rows: trained on margins that know nothing of the fold.
-
-    `plain`: the rows of training, without margins.
-    """
-    nested = Nested(crossed)
-
-    def trial(fold: int) -> Trial:
-        train, test = crossed.splits[fold]
-        known = nested.rows(fold)
-        return Trial(
-            replace(taken(plain, test), margins=crossed.margins_of(fold)),
-            taken(plain, train),
-            plain.y[known],
-            lambda: replace(taken(plain, known), margins=nested.margins(fold)),
-        )
-
-    sizes = np.cumsum([len(test) for _, test in crossed.splits])
-    return [trial(fold) for fold in range(min(len(sizes), 1 + int(np.searchsorted(sizes, ENOUGH))))]
-
-
-def taken(rows: Rows, places: NDArray[Any]) -> Rows:
-    """Some of the rows."""
-    weight = None if rows.weight is None else rows.weight[places]
-    return Rows(take_rows(rows.X, places), rows.y[places], rows.margins[places], weight)
 
 
 def judge(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criterion, n_classes: int) -> Verdict:
