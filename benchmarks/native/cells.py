@@ -57,9 +57,10 @@ PEERS = {
     "sklearn-target-lightgbm": "peers:sklearn_target",
     "wide-encoder-lightgbm": "peers:wide_encoder",
     "ebm": "peers:ebm",
+    "ebm-additive": "peers:ebm_additive",
     "gpboost": "peers:gpboost",
 }
-NEEDS = {"ebm": "interpret", "gpboost": "gpboost"}
+NEEDS = {"ebm": "interpret", "ebm-additive": "interpret", "gpboost": "gpboost"}
 """Modules that requirements.txt installs."""
 KEY = ["table", "contender", "fold", "rows", "folds", "seed", "tune"]
 MEASURED = [

@@ -36,6 +36,7 @@ LABELS = {name: one.label for name, one in all_contenders().items()} | {
     "sklearn-target-lightgbm": "TargetEncoder (scikit-learn) + LightGBM",
     "wide-encoder-lightgbm": "WideEncoder + LightGBM",
     "ebm": "EBM",
+    "ebm-additive": "EBM without interactions",
     "gpboost": "GPBoost",
 }
 SHORT = {
@@ -43,7 +44,7 @@ SHORT = {
     "hist-gradient-boosting": "Hist", "wide-lightgbm": "stack", "target-lightgbm": "target (ce)",
     "sklearn-target-lightgbm": "target (sk)", "wide-encoder-lightgbm": "WideEncoder", "modl-lightgbm": "MODL",
     "wide-crosses": "crosses", "tiws-lightgbm": "TIWS", "onehot-linear": "one-hot", "ebm": "EBM",
-    "gpboost": "GPBoost", "constant": "constant",
+    "ebm-additive": "EBM (sums)",    "gpboost": "GPBoost", "constant": "constant",
 }  # fmt: skip
 
 

@@ -101,11 +101,13 @@ def ebm(task: str, random_state: int, n_jobs: int) -> Any:
     return (EBMClassifier if task in CLASSES else EBMRegressor)(seed=random_state)
 
 
-ebm.space = lambda task: {
-    "learning_rate": loguniform(0.002, 0.1),
-    "max_leaves": [2, 3, 4],
-    "interactions": [0, 5, 10, 20],
-}
+def ebm_additive(task: str, random_state: int, n_jobs: int) -> Any:
+    """EBM without interactions: it does not end with them where symbols are many, as they are of pairs of symbols."""
+    return ebm(task, random_state, n_jobs).set_params(interactions=0)
+
+
+ebm_additive.space = lambda task: {"learning_rate": loguniform(0.002, 0.1), "max_leaves": [2, 3, 4]}
+ebm.space = lambda task: ebm_additive.space(task) | {"interactions": [0, 5, 10, 20]}
 
 
 class _GPBoost(BaseEstimator):
