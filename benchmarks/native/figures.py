@@ -44,7 +44,7 @@ SHORT = {
     "hist-gradient-boosting": "Hist", "wide-lightgbm": "stack", "target-lightgbm": "target (ce)",
     "sklearn-target-lightgbm": "target (sk)", "wide-encoder-lightgbm": "WideEncoder", "modl-lightgbm": "MODL",
     "wide-crosses": "crosses", "tiws-lightgbm": "TIWS", "onehot-linear": "one-hot", "ebm": "EBM",
-    "ebm-additive": "EBM (sums)",    "gpboost": "GPBoost", "constant": "constant",
+    "ebm-additive": "EBM (sums)", "gpboost": "GPBoost", "constant": "constant",
 }  # fmt: skip
 
 
