@@ -10,7 +10,7 @@ from scipy.special import expit
 from tabsym import WideClassifier, WideRegressor
 from tabsym.wide import Newton
 from tabsym.wide.newton.pieces import Piece, Prior
-from tabsym.wide.newton.variances import _walk_of_classes
+from tabsym.wide.newton.spreads_classes import _walk_of_classes
 from tests import naive, naive_evidence
 from tests.naive_evidence import INTERCEPT, Problem
 

@@ -168,7 +168,7 @@ def _solved(
     flat = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT]
     of_flat = {}
     if flat and draws is None:
-        of_flat = evidence.flat_variances()
+        of_flat = evidence.spreads.of_flat()
     sd = []
     for place, theta in enumerate(turns.theta):
         if turns.silent[place]:

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels import sum_entries, take_linear_turn
+from tabsym.wide.newton.kernels_rows import sum_entries, take_linear_turn
 from tabsym.wide.newton.pieces import Piece
 from tabsym.wide.newton.standing import OneScore
 from tabsym.wide.newton.turns import Turns

@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels import step_ridge
+from tabsym.wide.newton.kernels_entries import step_ridge
 from tabsym.wide.newton.kernels_walk import solve_walk, step_walk
 
 Floats = NDArray[np.float64]

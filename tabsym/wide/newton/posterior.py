@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels import add_to_rows, sum_products, sum_rows
+from tabsym.wide.newton.kernels_rows import add_to_rows, sum_products, sum_rows
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.turns import Turns
 

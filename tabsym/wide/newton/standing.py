@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from tabsym.wide.losses import Loss
-from tabsym.wide.newton.kernels import (
+from tabsym.wide.newton.kernels_entries import factors_of_steps
+from tabsym.wide.newton.kernels_rows import (
     add_entries,
     collect_classes,
-    factors_of_steps,
     move,
     move_classes,
     pulls_of_rows,

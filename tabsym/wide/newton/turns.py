@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.wide.losses import Loss
-from tabsym.wide.newton.kernels import hand_level_up, hand_up
+from tabsym.wide.newton.kernels_entries import hand_level_up, hand_up
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.standing import ONE_MODEL, ManyClasses, OneScore
 from tabsym.wide.slopes import MULTINOMIAL, SQUARED

@@ -1,0 +1,106 @@
+"""Kernels of Newton's method by turns, over entries: their steps, what is certain of them, what they have in common.
+
+Shapes, for q entries of a block and W models or classes: theta, steps, gradient and curvature (q, W).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabsym.jit import inlined, kernel, unsigned
+
+
+@kernel
+def step_ridge(gradient, curvature, theta, precision, most, steps):
+    """Newton's steps (q, W) of entries held back each by itself, none above `most`; theta moves with them.
+
+    Half the Newton decrement: what the objective falls by, as far as the curvature tells.
+    """
+    fall = 0.0
+    for e in range(theta.shape[0]):
+        for v in range(theta.shape[1]):
+            right = -gradient[e, v] - precision * theta[e, v]
+            both = curvature[e, v] + precision
+            step = right / both if both > 0.0 else 0.0
+            step = min(max(step, -most), most)
+            theta[e, v] += step
+            steps[e, v] = step
+            fall += abs(step * right)
+    return 0.5 * fall
+
+
+@kernel
+def factors_of_steps(steps, sign, n_models, out):
+    """What steps of entries (q W,) do to rows that stand at exp(sign * score), or for sign 0 at their score.
+
+    `out` ((1 + q) W,): what does nothing comes first, for rows without an entry.
+    """
+    for v in range(n_models):
+        out[v] = 1.0 if sign != 0.0 else 0.0
+    for e in range(len(steps)):
+        out[n_models + e] = np.exp(sign * steps[e]) if sign != 0.0 else steps[e]
+
+
+@kernel
+def spread_ridge(curvature, precision, more, least, variances):
+    """Posterior variances (q,) of entries held back each by itself, jointly with one number that all rows have.
+
+    `more`: information on that number from rows without an entry; where less than `least` of it is left beside the
+    entries, it counts as known. The sum of the variances.
+    """
+    left, size = more, 0.0
+    for e in range(len(curvature)):
+        left += curvature[e] * (1.0 - curvature[e] / (curvature[e] + precision))
+        size += curvature[e]
+    of_level = 1.0 / left if left > least * size else 0.0
+    total = 0.0
+    for e in range(len(curvature)):
+        own = 1.0 / (curvature[e] + precision)
+        variances[e] = own + (curvature[e] * own) ** 2 * of_level
+        total += variances[e]
+    return total
+
+
+@inlined
+def _hand_up(above, cells, own, theirs, theta, upper, shared, width):
+    shared[:] = 0.0
+    for c in range(len(above)):
+        p = unsigned(above[c])
+        for v in range(width):
+            shared[p, v] += theta[c, v]
+    for p in range(len(cells)):
+        for v in range(width):
+            moved = (own * shared[p, v] - theirs * upper[p, v]) / (own * cells[p] + theirs)
+            shared[p, v] = moved if cells[p] > 0.0 else 0.0
+            upper[p, v] += shared[p, v]
+    for c in range(len(above)):
+        p = unsigned(above[c])
+        for v in range(width):
+            theta[c, v] -= shared[p, v]
+
+
+@kernel
+def hand_up(above, cells, own, theirs, theta, upper, shared):
+    """Hand what cells (q, W) have in common to the entries (p, W) that they lie within, above (q,), as far as it pays.
+
+    `cells` (p,): how many lie within each; own and theirs are the precisions; the kernel works in `shared` (p, W).
+    """
+    if theta.shape[1] == 1:  # a width that the compiler knows halves the time
+        _hand_up(above, cells, own, theirs, theta, upper, shared, 1)
+    elif theta.shape[1] == 2:
+        _hand_up(above, cells, own, theirs, theta, upper, shared, 2)
+    else:
+        _hand_up(above, cells, own, theirs, theta, upper, shared, theta.shape[1])
+
+
+@kernel
+def hand_level_up(theta, level):
+    """Hand the mean of entries (q, W) to a number that all rows have, level (1, W)."""
+    for v in range(theta.shape[1]):
+        mean = 0.0
+        for e in range(theta.shape[0]):
+            mean += theta[e, v]
+        mean /= theta.shape[0]
+        level[0, v] += mean
+        for e in range(theta.shape[0]):
+            theta[e, v] -= mean

@@ -1,0 +1,210 @@
+"""What the posterior of a piece is like, given the other pieces of symbols and jointly with what is not held back.
+
+In units where the dispersion is one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.wide.newton.kernels_entries import spread_ridge
+from tabsym.wide.newton.kernels_rows import sum_products
+from tabsym.wide.newton.kernels_walk import walk_variances
+from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
+from tabsym.wide.newton.turns import Turns
+from tabsym.wide.slopes import SQUARED
+
+Floats = NDArray[np.float64]
+
+NOTHING_LEFT = 1e-5
+"""Of the information on what is not held back, beside a block that says the same."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What the posterior of a piece is like: variances (q, K), their part in the penalty, and effective entries."""
+
+    variances: Floats
+    penalised: float
+    effective: float
+
+
+class Spreads(ABC):
+    """The posteriors of the pieces of one model.
+
+    Parameters
+    ----------
+    turns : Turns
+        Whose parameters, curvatures and precisions are read as they stand.
+    """
+
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
+        self._flat = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT]
+
+    def of(self, place: int) -> Spread:
+        """Of one piece."""
+        variances, penalised = self._variances(place)
+        held = self.turns.pieces[place].held * self.turns.n_outputs
+        return Spread(variances, penalised, max(held - self.turns.precision[place] * penalised, 0.0))
+
+    @abstractmethod
+    def of_flat(self) -> dict[int, Floats]:
+        """Variances (1, K) of what is not held back, given the block that leaves it the least certain."""
+
+    @abstractmethod
+    def _variances(self, place: int) -> tuple[Floats, float]:
+        """Variances (q, K) of a piece, and the trace that its penalty has part in."""
+
+    @property
+    def _is_intercept_alone(self) -> bool:
+        pieces = self.turns.pieces
+        return len(self._flat) == 1 and not len(pieces[self._flat[0]].x)
+
+    def _column(self, flat: int) -> Floats:
+        """What a flat piece, which is one number, is multiplied by in each row (n, 1)."""
+        piece = self.turns.pieces[flat]
+        numbers = piece.x if len(piece.x) else np.ones(len(piece.codes))
+        return np.where(piece.codes >= 0, numbers, 0.0)[:, None]
+
+
+class SpreadsOfOne(Spreads):
+    """For losses of one score."""
+
+    def __init__(self, turns: Turns) -> None:
+        super().__init__(turns)
+        self._known: dict[tuple[str, int], Floats] = {}
+        self._known_at = -1
+
+    def of_flat(self) -> dict[int, Floats]:
+        """Exact for one block of symbols."""
+        turns = self.turns
+        found = [self._flat_information()]
+        for place, piece in enumerate(turns.pieces):
+            if piece.prior is Prior.RIDGE and not turns.silent[place] and turns.precision[place] > 0:
+                curvature = turns.curvature[place] if self._is_intercept_alone else self._curvature_now(place)
+                found.append(self._with_flat(place, curvature, turns.precision[place])[2])
+        inverses = [np.diag(np.linalg.pinv(one, hermitian=True)) for one in found]
+        widest = max(inverses, key=lambda one: float(one.sum()))
+        return {place: widest[number].reshape(1, 1) for number, place in enumerate(self._flat)}
+
+    def _variances(self, place: int) -> tuple[Floats, float]:
+        """Variances (q, 1), and the trace that the penalty has part in, for losses of one score."""
+        piece, precision = self.turns.pieces[place], self.turns.precision[place]
+        curvature = self.turns.curvature[place] if self._is_intercept_alone else self._curvature_now(place)
+        if piece.prior is Prior.RIDGE and self._is_intercept_alone:
+            variances = np.empty((piece.size, 1))
+            more = self._beside(place, curvature)
+            total = spread_ridge(curvature[:, 0], precision, more, NOTHING_LEFT, variances[:, 0])
+            return variances, float(total)
+        if piece.prior is Prior.WALK:
+            variances, penalised = _walk_spread(piece, curvature, precision)
+        else:
+            variances = 1.0 / (curvature + precision)
+            penalised = float(variances.sum())
+        shared, pulled, left = self._with_flat(place, curvature, precision)
+        if shared.shape[1]:
+            covariance = inverse_of(left, self._flat_sizes(shared))
+            variances = variances + np.einsum("qf,fg,qg->q", pulled, covariance, pulled)[:, None]
+            penalised += float((piece.pull_back(pulled, 1.0) * (pulled @ covariance)).sum())
+        return variances, penalised
+
+    def _with_flat(self, place: int, curvature: Floats, precision: float) -> tuple[Floats, Floats, Floats]:
+        """What entries share with the flat pieces (q, f), how they follow those (q, f), the information left (f, f)."""
+        piece = self.turns.pieces[place]
+        if not self._flat:
+            return np.zeros((piece.size, 0)), np.zeros((piece.size, 0)), np.zeros((0, 0))
+        shared = curvature if self._is_intercept_alone else self._shared(place)
+        pulled = piece.solve(np.repeat(curvature, shared.shape[1], axis=1), precision, shared)
+        if not self._is_intercept_alone:
+            return shared, pulled, self._flat_information() - shared.T @ pulled
+        # all from the piece's own curvatures, as others are of another moment
+        left = float((curvature * (1.0 - pulled)).sum()) + self._beside(place, curvature)
+        return shared, pulled, np.array([[left]])
+
+    def _beside(self, place: int, curvature: Floats) -> float:
+        """Information on the intercept from rows without an entry of the piece."""
+        if self.turns.covers[place]:
+            return 0.0
+        return max(float(self._flat_information()[0, 0] - curvature.sum()), 0.0)
+
+    def _flat_sizes(self, shared: Floats) -> Floats:
+        """Information on each flat piece by itself (f,)."""
+        return shared.sum(axis=0) if self._is_intercept_alone else np.diag(self._flat_information())
+
+    def _shared(self, place: int) -> Floats:
+        """Curvature that the entries share with the flat pieces (q, f)."""
+        piece = self.turns.pieces[place]
+
+        def sum_them() -> Floats:
+            sums = np.empty((piece.size, len(self._flat)))
+            sum_products(piece.codes, piece.x, self._bends(), self._columns, sums)
+            return sums
+
+        return self._now("shared", place, sum_them)
+
+    def _curvature_now(self, place: int) -> Floats:
+        """Curvature (q, 1) of the entries where the rows stand, after the turns of other pieces."""
+        piece = self.turns.pieces[place]
+
+        def sum_them() -> Floats:
+            sums = np.empty((piece.size, 1))
+            sum_products(piece.codes, piece.x * piece.x, self._bends(), np.ones_like(self._bends()), sums)
+            return sums
+
+        return self._now("curvature", place, sum_them)
+
+    def _flat_information(self) -> Floats:
+        """X'HX (f, f) of the flat pieces."""
+        if self._is_intercept_alone:
+            return self.turns.curvature[self._flat[0]]
+        columns = self._columns
+        return self._now("information", -1, lambda: np.asarray(columns.T @ (self._bends() * columns)))
+
+    @cached_property
+    def _columns(self) -> Floats:
+        """What the flat pieces are multiplied by (n, f)."""
+        return np.concatenate([self._column(flat) for flat in self._flat], axis=1)
+
+    def _bends(self) -> Floats:
+        """Curvatures (n, 1) of rows, times their weight."""
+        return self._now("bends", -1, lambda: self.turns.pulls()[1][:, None])
+
+    def _now(self, what: str, place: int, find: Callable[[], Floats]) -> Floats:
+        """What rows' curvatures come to, found once until they change: with every move, but for squared loss."""
+        if self._known_at != self.turns.n_moves and self.turns.loss.code != SQUARED:
+            self._known.clear()
+            self._known_at = self.turns.n_moves
+        if (what, place) not in self._known:
+            self._known[what, place] = find()
+        return self._known[what, place]
+
+
+def inverse_of(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floats:
+    """The inverse of the information that is left of `sizes`; along what nothing is left of, 0.
+
+    The level of a walk is nobody's: the intercept takes it, and it has no part in a penalty.
+    """
+    if left.shape == (1, 1):
+        return np.array([[1.0 / left[0, 0] if left[0, 0] > least * sizes[0] else 0.0]])
+    root = np.sqrt(np.maximum(sizes, 1e-300))
+    lengths, axes = np.linalg.eigh(left / np.outer(root, root))
+    inverse = np.where(lengths > least, 1.0 / np.maximum(lengths, least), 0.0)
+    return np.asarray((axes * inverse) @ axes.T / np.outer(root, root))
+
+
+def _walk_spread(piece: Piece, curvature: Floats, precision: float) -> tuple[Floats, float]:
+    """Variances (q, K) of a walk's entries, and the trace that its penalty has part in."""
+    variances = 1.0 / (curvature + precision)
+    penalised = float(variances[: piece.apart].sum())
+    own = np.ascontiguousarray(curvature[piece.apart :])
+    inside, steps = np.empty_like(own), np.empty(own.shape[1])
+    walk_variances(own, precision, NEXT_TO_NOTHING, np.empty(len(own)), np.empty(len(own)), inside, steps)
+    variances[piece.apart :] = inside
+    return variances, penalised + float(steps.sum())
