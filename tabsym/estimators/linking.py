@@ -51,14 +51,14 @@ def choose_loss(
     losses : mapping of str -> Loss
         By name, with their parameters.
     scoring : str or callable
-        A scorer of scikit-learn, or its name.
+        A scorer of scikit-learn, or its name; it is called with predictions alone, not with the table.
     rng : RandomState
     """
     if training.offset is not None:
         raise ValueError(
             "loss='choose' compares scales, and an offset belongs to one of them; name the loss beside an offset."
         )
-    scorer = _find_scorer(scoring)
+    _find_scorer(scoring)
     n_rows = len(training.y)
     order = rng.permutation(n_rows)[:MOST_ROWS]
     possible = [name for name in (*FIRST, *OTHERS) if _fits(LOSSES[name], training.y)]
@@ -70,10 +70,10 @@ def choose_loss(
     held_out, seen = training.take(order[:n_held_out]), training.take(order[n_held_out:])
     found: dict[str, float] = {}
     for name in (name for name in FIRST if name in possible):
-        found[name] = _score(config, losses[name], seen, held_out, scorer, rng)
+        found[name] = _score(config, losses[name], seen, held_out, scoring, rng)
     if found.get("poisson", -np.inf) > found["squared"]:
         for name in (name for name in OTHERS if name in possible):
-            found[name] = _score(config, losses[name], seen, held_out, scorer, rng)
+            found[name] = _score(config, losses[name], seen, held_out, scoring, rng)
     ranked = sorted(found, key=lambda name: -found[name])
     return losses[ranked[0]], {name: found[name] for name in ranked}
 
@@ -88,9 +88,10 @@ def _score(
     loss: Loss,
     seen: Training,
     held_out: Training,
-    scorer: Callable[..., float],
+    scoring: Any,
     rng: np.random.RandomState,
 ) -> float:
+    scorer = _find_scorer(scoring)
     state = np.random.RandomState(rng.randint(2**31))  # each loss by itself, however many are tried
     if isinstance(config.optimizer, Newton):
         config = replace(config, optimizer=replace(config.optimizer, tol=ROUGHER * config.optimizer.tol, draws=0))
@@ -104,7 +105,15 @@ def _score(
     if not np.isfinite(predicted).all():
         return -np.inf
     weight = {} if held_out.weight is None else {"sample_weight": held_out.weight}
-    return float(scorer(_Known(predicted), np.zeros((len(predicted), 1)), held_out.y, **weight))
+    try:
+        score = float(scorer(_Known(predicted), np.zeros((len(predicted), 1)), held_out.y, **weight))
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"scoring={scoring!r} can't score numbers with these targets"
+            f"{' and weights' if weight else ''} ({error}); use 'neg_root_mean_squared_error', "
+            "'neg_mean_absolute_error' or another scorer of regressions."
+        ) from error
+    return score if np.isfinite(score) else -np.inf
 
 
 def _find_scorer(scoring: Any) -> Callable[..., float]:

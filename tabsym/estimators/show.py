@@ -14,6 +14,7 @@ from tabsym.wide.plan import show
 from tabsym.wide.tables import deviations, split_counts
 
 _MOST_NAMED = 3
+_MOST_TICKS = 10
 
 
 def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading: str) -> str:
@@ -90,12 +91,13 @@ def score_text(layout: Layout) -> str:
     return " + ".join(terms)
 
 
-def plot_block(frame: pd.DataFrame, name: str, *, top: int, ax: Any = None) -> Any:
+def plot_block(frame: pd.DataFrame, name: str, *, top: int, output: Any = None, ax: Any = None) -> Any:
     """Bars of a block's values, highest first, with the training rows beside them; the matplotlib axes."""
     from matplotlib import pyplot as plt
 
     values, counts = split_counts(frame)
-    column = values.columns[0]
+    place = _place_of(values, output, name)
+    column = values.columns[place]
     order = values[column].abs().sort_values(ascending=False).index[:top]
     shown = values.loc[order, column].sort_values()
     if ax is None:
@@ -103,7 +105,7 @@ def plot_block(frame: pd.DataFrame, name: str, *, top: int, ax: Any = None) -> A
     ax.barh(range(len(shown)), shown.to_numpy(), color=["#b5482a" if v < 0 else "#12355b" for v in shown])
     certain = deviations(frame)
     if certain is not None:
-        spread = 1.96 * certain.loc[shown.index].iloc[:, 0].to_numpy()
+        spread = 1.96 * certain.loc[shown.index].iloc[:, place].to_numpy()
         ax.errorbar(shown.to_numpy(), range(len(shown)), xerr=spread, fmt="none", ecolor="#7a7a7a", elinewidth=1)
     labels = [_symbol(symbol) for symbol in shown.index]
     if counts is not None:
@@ -116,21 +118,67 @@ def plot_block(frame: pd.DataFrame, name: str, *, top: int, ax: Any = None) -> A
     return ax
 
 
+def plot_curve(frame: pd.DataFrame, name: str, *, ax: Any = None) -> Any:
+    """Values of entries that have an order, one line for each output; missing values apart. The matplotlib axes."""
+    from matplotlib import pyplot as plt
+
+    values, _ = split_counts(frame)
+    certain = deviations(frame)
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    apart = 1 if str(frame.index[0]) == "Missing" else 0
+    places = np.arange(len(frame)) - 1.5 * (np.arange(len(frame)) < apart)
+    colours = ["#12355b"] if values.shape[1] == 1 else [plt.get_cmap("tab10")(number) for number in range(10)]
+    for number, column in enumerate(values):
+        colour, own = colours[number % len(colours)], values[column].to_numpy()
+        ax.plot(places[apart:], own[apart:], color=colour, drawstyle="steps-mid", label=str(column))
+        ax.plot(places[:apart], own[:apart], "o", color=colour)
+        if certain is not None:
+            spread = 1.96 * certain.iloc[:, number].to_numpy()
+            band = {"step": "mid", "color": colour, "alpha": 0.15, "linewidth": 0}
+            ax.fill_between(places[apart:], (own - spread)[apart:], (own + spread)[apart:], **band)
+            ax.errorbar(places[:apart], own[:apart], yerr=spread[:apart], fmt="none", ecolor=colour, elinewidth=1)
+    named = np.unique(np.linspace(apart, len(frame) - 1, min(len(frame) - apart, _MOST_TICKS)).round().astype(int))
+    named = np.concatenate([np.arange(apart), named])
+    ticks = [_symbol(frame.index[place]) for place in named]
+    ax.set_xticks(places[named], ticks, rotation=35, ha="right", fontsize=8)
+    ax.axhline(0, color="#1c1c1c", linewidth=0.8)
+    if values.shape[1] > 1:
+        ax.legend(frameon=False, fontsize=8)
+    ax.set_title(_plain(name), loc="left", fontsize=10)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
 def _has_link(model: WideModel) -> bool:
     return model.loss.log_link or model.loss.for_classes
 
 
+def _place_of(values: pd.DataFrame, output: Any, name: str) -> int:
+    """Which column of a block is asked for; None: the first."""
+    if output is None:
+        return 0
+    columns = list(map(str, values.columns))
+    if str(output) not in columns:
+        raise ValueError(f"Block {name!r} has no output {output!r}; it has {', '.join(map(repr, columns))}.")
+    return columns.index(str(output))
+
+
 def _extremes(values: pd.Series) -> str:
     ordered = values.sort_values(ascending=False)
-    names = [_cut(_symbol(symbol), 20) for symbol in ordered.index]
+    names = [_cut(" ".join(_text(symbol).split()), 20) for symbol in ordered.index]
     if len(names) <= 2 * _MOST_NAMED:
         return ", ".join(names)
     return ", ".join(names[:_MOST_NAMED]) + " ... " + ", ".join(names[-_MOST_NAMED:])
 
 
-def _symbol(symbol: Any) -> str:
+def _text(symbol: Any) -> str:
     parts = symbol if isinstance(symbol, tuple) else (symbol,)
-    return _plain(" | ".join("(missing)" if pd.isna(part) else str(part) for part in parts))
+    return " | ".join("(missing)" if pd.isna(part) else str(part) for part in parts)
+
+
+def _symbol(symbol: Any) -> str:
+    return _plain(_text(symbol))
 
 
 def _plain(text: str) -> str:

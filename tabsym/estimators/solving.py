@@ -22,6 +22,7 @@ from tabsym.wide.model import WideModel
 from tabsym.wide.newton.fit import Rows, fit_pieces
 from tabsym.wide.newton.formulas import fit_formula
 from tabsym.wide.newton.pieces import Piece, Prior
+from tabsym.wide.newton.target_units import TargetUnits
 from tabsym.wide.optimizers import Newton
 from tabsym.wide.program import Rows as LaidRows
 from tabsym.wide.sources import Bins, Crossing, Flag, Rarity, Source
@@ -61,17 +62,21 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     codes = None if by_turns and config.init is None else coded.codes
     rows = lay_training(model, codes, coded.numbers, coded.training, order, config.n_jobs)
     model = begin(model, rows, config)
+    units = TargetUnits.of(rows, training_loss(model))
+    ridge = None if config.ridge is None else config.ridge / units.of_loss
+    rows = units.rows(rows)
     if by_turns:
-        answer = _by_turns(config, newton, model, coded, rows, rng)
+        answer = _by_turns(ridge, newton, model, coded, rows, units, rng)
     else:
-        answer = _by_formula(config, newton, model, rows, rng)
+        answer = _by_formula(ridge, newton, model, rows, rng)
+    answer = _in_users_target(answer, units)
     model = _counted(model, coded)
     state = model.columns.blank(answer.phi.ravel())
     fitted = with_state(model, state, 0)
     fitted = _without_idle(replace(fitted, certainty=_in_users_units(fitted, answer.certainty)))
     if not answer.converged:
         warnings.warn(
-            f"{config.who} ended short of the optimum after {answer.n_sweeps} sweeps; give "
+            f"{config.who} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
             f"optimizer=Newton(max_passes={10 * newton.max_passes}), or a larger tol.",
             ConvergenceWarning,
             stacklevel=4,
@@ -86,7 +91,18 @@ def goes_by_turns(layout: Layout) -> bool:
     return all(layout.stands_alone(term) and layout.blocks[term.factors[0].block].rank == 1 for term in layout.learned)
 
 
-def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, rng: Rng) -> _Answer:
+def _in_users_target(answer: _Answer, units: TargetUnits) -> _Answer:
+    """The dispersion and the loss in units of the target; parameters and their certainty have none."""
+    dispersion = answer.certainty.dispersion * units.of_loss
+    return replace(
+        answer, certainty=replace(answer.certainty, dispersion=dispersion), loss=units.users_loss(answer.loss)
+    )
+
+
+def _by_turns(
+    ridge: float | None, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, units: TargetUnits, rng: Rng
+) -> _Answer:
+    """The optimum of a sum of blocks; rows in `units`."""
     layout, k = model.layout, model.n_outputs
     pieces = _pieces(model, coded, rows)
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
@@ -95,9 +111,10 @@ def _by_turns(config: Config, newton: Newton, model: WideModel, coded: Coded, ro
     held = None
     if newton.precisions is not None:
         _refuse_unknown(layout, newton.precisions)
-        held = [_held(layout, piece, newton.precisions) for piece in pieces]
+        _refuse_free(layout, pieces, newton.precisions)
+        held = [_held(layout, piece, newton.precisions) / units.of_loss for piece in pieces]
     solved = fit_pieces(
-        pieces, Rows(rows.y, rows.weight, offset), training_loss(model), newton, config.ridge, start, rng, held
+        pieces, Rows(rows.y, rows.weight, offset), training_loss(model), newton, ridge, start, rng, held
     )
     n_draws = newton.draws
     found, sd = np.empty_like(phi), np.zeros_like(phi)
@@ -120,6 +137,13 @@ def _refuse_unknown(layout: Layout, precisions: Mapping[str, float]) -> None:
     for name in plain:
         if name not in known:
             raise ValueError(f"Newton(precisions=...) names {name!r}, which is no block of the model: {sorted(known)}.")
+
+
+def _refuse_free(layout: Layout, pieces: list[Piece], precisions: Mapping[str, float]) -> None:
+    for piece in pieces:
+        name = layout.blocks[piece.block].name
+        if piece.prior is Prior.FLAT and name in precisions:
+            raise ValueError(f"Newton(precisions=...) names {name!r}, which nothing holds back; leave it out.")
 
 
 def _held(layout: Layout, piece: Piece, held: Mapping[str, float]) -> float:
@@ -177,10 +201,10 @@ def _prior(layout: Layout, place: int) -> tuple[Prior, int]:
     return Prior.RIDGE, 0
 
 
-def _by_formula(config: Config, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> _Answer:
+def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> _Answer:
     task = task_of(model)
     layout, k = model.layout, model.n_outputs
-    answer = fit_formula(layout, rows, task, newton, config.ridge, model.state[:, 0], rng)
+    answer = fit_formula(layout, rows, task, newton, ridge, model.state[:, 0], rng)
     certainty = Certainty(
         answer.variances, answer.effective, answer.dispersion, answer.sd.reshape(-1, k), None
     )  # fmt: skip

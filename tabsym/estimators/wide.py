@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.estimators.config import Config
@@ -331,7 +330,7 @@ class WideRegressor(RegressorMixin, WideBase):
         target = check_regression_target(y, len(table), who=type(self).__name__)
         training = Training(table, target, weight, read_offset(offset, len(table), 1))
         known = {name: self._choose(name) for name in ("squared", "poisson", "gamma", "tweedie")}
-        rng = check_random_state(self.random_state)
+        rng = self._draws(config)
         loss, scores = choose_loss(config, training.weighted_rows(), known, self.scoring, rng)
         interrupted = self._fit(config, training, loss, 1)
         self._losses = scores

@@ -18,7 +18,7 @@ from tabsym.estimators.checks import check_loss_argument, check_offset
 from tabsym.estimators.config import Config
 from tabsym.estimators.crossing import table_of_crosses
 from tabsym.estimators.fitting import continue_model, fit_model
-from tabsym.estimators.show import describe_crosses, describe_model, plot_block, plot_contributions
+from tabsym.estimators.show import describe_crosses, describe_model, plot_block, plot_contributions, plot_curve
 from tabsym.estimators.similar import Similar
 from tabsym.estimators.training_data import Training, read_rows
 from tabsym.table import Table, check_same_rows, match_features, read_table, remember_features, select_features
@@ -27,6 +27,7 @@ from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel
 from tabsym.wide.optimizers import Newton
 from tabsym.wide.plan import INTERCEPT
+from tabsym.wide.sources import Bins, Rarity
 from tabsym.wide.tables import ParameterFrames
 
 Floats = NDArray[np.float64]
@@ -116,13 +117,17 @@ class WideBase(BaseEstimator):
         check_same_rows(X, y=y, sample_weight=sample_weight, offset=offset)
         return read_rows(config.who, config.formula, X, y, sample_weight)
 
+    def _draws(self, config: Config) -> np.random.RandomState:
+        """What a fit draws from; Newton's method, which draws halves of the rows, is the same each time."""
+        is_newton = isinstance(config.optimizer, Newton)
+        return check_random_state(0 if is_newton and self.random_state is None else self.random_state)
+
     def _fit(self, config: Config, training: Training, loss: Loss, n_outputs: int) -> KeyboardInterrupt | None:
         """Train from scratch on a checked table; fitted attributes are set last, all together.
 
         What interrupted training after its first pass, if anything did: to be raised when all is set.
         """
-        is_newton = isinstance(config.optimizer, Newton)  # which draws halves of the rows, the same each time
-        rng = check_random_state(0 if is_newton and self.random_state is None else self.random_state)
+        rng = self._draws(config)
         fitted = fit_model(config, training, loss, n_outputs, rng)
         outcome = fitted.outcome
         similar = None
@@ -335,14 +340,17 @@ class WideBase(BaseEstimator):
         text = describe_model(self.model_, self.params_, heading)
         return f"{text}\n\n{describe_crosses(self.interactions_)}" if hasattr(self, "interactions_") else text
 
-    def plot_params(self, block: str, *, top: int = 30, ax: Any = None) -> Any:
-        """Draw the parameters of a block, the `top` largest by size (needs matplotlib).
+    def plot_params(self, block: str, *, top: int = 30, output: Any = None, ax: Any = None) -> Any:
+        """Draw the parameters of a block (needs matplotlib): bars of symbols, a curve of intervals and of rarity.
 
         Parameters
         ----------
         block : str
             A key of `params_`.
         top : int, default 30
+            Of bars, so many, the largest by size.
+        output : optional
+            Of bars, the column of the block: a class, where there are several; default: the first. Curves show all.
         ax : matplotlib axes, optional
 
         Returns
@@ -352,7 +360,12 @@ class WideBase(BaseEstimator):
         tables = self.params_
         if block not in tables:
             raise ValueError(f"There is no block {block!r}; there are {', '.join(map(repr, tables))}.")
-        return plot_block(tables[block], block, top=top, ax=ax)
+        layout = self.model_.layout
+        source = next(own.source for own in layout.blocks if own.name == block)
+        has_order = source is not None and isinstance(layout.sources[source], (Bins, Rarity))
+        if has_order and len(tables[block]) > 1:
+            return plot_curve(tables[block], block, ax=ax)
+        return plot_block(tables[block], block, top=top, output=output, ax=ax)
 
     def _output_names(self) -> list[str]:
         return ["value"]

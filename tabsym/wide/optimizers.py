@@ -196,6 +196,10 @@ RARE_ROWS = 100.0
 """A symbol is rare that has fewer rows, on average over its block."""
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True)
 class Newton:
     """Newton's method over all rows, block by block: deterministic, without a learning rate, for ``fit`` on a table.
@@ -208,7 +212,8 @@ class Newton:
     tol : float, default 1e-5
         A sweep that lowers the objective by less, per row, is the last.
     max_passes : int, default 200
-        Sweeps at most; a ``ConvergenceWarning`` says where they end short.
+        Sweeps at most, of those that find variances and of those that settle parameters each; a
+        ``ConvergenceWarning`` says where they end short.
     starts : int, default 3
         From how many points a formula with products is descended; the best is kept.
     draws : int, default 0
@@ -218,7 +223,8 @@ class Newton:
         out, as the evidence of a symbol seen once or twice misleads; 0 for none.
     precisions : mapping of block -> float, default None
         With ``l2="evidence"``, for sums of blocks: instead of estimating variances, how many rows each block's prior
-        counts for (of symbols: `dispersion_` over the variance in `variances_`); a block not named adds nothing.
+        counts for (of symbols: `dispersion_` over the variance in `variances_`); a block not named adds nothing. What
+        nothing holds back (intercept, slopes) has none, and is refused.
 
     Examples
     --------
@@ -240,9 +246,9 @@ class Newton:
     precisions: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.tol < np.inf:
+        if not _is_number(self.tol) or not 0 < self.tol < np.inf:
             raise ValueError(f"Newton(tol={self.tol!r}) is not possible; use a number above 0.")
-        if not 0 <= self.rare_rows < np.inf:
+        if not _is_number(self.rare_rows) or not 0 <= self.rare_rows < np.inf:
             raise ValueError(f"Newton(rare_rows={self.rare_rows!r}) is not possible; use a number of at least 0.")
         if self.precisions is not None and not isinstance(self.precisions, Mapping):
             raise TypeError(f"Newton(precisions={self.precisions!r}) is not possible; use a mapping of block -> rows.")

@@ -89,7 +89,8 @@ def deviations(frame: pd.DataFrame) -> pd.DataFrame | None:
     """The standard deviations of a block's frame, where it has them."""
     values, _ = split_counts(frame)
     width = values.shape[1]
-    return frame.iloc[:, -width:] if frame.shape[1] >= 2 * width else None
+    is_known = frame.shape[1] >= 2 * width and list(frame.columns[-width:]) == deviation_names(values.columns)
+    return frame.iloc[:, -width:] if is_known else None
 
 
 def _index(layout: Layout, block: Block) -> pd.Index:

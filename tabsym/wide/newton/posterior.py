@@ -18,6 +18,8 @@ from tabsym.wide.newton.turns import Turns
 
 Floats = NDArray[np.float64]
 
+NO_FACTOR = np.empty(0)
+
 MOST_SWEEPS, STILL = 200, 1e-4
 """A solution stands where a sweep moves it by less than this share of its own length."""
 
@@ -74,6 +76,9 @@ class Draws:
                 if not self.turns.silent[place]:
                     moved += self._turn(place)
                     length += float(np.square(self.found[place]).sum())
+            for place, piece in enumerate(self.turns.pieces):
+                if piece.prior is Prior.RIDGE and 0.0 < self.turns.precision[place] < np.inf:
+                    moved += self._hand_up(place)
             if moved < STILL**2 * length:
                 break
 
@@ -84,6 +89,39 @@ class Draws:
         found += steps
         add_to_rows(piece.codes, piece.x, steps, self.reach)
         return float(np.square(steps).sum())
+
+    def _hand_up(self, place: int) -> float:
+        """Solve along what moves no row, as `Turns` does: entries by as much less as what holds them has more.
+
+        Between a block and the intercept, and a cross and its columns, turns alone would take as many sweeps as entries
+        have rows for each that their prior counts for.
+        """
+        turns, own = self.turns, self.turns.precision[place]
+        moved = 0.0
+        for other, above, cells in turns.above(place):
+            theirs = turns.precision[other]
+            if not turns.silent[other] and 0.0 < theirs < np.inf:
+                pull = self.right[other] - theirs * self.found[other] - self._summed(place, above, len(cells))
+                shared = np.where(cells[:, None] > 0, pull / (theirs + own * cells[:, None]), 0.0)
+                self.found[other] += shared
+                self.found[place] -= shared[above]
+                moved += float(np.square(shared).sum())
+        level = turns.level_of(place)
+        if level is not None:
+            everything = np.zeros(len(self.found[place]), dtype=np.int64)
+            pull = self.right[level] - self._summed(place, everything, 1)
+            shared = pull / (own * len(self.found[place]))
+            self.found[level] += shared
+            self.found[place] -= shared
+            moved += float(np.square(shared).sum())
+        return moved
+
+    def _summed(self, place: int, above: NDArray[np.int64], size: int) -> Floats:
+        """What the right side of entries leaves of their penalty, summed (size, M) by what they lie within."""
+        left = self.right[place] - self.turns.precision[place] * self.found[place]
+        sums = np.empty((size, left.shape[1]))
+        sum_rows(above, NO_FACTOR, left, sums)
+        return sums
 
     def _seen(self, piece: Piece, shape: tuple[int, ...]) -> Floats:
         """What the rows' curvature makes of the draws, by entry."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels_rows import collect_matrices
+from tabsym.wide.newton.kernels_rows import LEAST, collect_matrices
 from tabsym.wide.newton.kernels_walk import spread_walk_of_classes
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.spreads import Spreads, inverse_of
@@ -22,7 +22,8 @@ class SpreadsOfClasses(Spreads):
 
     def of_flat(self) -> dict[int, Floats]:
         """Each by itself."""
-        return {place: 1.0 / self.turns.own_curvature(place) for place in self._flat}
+        own = {place: self.turns.own_curvature(place) for place in self._flat}
+        return {place: np.divide(1.0, h, out=np.zeros_like(h), where=h > 0) for place, h in own.items()}
 
     def _variances(self, place: int) -> tuple[Floats, float]:
         """Variances (q, K), and the trace that the penalty has part in, of classes, which pull at each other."""
@@ -33,7 +34,7 @@ class SpreadsOfClasses(Spreads):
         if piece.prior is Prior.WALK:
             return _walk_of_classes(piece, own, shared, precision, whole)
         held = own + precision * np.eye(k)
-        inverse = np.linalg.inv(held) if precision > 0 else np.linalg.pinv(held, hermitian=True)
+        inverse = np.linalg.inv(held) if precision > 0 else _beside_level(held)
         pulled = inverse @ shared
         left = inverse_of(whole - np.einsum("qkf,qkg->fg", shared, pulled), np.diag(whole))
         variances = np.einsum("qkk->qk", inverse + pulled @ left @ pulled.transpose(0, 2, 1))
@@ -75,6 +76,16 @@ class SpreadsOfClasses(Spreads):
             if len(factor):
                 share *= factor
         return share
+
+
+def _beside_level(own: Floats) -> Floats:
+    """Inverses of curvature matrices (q, K, K) but for what is common to all classes, which says nothing to the rows.
+
+    A class that a symbol never meets is as uncertain as the least curvature of a row makes it.
+    """
+    k = own.shape[1]
+    beside = np.eye(k) - 1.0 / k
+    return np.asarray(beside @ np.linalg.inv(own + LEAST * np.eye(k)) @ beside)
 
 
 def _walk_of_classes(

@@ -139,15 +139,23 @@ class Turns:
         that all rows have, what all entries share is the intercept's. Turns alone creep along these directions.
         """
         theta, own = self.theta[place], self.precision[place]
-        for other, above, cells in self._above[place]:
+        for other, above, cells in self.above(place):
             theirs, upper = self.precision[other], self.theta[other]
             if not self.silent[other] and 0.0 < theirs < np.inf:
                 hand_up(above, cells, own, theirs, theta, upper, np.empty_like(upper))
-        if self._intercept is not None and not len(self.pieces[place].x) and self.covers[place]:
-            hand_level_up(theta, self.theta[self._intercept])
+        level = self.level_of(place)
+        if level is not None:
+            hand_level_up(theta, self.theta[level])
+
+    def above(self, place: int) -> list[tuple[int, NDArray[np.int64], Floats]]:
+        """Of each piece that the entries lie within: its place, theirs in it, and how many lie within each of its."""
+        return self._above[place]
+
+    def level_of(self, place: int) -> int | None:
+        """The place of the intercept, where all rows have an entry of the piece, so that the level of both is one."""
+        return self._intercept if not len(self.pieces[place].x) and self.covers[place] else None
 
     def _entries_above(self, piece: Piece) -> list[tuple[int, NDArray[np.int64], Floats]]:
-        """Of each piece that the entries lie within: its place, theirs in it, and how many lie within each of its."""
         found = []
         for block, above in piece.within.items():
             other = self._places[block]
