@@ -328,3 +328,22 @@ print(available(), load_adapter("stumps").label, "stumps" in all_contenders(), *
     assert said[1:4] == ["Stumps", "True", "margin"]
     assert int(said[4]) > 0
     assert said[5:] == ["True", "True"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_tasks_that_there_are_not_and_missing_labels_are_refused(library):
+    adapter = load_adapter(library)
+    with pytest.raises(ValueError, match="task='Regression' is not known; use 'binary'"):
+        adapter.native("Regression")
+    booster = {"lightgbm": LGBMClassifier, "xgboost": XGBClassifier, "catboost": CatBoostClassifier}[library]
+    with pytest.raises(ValueError, match="The target is missing in row 1"):
+        adapter.fit_margin(booster(n_estimators=2), FRAME[["price"]], np.where(np.arange(N) == 1, np.nan, 0.0))
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(3), np.full(N, np.nan)])
+def test_margins_of_prediction_are_checked(wrong):
+    adapter = load_adapter("lightgbm")
+    booster = LGBMRegressor(n_estimators=2, verbose=-1)
+    fitted = adapter.fit_margin(booster, FRAME[["price"]], SIGNAL, np.zeros(N))
+    with pytest.raises(ValueError, match="margin (has shape|is nan)"):
+        adapter.raw_scores(fitted, FRAME[["price"]], wrong)

@@ -401,3 +401,31 @@ def test_variances_of_large_tables_come_from_a_sample(monkeypatch):
     assert sampled[0] == sampled[1]
     assert 0.5 < sampled[0] / whole < 2.0
     assert 0.5 < sampled[0] < 2.0  # 1 is the truth
+
+
+def test_intervals_and_rarity_are_drawn_in_order_and_classes_by_name():
+    pytest.importorskip("matplotlib").use("Agg")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.zipf(1.6, 600).clip(0, 200).astype(str), "x": rng.normal(size=600)})
+    X.loc[:20, "x"] = np.nan
+    y = np.sin(2 * X["x"].fillna(0.0)) + 0.2 * rng.normal(size=600)
+    model = WideRegressor(optimizer="newton", l2="evidence", numeric="smooth", rarity=True).fit(X, y)
+    axes, values = model.plot_params("x"), model.params_["x"]["value"].to_numpy()
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), values[1:])
+    np.testing.assert_array_equal(axes.lines[1].get_ydata(), values[:1])  # missing, apart
+    plain = WideRegressor(numeric="quantile").fit(X, y).plot_params("x")
+    assert not plain.collections  # counts are no deviations
+    kinds = pd.cut(y, 3, labels=["low", "mid", "high"]).astype(str)
+    classes = WideClassifier(optimizer="newton", numeric="smooth").fit(X, kinds)
+    assert [text.get_text() for text in classes.plot_params("x").get_legend().get_texts()] == ["high", "low", "mid"]
+    bars = classes.plot_params("a", output="mid", top=5)
+    own = classes.params_["a"]["mid"].abs().nlargest(5)
+    assert sorted(abs(bar.get_width()) for bar in bars.patches) == pytest.approx(sorted(own))
+    with pytest.raises(ValueError, match="has no output 'else'; it has 'high', 'low', 'mid'"):
+        classes.plot_params("a", output="else")
+
+
+@pytest.mark.parametrize("wrong", [{"tol": "1e-5"}, {"rare_rows": None}, {"tol": True}])
+def test_options_of_newton_that_are_no_numbers_are_named(wrong):
+    with pytest.raises(ValueError, match="is not possible; use a number"):
+        Newton(**wrong)

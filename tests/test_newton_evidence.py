@@ -1,5 +1,6 @@
 """optimizer="newton" and l2="evidence" against dense algebra, brute force and known answers."""
 
+import warnings
 from functools import cache
 
 import numpy as np
@@ -840,3 +841,81 @@ def test_precisions_of_another_fit_give_its_model_and_new_ones_are_kept(task):
         Newton(precisions={"u": None})
     with pytest.raises(TypeError, match="use a mapping of block -> rows"):
         Newton(precisions=[1.0])
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_draws_of_intercepts_and_blocks_are_those_of_the_whole_posterior(nested):
+    """Joint standard deviations against the inverse of the whole Hessian: what no row tells apart wanders together."""
+    rng = np.random.default_rng(7)
+    a = rng.integers(0, 4, 900)
+    b = 10 * a + rng.integers(0, 5, 900) if nested else rng.integers(0, 30, 900)
+    X = pd.DataFrame({"a": a.astype(str), "b": [f"{one:03}" for one in b]})
+    y = rng.normal(size=4)[a] + 0.5 * rng.normal(size=100)[b] + rng.normal(size=900)
+    model = WideRegressor(optimizer=Newton(draws=4000, rare_rows=0), l2="evidence").fit(X, y)
+    symbols = {name: sorted(X[name].unique()) for name in "ab"}
+    columns = [np.ones((900, 1))] + [(X[[name]].to_numpy() == symbols[name]).astype(float) for name in "ab"]
+    rows = [model.dispersion_ / float(model.variances_["variance"][name]) for name in "ab"]
+    held = np.concatenate([[0.0], *(np.full(len(symbols[name]), own) for name, own in zip("ab", rows, strict=True))])
+    Z = np.hstack(columns)
+    want = np.sqrt(model.dispersion_ * np.diag(np.linalg.inv(Z.T @ Z + np.diag(held))))
+    found = np.concatenate(
+        [model.params_["(intercept)"]["sd"], *(model.params_[name]["sd"].loc[symbols[name]] for name in "ab")]
+    )
+    np.testing.assert_allclose(found, want, rtol=0.06)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "tweedie", "gamma"])
+@pytest.mark.parametrize("l2", ["evidence", 0.0])
+@pytest.mark.parametrize("unit", [1e-9, 1e-3])
+def test_targets_behind_log_links_in_another_unit(loss, l2, unit):
+    """Every score moves by the unit's logarithm, and nothing else does; the dispersion has the loss's unit."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"a": rng.choice(list("abcde"), 800), "b": rng.integers(0, 20, 800).astype(str)})
+    y = 0.3 * rng.poisson(np.exp(0.8 * (X["a"] == "a"))) + (1.0 if loss == "gamma" else 0.0)
+    offset = rng.normal(scale=0.1, size=800)
+    one, other = (WideRegressor(optimizer="newton", l2=l2, loss=loss).fit(X, y * c, offset=offset) for c in (1.0, unit))
+    predicted = [model.predict(X, offset=offset) for model in (one, other)]
+    np.testing.assert_allclose(predicted[1], unit * predicted[0], rtol=1e-9)
+    np.testing.assert_allclose(other.params_["a"]["sd"], one.params_["a"]["sd"], rtol=1e-9)
+    power = {"poisson": 1.0, "tweedie": 0.5, "gamma": 0.0}[loss]
+    assert other.dispersion_ == pytest.approx(unit**power * one.dispersion_, rel=1e-9)
+    for model, c in ((one, 1.0), (other, unit)):
+        scores = np.log(predicted[0] * c)[:, None]
+        assert model.loss_curve_[-1] == pytest.approx(model.model_.loss.values(scores, y * c).mean(), rel=1e-9)
+
+
+def test_symbols_that_never_meet_a_class_are_uncertain_and_not_nan():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"b": rng.integers(0, 40, 300).astype(str), "same": 1.0})
+    y = rng.choice(list("xyz"), 300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = WideClassifier(optimizer="newton").fit(X, y)
+        drawn = WideRegressor(optimizer=Newton(draws=16)).fit(X, (y == "x") * 1.0)
+    spread = model.params_["b"][["sd x", "sd y", "sd z"]]
+    met = pd.crosstab(X["b"], y).loc[spread.index]
+    assert np.isfinite(spread).all(axis=None)
+    assert (spread[met.to_numpy() == 0].stack() > 10).all()
+    assert (model.params_["same"].iloc[0] == 0.0).all()
+    assert (drawn.params_["same"].iloc[0] == 0.0).all()
+
+
+def test_the_chosen_loss_is_the_same_each_time():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"a": rng.choice(list("abc"), 200)})
+    y = rng.poisson(2, 200)
+    one, other = (WideRegressor(optimizer="newton", loss="choose").fit(X, y).losses_ for _ in range(2))
+    pd.testing.assert_frame_equal(one, other)
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "accuracy", lambda model, X, y: 1.0])
+def test_scorers_of_other_things_are_told_of(scoring):
+    X = pd.DataFrame({"a": list("abcd") * 20})
+    with pytest.raises(ValueError, match="can't score numbers with these targets"):
+        WideRegressor(loss="choose", scoring=scoring).fit(X, np.arange(80.0) + 1, sample_weight=np.ones(80))
+
+
+def test_precisions_of_what_nothing_holds_back_are_refused():
+    X = pd.DataFrame({"a": list("abcd") * 20, "x": np.arange(80.0)})
+    with pytest.raises(ValueError, match=r"names 'x', which nothing holds back"):
+        WideRegressor(optimizer=Newton(precisions={"x": 1.0}), l2="evidence").fit(X, np.arange(80.0))

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from catboost import CatBoostClassifier, Pool
+from catboost import CatBoostClassifier, CatBoostRegressor, Pool
 from lightgbm import LGBMClassifier, LGBMRegressor
 from scipy.special import softmax
 from sklearn.base import clone
@@ -540,3 +540,66 @@ def test_every_type_of_table_means_the_same():
     for library, cases in found.items():
         assert len(cases) == sum(len(carriers_of(codes)) for codes in ("native", "ordinal", "group")) > 18
         assert {case: said for case, said in cases.items() if said != "equal"} == {}, library
+
+
+@pytest.mark.parametrize(
+    "booster",
+    [
+        CatBoostRegressor(objective="MAE", verbose=0, allow_writing_files=False),
+        LGBMRegressor(application="l2", verbose=-1),
+        LGBMRegressor(loss="l1", verbose=-1),
+    ],
+    ids=["catboost", "application", "loss"],
+)
+def test_objectives_by_other_names_of_the_libraries_are_seen(booster):
+    X = pd.DataFrame({"a": list("uvwx") * 20})
+    wide = WideRegressor(loss="poisson")
+    with pytest.raises(ValueError, match="does not read scores as the wide model's loss 'poisson'"):
+        WideBoostRegressor(wide, booster, mode="margin", early_stopping=False).fit(X, np.arange(80) % 4)
+
+
+def test_an_alias_of_an_objective_with_the_right_link_stays():
+    X = pd.DataFrame({"a": list("uvwx") * 20})
+    booster = LGBMRegressor(app="tweedie", n_estimators=3, verbose=-1)
+    model = WideBoostRegressor(WideRegressor(loss="poisson"), booster, mode="margin", early_stopping=False)
+    fitted = model.fit(X, np.arange(80) % 4).boosters_["margin"]
+    assert fitted.booster_.params["objective"] == "tweedie"
+
+
+def test_groups_are_one_for_each_row():
+    X, y = pd.DataFrame({"a": list("uvwx") * 20}), np.arange(80.0)
+    for groups in ([1, 2], np.arange(90) % 3):
+        with pytest.raises(ValueError, match=r"groups \d+ values; pass one group for each row"):
+            WideBoostRegressor(cv=GroupKFold(3)).fit(X, y, groups=groups)
+
+
+def test_the_target_held_out_is_of_the_loss():
+    X, y = pd.DataFrame({"a": list("uvwx") * 20}), np.arange(80) % 4
+    with pytest.raises(ValueError, match="target of the rows held out is -1 in row 1, but loss='poisson' needs"):
+        WideBoostRegressor(WideRegressor(loss="poisson")).fit(X, y, eval_set=(X, -y))
+
+
+@pytest.mark.parametrize("n_found", [1, 2])
+def test_rare_counts_leave_out_folds_that_hold_none(n_found):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("abc"), 200), "x": rng.normal(size=200)})
+    y = np.zeros(200)
+    y[:n_found] = 3.0
+    wide = WideRegressor(loss="poisson")
+    for booster in (LGBMRegressor(n_estimators=5, verbose=-1), None):
+        model = WideBoostRegressor(wide, booster, random_state=0, cv=5).fit(X, y)
+        assert np.isfinite(model.predict(X)).all()
+
+
+def test_the_own_stopping_of_scikit_learns_boosters_is_refused():
+    X, y = pd.DataFrame({"a": list("uvwx") * 20}), np.arange(80.0)
+    booster = HistGradientBoostingRegressor(early_stopping=True)
+    with pytest.raises(ValueError, match=r"early_stopping=True\) waits for rows to stop by"):
+        WideBoostRegressor(booster=booster).fit(X, y)
+
+
+def test_one_row_proves_nothing():
+    from tabsym.stacking.layer import Rows as Held
+
+    rows = Held(None, np.array([1.0]), np.zeros((1, 1)), None)
+    assert not Tally.of(np.array([0.0]), np.array([1.0]), rows).is_certain

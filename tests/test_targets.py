@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tabsym import MODLEncoder, WideRegressor
+from tabsym import MODLEncoder, WideClassifier, WideRegressor
 from tabsym.table import check_regression_target
 
 DAY = datetime.date(2020, 1, 2)
@@ -93,3 +93,10 @@ def test_estimators_refuse_them(model):
     for y, words in ((TEXTS[0], "must be numeric"), (MOMENTS[2], "dates or durations"), ([0, 1e200, 1], "square")):
         with pytest.raises(ValueError, match=words):
             model.fit(table, y)
+
+
+def test_nullable_booleans_by_themselves_are_booleans():
+    X = pd.DataFrame({"a": list("uv") * 5})
+    y = pd.Series([True, False] * 5, dtype="boolean")
+    for given in (y, y.values, y.to_numpy()):
+        assert WideClassifier().fit(X, given).classes_.tolist() == [False, True]

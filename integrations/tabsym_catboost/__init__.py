@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import answer_of, coder_of
-from tabsym.integrations.margins import MarginAdapter, Rows
+from tabsym.integrations.margins import MarginAdapter, Rows, check_task
 
 
 class _Native(BaseEstimator):
@@ -82,6 +82,7 @@ class CatBoostAdapter(MarginAdapter):
     name = "catboost"
     label = "CatBoost native"
     unset = (None, "RMSE")
+    objective_names = ("loss_function", "objective")
     objectives = {
         "absolute": {"loss_function": "MAE"},
         "quantile": {"loss_function": "Quantile:alpha={parameter}"},
@@ -125,6 +126,7 @@ class CatBoostAdapter(MarginAdapter):
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The plain estimator for a task, at its defaults, silent and writing no files."""
+        check_task(task)
         kind = CatBoostRegressor if task in ("regression", "count") else CatBoostClassifier
         options: dict[str, Any] = {"verbose": False, "allow_writing_files": False}
         if task == "count":
@@ -138,7 +140,7 @@ class CatBoostAdapter(MarginAdapter):
     def objective_of(self, booster: Any) -> str | None:
         """The objective that an estimator names, without its numbers."""
         params = booster.get_params()
-        named = params.get("loss_function", params.get("objective"))
+        named = next((params[name] for name in reversed(self.objective_names) if params.get(name) is not None), None)
         return None if named is None else str(named).partition(":")[0]
 
     def n_rounds(self, booster: Any) -> int:

@@ -15,7 +15,7 @@ import pandas as pd
 from lightgbm import LGBMClassifier, LGBMRegressor, early_stopping
 
 from tabsym.encoders import NativePipeline, coder_of
-from tabsym.integrations.margins import MarginAdapter, Rows
+from tabsym.integrations.margins import MarginAdapter, Rows, check_task
 from tabsym.jitter.trees import Trees
 from tabsym_lightgbm.bins import MODLBinsClassifier, MODLBinsRegressor, forced_bins
 from tabsym_lightgbm.trees import read_trees
@@ -32,6 +32,7 @@ class LightGBMAdapter(MarginAdapter):
     name = "lightgbm"
     label = "LightGBM native"
     unset = (None,)
+    objective_names = ("objective", "objective_type", "app", "application", "loss")
     objectives = {
         "absolute": {"objective": "regression_l1"},
         "quantile": {"objective": "quantile", "alpha": "{parameter}"},
@@ -91,6 +92,7 @@ class LightGBMAdapter(MarginAdapter):
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The plain estimator for a task, at its defaults and silent."""
+        check_task(task)
         options: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs, "verbosity": -1}
         if task == "count":
             return LGBMRegressor(objective="poisson", **options)

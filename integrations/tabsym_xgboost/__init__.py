@@ -14,7 +14,7 @@ import numpy as np
 from xgboost import XGBRegressor
 
 from tabsym.encoders import NativePipeline, coder_of
-from tabsym.integrations.margins import MarginAdapter, Rows
+from tabsym.integrations.margins import MarginAdapter, Rows, check_task
 from tabsym.jitter.trees import Trees
 from tabsym_xgboost.labels import XGBLabelClassifier
 from tabsym_xgboost.trees import read_trees
@@ -85,6 +85,7 @@ class XGBoostAdapter(MarginAdapter):
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
         """The plain estimator for a task, at its defaults, with categories enabled."""
+        check_task(task)
         options: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs, "enable_categorical": True}
         if task == "count":
             return XGBRegressor(objective="count:poisson", **options)

@@ -44,11 +44,12 @@ def split_rows(
         splitter.shuffle, splitter.random_state = True, random_state
     if groups is None and _needs_groups(splitter):
         raise ValueError(
-            f"cv={splitter!r} needs the group of each row; pass fit_transform(X, y, groups=...), or in a Pipeline have "
+            f"cv={splitter!r} needs the group of each row; pass groups=... to fit (encoders: to fit_transform), "
+            "or in a Pipeline have "
             "them routed by set_fit_request(groups=True)."
         )
     try:
-        splits = list(splitter.split(X, y, _check_groups(groups, len(y))))
+        splits = list(splitter.split(X, y, check_groups(groups, len(y))))
     except ValueError as error:
         if not numbered:
             raise
@@ -97,7 +98,7 @@ def _needs_groups(splitter: Any) -> bool:
     return routing is not None and routing().split.requests.get("groups") is True
 
 
-def _check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
+def check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
     """The group of each row (n,), or a `ValueError`."""
     if groups is None:
         return None

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.wide.crosses import AutoCrosses
+from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import FTRL, OPTIMIZERS, SGD, Newton, Optimizer
 from tabsym.wide.start import Init
 
@@ -153,3 +154,15 @@ def check_number(name: str, value: Any, low: float, high: float | None, *, stric
         bounds = f"{'above' if strict else 'of at least'} {low}" + ("" if high is None else f" and below {high}")
         raise ValueError(f"{name}={value!r} is not possible; use a number {bounds}.")
     return float(value)
+
+
+def check_target_of_loss(target: NDArray[np.float64], loss: Loss, what: str = "target") -> None:
+    """A `ValueError` where targets (n,) are below what a loss is of."""
+    wrong = target <= loss.lowest if loss.lowest_open else target < loss.lowest
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        least = "above" if loss.lowest_open else "of at least"
+        raise ValueError(
+            f"The {what} is {target[row]:g} in row {row}, but loss={loss.name!r} needs values {least} "
+            f"{loss.lowest:g}; drop such rows or use another loss."
+        )

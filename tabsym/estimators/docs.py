@@ -86,7 +86,8 @@ l2 : float or "evidence", default 0.0
     that rare symbols are shrunk as far as their own block says.
     Penalty added to a number's gradient whenever it is updated. Under "mean" that is ridge regression,
     which shrinks rare symbols most; under gse it is on the symbol's own mean loss, so that it shrinks
-    rare and frequent symbols alike. In units of training (see `standardize`); neither is on scalars.
+    rare and frequent symbols alike. In units of training (see `standardize`); neither is on scalars. With
+    ``optimizer="newton"`` as under "mean": the mean loss, and half of `l2` times the squares of all symbols' numbers.
 average : bool, default False
     Predict with the mean of each number over its updates.
 init : float or mapping of block -> float, Series or DataFrame, default None

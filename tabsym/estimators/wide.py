@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
+from tabsym.estimators.checks import check_target_of_loss
 from tabsym.estimators.config import Config
 from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
 from tabsym.estimators.linking import choose_loss
@@ -349,15 +350,7 @@ class WideRegressor(RegressorMixin, WideBase):
     def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
         table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
         target = check_regression_target(y, len(table), who=type(self).__name__)
-        loss = self._choose_loss()
-        wrong = target <= loss.lowest if loss.lowest_open else target < loss.lowest
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            least = "above" if loss.lowest_open else "of at least"
-            raise ValueError(
-                f"The target is {target[row]:g} in row {row}, but loss={loss.name!r} needs values {least} "
-                f"{loss.lowest:g}; drop such rows or use another loss."
-            )
+        check_target_of_loss(target, self._choose_loss())
         return Training(table, target, weight, read_offset(offset, len(table), 1))
 
     def _choose_loss(self) -> Loss:

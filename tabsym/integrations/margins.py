@@ -33,6 +33,9 @@ class Rows:
     weight: Floats | None = None
 
 
+TASKS = ("binary", "multiclass", "regression", "count")
+
+
 class MarginAdapter(ABC):
     """An adapter whose library boosts on top of margins.
 
@@ -47,6 +50,8 @@ class MarginAdapter(ABC):
         The link of each of the library's objectives: "identity", "log", "logistic", "softmax".
     unset : tuple
         What an estimator holds as its objective where the user named none.
+    objective_names : tuple of str
+        What the library calls its objective; its own aliases after the first.
     """
 
     name: str
@@ -54,6 +59,7 @@ class MarginAdapter(ABC):
     objectives: dict[str, dict[str, Any]]
     links: dict[str, str]
     unset: tuple[Any, ...]
+    objective_names: tuple[str, ...] = ("objective",)
 
     # -- for the libraries to fill in -----------------------------------------------
 
@@ -153,7 +159,12 @@ class MarginAdapter(ABC):
         if margin is None:
             return self._sum_of_trees(booster, frame, False)
         trees = np.asarray(self._sum_of_trees(booster, frame, True), dtype=np.float64)
-        return trees + np.asarray(margin, dtype=np.float64).reshape(trees.shape)
+        own = np.asarray(margin, dtype=np.float64)
+        if own.size != trees.size:
+            raise ValueError(f"margin has shape {own.shape}; pass {trees.shape}: a score for each row (and class).")
+        if not np.isfinite(own).all():
+            raise ValueError(f"margin is {own[~np.isfinite(own)][0]} in some row; margins must be finite.")
+        return trees + own.reshape(trees.shape)
 
     def path(self, booster: Any, frame: Any, every: int, *, on_margin: bool = False) -> Iterator[tuple[int, Floats]]:
         """(rounds, raw scores) after every few rounds of a fitted estimator, and after its last.
@@ -164,12 +175,24 @@ class MarginAdapter(ABC):
         for place, scores in enumerate(self._steps(booster, ready(frame, self), every, on_margin)):
             yield min((place + 1) * every, total), np.asarray(scores, dtype=np.float64)
 
+    def _by_one_name(self, booster: Any) -> Any:
+        """The booster, or a clone that calls its objective by the library's first name for it."""
+        first, *aliases = self.objective_names
+        params = booster.get_params()
+        given = [params[name] for name in aliases if params.get(name) is not None]
+        if not given:
+            return booster
+        return type(booster)(
+            **{name: value for name, value in params.items() if name not in aliases} | {first: given[0]}
+        )
+
     def matched(self, booster: Any, loss: Loss) -> Any:
         """A clone with the objective of a wide model's loss, or a `ValueError` where its own has another link.
 
         An objective that the user named stays, if margins mean the same to it.
         """
         link = link_of(loss)
+        booster = self._by_one_name(booster)
         named = self.objective_of(booster)
         if named in self.unset:
             given = self.objectives.get(loss.name, {})
@@ -180,6 +203,12 @@ class MarginAdapter(ABC):
             f"The booster's objective {named!r} does not read scores as the wide model's loss {loss.name!r} makes them "
             f"(link {link!r}); leave the objective out, or choose a loss with its link."
         )
+
+
+def check_task(task: Any) -> None:
+    """A `ValueError` for a task that there is not."""
+    if task not in TASKS:
+        raise ValueError(f"task={task!r} is not known; use {', '.join(map(repr, TASKS))}.")
 
 
 def link_of(loss: Loss) -> str:
@@ -222,7 +251,11 @@ def _coded(booster: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """The target, of classifiers as 0, 1, ..., and their labels."""
     if not is_classifier(booster):
         return np.asarray(y, dtype=np.float64), None
-    labels, codes = np.unique(np.asarray(y), return_inverse=True)
+    values = np.asarray(y)
+    missing = pd.isna(values)
+    if missing.any():
+        raise ValueError(f"The target is missing in row {int(np.argmax(missing))}; drop such rows or fill them in.")
+    labels, codes = np.unique(values, return_inverse=True)
     return codes, labels
 
 

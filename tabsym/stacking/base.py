@@ -15,8 +15,9 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedS
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders.folds import split_by_target
+from tabsym.encoders.folds import check_groups, split_by_target
 from tabsym.encoders.pieces import take_rows
+from tabsym.estimators.checks import check_target_of_loss
 from tabsym.estimators.wide_base import WideBase
 from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
 from tabsym.stacking.evidence import Criterion, Member, Verdict, judge
@@ -36,7 +37,7 @@ from tabsym.wide.losses import Loss
 Floats = NDArray[np.float64]
 MODES = ("auto", "margin", "feature")
 
-OWN_STOPS = ("early_stopping_round", "early_stopping_rounds", "od_wait")
+OWN_STOPS = ("early_stopping", "early_stopping_round", "early_stopping_rounds", "od_wait")
 """Options of boosters that need rows of their own to stop by."""
 
 
@@ -102,7 +103,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         """Fit on a checked table; `y` as numbers or as 0, 1, ... for `labels`."""
         self._check_options(has_eval_set=eval_set is not None)
         weight = check_weights(sample_weight, len(table))
-        data, group = table.native, None if groups is None else np.asarray(groups)
+        data, group = table.native, check_groups(groups, len(table))
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             data, y, weight = take_rows(data, kept), y[kept], weight[kept]
@@ -116,6 +117,8 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         given = rows.y if labels is None else labels[rows.y]
         fitted = fitted_wide(wide, rows.X, given, rows.weight)
         loss = self._loss_of(fitted)
+        if held_out is not None and labels is None:
+            check_target_of_loss(held_out[1], loss, "target of the rows held out")
         splits = split_by_target(
             self.cv,
             rows.X,
@@ -252,7 +255,7 @@ def _refuse_own_stop(booster: Any) -> None:
     """The stack chooses the rounds: a booster that wants rows of its own to stop by would find none."""
     for name in OWN_STOPS:
         value = booster.get_params().get(name)
-        if value:
+        if value is True or (value and value != "auto"):  # "auto" of scikit-learn, for which the stack names rounds
             raise ValueError(
                 f"{type(booster).__name__}({name}={value!r}) waits for rows to stop by, which the stack holds out "
                 "itself; leave it out, and use early_stopping='folds' or a share of the rows."

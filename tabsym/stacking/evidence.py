@@ -104,14 +104,14 @@ def judge(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criteri
     ----------
     plans : list of Plan
     trials : list of Trial
-        Those whose training rows lack a class are left out.
+        Those whose training rows lack a class, or hold one number only, are left out.
     loss : Loss
         Of the wide model.
     criterion : callable
     n_classes : int
         0 for numbers.
     """
-    usable = [trial for trial in trials if n_classes == 0 or len(np.unique(trial.y)) == n_classes]
+    usable = [trial for trial in trials if _tells(trial.y, n_classes) and _tells(trial.plain.y, n_classes)]
     court = _Court(usable or trials, loss, criterion)
     started = court.alone
     for plan in plans if usable else []:
@@ -204,6 +204,12 @@ class _Court:
     def _record(self, mode: str, rounds: int, share: float, tally: Tally, folds: int) -> None:
         row = {"mode": mode, "rounds": rounds, "share": share, "loss": tally.loss}
         self.records.append(row | {"gain": tally.gain, "error": tally.error, "folds": folds})
+
+
+def _tells(y: NDArray[Any], n_classes: int) -> bool:
+    """Whether a booster can learn from a target: libraries refuse those of one number, and of zeros."""
+    found = len(np.unique(y))
+    return found == n_classes if n_classes else found > 1
 
 
 def _best_share(found: dict[float, Tally]) -> float:

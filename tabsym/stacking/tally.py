@@ -45,8 +45,10 @@ class Tally:
 
     @property
     def error(self) -> float:
-        """The standard error of the gain."""
+        """The standard error of the gain; of one row there is none."""
         gain = self.gain
+        if self.sums[0] ** 2 < 1.5 * self.sums[3]:
+            return np.inf
         square = self.sums[5] - 2 * gain * self.sums[4] + gain**2 * self.sums[3]
         return float(np.sqrt(max(square, 0.0)) / self.sums[0])
 

@@ -169,6 +169,8 @@ def check_target(y: Any, n_rows: int, who: str = "tabsym") -> NDArray[Any]:
         y = series.to_numpy()
     elif isinstance(series, nw.Series):
         y = _series_values(series)
+    elif isinstance(y, pd.api.extensions.ExtensionArray):  # what a nullable column keeps, by itself
+        return check_target(pd.Series(y), n_rows, who)
     values = column_or_1d(y, warn=True)
     if len(values) != n_rows:
         raise ValueError(

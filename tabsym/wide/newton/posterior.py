@@ -51,8 +51,9 @@ class Draws:
             return np.asarray(np.square(draws).mean(axis=1, keepdims=True))
         curvature = self.turns.curvature[place]
         both = curvature + self.turns.precision[place]
-        means = -(self._seen(piece, draws.shape) - curvature * draws) / both
-        return np.asarray(1.0 / both + np.square(means).mean(axis=1, keepdims=True))
+        means = self._seen(piece, draws.shape) - curvature * draws
+        own = np.divide(1.0, both, out=np.zeros_like(both), where=both > 0)  # 0: a number that says nothing
+        return np.asarray(own + np.square(own * means).mean(axis=1, keepdims=True))
 
     def _perturb(self, place: int, noise: Floats, rng: np.random.RandomState) -> Floats:
         """The right side (q, M) of a piece."""

@@ -1,4 +1,7 @@
-"""Targets about 1 behind a log link: where curvature is in units of the target, first variances and tolerances are too.
+"""Small targets made 1 behind a log link: where curvature is in units of the target, variances and tolerances are too.
+
+Rates of 1e-5 would say nothing beside a first variance, and their sums settle at once. Targets above 1 are left as
+they are: they settle more finely, no worse (retail's loss is chosen better so).
 
 Dividing the target by m moves scores by log m, which the offset takes up, so that no parameter changes; the loss, its
 curvature and the dispersion are divided by m for poisson, and by m ** (2 - power) for tweedie. Gamma's have no unit,
@@ -31,7 +34,7 @@ class TargetUnits:
     def of(cls, rows: Rows, loss: Loss) -> TargetUnits:
         """The mean of the rows, for losses whose curvature has the target's unit."""
         mean = float(np.average(rows.y, weights=rows.shares)) if loss.code in (POISSON, TWEEDIE) else 0.0
-        if mean <= 0.0:
+        if not 0.0 < mean < 1.0:
             return cls()
         if loss.code == POISSON:
             return cls(mean, mean, -mean * float(np.log(mean)))
