@@ -345,5 +345,5 @@ def test_margins_of_prediction_are_checked(wrong):
     adapter = load_adapter("lightgbm")
     booster = LGBMRegressor(n_estimators=2, verbose=-1)
     fitted = adapter.fit_margin(booster, FRAME[["price"]], SIGNAL, np.zeros(N))
-    with pytest.raises(ValueError, match="margin (has shape|is nan)"):
+    with pytest.raises(ValueError, match=r"margin (has shape|is nan)"):
         adapter.raw_scores(fitted, FRAME[["price"]], wrong)
