@@ -43,8 +43,8 @@ SHORT = {
     "wide": "wide", "lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost",
     "hist-gradient-boosting": "Hist", "wide-lightgbm": "stack", "target-lightgbm": "target (ce)",
     "sklearn-target-lightgbm": "target (sk)", "wide-encoder-lightgbm": "WideEncoder", "modl-lightgbm": "MODL",
-    "wide-crosses": "crosses", "tiws-lightgbm": "TIWS", "onehot-linear": "one-hot", "ebm": "EBM",
-    "ebm-additive": "EBM (sums)", "gpboost": "GPBoost", "constant": "constant",
+    "wide-crosses": "crosses", "tiws-lightgbm": "TIWS", "onehot-linear": "one-hot", "ebm": "EBM, pairs",
+    "ebm-additive": "EBM", "gpboost": "GPBoost", "constant": "constant",
 }  # fmt: skip
 
 
