@@ -347,3 +347,17 @@ def test_margins_of_prediction_are_checked(wrong):
     fitted = adapter.fit_margin(booster, FRAME[["price"]], SIGNAL, np.zeros(N))
     with pytest.raises(ValueError, match=r"margin (has shape|is nan)"):
         adapter.raw_scores(fitted, FRAME[["price"]], wrong)
+
+
+def test_lengths_triples_and_steps_are_checked():
+    adapter = load_adapter("lightgbm")
+    booster = LGBMRegressor(n_estimators=2, verbose=-1)
+    frame = FRAME[["price"]]
+    with pytest.raises(ValueError, match="X has 400 rows and y 3 values"):
+        adapter.fit_margin(booster, frame, SIGNAL[:3])
+    with pytest.raises(ValueError, match="X has 400 rows and sample_weight 3 values"):
+        adapter.fit_margin(booster, frame, SIGNAL, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="eval_set must be one triple"):
+        adapter.fit_margin(booster, frame, SIGNAL, eval_set=(frame, SIGNAL))
+    with pytest.raises(ValueError, match="every=0 is not possible"):
+        list(adapter.path(adapter.fit_margin(booster, frame, SIGNAL), frame, 0))

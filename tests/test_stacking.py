@@ -603,3 +603,27 @@ def test_one_row_proves_nothing():
 
     rows = Held(None, np.array([1.0]), np.zeros((1, 1)), None)
     assert not Tally.of(np.array([0.0]), np.array([1.0]), rows).is_certain
+
+
+@pytest.mark.parametrize("rows", ["one of a class", "one group"])
+def test_shares_that_cannot_be_held_out_are_told_of(rows):
+    X = pd.DataFrame({"a": list("uvwx") * 20})
+    y = np.array(["yes", "no"] * 40)
+    groups = None
+    if rows == "one group":
+        groups = np.zeros(80)
+    else:
+        y[0] = "rare"
+    model = WideBoostClassifier(early_stopping=0.2, cv=GroupKFold(2) if groups is not None else 5)
+    with pytest.raises(ValueError, match=r"early_stopping=0\.2 can't hold out such a share.*use 'folds'"):
+        model.fit(X, y, groups=groups)
+
+
+def test_boosters_that_read_no_missing_values_and_columns_that_are_not_there():
+    X = pd.DataFrame({"a": list("uvwx") * 20, "x": [1.0, np.nan] * 40})
+    with pytest.raises(ValueError, match="Ridge reads no missing values; use a pipeline that imputes them"):
+        WideBoostRegressor(booster=Ridge(), codes="ordinal").fit(X, np.arange(80.0))
+    with pytest.raises(ValueError, match=r"booster_cols=\['nope'\]: "):
+        WideBoostRegressor(booster_cols=["nope"]).fit(X, np.arange(80.0))
+    with pytest.raises(ValueError, match="sample_weight must hold numbers, one for each row"):
+        WideBoostRegressor().fit(X, np.arange(80.0), sample_weight=["a"] * 80)

@@ -133,9 +133,15 @@ class MarginAdapter(ABC):
         """
         fitted = self._fresh(booster)
         target, labels = _coded(booster, y)
-        rows = Rows(ready(X, self), target, _shaped(margin, target, labels), _weights(sample_weight))
+        weight = _weights(sample_weight)
+        for name, size in (("y", len(target)), ("sample_weight", len(target) if weight is None else len(weight))):
+            if size != len(X):
+                raise ValueError(f"X has {len(X)} rows and {name} {size} values; pass one for each row.")
+        rows = Rows(ready(X, self), target, _shaped(margin, target, labels), weight)
         held_out = None
         if eval_set is not None:
+            if not isinstance(eval_set, tuple) or len(eval_set) != 3:
+                raise ValueError("eval_set must be one triple of X, y and margin (None where fit has none).")
             other_X, other_y, other_margin = eval_set
             if (margin is None) is not (other_margin is None):
                 raise ValueError("eval_set has a margin and the rows of fit have none, or the other way round.")
@@ -171,6 +177,8 @@ class MarginAdapter(ABC):
 
         `on_margin`: it was fitted on margins; what the trees add to them.
         """
+        if every < 1:
+            raise ValueError(f"every={every!r} is not possible; use a whole number of rounds, of at least 1.")
         total = self.n_rounds(booster)
         for place, scores in enumerate(self._steps(booster, ready(frame, self), every, on_margin)):
             yield min((place + 1) * every, total), np.asarray(scores, dtype=np.float64)

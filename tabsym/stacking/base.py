@@ -193,7 +193,10 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         task = "regression" if labels is None else "binary" if len(labels) == 2 else "multiclass"
         columns = None
         if self.booster_cols is not None:
-            columns = [column.name for column in symbolic_columns(table, self.booster_cols, booleans=False)]
+            try:
+                columns = [column.name for column in symbolic_columns(table, self.booster_cols, booleans=False)]
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"booster_cols={self.booster_cols!r}: {error}") from error
         can_start = adapter_of(booster) is not None or (labels is None and not loss.log_link)
         mode: Any = self.mode if self.mode != "auto" else "margin" if can_start else "feature"
         first = Plan(booster, mode, self.codes, task, columns, seed)
@@ -222,7 +225,13 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         kind: Any = ShuffleSplit if labels is None else StratifiedShuffleSplit
         kind = kind if groups is None else GroupShuffleSplit
         splitter = kind(n_splits=1, test_size=float(self.early_stopping), random_state=seed)
-        train, test = next(splitter.split(np.zeros((len(y), 1)), y, groups))
+        try:
+            train, test = next(splitter.split(np.zeros((len(y), 1)), y, groups))
+        except ValueError as error:
+            raise ValueError(
+                f"early_stopping={self.early_stopping!r} can't hold out such a share and train on the rest ({error}); "
+                "use 'folds', another share, or eval_set."
+            ) from error
         train, test = np.sort(train), np.sort(test)
         return train, (take_rows(data, test), y[test], None if weight is None else weight[test])
 

@@ -129,6 +129,11 @@ class Layer:
         try:
             return clone(booster).fit(frame, target, **extra)
         except ValueError as error:
+            if "contains NaN" in str(error):
+                raise ValueError(
+                    f"{type(booster).__name__} reads no missing values; use a pipeline that imputes them, or another "
+                    "booster."
+                ) from error
             if "could not convert string" not in str(error):
                 raise
             raise ValueError(

@@ -140,7 +140,10 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     """Check sample weights: (n_rows,) finite, >= 0, not all 0; None stays None."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"sample_weight must hold numbers, one for each row ({error}).") from error
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.ndim != 1:
