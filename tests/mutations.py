@@ -92,7 +92,7 @@ FAULTS = [
           "dispersion = answer.certainty.dispersion * units.of_loss", "dispersion = answer.certainty.dispersion",
           f"{EVIDENCE}:log_links"),
     Fault("stack: an objective by another name is not seen", "integrations/margins.py",
-          "booster = self._by_one_name(booster)", "booster = clone(booster)", f"{STACK}:other_names"),
+          "renamed = self._by_one_name(booster)", "renamed = booster", f"{STACK}:other_names"),
     Fault("stack: one row is certain", "stacking/tally.py",
           "if self.sums[0] ** 2 < 1.5 * self.sums[3]:", "if False:", f"{STACK}:one_row"),
     Fault("newton: classes do not pull at each other", "wide/newton/kernels_rows.py",

@@ -421,8 +421,13 @@ def test_intervals_and_rarity_are_drawn_in_order_and_classes_by_name():
     bars = classes.plot_params("a", output="mid", top=5)
     own = classes.params_["a"]["mid"].abs().nlargest(5)
     assert sorted(abs(bar.get_width()) for bar in bars.patches) == pytest.approx(sorted(own))
-    with pytest.raises(ValueError, match="has no output 'else'; it has 'high', 'low', 'mid'"):
-        classes.plot_params("a", output="else")
+    curve = classes.plot_params("x", output="mid")
+    np.testing.assert_array_equal(curve.lines[0].get_ydata(), classes.params_["x"]["mid"].to_numpy()[1:])
+    for block in "ax":
+        with pytest.raises(ValueError, match="has no output 'else'; it has 'high', 'low', 'mid'"):
+            classes.plot_params(block, output="else")
+    with pytest.raises(ValueError, match="row='a' is not among the 600 rows"):
+        model.plot_explanation(X, row="a")
 
 
 @pytest.mark.parametrize("wrong", [{"tol": "1e-5"}, {"rare_rows": None}, {"tol": True}])

@@ -915,6 +915,12 @@ def test_scorers_of_other_things_are_told_of(scoring):
         WideRegressor(loss="choose", scoring=scoring).fit(X, np.arange(80.0) + 1, sample_weight=np.ones(80))
 
 
+def test_scores_that_are_no_number_are_told_of():
+    X = pd.DataFrame({"a": list("abcd") * 20})
+    with pytest.raises(ValueError, match="gave NaN; use a scorer that gives a number"):
+        WideRegressor(loss="choose", scoring=lambda model, X, y: np.nan).fit(X, np.arange(80.0) + 1)
+
+
 def test_precisions_of_what_nothing_holds_back_are_refused():
     X = pd.DataFrame({"a": list("abcd") * 20, "x": np.arange(80.0)})
     with pytest.raises(ValueError, match=r"names 'x', which nothing holds back"):

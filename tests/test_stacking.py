@@ -17,7 +17,7 @@ from lightgbm import LGBMClassifier, LGBMRegressor
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Ridge, SGDClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -546,10 +546,11 @@ def test_every_type_of_table_means_the_same():
     "booster",
     [
         CatBoostRegressor(objective="MAE", verbose=0, allow_writing_files=False),
+        CatBoostRegressor(objective="RMSE", verbose=0, allow_writing_files=False),
         LGBMRegressor(application="l2", verbose=-1),
         LGBMRegressor(loss="l1", verbose=-1),
     ],
-    ids=["catboost", "application", "loss"],
+    ids=["catboost", "default", "application", "loss"],
 )
 def test_objectives_by_other_names_of_the_libraries_are_seen(booster):
     X = pd.DataFrame({"a": list("uvwx") * 20})
@@ -594,8 +595,15 @@ def test_rare_counts_leave_out_folds_that_hold_none(n_found):
 def test_the_own_stopping_of_scikit_learns_boosters_is_refused():
     X, y = pd.DataFrame({"a": list("uvwx") * 20}), np.arange(80.0)
     booster = HistGradientBoostingRegressor(early_stopping=True)
-    with pytest.raises(ValueError, match=r"early_stopping=True\) waits for rows to stop by"):
+    with pytest.raises(ValueError, match=r"early_stopping=True\) stops by rows of its own, and the stack"):
         WideBoostRegressor(booster=booster).fit(X, y)
+
+
+def test_estimators_without_rounds_may_stop_by_themselves():
+    X, y = pd.DataFrame({"a": list("uvwx") * 20}), np.array(["yes", "no"] * 40)
+    booster = SGDClassifier(loss="log_loss", early_stopping=True, random_state=0)
+    model = WideBoostClassifier(booster=booster, codes="ordinal", mode="feature", random_state=0).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_one_row_proves_nothing():

@@ -8,6 +8,7 @@ amounts, the loss chosen by rows held out too, by RMSE ("link") and by MAE
 model, after a warm-up. Rows go to results/study.csv as they arrive; what stands there is not run again.
 
     TABSYM_DATA=FOLDER python benchmarks/evidence/study.py [--tables amazon adult] [--report]
+    TABSYM_DATA=FOLDER python benchmarks/evidence/study.py --tables amazon --variants rare --seed 1  # other folds
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ def variants(n_classes: int) -> dict[str, dict[str, object]]:
     return made
 
 
-def run(name: str, wanted: list[str] | None, out: Path) -> None:
+def run(name: str, wanted: list[str] | None, seed: int, out: Path) -> None:
     ready = read(name, MOST_ROWS.get(name))
     is_number = ready.task == "regression"
     kind = WideRegressor if is_number else WideClassifier
     n_folds = 2 if name == "kdd99" else 5
-    folds = (KFold if is_number else StratifiedKFold)(n_folds, shuffle=True, random_state=0)
+    folds = (KFold if is_number else StratifiedKFold)(n_folds, shuffle=True, random_state=seed)
     done = set()
     if out.exists():
         before = pd.read_csv(out)
@@ -120,14 +121,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
     parser.add_argument("--variants", nargs="+")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "study.csv")
+    parser.add_argument("--seed", type=int, default=0, help="of the folds; others than 0 go to a file of their own")
+    parser.add_argument("--out", type=Path, help="default: results/study.csv, or study-seedN.csv")
     parser.add_argument("--report", action="store_true", help="run nothing, read --out")
     args = parser.parse_args()
+    args.out = args.out or HERE / "results" / f"study{f'-seed{args.seed}' if args.seed else ''}.csv"
     warnings.simplefilter("ignore")
     if not args.report:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         for name in args.tables:
-            run(name, args.variants, args.out)
+            run(name, args.variants, args.seed, args.out)
     report(args.out)
 
 

@@ -113,7 +113,9 @@ def _score(
             f"{' and weights' if weight else ''} ({error}); use 'neg_root_mean_squared_error', "
             "'neg_mean_absolute_error' or another scorer of regressions."
         ) from error
-    return score if np.isfinite(score) else -np.inf
+    if np.isnan(score):
+        raise ValueError(f"scoring={scoring!r} gave NaN; use a scorer that gives a number for every prediction.")
+    return score
 
 
 def _find_scorer(scoring: Any) -> Callable[..., float]:

@@ -118,8 +118,8 @@ def plot_block(frame: pd.DataFrame, name: str, *, top: int, output: Any = None, 
     return ax
 
 
-def plot_curve(frame: pd.DataFrame, name: str, *, ax: Any = None) -> Any:
-    """Values of entries that have an order, one line for each output; missing values apart. The matplotlib axes."""
+def plot_curve(frame: pd.DataFrame, name: str, *, output: Any = None, ax: Any = None) -> Any:
+    """Values of entries that have an order, a line for one output or each; missing ones apart. The matplotlib axes."""
     from matplotlib import pyplot as plt
 
     values, _ = split_counts(frame)
@@ -129,7 +129,9 @@ def plot_curve(frame: pd.DataFrame, name: str, *, ax: Any = None) -> Any:
     apart = 1 if str(frame.index[0]) == "Missing" else 0
     places = np.arange(len(frame)) - 1.5 * (np.arange(len(frame)) < apart)
     colours = ["#12355b"] if values.shape[1] == 1 else [plt.get_cmap("tab10")(number) for number in range(10)]
-    for number, column in enumerate(values):
+    shown = range(values.shape[1]) if output is None else [_place_of(values, output, name)]
+    for number in shown:
+        column = values.columns[number]
         colour, own = colours[number % len(colours)], values[column].to_numpy()
         ax.plot(places[apart:], own[apart:], color=colour, drawstyle="steps-mid", label=str(column))
         ax.plot(places[:apart], own[:apart], "o", color=colour)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -261,8 +262,8 @@ class WideBase(BaseEstimator):
         matplotlib axes
         """
         table = self._table_to_predict(X)
-        if not -len(table) <= row < len(table):
-            raise ValueError(f"row={row} is not among the {len(table)} rows; use a place from 0 to {len(table) - 1}.")
+        if not isinstance(row, Integral) or not -len(table) <= row < len(table):
+            raise ValueError(f"row={row!r} is not among the {len(table)} rows; use a place from 0 to {len(table) - 1}.")
         outputs = self._output_names()
         made = self.explain(X).iloc[row]
         if len(outputs) > 1:
@@ -350,7 +351,7 @@ class WideBase(BaseEstimator):
         top : int, default 30
             Of bars, so many, the largest by size.
         output : optional
-            Of bars, the column of the block: a class, where there are several; default: the first. Curves show all.
+            The column of the block: a class, where there are several. Default: of bars the first, of curves all.
         ax : matplotlib axes, optional
 
         Returns
@@ -364,7 +365,7 @@ class WideBase(BaseEstimator):
         source = next(own.source for own in layout.blocks if own.name == block)
         has_order = source is not None and isinstance(layout.sources[source], (Bins, Rarity))
         if has_order and len(tables[block]) > 1:
-            return plot_curve(tables[block], block, ax=ax)
+            return plot_curve(tables[block], block, output=output, ax=ax)
         return plot_block(tables[block], block, top=top, output=output, ax=ax)
 
     def _output_names(self) -> list[str]:

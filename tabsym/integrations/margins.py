@@ -200,9 +200,10 @@ class MarginAdapter(ABC):
         An objective that the user named stays, if margins mean the same to it.
         """
         link = link_of(loss)
-        booster = self._by_one_name(booster)
+        renamed = self._by_one_name(booster)
+        has_alias, booster = renamed is not booster, renamed  # which the user named, whatever the default is
         named = self.objective_of(booster)
-        if named in self.unset:
+        if named in self.unset and not has_alias:
             given = self.objectives.get(loss.name, {})
             return clone(booster).set_params(**{key: _filled(value, loss) for key, value in given.items()})
         if self.links.get(str(named)) == link:

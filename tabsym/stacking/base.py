@@ -21,7 +21,7 @@ from tabsym.estimators.checks import check_target_of_loss
 from tabsym.estimators.wide_base import WideBase
 from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
 from tabsym.stacking.evidence import Criterion, Member, Verdict, judge
-from tabsym.stacking.layer import Layer, Plan, Rows, adapter_of, matched, reads_categories, rounds_of
+from tabsym.stacking.layer import HIST, Layer, Plan, Rows, adapter_of, matched, reads_categories, rounds_of
 from tabsym.stacking.trials import Trial, trials_of_folds
 from tabsym.table import (
     Table,
@@ -37,7 +37,7 @@ from tabsym.wide.losses import Loss
 Floats = NDArray[np.float64]
 MODES = ("auto", "margin", "feature")
 
-OWN_STOPS = ("early_stopping", "early_stopping_round", "early_stopping_rounds", "od_wait")
+OWN_STOPS = ("early_stopping_round", "early_stopping_rounds", "od_wait")
 """Options of boosters that need rows of their own to stop by."""
 
 
@@ -262,9 +262,14 @@ def _seeded(part: Any, random_state: Any, seed: int) -> Any:
 
 def _refuse_own_stop(booster: Any) -> None:
     """The stack chooses the rounds: a booster that wants rows of its own to stop by would find none."""
+    if isinstance(booster, HIST) and booster.early_stopping is True:  # other estimators' own stops are their affair
+        raise ValueError(
+            f"{type(booster).__name__}(early_stopping=True) stops by rows of its own, and the stack chooses the rounds "
+            "itself; leave it out, and use early_stopping='folds' or a share of the rows."
+        )
     for name in OWN_STOPS:
         value = booster.get_params().get(name)
-        if value is True or (value and value != "auto"):  # "auto" of scikit-learn, for which the stack names rounds
+        if value:
             raise ValueError(
                 f"{type(booster).__name__}({name}={value!r}) waits for rows to stop by, which the stack holds out "
                 "itself; leave it out, and use early_stopping='folds' or a share of the rows."

@@ -69,7 +69,7 @@ class Layer:
         adapter = adapter_of(plan.booster)
         self._codes = plan.codes
         self._library = None if adapter is None else adapter.name
-        is_hist = isinstance(plan.booster, _HIST)
+        is_hist = isinstance(plan.booster, HIST)
         self.coder = coder_of(
             plan.codes,
             plan.task,
@@ -102,7 +102,7 @@ class Layer:
             adapter: Any = load_adapter(self._library)
             for rounds, added in adapter.path(self.booster, frame, every, on_margin=on):
                 yield rounds, start + _columns(added)
-        elif isinstance(self.booster, _HIST):
+        elif isinstance(self.booster, HIST):
             for rounds, added in _hist_path(self.booster, frame, every, self.loss):
                 yield rounds, start + added
         else:
@@ -118,7 +118,7 @@ class Layer:
             if n_rounds is None:
                 return adapter.fit_margin(booster, frame, rows.y, on, sample_weight=rows.weight)
             return adapter.fit_rounds(booster, n_rounds, frame, rows.y, on, sample_weight=rows.weight)
-        if n_rounds is not None and isinstance(booster, _HIST):
+        if n_rounds is not None and isinstance(booster, HIST):
             booster = clone(booster).set_params(max_iter=n_rounds, early_stopping=False)
         target = rows.y - rows.margins[:, 0] if self.mode == "margin" else rows.y
         if rows.weight is not None and not has_fit_parameter(booster, "sample_weight"):
@@ -160,7 +160,7 @@ class Layer:
         return _scores_of_chances(np.asarray(self.booster.predict_proba(frame)))
 
 
-_HIST = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+HIST = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 
 
 def adapter_of(booster: Any) -> Any:
@@ -177,7 +177,7 @@ def adapter_of(booster: Any) -> Any:
 
 def reads_categories(booster: Any) -> bool:
     """Whether a booster takes categories as they are: those of the adapters and HistGradientBoosting do."""
-    return adapter_of(booster) is not None or isinstance(booster, _HIST)
+    return adapter_of(booster) is not None or isinstance(booster, HIST)
 
 
 def matched(booster: Any, loss: Loss, mode: str) -> Any:
@@ -203,7 +203,7 @@ def rounds_of(booster: Any) -> int:
     adapter = adapter_of(booster)
     if adapter is not None:
         return adapter.n_rounds(booster)
-    return int(booster.max_iter) if isinstance(booster, _HIST) else 1
+    return int(booster.max_iter) if isinstance(booster, HIST) else 1
 
 
 def _names_beside(frame: pd.DataFrame, n_margins: int) -> list[str]:
