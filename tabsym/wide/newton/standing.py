@@ -24,6 +24,9 @@ Floats = NDArray[np.float64]
 ONE_MODEL = np.empty(0, dtype=np.int8)
 """The models that see the rows, where there is one that sees all."""
 
+LANES, FEW_ENTRIES = 4, 256
+"""Sums of blocks of so few entries are kept so many times over while rows are added up."""
+
 _SIGN = {LOGISTIC: -1.0, POISSON: 1.0, GAMMA: 1.0}
 """Of these losses rows stand at exp(sign * score)."""
 
@@ -57,12 +60,15 @@ class OneScore:
         """Sums of slopes and curvatures (q, W) by entry."""
         before, steps = self._waiting or (piece, self._steps(piece, np.zeros((piece.size, self.width))))
         self._waiting = None
-        gradient, curvature = np.empty((2, (1 + piece.size) * self.width))
+        length = (1 + piece.size) * self.width
+        n_lanes = LANES if piece.size <= FEW_ENTRIES else 1
+        pulls = np.empty((n_lanes * length, 2))
         take_turn(
             before.codes, before.x, steps, piece.codes, piece.x, self.column, self.width, self.y, self.weight,
-            self._values, self.loss.code, self.loss.parameter, gradient, curvature,
+            self._values, self.loss.code, self.loss.parameter, n_lanes,
+            pulls,
         )  # fmt: skip
-        return self.by_entry(gradient), self.by_entry(curvature)
+        return self.by_entry(pulls[:length, 0]), self.by_entry(pulls[:length, 1])
 
     def move(self, piece: Piece, steps: Floats) -> None:
         """Move rows by their entries' steps (q, W)."""
