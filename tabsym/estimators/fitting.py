@@ -59,10 +59,13 @@ class Fitted:
     chosen: list[Chosen] | None = None
 
 
-def fit_model(config: Config, training: Training, loss: Loss, n_outputs: int, rng: Rng) -> Fitted:
-    """A model of all rows, from scratch."""
-    training = training.weighted_rows()
-    raws: dict[str, RawCodes] = {}  # columns are coded once
+def fit_model(
+    config: Config, training: Training, loss: Loss, n_outputs: int, rng: Rng, raws: dict[str, RawCodes] | None = None
+) -> Fitted:
+    """A model of all rows, from scratch; `raws`: the columns of rows that all have a weight, as coded before."""
+    weighted = training.weighted_rows()
+    raws = {} if raws is None or weighted is not training else raws  # columns are coded once
+    training = weighted
     bins = plan_bins(config, training, loss)
     auto = config.crosses_for(loss, n_outputs)
     crosses: Any = config.interactions

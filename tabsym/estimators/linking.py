@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 
+from tabsym.codes import RawCodes
 from tabsym.estimators.config import Config
 from tabsym.estimators.fitting import fit_model
 from tabsym.estimators.training_data import Training
@@ -69,11 +70,12 @@ def choose_loss(
     n_held_out = int(len(order) * HELD_OUT)
     held_out, seen = training.take(order[:n_held_out]), training.take(order[n_held_out:])
     found: dict[str, float] = {}
+    raws: dict[str, RawCodes] = {}
     for name in (name for name in FIRST if name in possible):
-        found[name] = _score(config, losses[name], seen, held_out, scoring, rng)
+        found[name] = _score(config, losses[name], seen, held_out, scoring, rng, raws)
     if found.get("poisson", -np.inf) > found["squared"]:
         for name in (name for name in OTHERS if name in possible):
-            found[name] = _score(config, losses[name], seen, held_out, scoring, rng)
+            found[name] = _score(config, losses[name], seen, held_out, scoring, rng, raws)
     ranked = sorted(found, key=lambda name: -found[name])
     return losses[ranked[0]], {name: found[name] for name in ranked}
 
@@ -90,6 +92,7 @@ def _score(
     held_out: Training,
     scoring: Any,
     rng: np.random.RandomState,
+    raws: dict[str, RawCodes],
 ) -> float:
     scorer = _find_scorer(scoring)
     state = np.random.RandomState(rng.randint(2**31))  # each loss by itself, however many are tried
@@ -98,7 +101,7 @@ def _score(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
-            model = fit_model(replace(config, verbose=0), seen, loss, 1, state).model
+            model = fit_model(replace(config, verbose=0), seen, loss, 1, state, raws).model
         except ValueError:  # it ran away
             return -np.inf
     predicted = loss.predict(model.margins(held_out.table, config.n_jobs))[:, 0]

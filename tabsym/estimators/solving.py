@@ -231,7 +231,10 @@ def _rows_of_block(
     reads = [read for read in layout.reads if read.block == place]
     if not reads:
         return np.zeros(n, dtype=np.int64), np.zeros(n)
-    columns = [np.asarray(coded.codes[read], dtype=np.int64) for read in reads]
+    columns = [np.asarray(coded.codes[read]) for read in reads]
+    if len(columns) == 1 and weight is None and len(columns[0]) and columns[0].min() >= 0:
+        counts = np.bincount(columns[0], minlength=n)
+        return counts, counts.astype(np.float64)
     counts, weights = np.zeros(n, dtype=np.int64), np.zeros(n)
     for number, codes in enumerate(columns):
         first = codes >= 0

@@ -115,16 +115,16 @@ class Rarity:
         seen = codes[codes >= 0]
         counts = np.bincount(seen, minlength=len(self.counts))
         counts[: len(self.counts)] += self.counts
-        others = np.where(codes >= 0, counts[codes] - 1, 0) if len(counts) else np.zeros(len(codes), dtype=np.int64)
-        lowest = self.lowest if len(self) else classes_of_counts(int(others.max(initial=0)))
+        others = np.append(np.maximum(counts - 1, 0), 0)  # the last is read by rows without an entry, whose code is -1
+        lowest = self.lowest if len(self) else classes_of_counts(int(others.max()))
         grown = replace(self, counts=counts, lowest=lowest)
-        return grown, grown._classes(others)
+        return grown, grown._classes(others)[codes]
 
     def codes(self, codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
         """The classes (n,) of rows that had no part in training."""
         if not len(self.counts):
             return np.zeros(len(codes), dtype=np.int32)
-        seen = self.counts[codes]
+        seen = self.counts[codes]  # row by row, as one row may be all there is
         return self._classes(np.where(codes >= 0, np.where(seen > 1, seen - 1, seen), 0))
 
     def _classes(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:

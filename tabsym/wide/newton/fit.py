@@ -127,7 +127,7 @@ def _two_halves(turns: Turns, rows: Rows, rng: np.random.RandomState) -> Turns:
         pieces = [
             replace(piece, codes=piece.codes[some], x=piece.x[some] if len(piece.x) else piece.x) for piece in pieces
         ]
-    return Turns(pieces, rows.y, rows.weight, rows.start, turns.loss, halves_of(len(rows.y), rng), n_models=2)
+    return Turns(pieces, rows.y, rows.weight, rows.start, turns.loss, halves_of(rows.y, turns.loss, rng), n_models=2)
 
 
 def _find_without(turns: Turns, evidence: Evidence, common: list[int], rare: list[int], newton: Newton) -> int:

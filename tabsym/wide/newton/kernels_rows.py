@@ -43,7 +43,7 @@ def _stepped(value, step, loss):
     Rows stand at their residuals (squared), at exp(-score) (logistic) or exp(score) (poisson, gamma), else at their
     scores. Where they stand at an exp, such a step is one too, taken once per entry.
     """
-    if loss == LOGISTIC or loss == POISSON or loss == GAMMA:  # noqa: PLR1714 (compiled away)
+    if loss in (LOGISTIC, POISSON, GAMMA):
         return value * step
     return value + step
 
@@ -55,7 +55,7 @@ def _moved(value, step, x, i, loss):
         return _stepped(value, step, loss)
     if loss == LOGISTIC:
         return value * np.exp(-step * x[i])
-    if loss == POISSON or loss == GAMMA:  # noqa: PLR1714
+    if loss in (POISSON, GAMMA):
         return value * np.exp(step * x[i])
     return value + step * x[i]
 
