@@ -12,13 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import null_space
 from scipy.optimize import minimize
+from scipy.special import softmax
 
 from tabsym.codes import row_numbers
 from tabsym.wide.descent import Task
 from tabsym.wide.kernels import predict_margins
 from tabsym.wide.kernels_newton import newton_sums
 from tabsym.wide.layout import Layout
+from tabsym.wide.newton.formula_spreads import Derivatives, FormulaSpreads
 from tabsym.wide.optimizers import SGD, Newton
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows, Work
@@ -29,10 +32,13 @@ Floats = NDArray[np.float64]
 JITTER = 0.3
 """Other starts are the first one, with normal numbers of this deviation added to the factors of products."""
 
-LOOKS, STILL = 20, 0.05
+LOOKS, STILL = 50, 0.01
 """At most so many turns of optimum and variances; they stand still where no logarithm moves by more."""
 
 FIRST_VARIANCE = 1.0
+
+LEAST, MOST = 1e-6, 1e8
+"""Of a precision."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Objective:
         self._members = row_numbers(len(rows.y))
         self._work = Work.make(task.program, task.n_outputs, batches=False)
         self._rule = Options(optimizer=SGD(), learning_rate=1.0).rule(task.loss, 1.0)
-        self._centred = [centred and block.neutral_mean for block in layout.blocks]
+        self.centred = [centred and block.neutral_mean for block in layout.blocks]
 
     def sums(self, phi: Floats) -> tuple[float, Floats, Floats]:
         """The sum of the losses, gradient and own curvature (entries * K,)."""
@@ -102,7 +108,7 @@ class Objective:
         own, k = self.layout.entries(place), self.task.n_outputs
         width = self.layout.blocks[place].rank * k
         numbers = phi[own.start * k : own.stop * k].reshape(-1, width)
-        return numbers - numbers.mean(axis=0) if self._centred[place] else numbers
+        return numbers - numbers.mean(axis=0) if self.centred[place] else numbers
 
     def curvature(self, phi: Floats) -> Floats:
         """Own curvature of each parameter, with its penalty."""
@@ -130,21 +136,21 @@ def fit_formula(
         starts += [_jittered(layout, task.n_outputs, start, rng) for _ in range(newton.starts - 1)]
     reached = [_descend(objective, one, newton) for one in starts]
     phi, converged = min(reached, key=lambda one: objective.value(one[0])[0])
-    dispersion, effective = _weigh(objective, phi)
+    weighed = _weigh(objective, phi)
     if penalty is None:
         for _ in range(LOOKS):
-            change = _move_variances(objective, phi, dispersion, effective)
+            change = _move_variances(objective, phi, weighed)
             phi, converged = _descend(objective, phi, newton)
-            dispersion, effective = _weigh(objective, phi)
+            weighed = _weigh(objective, phi)
             if change < STILL:
                 break
+    dispersion = weighed.dispersion
     variances = np.full(len(layout.blocks), np.inf)
     for place, _ in objective.held():
         variances[place] = dispersion / objective.precision[place] if objective.precision[place] > 0 else np.inf
-    own = objective.curvature(phi)
-    sd = np.sqrt(np.divide(dispersion, own, out=np.zeros_like(own), where=own > 0))
+    sd = np.sqrt(dispersion * weighed.variances)
     loss = objective.sums(phi)[0] / objective.total
-    return Answer(phi, sd, variances, effective, dispersion, loss, objective.n_passes, converged)
+    return Answer(phi, sd, variances, weighed.effective, dispersion, loss, objective.n_passes, converged)
 
 
 def _jittered(layout: Layout, n_outputs: int, start: Floats, rng: np.random.RandomState) -> Floats:
@@ -177,36 +183,75 @@ def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Float
     return phi, bool(found.success)
 
 
-def _weigh(objective: Objective, phi: Floats) -> tuple[float, Floats]:
-    """Dispersion, and the effective number of each block's entries."""
-    curvature = objective.sums(phi)[2]
-    effective = np.array([float(size * objective.task.n_outputs) for size in objective.layout.sizes])
-    for place, own in objective.held():
-        held, precision = curvature[own], objective.precision[place]
-        both = held + precision
-        effective[place] = float(np.divide(held, both, out=np.zeros_like(held), where=both > 0).sum())
-    if objective.task.loss.code in (LOGISTIC, MULTINOMIAL):
-        return 1.0, effective
-    left = max(objective.total - effective.sum(), 0.05 * objective.total)
-    return max(_pearson(objective, phi) / left, 1e-12), effective
+@dataclass(frozen=True)
+class _Weighed:
+    """Dispersion, effective number of each block's entries, and posterior variances (entries * K,), dispersion 1."""
+
+    dispersion: float
+    effective: Floats
+    variances: Floats
 
 
-def _pearson(objective: Objective, phi: Floats) -> float:
-    """Squared slopes of the rows over their mean curvature, summed."""
+def _weigh(objective: Objective, phi: Floats) -> _Weighed:
+    layout, k = objective.layout, objective.task.n_outputs
+    effective, variances = np.zeros(len(layout.blocks)), np.zeros((layout.n_entries, k))
+    slopes, bends = _pulls(objective, phi)
+    used = 0.0
+    for output in range(k):
+        derivatives = Derivatives(layout, objective.task.program, objective.rows, phi[output::k])
+        spreads = FormulaSpreads(derivatives, bends[:, output])
+        for place, _ in objective.held():
+            centred = objective.centred[place]
+            found = spreads.of(place, float(objective.precision[place]), centred=centred)
+            effective[place] += found.effective
+            variances[layout.entries(place), output] = found.variances
+            used += layout.blocks[place].rank if centred else 0
+        for place, variance in zip(spreads.flat, spreads.of_flat(), strict=True):
+            effective[place] += 1.0
+            variances[layout.entries(place), output] = variance
+    dispersion = 1.0
+    if objective.task.loss.code not in (LOGISTIC, MULTINOMIAL):
+        left = max(objective.total - effective.sum() - used, 0.05 * objective.total)
+        weight = objective.rows.weight if len(objective.rows.weight) else 1.0
+        pearson = float((np.square(slopes[:, 0]) / weight).sum() / bends.sum() * objective.total)
+        dispersion = max(pearson / left, 1e-12)
+    return _Weighed(dispersion, effective, variances.ravel())
+
+
+def _pulls(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
+    """Slopes and curvatures (n, K) of the rows, times their weight."""
     task, rows = objective.task, objective.rows
-    margins = np.empty((len(rows.y), 1))
+    margins = np.empty((len(rows.y), task.n_outputs))
     predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), margins)
-    _, slopes, bends = task.loss.rows(margins, rows.y)
-    weight = rows.weight if len(rows.weight) else np.ones(len(rows.y))
-    return float((weight * np.square(slopes)).sum() / (weight * bends).sum() * objective.total)
+    weight = rows.weight[:, None] if len(rows.weight) else 1.0
+    if task.n_outputs > 1:
+        p = softmax(margins, axis=1)
+        slopes, bends = p - np.eye(task.n_outputs)[rows.y.astype(np.int64)], p * (1.0 - p)
+    else:
+        slopes, bends = (one[:, None] for one in task.loss.rows(margins, rows.y)[1:])
+    return weight * slopes, weight * bends
 
 
-def _move_variances(objective: Objective, phi: Floats, dispersion: float, effective: Floats) -> float:
+def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> float:
     """One update of the precisions; the largest change of a logarithm."""
-    change = 0.0
-    for place, _ in objective.held():
-        length = float(np.square(objective.away(place, phi)).sum())
-        now = float(np.clip(dispersion * effective[place] / max(length, 1e-300), 1e-6, 1e8))
-        change = max(change, abs(np.log(now / objective.precision[place])))
-        objective.precision[place] = now
-    return float(change)
+    held = [place for place, _ in objective.held()]
+    lengths = np.array([np.square(objective.away(place, phi)).sum() for place in held])
+    now = weighed.dispersion * weighed.effective[held] / np.maximum(lengths, 1e-300)
+    moves = np.log(np.clip(now, LEAST, MOST) / objective.precision[held])
+    free = scale_free(objective.layout)[held]
+    moves -= free @ (np.linalg.pinv(free) @ moves)
+    objective.precision[held] = np.clip(objective.precision[held] * np.exp(moves), LEAST, MOST)
+    return float(np.abs(moves).max(initial=0.0))
+
+
+def scale_free(layout: Layout) -> Floats:
+    """Directions (blocks, d) in which logarithms of blocks' scales can move while every score stays.
+
+    What one factor of a product gives, another takes: the rows tell the product of their variances, and no single one.
+    Along these the variances are left where they start, or they would move on for ever.
+    """
+    factors = np.zeros((len(layout.learned), len(layout.blocks)))
+    for number, term in enumerate(layout.learned):
+        for factor in term.factors:
+            factors[number, factor.block] += 1.0
+    return np.asarray(null_space(factors))

@@ -1,0 +1,227 @@
+"""Formulas by evidence: variances and deviations of blocks that rows read twice, of vectors, of products.
+
+The oracle differentiates a score that is written out here, number by number, and inverts whole matrices.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide.newton import formula_spreads
+
+
+def games(seed=0, n_teams=14, n_rows=260):
+    """Pairs of teams (n, 2), and a number of each team."""
+    rng = np.random.RandomState(seed)
+    home = rng.randint(n_teams, size=n_rows)
+    away = (home + 1 + rng.randint(n_teams - 1, size=n_rows)) % n_teams
+    return rng, home, away, rng.normal(0, 0.8, n_teams)
+
+
+def frame(**columns):
+    return pd.DataFrame({name: values.astype(str) for name, values in columns.items()})
+
+
+def numbers_of(*of, **options):
+    return frame_of(*of, **options).to_numpy()
+
+
+def frame_of(model, block, size, what="value"):
+    """Parameters or deviations (size, rank) of a block, or of all outputs, in the order of the symbols."""
+    found = model.params_[block].loc[[str(i) for i in range(size)]]
+    return found[[column for column in found.columns if ("sd" in str(column)) == (what == "sd") and column != "count"]]
+
+
+def slopes_by(score, numbers, step=1e-5):
+    """Derivatives (n, p) of a score by all its numbers."""
+    moved = np.eye(len(numbers)) * step
+    return np.stack([(score(numbers + one) - score(numbers - one)) / (2 * step) for one in moved], axis=1)
+
+
+def posterior(jacobian, bends, own, flat, precision, mean_of=None):
+    """Covariance of numbers jointly with flat ones; their effective number. `mean_of`: components held to means."""
+    q = len(own)
+    penalty = np.eye(q)
+    for component in mean_of if mean_of is not None else []:
+        share = np.zeros(q)
+        share[list(component)] = 1.0
+        penalty -= np.outer(share, share) / share.sum()
+    both = jacobian[:, [*own, *flat]]
+    hessian = both.T @ (bends[:, None] * both)
+    hessian[:q, :q] += precision * penalty
+    covariance = np.linalg.inv(hessian)
+    held = q - (len(mean_of) if mean_of is not None else 0)
+    return covariance, held - precision * np.trace(penalty @ covariance[:q, :q])
+
+
+def restricted_likelihood(z, x, y):
+    """The variances of numbers by symbol and of the rows that maximise it."""
+
+    def lost(logs):
+        of_numbers, of_rows = np.exp(logs)
+        covariance = of_numbers * z @ z.T + of_rows * np.eye(len(y))
+        inverse = np.linalg.inv(covariance)
+        beside = x.T @ inverse @ x
+        left = inverse - inverse @ x @ np.linalg.solve(beside, x.T @ inverse)
+        return 0.5 * (np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(beside)[1] + y @ left @ y)
+
+    return np.exp(minimize(lost, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9}).x)
+
+
+@pytest.mark.parametrize("slope", [False, True], ids=["intercept", "slope"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_differences_of_one_block_have_the_variances_of_restricted_likelihood(seed, slope):
+    rng, home, away, strength = games(seed)
+    n, q = len(home), len(strength)
+    x = np.stack([np.ones(n), rng.normal(2, 1, n)], axis=1)[:, : 1 + slope]
+    y = strength[home] - strength[away] + x.sum(axis=1) + rng.normal(0, 1.0, n)
+    z = np.eye(q)[home] - np.eye(q)[away]
+    table = frame(home=home, away=away)
+    if slope:
+        table["x"] = x[:, 1]
+    formula = "w[home] - w[away] + c[1]" + (" + k[1]*x" if slope else "")
+    model = WideRegressor(formula, optimizer="newton", l2="evidence").fit(table, y)
+    of_numbers, of_rows = restricted_likelihood(z, x, y)
+    assert model.variances_.loc["w", "variance"] == pytest.approx(of_numbers, rel=0.01)
+    assert model.dispersion_ == pytest.approx(of_rows, rel=1e-3)
+    both = np.concatenate([z, x], axis=1)
+    penalty = np.diag([1.0 / of_numbers] * q + [0.0] * x.shape[1])
+    sd = np.sqrt(np.diag(np.linalg.inv(both.T @ both / of_rows + penalty)))
+    assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(sd[:q], rel=0.01)
+    if slope:
+        assert model.params_["k"]["sd"].iloc[0] == pytest.approx(sd[-1], rel=0.01)
+    else:
+        assert model.params_["c"]["sd"].iloc[0] == pytest.approx(sd[q], rel=0.01)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_paired_comparisons_of_classes(weighted):
+    rng, home, away, strength = games(3, n_rows=900)
+    q = len(strength)
+    y = (rng.random_sample(len(home)) < expit(strength[home] - strength[away] + 0.3)).astype(int)
+    weight = rng.choice([1.0, 2.0, 3.0], len(y)) if weighted else None
+    model = WideClassifier("w[home] - w[away] + c[1]", optimizer="newton", l2="evidence")
+    model.fit(frame(home=home, away=away), y, sample_weight=weight)
+    numbers = np.append(numbers_of(model, "w", q)[:, 0], model.params_["c"]["value"])
+    jacobian = slopes_by(lambda p: p[home] - p[away] + p[q], numbers)
+    p = expit(jacobian @ numbers)
+    bends = p * (1 - p) * (1.0 if weight is None else weight / weight.mean())
+    variance = model.variances_.loc["w", "variance"]
+    covariance, effective = posterior(jacobian, bends, range(q), [q], 1.0 / variance)
+    assert model.variances_.loc["w", "effective"] == pytest.approx(effective, rel=1e-3)
+    assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(np.sqrt(np.diag(covariance)[:q]), rel=1e-3)
+    assert variance == pytest.approx(np.square(numbers[:q]).sum() / effective, rel=0.02)
+
+
+def test_vectors_have_a_matrix_for_each_symbol_and_are_held_to_their_mean():
+    rng = np.random.RandomState(5)
+    a, b = rng.randint(12, size=800), rng.randint(9, size=800)
+    u, v = rng.normal(0, 1, (12, 2)), rng.normal(0, 1, (9, 2))
+    y = (u[a] * v[b]).sum(axis=1) + 0.5 + rng.normal(0, 0.5, 800)
+    formula = "dot(u[a], v[b], rank=2) + c[1]"
+    model = WideRegressor(formula, optimizer="newton", l2="evidence", random_state=0).fit(frame(a=a, b=b), y)
+    left, right = numbers_of(model, "u", 12), numbers_of(model, "v", 9)
+    numbers = np.concatenate([left.ravel(), right.ravel(), model.params_["c"]["value"]])
+
+    def score(p):
+        return (p[:24].reshape(12, 2)[a] * p[24:42].reshape(9, 2)[b]).sum(axis=1) + p[42]
+
+    assert score(numbers) == pytest.approx(model.predict(frame(a=a, b=b)), abs=1e-8)
+    jacobian, bends = slopes_by(score, numbers), np.full(800, 1.0 / model.dispersion_)
+    for block, size, own in (("u", 12, range(24)), ("v", 9, range(24, 42))):
+        precision = 1.0 / model.variances_.loc[block, "variance"]
+        components = [range(0, 2 * size, 2), range(1, 2 * size, 2)]
+        covariance, effective = posterior(jacobian, bends, own, [42], precision, components)
+        sd = np.sqrt(np.diag(covariance)[: len(own)]).reshape(size, 2)
+        assert numbers_of(model, block, size, "sd") == pytest.approx(sd, rel=1e-3)
+        assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=1e-3)
+    lengths = {block: np.square(one - one.mean(axis=0)).sum() for block, one in (("u", left), ("v", right))}
+    assert_shared(model, lengths)
+
+
+def assert_shared(model, lengths):
+    """Of two factors, rows tell the product of the variances: both start alike, and stay so."""
+    found = model.variances_.loc[list(lengths)]
+    product = np.prod([length / found.loc[block, "effective"] for block, length in lengths.items()])
+    assert found["variance"].prod() == pytest.approx(product, rel=0.02)
+
+
+def test_factors_of_products_are_held_to_their_mean():
+    rng = np.random.RandomState(6)
+    a, b, x = rng.randint(15, size=900), rng.randint(10, size=900), rng.normal(1, 1, 900)
+    g, m = 1 + rng.normal(0, 0.4, 15), 2 + rng.normal(0, 0.5, 10)
+    y = g[a] * m[b] * x - 1.0 + rng.normal(0, 0.7, 900)
+    table = frame(a=a, b=b).assign(x=x)
+    model = WideRegressor("g[a]*m[b]*x + c[1]", optimizer="newton", l2="evidence", random_state=0).fit(table, y)
+    numbers = np.concatenate([numbers_of(model, "g", 15), numbers_of(model, "m", 10)]).ravel()
+    numbers = np.append(numbers, model.params_["c"]["value"])
+    jacobian = slopes_by(lambda p: p[:15][a] * p[15:25][b] * x + p[25], numbers)
+    bends = np.full(900, 1.0 / model.dispersion_)
+    for block, own in (("g", range(15)), ("m", range(15, 25))):
+        variance = model.variances_.loc[block, "variance"]
+        covariance, effective = posterior(jacobian, bends, own, [25], 1.0 / variance, [range(len(own))])
+        sd = np.sqrt(np.diag(covariance)[: len(own)])
+        assert numbers_of(model, block, len(own), "sd")[:, 0] == pytest.approx(sd, rel=1e-3)
+        assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=1e-3)
+    lengths = {"g": 15 * np.var(numbers[:15]), "m": 10 * np.var(numbers[15:25])}
+    assert_shared(model, lengths)
+
+
+def test_several_classes_class_by_class():
+    rng, home, away, strength = games(8, n_rows=900)
+    q, k = len(strength), 3
+    scores = np.stack([strength[home] - strength[away], -strength[home], np.zeros(len(home))], axis=1)
+    y = np.array([rng.choice(k, p=softmax(row)) for row in scores])
+    model = WideClassifier("w[home] - w[away] + c[1]", optimizer="newton", l2="evidence").fit(
+        frame(home=home, away=away), y
+    )
+    jacobian = np.concatenate([np.eye(q)[home] - np.eye(q)[away], np.ones((len(home), 1))], axis=1)
+    p = model.predict_proba(frame(home=home, away=away))
+    found, effective = numbers_of(model, "w", q, "sd"), 0.0
+    for output in range(k):
+        bends = p[:, output] * (1 - p[:, output])
+        covariance, own = posterior(jacobian, bends, range(q), [q], 1.0 / model.variances_.loc["w", "variance"])
+        assert found[:, output] == pytest.approx(np.sqrt(np.diag(covariance)[:q]), rel=2e-3)
+        effective += own
+    assert model.variances_.loc["w", "effective"] == pytest.approx(effective, rel=2e-3)
+
+
+def test_a_given_penalty_has_deviations_too():
+    rng, home, away, strength = games(9)
+    n, q = len(home), len(strength)
+    y = strength[home] - strength[away] + rng.normal(0, 1, n)
+    model = WideRegressor("w[home] - w[away] + c[1]", optimizer="newton", l2=0.01).fit(frame(home=home, away=away), y)
+    z = np.concatenate([np.eye(q)[home] - np.eye(q)[away], np.ones((n, 1))], axis=1)
+    variance = model.variances_.loc["w", "variance"]
+    covariance, effective = posterior(z, np.full(n, 1 / model.dispersion_), range(q), [q], 1 / variance)
+    assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(np.sqrt(np.diag(covariance)[:q]), rel=1e-3)
+    left = n - 1 - effective
+    assert model.dispersion_ == pytest.approx(np.square(y - model.predict(frame(home=home, away=away))).sum() / left)
+
+
+def test_many_entries_are_drawn(monkeypatch):
+    rng, home, away, strength = games(10, n_teams=60, n_rows=600)
+    y = strength[home] - strength[away] + rng.normal(0, 1, len(home))
+    table = frame(home=home, away=away)
+    exact = WideRegressor("w[home] - w[away] + c[1]", optimizer="newton", l2="evidence").fit(table, y)
+    monkeypatch.setattr(formula_spreads, "MOST_DENSE", 10)
+    drawn = WideRegressor("w[home] - w[away] + c[1]", optimizer="newton", l2="evidence").fit(table, y)
+    assert drawn.variances_.loc["w", "variance"] == pytest.approx(exact.variances_.loc["w", "variance"], rel=0.02)
+    ratio = numbers_of(drawn, "w", 60, "sd") / numbers_of(exact, "w", 60, "sd")
+    assert np.abs(ratio - 1).max() < 0.06
+    assert np.abs(ratio.mean() - 1) < 0.01
+    assert (ratio != 1).all()
+
+
+def test_no_penalty_and_symbols_that_no_row_tells_apart():
+    """Without a penalty the level of differences is anyone's: deviations are finite, and predictions as they were."""
+    rng, home, away, strength = games(11)
+    y = strength[home] - strength[away] + rng.normal(0, 1, len(home))
+    table = frame(home=home, away=away)
+    model = WideRegressor("w[home] - w[away] + c[1]", optimizer="newton", l2=0.0).fit(table, y)
+    sd = numbers_of(model, "w", len(strength), "sd")
+    assert np.isfinite(sd).all()
+    assert (sd > 0).all()
