@@ -61,6 +61,22 @@ def spread_ridge(curvature, precision, more, least, variances):
     return total
 
 
+@kernel
+def weigh_ridge(curvature, theta, precision, more, least):
+    """The sum of `spread_ridge`'s variances, and the sum of squares; curvature and theta (q, 1)."""
+    left, size, alone, followed, length = more, 0.0, 0.0, 0.0, 0.0
+    for e in range(len(curvature)):
+        bend = curvature[e, 0]
+        own = 1.0 / (bend + precision)
+        left += bend * (1.0 - bend * own)
+        size += bend
+        alone += own
+        followed += (bend * own) ** 2
+        length += theta[e, 0] ** 2
+    of_level = 1.0 / left if left > least * size else 0.0
+    return alone + followed * of_level, length
+
+
 @inlined
 def _hand_up(above, cells, own, theirs, theta, upper, shared, width):
     shared[:] = 0.0

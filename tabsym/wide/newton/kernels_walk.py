@@ -82,6 +82,33 @@ def walk_variances(curvature, precision, ridge, forward, backward, variances, st
             steps[v] += variances[j, v] + variances[j + 1, v] * (1.0 - 2.0 * precision / forward[j])
 
 
+@kernel
+def weigh_walk(curvature, theta, apart, precision, ridge, more, least, forward, backward, space, steps):
+    """As `weigh_ridge`, for a walk, of which the first `apart` entries are no part.
+
+    `forward` and `backward` (q,), `space` (q, 1) and `steps` (1,) are what the kernel works in.
+    """
+    walk_variances(curvature[apart:], precision, ridge, forward, backward, space[apart:], steps)
+    alone = steps[0]
+    solve_walk(curvature[apart:], precision, ridge, curvature[apart:], forward, space[apart:])
+    left, size, followed, length = more, 0.0, 0.0, 0.0
+    for e in range(len(curvature)):
+        bend = curvature[e, 0]
+        if e < apart:
+            own = 1.0 / (bend + precision)
+            alone += own
+            space[e, 0] = bend * own
+        left += bend * (1.0 - space[e, 0])
+        size += bend
+        followed += (1.0 if e < apart else ridge) * space[e, 0] ** 2
+        length += theta[e, 0] ** 2 if e < apart else 0.0
+        if e > apart:
+            followed += (space[e, 0] - space[e - 1, 0]) ** 2
+            length += (theta[e, 0] - theta[e - 1, 0]) ** 2
+    of_level = 1.0 / left if left > least * size else 0.0
+    return alone + followed * of_level, length
+
+
 @allocating_kernel
 def spread_walk_of_classes(own, shared, precision, level, covariances, followed):
     """Of the inverse of own + level + precision D'D, by blocks (K, K): what it holds of each entry, and of jumps.

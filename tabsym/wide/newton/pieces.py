@@ -61,7 +61,9 @@ class Piece:
     @property
     def held(self) -> int:
         """Numbers that the prior holds back: entries, or differences of them."""
-        return {Prior.FLAT: 0, Prior.RIDGE: self.size, Prior.WALK: self.size - 1}[self.prior]
+        if self.prior is Prior.FLAT:
+            return 0
+        return self.size if self.prior is Prior.RIDGE else self.size - 1
 
     @property
     def is_constant(self) -> bool:

@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels_entries import spread_ridge
+from tabsym.wide.newton.kernels_entries import spread_ridge, weigh_ridge
 from tabsym.wide.newton.kernels_rows import sum_products
-from tabsym.wide.newton.kernels_walk import walk_variances
+from tabsym.wide.newton.kernels_walk import walk_variances, weigh_walk
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.turns import Turns
 from tabsym.wide.slopes import SQUARED
@@ -54,6 +54,10 @@ class Spreads(ABC):
         held = self.turns.pieces[place].held * self.turns.n_outputs
         return Spread(variances, penalised, max(held - self.turns.precision[place] * penalised, 0.0))
 
+    def weigh(self, place: int) -> tuple[float, float]:
+        """Effective entries of a piece, and the sum of squares that its prior holds small."""
+        return self.of(place).effective, self.turns.pieces[place].length(self.turns.theta[place])
+
     @abstractmethod
     def of_flat(self) -> dict[int, Floats]:
         """Variances (1, K) of what is not held back, given the block that leaves it the least certain."""
@@ -62,7 +66,7 @@ class Spreads(ABC):
     def _variances(self, place: int) -> tuple[Floats, float]:
         """Variances (q, K) of a piece, and the trace that its penalty has part in."""
 
-    @property
+    @cached_property
     def _is_intercept_alone(self) -> bool:
         pieces = self.turns.pieces
         return len(self._flat) == 1 and not len(pieces[self._flat[0]].x)
@@ -93,6 +97,23 @@ class SpreadsOfOne(Spreads):
         inverses = [np.diag(np.linalg.pinv(one, hermitian=True)) for one in found]
         widest = max(inverses, key=lambda one: float(one.sum()))
         return {place: widest[number].reshape(1, 1) for number, place in enumerate(self._flat)}
+
+    def weigh(self, place: int) -> tuple[float, float]:
+        """The same in one go where there is nothing but an intercept that is not held back: this is asked most."""
+        turns, piece = self.turns, self.turns.pieces[place]
+        if not self._is_intercept_alone:
+            return super().weigh(place)
+        curvature, theta, precision = turns.curvature[place], turns.theta[place], turns.precision[place]
+        more = self._beside(place, curvature)
+        if piece.prior is Prior.RIDGE:
+            penalised, length = weigh_ridge(curvature, theta, precision, more, NOTHING_LEFT)
+        else:
+            forward, backward, space = np.empty((3, piece.size))
+            penalised, length = weigh_walk(
+                curvature, theta, piece.apart, precision, NEXT_TO_NOTHING, more, NOTHING_LEFT, forward, backward,
+                space[:, None], np.empty(1),
+            )  # fmt: skip
+        return max(piece.held - precision * penalised, 0.0), length
 
     def _variances(self, place: int) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that the penalty has part in, for losses of one score."""

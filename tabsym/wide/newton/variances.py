@@ -15,6 +15,7 @@ left to `heldout`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 import numpy as np
@@ -34,7 +35,7 @@ FIRST_VARIANCE = 1.0 / 3.0
 SILENT = 0.02
 """A block whose entries come to so little together, effectively, is taken out."""
 
-MOST_CHANGE = np.log(30.0)
+MOST_CHANGE = math.log(30.0)
 """Of a logarithm of a variance at once."""
 
 SWEEPS, SWEEPS_OF_CLASSES = 1, 4
@@ -86,21 +87,26 @@ class Evidence:
         The largest change of a block's effective entries that follows, per row: about what the fit is moved by.
         """
         turns, change = self.turns, 0.0
-        spreads = {place: self.spread(place) for place in free if not turns.silent[place]}
+        weighed = {place: self._weigh(place) for place in free if not turns.silent[place]}
         if self.has_dispersion:
             change = self._move_dispersion()
-        for place, spread in spreads.items():
-            if spread.effective < SILENT:
+        for place, (effective, length) in weighed.items():
+            if effective < SILENT:
                 turns.silence(place)
                 self.effective[place] = 0.0
                 continue
-            length = turns.pieces[place].length(turns.theta[place])
-            now = self.dispersion * spread.effective / max(length, 1e-300)
-            moved = float(np.clip(np.log(now / turns.precision[place]), -MOST_CHANGE, MOST_CHANGE))
-            turns.precision[place] *= np.exp(moved)
+            now = self.dispersion * effective / max(length, 1e-300)
+            moved = min(max(math.log(now / turns.precision[place]), -MOST_CHANGE), MOST_CHANGE)
+            turns.precision[place] *= math.exp(moved)
             held = turns.pieces[place].held * turns.n_outputs
-            change = max(change, abs(moved) * spread.effective * (1.0 - spread.effective / held) / turns.total)
+            change = max(change, abs(moved) * effective * (1.0 - effective / held) / turns.total)
         return change
+
+    def _weigh(self, place: int) -> tuple[float, float]:
+        """Effective entries, which are kept, and length of a piece."""
+        effective, length = self.spreads.weigh(place)
+        self.effective[place] = effective
+        return effective, length
 
     def spread(self, place: int) -> Spread:
         """The posterior of a piece as things stand; its effective entries are kept."""
