@@ -12,7 +12,6 @@ Why not by evidence: in `variances`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +63,8 @@ class HeldOut:
         logs = np.log([turns.precision[place] for place in free])
         steps, before = np.full(len(free), FIRST_STEP), np.zeros(len(free))
         best, found = np.inf, logs
-        for look in range(LOOKS_OF_CLASSES if turns.loss.for_classes else LOOKS):
+        n_looks = LOOKS_OF_CLASSES if turns.loss.for_classes else LOOKS
+        for look in range(n_looks):
             for place, log in zip(free, logs, strict=True):
                 turns.precision[place] = float(np.exp(log))
             n_sweeps = SWEEPS if look else FIRST_SWEEPS
@@ -74,7 +74,9 @@ class HeldOut:
             loss = turns.mean_loss_at(scores[:, None])
             if loss < best:
                 best, found = loss, logs
-            signs = np.sign(self._slopes(scores, n_sweeps)[free])
+            if look == n_looks - 1:
+                break
+            signs = np.sign(self._slopes(free, scores, n_sweeps))
             steps = np.where(signs * before > 0, np.minimum(LONGER * steps, MOST_STEP), steps)
             steps = np.where(signs * before < 0, SHORTER * steps, steps)
             before = signs
@@ -85,27 +87,22 @@ class HeldOut:
         """Scores (n,) of rows under the model that has not seen them."""
         return self.rows.scores_under(self.turns.pieces, self.turns.theta, self._other)
 
-    def _slopes(self, scores: Floats, n_sweeps: int) -> Floats:
-        """How the held-out loss, at `scores`, moves with the logarithm of each piece's precision, up to a factor."""
+    def _slopes(self, free: Sequence[int], scores: Floats, n_sweeps: int) -> Floats:
+        """How the held-out loss, at `scores`, moves with logarithms of the precisions at `free`, up to a factor."""
         turns, rows = self.turns, self.rows
         theirs, _ = rows.pulls_at(scores)
         _, bends = rows.pulls()
-        right = [self._sum(piece, theirs, self._other) for piece in turns.pieces]
-        curvature = [self._sum(replace(piece, x=piece.x * piece.x), bends, rows.column) for piece in turns.pieces]
         loud = [place for place in range(len(turns.pieces)) if not turns.silent[place]]
+        right = {place: self._sum(turns.pieces[place], theirs, self._other) for place in loud}
         before, steps = turns.pieces[0], np.zeros_like(turns.theta[0])
         for place in n_sweeps * loud:
             piece, adjoint, precision = turns.pieces[place], self._adjoint[place], turns.precision[place]
             seen = self._turn(before, steps, piece, bends)
             before = piece
-            steps, _ = piece.step(seen - right[place], curvature[place], adjoint, precision)
+            steps, _ = piece.step(seen - right[place], turns.curvature[place], adjoint, precision)
         self._turn(before, steps, before, bends)
-        return np.array([
-            -float((adjoint * piece.pull_back(theta, precision)).sum())
-            for piece, theta, adjoint, precision in zip(
-                turns.pieces, turns.theta, self._adjoint, turns.precision, strict=True
-            )
-        ])  # fmt: skip
+        pulls = (turns.pieces[place].pull_back(turns.theta[place], turns.precision[place]) for place in free)
+        return np.array([-float((self._adjoint[place] * pull).sum()) for place, pull in zip(free, pulls, strict=True)])
 
     def _sum(self, piece: Piece, numbers: Floats, column: NDArray[np.int8]) -> Floats:
         """Numbers (n,) of rows summed (q, 2) by the entries of the models of `column`."""
