@@ -149,6 +149,32 @@ def take_turn(
 
 
 @kernel
+def take_squared_turn(before, x_before, steps, codes, x, column, n_models, weight, values, n_lanes, slopes):
+    """As `take_turn`, for the squared loss, whose curvatures never change: `slopes` (the length of `pulls`) alone."""
+    slopes[:] = 0.0
+    length, last = unsigned(len(slopes) // n_lanes), unsigned(n_lanes - 1)
+    if len(x_before) + len(x) + len(weight) > 0:
+        for i in range(len(codes)):
+            value = _moved(values[i], steps[_entry(before, column, n_models, i)], x_before, i, SQUARED)
+            values[i] = value
+            if len(weight):
+                value *= weight[i]
+            slopes[_entry(codes, column, n_models, i)] += value * x[i] if len(x) else value
+    elif len(column):
+        for i in range(len(codes)):
+            value = values[i] + steps[unsigned((before[i] + 1) * n_models + column[i])]
+            values[i] = value
+            slopes[unsigned((codes[i] + 1) * n_models + column[i]) + length * (unsigned(i) & last)] += value
+    else:
+        for i in range(len(codes)):
+            value = values[i] + steps[unsigned(before[i] + 1)]
+            values[i] = value
+            slopes[unsigned(codes[i] + 1) + length * (unsigned(i) & last)] += value
+    for at in range(len(slopes) // n_lanes, len(slopes)):
+        slopes[at % (len(slopes) // n_lanes)] += slopes[at]
+
+
+@kernel
 def move(codes, x, column, n_models, steps, values, loss):
     """Move rows by their entry's step."""
     for i in range(len(codes)):

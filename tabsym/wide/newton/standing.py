@@ -14,6 +14,7 @@ from tabsym.wide.newton.kernels_rows import (
     move,
     move_classes,
     pulls_of_rows,
+    take_squared_turn,
     take_turn,
 )
 from tabsym.wide.newton.pieces import Piece
@@ -55,6 +56,7 @@ class OneScore:
         self.width = n_models
         self._values = self._stand(start)
         self._waiting: tuple[Piece, Floats] | None = None
+        self._curvatures: dict[int, Floats] = {}  # of blocks, where they never change
 
     def collect(self, piece: Piece) -> tuple[Floats, Floats]:
         """Sums of slopes and curvatures (q, W) by entry."""
@@ -62,13 +64,22 @@ class OneScore:
         self._waiting = None
         length = (1 + piece.size) * self.width
         n_lanes = LANES if piece.size <= FEW_ENTRIES else 1
+        if piece.block in self._curvatures:
+            slopes = np.empty(n_lanes * length)
+            take_squared_turn(
+                before.codes, before.x, steps, piece.codes, piece.x, self.column, self.width, self.weight,
+                self._values, n_lanes, slopes,
+            )  # fmt: skip
+            return self.by_entry(slopes[:length]), self._curvatures[piece.block]
         pulls = np.empty((n_lanes * length, 2))
         take_turn(
             before.codes, before.x, steps, piece.codes, piece.x, self.column, self.width, self.y, self.weight,
-            self._values, self.loss.code, self.loss.parameter, n_lanes,
-            pulls,
+            self._values, self.loss.code, self.loss.parameter, n_lanes, pulls,
         )  # fmt: skip
-        return self.by_entry(pulls[:length, 0]), self.by_entry(pulls[:length, 1])
+        gradient, curvature = self.by_entry(pulls[:length, 0]), self.by_entry(pulls[:length, 1].copy())
+        if self.loss.code == SQUARED:
+            self._curvatures[piece.block] = curvature
+        return gradient, curvature
 
     def move(self, piece: Piece, steps: Floats) -> None:
         """Move rows by their entries' steps (q, W)."""
