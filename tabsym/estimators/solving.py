@@ -169,26 +169,40 @@ def _pieces(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
             codes = np.ascontiguousarray(coded.codes[factor.read], dtype=np.int32)
         prior, apart = _prior(layout, factor.block)
         pieces.append(Piece(factor.block, codes, x, layout.sizes[factor.block], prior, apart))
-    pieces = [replace(piece, within=_within(layout, piece, pieces)) for piece in pieces]
+    made_of = {piece.block: _made_of(layout, piece.block) for piece in pieces}
+    pieces = [replace(piece, within=_within(layout, piece, pieces, made_of)) for piece in pieces]
     return sorted(pieces, key=lambda piece: (piece.prior is not Prior.FLAT, piece.size))
 
 
-def _within(layout: Layout, piece: Piece, pieces: list[Piece]) -> dict[int, NDArray[np.int64]]:
+def _within(
+    layout: Layout, piece: Piece, pieces: list[Piece], made_of: dict[int, frozenset[tuple[int, str]]]
+) -> dict[int, NDArray[np.int64]]:
     """The entries of other blocks that each entry of a cross lies within: of its columns, and of crosses of some."""
-    source = _source(layout, piece.block)
-    if not isinstance(source, Crossing) or len(piece.x) or not (piece.codes >= 0).all():
+    if not isinstance(_source(layout, piece.block), Crossing) or len(piece.x) or piece.codes.min(initial=0) < 0:
         return {}
     found: dict[int, NDArray[np.int64]] = {}
-    columns = set(layout.blocks[piece.block].columns)
+    a_row = np.zeros(piece.size, dtype=np.int64)  # of each entry
+    a_row[piece.codes] = np.arange(len(piece.codes))
     for other in pieces:
-        block = layout.blocks[other.block]
+        if not made_of[other.block] < made_of[piece.block]:
+            continue
         plain = other.prior is Prior.RIDGE and not len(other.x) and not isinstance(_source(layout, other.block), Rarity)
-        if plain and set(block.columns) < columns and (other.codes >= 0).all():
-            above = np.zeros(piece.size, dtype=np.int64)
-            above[piece.codes] = other.codes
-            if np.array_equal(above[piece.codes], other.codes):
-                found[other.block] = above
+        if plain and other.codes.min(initial=0) >= 0:
+            found[other.block] = other.codes[a_row].astype(np.int64)
     return found
+
+
+def _made_of(layout: Layout, block: int) -> frozenset[tuple[int, str]]:
+    """The sources whose symbols an entry of a block stands for, each with its column: what decides about the entry."""
+
+    def made(place: int, columns: tuple[str, ...]) -> frozenset[tuple[int, str]]:
+        source = layout.sources[place]
+        if isinstance(source, Crossing):
+            return made(source.left, columns[:-1]) | made(source.right, columns[-1:])
+        return frozenset({(place, columns[0])})
+
+    place = layout.blocks[block].source
+    return frozenset() if place is None else made(place, layout.blocks[block].columns)
 
 
 def _prior(layout: Layout, place: int) -> tuple[Prior, int]:

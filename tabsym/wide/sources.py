@@ -112,8 +112,7 @@ class Rarity:
 
     def grow(self, codes: NDArray[np.signedinteger]) -> tuple[Rarity, NDArray[np.int32]]:
         """With the rows of a table, coded by the other source, and their classes (n,), each without itself."""
-        seen = codes[codes >= 0]
-        counts = np.bincount(seen, minlength=len(self.counts))
+        counts = np.bincount(codes + 1, minlength=1 + len(self.counts))[1:]
         counts[: len(self.counts)] += self.counts
         others = np.append(np.maximum(counts - 1, 0), 0)  # the last is read by rows without an entry, whose code is -1
         lowest = self.lowest if len(self) else classes_of_counts(int(others.max()))
