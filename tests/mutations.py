@@ -86,7 +86,7 @@ FAULTS = [
     Fault("newton: what cells share is drawn without their penalty", "wide/newton/posterior.py",
           "left = self.right[place] - self.turns.precision[place] * self.found[place]", "left = self.right[place]",
           f"{EVIDENCE}:whole_posterior"),
-    Fault("newton: small targets are left small", "wide/newton/target_units.py",
+    Fault("newton: small targets are left small", "wide/target_units.py",
           "if not 0.0 < mean < 1.0:", "if True:", f"{EVIDENCE}:log_links"),
     Fault("newton: the dispersion stays in the target's unit of training", "estimators/solving.py",
           "dispersion = answer.certainty.dispersion * units.of_loss", "dispersion = answer.certainty.dispersion",

@@ -884,6 +884,23 @@ def test_targets_behind_log_links_in_another_unit(loss, l2, unit):
         assert model.loss_curve_[-1] == pytest.approx(model.model_.loss.values(scores, y * c).mean(), rel=1e-9)
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1e4])
+@pytest.mark.parametrize("loss", ["poisson", "tweedie", "gamma"])
+def test_crosses_behind_log_links_in_another_unit(loss, unit):
+    """What is weighed against a penalty must not depend on whether sales are counted in cents or in thousands."""
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame({name: rng.integers(0, 12, 3000).astype(str) for name in "abc"})
+    cell = rng.normal(scale=0.7, size=(12, 12))[X["a"].astype(int), X["b"].astype(int)]
+    y = rng.gamma(3.0, np.exp(cell) / 3.0)
+    options = {"loss": loss, "interactions": "auto", "random_state": 0}
+    plain = [WideRegressor(**options).fit(X, y * c).interactions_ for c in (1.0, unit)]
+    assert list(plain[1]["cross"]) == list(plain[0]["cross"])
+    assert "a:b" in list(plain[0]["cross"])
+    options |= {"optimizer": "newton", "l2": "evidence", "rarity": True}
+    one, other = (WideRegressor(**options).fit(X, y * c) for c in (1.0, unit))
+    np.testing.assert_allclose(other.predict(X), unit * one.predict(X), rtol=1e-7)
+
+
 def test_symbols_that_never_meet_a_class_are_uncertain_and_not_nan():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"b": rng.integers(0, 40, 300).astype(str), "same": 1.0})

@@ -19,6 +19,7 @@ from tabsym.wide.layout import Layout, Read
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.program import Rows
 from tabsym.wide.sources import Bins, Symbols
+from tabsym.wide.target_units import TargetUnits
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +51,7 @@ def find_crosses(
     order = order[by_symbol]
     columns = {block: replace(column, codes=column.codes.take(by_symbol)) for block, column in columns.items()}
     rows = take_rows(rows, order, n_outputs)
+    rows = TargetUnits.of(rows, loss).rows(rows)
     x, y, weight, offset = rows.x, rows.y, rows.weight, rows.offset.reshape(-1, n_outputs)
     loss = _loss_of_evidence(loss)
     fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)

@@ -22,11 +22,11 @@ from tabsym.wide.model import WideModel
 from tabsym.wide.newton.fit import Rows, fit_pieces
 from tabsym.wide.newton.formulas import fit_formula
 from tabsym.wide.newton.pieces import Piece, Prior
-from tabsym.wide.newton.target_units import TargetUnits
 from tabsym.wide.optimizers import Newton
 from tabsym.wide.program import Rows as LaidRows
 from tabsym.wide.sources import Bins, Crossing, Flag, Rarity, Source
 from tabsym.wide.start import with_state
+from tabsym.wide.target_units import TargetUnits
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState

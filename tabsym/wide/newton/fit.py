@@ -118,7 +118,7 @@ def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton
 
 
 def _two_halves(turns: Turns, rows: Rows, rng: np.random.RandomState) -> Turns:
-    """Two models of half the rows each; of a large table, of a random sample."""
+    """Two models of half the rows each, which start at the level of all; of a large table, of a random sample."""
     pieces = turns.pieces
     if len(rows.y) > MOST_HELD_OUT:
         some = np.sort(rng.permutation(len(rows.y))[:MOST_HELD_OUT])
@@ -127,7 +127,11 @@ def _two_halves(turns: Turns, rows: Rows, rng: np.random.RandomState) -> Turns:
         pieces = [
             replace(piece, codes=piece.codes[some], x=piece.x[some] if len(piece.x) else piece.x) for piece in pieces
         ]
-    return Turns(pieces, rows.y, rows.weight, rows.start, turns.loss, halves_of(rows.y, turns.loss, rng), n_models=2)
+    column = halves_of(rows.y, turns.loss, rng)
+    halves = Turns(pieces, rows.y, rows.weight, rows.start, turns.loss, column, n_models=2)
+    free = [piece.prior is Prior.FLAT for piece in pieces]
+    halves.put([np.repeat(theta * known, 2, axis=1) for theta, known in zip(turns.theta, free, strict=True)])
+    return halves
 
 
 def _find_without(turns: Turns, evidence: Evidence, common: list[int], rare: list[int], newton: Newton) -> int:
