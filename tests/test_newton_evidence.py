@@ -901,6 +901,22 @@ def test_crosses_behind_log_links_in_another_unit(loss, unit):
     np.testing.assert_allclose(other.predict(X), unit * one.predict(X), rtol=1e-7)
 
 
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_tweedie_of_power_one_and_a_half_is_no_loss_of_its_own(weighted):
+    """It has kernels of its own, as its parts are roots; powers beside it go through an exp per row."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({name: rng.integers(0, 130, 2500).astype(str) for name in "ab"})
+    X["x"] = rng.normal(size=2500)
+    level = np.exp(0.5 * rng.normal(size=130))[X["a"].astype(int)] * np.exp(0.3 * X["x"])
+    y = rng.poisson(1.5, 2500) * level
+    weight = rng.uniform(0.5, 2.0, 2500) if weighted else None
+    options = {"optimizer": "newton", "l2": "evidence", "loss": "tweedie", "random_state": 0}
+    own, beside = (WideRegressor(power=power, **options).fit(X, y, sample_weight=weight) for power in (1.5, 1.5 + 1e-7))
+    np.testing.assert_allclose(own.predict(X), beside.predict(X), rtol=1e-5)
+    np.testing.assert_allclose(own.params_["a"]["sd"], beside.params_["a"]["sd"], rtol=1e-5)
+    assert own.dispersion_ == pytest.approx(beside.dispersion_, rel=1e-5)
+
+
 def test_symbols_that_never_meet_a_class_are_uncertain_and_not_nan():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"b": rng.integers(0, 40, 300).astype(str), "same": 1.0})

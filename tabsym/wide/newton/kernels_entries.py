@@ -30,15 +30,15 @@ def step_ridge(gradient, curvature, theta, precision, most, steps):
 
 
 @kernel
-def factors_of_steps(steps, sign, n_models, out):
-    """What steps of entries (q W,) do to rows that stand at exp(sign * score), or for sign 0 at their score.
+def factors_of_steps(steps, rate, n_models, out):
+    """What steps of entries (q W,) do to rows that stand at exp(rate * score), or for rate 0 at their score.
 
     `out` ((1 + q) W,): what does nothing comes first, for rows without an entry.
     """
     for v in range(n_models):
-        out[v] = 1.0 if sign != 0.0 else 0.0
+        out[v] = 1.0 if rate != 0.0 else 0.0
     for e in range(len(steps)):
-        out[n_models + e] = np.exp(sign * steps[e]) if sign != 0.0 else steps[e]
+        out[n_models + e] = np.exp(rate * steps[e]) if rate != 0.0 else steps[e]
 
 
 @kernel

@@ -15,6 +15,9 @@ import numpy as np
 from tabsym.jit import inlined, kernel, unsigned
 from tabsym.wide.slopes import GAMMA, LOGISTIC, POISSON, SQUARED, loss_of_one
 
+HALVES = 100
+"""Tweedie's loss of power 1.5, whose parts are exp(score / 2) and its inverse: no loss of its own elsewhere."""
+
 LEAST = 1e-9
 """Curvatures are no smaller: a row whose class is certain still counts a little."""
 
@@ -32,6 +35,9 @@ def _pulls(value, target, loss, parameter):
     if loss == GAMMA:
         share = target / value
         return 1.0 - share, max(share, LEAST)
+    if loss == HALVES:
+        share = target / value
+        return value - share, max(0.5 * (value + share), LEAST)
     _, slope, bend = loss_of_one(value, target, loss, parameter)
     return slope, max(bend, LEAST)
 
@@ -40,10 +46,11 @@ def _pulls(value, target, loss, parameter):
 def _stepped(value, step, loss):
     """Where a row stands after the step of an entry that nothing multiplies.
 
-    Rows stand at their residuals (squared), at exp(-score) (logistic) or exp(score) (poisson, gamma), else at their
-    scores. Where they stand at an exp, such a step is one too, taken once per entry.
+    Rows stand at their residuals (squared), at exp(-score) (logistic), exp(score) (poisson, gamma) or exp(score / 2)
+    (tweedie of power 1.5), else at their scores. Where they stand at an exp, such a step is one too, taken once per
+    entry.
     """
-    if loss in (LOGISTIC, POISSON, GAMMA):
+    if loss in (LOGISTIC, POISSON, GAMMA, HALVES):
         return value * step
     return value + step
 
@@ -57,6 +64,8 @@ def _moved(value, step, x, i, loss):
         return value * np.exp(-step * x[i])
     if loss in (POISSON, GAMMA):
         return value * np.exp(step * x[i])
+    if loss == HALVES:
+        return value * np.exp(0.5 * step * x[i])
     return value + step * x[i]
 
 
@@ -140,6 +149,8 @@ def take_turn(
         _take_turn_of(before, x_before, steps, codes, x, column, n_models, y, weight, values, POISSON, n_lanes, pulls)
     elif loss == GAMMA:
         _take_turn_of(before, x_before, steps, codes, x, column, n_models, y, weight, values, GAMMA, n_lanes, pulls)
+    elif loss == HALVES:
+        _take_turn_of(before, x_before, steps, codes, x, column, n_models, y, weight, values, HALVES, n_lanes, pulls)
     else:
         _take_turn(before, x_before, steps, codes, x, column, n_models, y, weight, values, loss, parameter, pulls)
     length = len(pulls) // n_lanes

@@ -9,6 +9,7 @@ from scipy.special import softmax
 from tabsym.wide.losses import Loss
 from tabsym.wide.newton.kernels_entries import factors_of_steps
 from tabsym.wide.newton.kernels_rows import (
+    HALVES,
     add_entries,
     collect_classes,
     move,
@@ -18,7 +19,7 @@ from tabsym.wide.newton.kernels_rows import (
     take_turn,
 )
 from tabsym.wide.newton.pieces import Piece
-from tabsym.wide.slopes import GAMMA, LOGISTIC, POISSON, SQUARED
+from tabsym.wide.slopes import GAMMA, LOGISTIC, POISSON, SQUARED, TWEEDIE
 
 Floats = NDArray[np.float64]
 
@@ -28,8 +29,8 @@ ONE_MODEL = np.empty(0, dtype=np.int8)
 LANES, FEW_ENTRIES = 4, 256
 """Sums of blocks of so few entries are kept so many times over while rows are added up."""
 
-_SIGN = {LOGISTIC: -1.0, POISSON: 1.0, GAMMA: 1.0}
-"""Of these losses rows stand at exp(sign * score)."""
+_RATE = {LOGISTIC: -1.0, POISSON: 1.0, GAMMA: 1.0, HALVES: 0.5}
+"""Of these losses rows stand at exp(rate * score)."""
 
 
 class OneScore:
@@ -52,7 +53,8 @@ class OneScore:
     def __init__(
         self, y: Floats, weight: Floats, start: Floats, loss: Loss, column: NDArray[np.int8], n_models: int
     ) -> None:
-        self.y, self.weight, self.start, self.loss, self.column = y, weight, start, loss, column
+        self.y, self.weight, self.start, self.column = y, weight, start, column
+        self._code, self._parameter = _as_kernels_know(loss)
         self.width = n_models
         self._values = self._stand(start)
         self._waiting: tuple[Piece, Floats] | None = None
@@ -74,10 +76,10 @@ class OneScore:
         pulls = np.empty((n_lanes * length, 2))
         take_turn(
             before.codes, before.x, steps, piece.codes, piece.x, self.column, self.width, self.y, self.weight,
-            self._values, self.loss.code, self.loss.parameter, n_lanes, pulls,
+            self._values, self._code, self._parameter, n_lanes, pulls,
         )  # fmt: skip
         gradient, curvature = self.by_entry(pulls[:length, 0]), self.by_entry(pulls[:length, 1].copy())
-        if self.loss.code == SQUARED:
+        if self._code == SQUARED:
             self._curvatures[piece.block] = curvature
         return gradient, curvature
 
@@ -93,10 +95,10 @@ class OneScore:
     def scores(self) -> Floats:
         """Scores (n, 1)."""
         values = self._caught_up()
-        if self.loss.code == SQUARED:
+        if self._code == SQUARED:
             return (values + self.y)[:, None]
-        sign = _SIGN.get(self.loss.code)
-        return (values if sign is None else sign * np.log(values))[:, None]
+        rate = _RATE.get(self._code)
+        return (values if rate is None else np.log(values) / rate)[:, None]
 
     def pulls(self) -> tuple[Floats, Floats]:
         """Slopes and curvatures (n,) of rows times their weights."""
@@ -123,9 +125,9 @@ class OneScore:
 
     def _steps(self, piece: Piece, steps: Floats) -> Floats:
         """Steps (q, W) as kernels move rows by them."""
-        sign = 0.0 if len(piece.x) else _SIGN.get(self.loss.code, 0.0)
+        rate = 0.0 if len(piece.x) else _RATE.get(self._code, 0.0)
         out = np.empty((1 + piece.size) * self.width)
-        factors_of_steps(steps.ravel(), sign, self.width, out)
+        factors_of_steps(steps.ravel(), rate, self.width, out)
         return out
 
     def _caught_up(self) -> Floats:
@@ -135,19 +137,25 @@ class OneScore:
     def _catch_up(self) -> None:
         if self._waiting is not None:
             piece, steps = self._waiting
-            move(piece.codes, piece.x, self.column, self.width, steps, self._values, self.loss.code)
+            move(piece.codes, piece.x, self.column, self.width, steps, self._values, self._code)
             self._waiting = None
 
     def _pulls(self, values: Floats) -> tuple[Floats, Floats]:
         slopes, bends = np.empty((2, len(values)))
-        pulls_of_rows(values, self.y, self.weight, self.loss.code, self.loss.parameter, slopes, bends)
+        pulls_of_rows(values, self.y, self.weight, self._code, self._parameter, slopes, bends)
         return slopes, bends
 
     def _stand(self, scores: Floats) -> Floats:
-        if self.loss.code == SQUARED:
+        if self._code == SQUARED:
             return scores - self.y
-        sign = _SIGN.get(self.loss.code)
-        return scores.copy() if sign is None else np.exp(sign * scores)
+        rate = _RATE.get(self._code)
+        return scores.copy() if rate is None else np.exp(rate * scores)
+
+
+def _as_kernels_know(loss: Loss) -> tuple[int, float]:
+    if loss.code == TWEEDIE and loss.parameter == 1.5:
+        return HALVES, 0.0
+    return loss.code, loss.parameter
 
 
 class ManyClasses:
