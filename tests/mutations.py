@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 UNITS, COMBINATIONS, KERNELS = "tests/test_units.py", "tests/test_combinations.py", "tests/test_kernels.py"
 NATIVE, TIWS = "tests/test_native_categories.py", "tests/test_tiws.py"
 EVIDENCE, NEWTON = "tests/test_newton_evidence.py", "tests/test_newton.py"
-STACK = "tests/test_stacking.py"
+STACK, FORMULAS = "tests/test_stacking.py", "tests/test_formula_evidence.py"
 TORCH, MORE = "tests/test_torch.py", "tests/test_torch_more.py"
 
 
@@ -91,6 +91,30 @@ FAULTS = [
     Fault("newton: the dispersion stays in the target's unit of training", "estimators/solving.py",
           "dispersion = answer.certainty.dispersion * units.of_loss", "dispersion = answer.certainty.dispersion",
           f"{EVIDENCE}:log_links"),
+    Fault("newton: crosses behind log links are weighed in the user's unit", "estimators/crossing.py",
+          "rows = TargetUnits.of(rows, loss).rows(rows)", "rows = rows", f"{EVIDENCE}:another_unit"),
+    Fault("newton: missing values beside a walk leave the level as it is", "wide/newton/kernels_walk.py",
+          "            followed += (bend * own) ** 2\n", "", f"{EVIDENCE}:one_go"),
+    Fault("newton: sums of several lanes are not added up", "wide/newton/kernels_rows.py",
+          "pulls[at % length, 1] += pulls[at, 1]", "pass", f"{EVIDENCE}:dense_optimum"),
+    Fault("newton: lanes of squared slopes are not added up", "wide/newton/kernels_rows.py",
+          "slopes[at % (len(slopes) // n_lanes)] += slopes[at]", "pass", f"{EVIDENCE}:dense_optimum and squared"),
+    Fault("newton: tweedie's roots have twice the curvature", "wide/newton/kernels_rows.py",
+          "max(0.5 * (value + share), LEAST)", "max(value + share, LEAST)", f"{EVIDENCE}:one_and_a_half"),
+    Fault("formulas: what rows read twice is apart", "wide/newton/formula_spreads.py",
+          "if sum(read.block == block for read in self.layout.reads) == 1:", "if True:", FORMULAS),
+    Fault("formulas: the intercept is taken for known", "wide/newton/formula_spreads.py",
+          "columns = shared @ _root_of_inverse(self._flat_information)",
+          "columns = 0.0 * shared @ _root_of_inverse(self._flat_information)", FORMULAS),
+    Fault("formulas: vectors have no matrix", "wide/newton/formula_spreads.py",
+          "own[found.row // rank, found.row % rank, found.col % rank] = found.data",
+          "own[found.row // rank, found.row % rank, found.col % rank] = found.data * (found.row == found.col)",
+          FORMULAS),
+    Fault("formulas: variances of factors drift", "wide/newton/formulas.py",
+          "moves -= free @ (np.linalg.pinv(free) @ moves)", "pass", FORMULAS),
+    Fault("formulas: drawn variances without what others move", "wide/newton/formula_spreads.py",
+          "self.diagonal = self._own + np.square(self._own[:, None] * means).mean(axis=1)",
+          "self.diagonal = self._own", FORMULAS),
     Fault("stack: an objective by another name is not seen", "integrations/margins.py",
           "renamed = self._by_one_name(booster)", "renamed = booster", f"{STACK}:other_names"),
     Fault("stack: one row is certain", "stacking/tally.py",

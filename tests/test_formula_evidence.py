@@ -140,6 +140,7 @@ def test_vectors_have_a_matrix_for_each_symbol_and_are_held_to_their_mean():
         assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=1e-3)
     lengths = {block: np.square(one - one.mean(axis=0)).sum() for block, one in (("u", left), ("v", right))}
     assert_shared(model, lengths)
+    assert model.variances_.loc["u", "variance"] == pytest.approx(model.variances_.loc["v", "variance"], rel=1e-6)
 
 
 def assert_shared(model, lengths):

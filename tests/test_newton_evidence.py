@@ -10,6 +10,8 @@ from scipy.special import expit
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.wide import Newton
+from tabsym.wide.newton.kernels_entries import weigh_ridge
+from tabsym.wide.newton.kernels_walk import weigh_walk
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.spreads_classes import _walk_of_classes
 from tests import naive, naive_evidence
@@ -915,6 +917,34 @@ def test_tweedie_of_power_one_and_a_half_is_no_loss_of_its_own(weighted):
     np.testing.assert_allclose(own.predict(X), beside.predict(X), rtol=1e-5)
     np.testing.assert_allclose(own.params_["a"]["sd"], beside.params_["a"]["sd"], rtol=1e-5)
     assert own.dispersion_ == pytest.approx(beside.dispersion_, rel=1e-5)
+
+
+@pytest.mark.parametrize("more", [0.0, 3.0])
+@pytest.mark.parametrize("apart", [None, 0, 1], ids=["ridge", "walk", "walk with missing"])
+def test_blocks_weighed_in_one_go_are_those_of_whole_matrices(apart, more):
+    """The part of a penalty that a posterior has, jointly with a level that `more` other information is on."""
+    rng = np.random.default_rng(6)
+    q, precision = 7, 2.5
+    curvature, theta = rng.uniform(0.2, 4.0, (q, 1)), rng.normal(size=(q, 1))
+    penalty = np.eye(q)
+    if apart is not None:
+        jumps = np.diff(np.eye(q), axis=0)[apart:]
+        penalty = np.diag(np.arange(q) < apart).astype(float) + jumps.T @ jumps
+    whole = np.zeros((q + 1, q + 1))
+    whole[:q, :q] = np.diag(curvature[:, 0]) + precision * penalty
+    whole[q, :q] = whole[:q, q] = curvature[:, 0]
+    whole[q, q] = curvature.sum() + more
+    if apart == 0 and more == 0.0:  # the level of a walk is the intercept's, which then has no variance beside it
+        expected = np.trace(penalty @ np.linalg.pinv(whole[:q, :q]))
+    else:
+        expected = np.trace(penalty @ np.linalg.inv(whole)[:q, :q])
+    if apart is None:
+        penalised, length = weigh_ridge(curvature, theta, precision, more, 1e-5)
+    else:
+        spaces = np.empty(q), np.empty(q), np.empty((q, 1)), np.empty(1)
+        penalised, length = weigh_walk(curvature, theta, apart, precision, 1e-8, more, 1e-5, *spaces)
+    assert penalised == pytest.approx(expected, rel=1e-6)
+    assert length == pytest.approx(float(theta[:, 0] @ penalty @ theta[:, 0]))
 
 
 def test_symbols_that_never_meet_a_class_are_uncertain_and_not_nan():

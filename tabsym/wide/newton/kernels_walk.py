@@ -86,24 +86,21 @@ def walk_variances(curvature, precision, ridge, forward, backward, variances, st
 def weigh_walk(curvature, theta, apart, precision, ridge, more, least, forward, backward, space, steps):
     """As `weigh_ridge`, for a walk, of which the first `apart` entries are no part.
 
+    The walk follows the level as it is, since no difference holds it: there is nothing of it in the penalty.
     `forward` and `backward` (q,), `space` (q, 1) and `steps` (1,) are what the kernel works in.
     """
     walk_variances(curvature[apart:], precision, ridge, forward, backward, space[apart:], steps)
-    alone = steps[0]
-    solve_walk(curvature[apart:], precision, ridge, curvature[apart:], forward, space[apart:])
-    left, size, followed, length = more, 0.0, 0.0, 0.0
+    left, size, alone, followed, length = more, 0.0, steps[0], 0.0, 0.0
     for e in range(len(curvature)):
         bend = curvature[e, 0]
+        size += bend
         if e < apart:
             own = 1.0 / (bend + precision)
             alone += own
-            space[e, 0] = bend * own
-        left += bend * (1.0 - space[e, 0])
-        size += bend
-        followed += (1.0 if e < apart else ridge) * space[e, 0] ** 2
-        length += theta[e, 0] ** 2 if e < apart else 0.0
-        if e > apart:
-            followed += (space[e, 0] - space[e - 1, 0]) ** 2
+            left += bend * (1.0 - bend * own)
+            followed += (bend * own) ** 2
+            length += theta[e, 0] ** 2
+        elif e > apart:
             length += (theta[e, 0] - theta[e - 1, 0]) ** 2
     of_level = 1.0 / left if left > least * size else 0.0
     return alone + followed * of_level, length
