@@ -27,14 +27,16 @@ FIRST = ("squared", "poisson")
 
 OTHERS = ("gamma", "tweedie")
 
-MOST_ROWS = 50_000
-"""Losses are compared on a random sample of larger tables."""
+MOST_ROWS = 25_000
+"""Losses are compared on a random sample of larger tables: on rossmann's and chicago_taxi's no worse than on all rows
+(three random states, five folds each: between 1.2 % worse and .9 % better, mostly better), in half the time."""
 
 HELD_OUT = 0.2
 """Of these, the share that they are compared on."""
 
 ROUGHER = 10.0
-"""Newton's tolerance is so much larger while losses are compared, which differ by more."""
+"""Newton's tolerance is so much larger while losses are compared, which differ by more; and variances of rare symbols
+are left to the evidence, without rows held out, in two thirds of the time."""
 
 LEAST_ROWS = 30
 """With fewer, the loss is squared."""
@@ -97,7 +99,8 @@ def _score(
     scorer = _find_scorer(scoring)
     state = np.random.RandomState(rng.randint(2**31))  # each loss by itself, however many are tried
     if isinstance(config.optimizer, Newton):
-        config = replace(config, optimizer=replace(config.optimizer, tol=ROUGHER * config.optimizer.tol, draws=0))
+        rough = replace(config.optimizer, tol=ROUGHER * config.optimizer.tol, draws=0, rare_rows=0)
+        config = replace(config, optimizer=rough)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
