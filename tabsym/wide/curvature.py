@@ -90,6 +90,8 @@ def newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps):
     """
     if n_folds == 2:  # so that loops over folds are unrolled
         _newton_steps(codes, x, fold, 2, pulls, penalty, sums, steps)
+    elif n_folds == 4:
+        _newton_steps(codes, x, fold, 4, pulls, penalty, sums, steps)
     else:
         _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps)
 

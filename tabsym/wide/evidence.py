@@ -34,6 +34,9 @@ THINNED = 4
 MANY_SYMBOLS = 200
 """Of a column, from which on its symbols are sampled, so that the cells of crosses keep their rows."""
 
+FEW_PAIRS = 128
+"""Pairs of rows by which two columns are compared at first."""
+
 _NONE = np.empty(0)
 
 
@@ -227,6 +230,20 @@ class Sorted:
         starts = np.zeros(self.column.size + 1, dtype=np.int64)
         order = np.empty(len(self.column.codes), dtype=np.int32)
         return starts, order[: sort_rows(self.column.codes, starts, order)]
+
+    def share_together(self, other: CodeColumn) -> float:
+        """Of a few pairs of rows of one symbol, the share that have one symbol of the other column; 1 without pairs."""
+        first, second = self._pairs
+        return float(np.count_nonzero(other.codes[first] == other.codes[second])) / len(first) if len(first) else 1.0
+
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Rows of the same symbol, two by two, evenly spread over the symbols' rows."""
+        order = self.rows[1]
+        places = np.linspace(0, max(len(order) - 2, 0), num=min(FEW_PAIRS, len(order) // 2)).astype(np.int64)
+        first, second = order[places], order[places + 1]
+        together = self.column.codes[first] == self.column.codes[second]
+        return first[together], second[together]
 
     def determines(self, other: CodeColumn, few: float) -> bool:
         """Whether the other column is a function of this one, but for so few rows."""
