@@ -5,6 +5,7 @@ model, on the same rows; ratios are to the wide model of the same run. Memory
 is the peak of the process over what it held before the fit.
 
     python benchmarks/million.py [--rows 1000000] [--repeats 3] [--dtype str|category]
+    python benchmarks/million.py --contenders wide "wide by evidence"
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 ALPHABETS = [10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 60_000, 100_000]
-CONTENDERS = ["wide", "onehot+sgd", "onehot+logistic"]
+CONTENDERS = ["wide", "wide by evidence", "onehot+sgd", "onehot+logistic"]
 
 
 def make_table(n_rows: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -49,6 +50,8 @@ def make_model(name: str):
     onehot = OneHotEncoder(handle_unknown="ignore")
     if name == "wide":
         return WideClassifier(random_state=0, n_jobs=-1)
+    if name == "wide by evidence":
+        return WideClassifier(optimizer="newton", l2="evidence", random_state=0, n_jobs=-1)
     if name == "onehot+sgd":
         return make_pipeline(onehot, SGDClassifier(loss="log_loss", max_iter=5, tol=None, random_state=0, n_jobs=-1))
     return make_pipeline(onehot, LogisticRegression())
@@ -109,6 +112,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--dtype", choices=["str", "category"], default="str")
+    parser.add_argument("--contenders", nargs="+", default=CONTENDERS, choices=CONTENDERS)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
@@ -116,10 +120,10 @@ def main() -> None:
         return
     print(f"{args.rows:,} rows, 10 {args.dtype} columns, alphabets {ALPHABETS}")
     print(f"{'':18}{'fit s':>8}{'ratio':>8}{'log-loss':>10}{'peak MB':>9}")
-    ratios: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    ratios: dict[str, list[float]] = {name: [] for name in args.contenders}
     for repeat in range(args.repeats):
         base = None
-        for name in CONTENDERS:
+        for name in args.contenders:
             command = [sys.executable, __file__, "--rows", str(args.rows), "--dtype", args.dtype, "--one", name]
             row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             base = base or row["seconds"]
