@@ -96,7 +96,8 @@ class Evidence:
                 self.effective[place] = 0.0
                 continue
             now = self.dispersion * effective / max(length, 1e-300)
-            moved = min(max(math.log(now / turns.precision[place]), -MOST_CHANGE), MOST_CHANGE)
+            ratio = max(now / turns.precision[place], 1e-300)
+            moved = min(max(math.log(ratio), -MOST_CHANGE), MOST_CHANGE)
             turns.precision[place] *= math.exp(moved)
             held = turns.pieces[place].held * turns.n_outputs
             change = max(change, abs(moved) * effective * (1.0 - effective / held) / turns.total)
