@@ -119,7 +119,7 @@ FAULTS = [
           "renamed = self._by_one_name(booster)", "renamed = booster", f"{STACK}:other_names"),
     Fault("stack: one row is certain", "stacking/tally.py",
           "if self.sums[0] ** 2 < 1.5 * self.sums[3]:", "if False:", f"{STACK}:one_row"),
-    Fault("newton: classes do not pull at each other", "wide/newton/kernels_rows.py",
+    Fault("newton: classes do not pull at each other", "wide/newton/kernels_classes.py",
           "own[c, k, other] -= p * values[i, other]", "own[c, k, other] -= p * values[i, other] * (k == other)",
           f"{EVIDENCE}:multinomial"),
     Fault("newton: an unseen symbol is as certain as any", "wide/model.py",

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.estimators.beginning import Coded, begin, task_of
 from tabsym.estimators.config import Config
+from tabsym.estimators.pieces import pieces_of, source_of
 from tabsym.estimators.training_data import lay_training, training_loss
 from tabsym.wide.certainty import Certainty
 from tabsym.wide.course import Outcome
@@ -24,14 +25,12 @@ from tabsym.wide.newton.formulas import fit_formula
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.optimizers import Newton
 from tabsym.wide.program import Rows as LaidRows
-from tabsym.wide.sources import Bins, Crossing, Flag, Rarity, Source
+from tabsym.wide.sources import Rarity
 from tabsym.wide.start import with_state
 from tabsym.wide.target_units import TargetUnits
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
-
-_EMPTY = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def _by_turns(
 ) -> _Answer:
     """The optimum of a sum of blocks; rows in `units`."""
     layout, k = model.layout, model.n_outputs
-    pieces = _pieces(model, coded, rows)
+    pieces = pieces_of(model, coded, rows)
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
     phi = model.state[:, 0].reshape(-1, k)
     start = [phi[layout.entries(piece.block)] for piece in pieces]
@@ -149,70 +148,6 @@ def _refuse_free(layout: Layout, pieces: list[Piece], precisions: Mapping[str, f
 def _held(layout: Layout, piece: Piece, held: Mapping[str, float]) -> float:
     """The precision of a piece by the name of its block; one that the other fit had not says nothing."""
     return 0.0 if piece.prior is Prior.FLAT else held.get(layout.blocks[piece.block].name, np.inf)
-
-
-def _pieces(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
-    """The blocks as the solver sees them, small ones first."""
-    layout, numerics = model.layout, model.program.numerics
-    pieces = []
-    for constant, term in zip(model.units.constants, layout.learned, strict=True):
-        factor = term.factors[0]
-        x = _EMPTY
-        if term.numeric is not None:
-            x = constant * rows.x[:, numerics.index(term.numeric)]
-        elif constant != 1.0:
-            x = np.full(len(rows.y), constant)
-        source = _source(layout, factor.block)
-        if source is None:
-            codes = np.zeros(len(rows.y), dtype=np.int32)
-        else:
-            codes = np.ascontiguousarray(coded.codes[factor.read], dtype=np.int32)
-        prior, apart = _prior(layout, factor.block)
-        pieces.append(Piece(factor.block, codes, x, layout.sizes[factor.block], prior, apart))
-    made_of = {piece.block: _made_of(layout, piece.block) for piece in pieces}
-    pieces = [replace(piece, within=_within(layout, piece, pieces, made_of)) for piece in pieces]
-    return sorted(pieces, key=lambda piece: (piece.prior is not Prior.FLAT, piece.size))
-
-
-def _within(
-    layout: Layout, piece: Piece, pieces: list[Piece], made_of: dict[int, frozenset[tuple[int, str]]]
-) -> dict[int, NDArray[np.int64]]:
-    """The entries of other blocks that each entry of a cross lies within: of its columns, and of crosses of some."""
-    if not isinstance(_source(layout, piece.block), Crossing) or len(piece.x) or piece.codes.min(initial=0) < 0:
-        return {}
-    found: dict[int, NDArray[np.int64]] = {}
-    a_row = np.zeros(piece.size, dtype=np.int64)  # of each entry
-    a_row[piece.codes] = np.arange(len(piece.codes))
-    for other in pieces:
-        if not made_of[other.block] < made_of[piece.block]:
-            continue
-        plain = other.prior is Prior.RIDGE and not len(other.x) and not isinstance(_source(layout, other.block), Rarity)
-        if plain and other.codes.min(initial=0) >= 0:
-            found[other.block] = other.codes[a_row].astype(np.int64)
-    return found
-
-
-def _made_of(layout: Layout, block: int) -> frozenset[tuple[int, str]]:
-    """The sources whose symbols an entry of a block stands for, each with its column: what decides about the entry."""
-
-    def made(place: int, columns: tuple[str, ...]) -> frozenset[tuple[int, str]]:
-        source = layout.sources[place]
-        if isinstance(source, Crossing):
-            return made(source.left, columns[:-1]) | made(source.right, columns[-1:])
-        return frozenset({(place, columns[0])})
-
-    place = layout.blocks[block].source
-    return frozenset() if place is None else made(place, layout.blocks[block].columns)
-
-
-def _prior(layout: Layout, place: int) -> tuple[Prior, int]:
-    source = _source(layout, place)
-    if source is None or isinstance(source, Flag):
-        return Prior.FLAT, 0
-    apart = int(isinstance(source, Bins) and source.missing)
-    if layout.blocks[place].ordered and len(source) - apart > 1:
-        return Prior.WALK, apart
-    return Prior.RIDGE, 0
 
 
 def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> _Answer:
@@ -292,7 +227,7 @@ def _without_idle(model: WideModel) -> WideModel:
     idle = [
         place
         for place in range(len(layout.blocks))
-        if isinstance(_source(layout, place), Rarity) and certainty.variances[place] == 0.0
+        if isinstance(source_of(layout, place), Rarity) and certainty.variances[place] == 0.0
     ]
     if not idle:
         return model
@@ -324,8 +259,3 @@ def _without_idle(model: WideModel) -> WideModel:
         state=of_kept(model.state),
         certainty=certainty,
     )
-
-
-def _source(layout: Layout, place: int) -> Source | None:
-    number = layout.blocks[place].source
-    return None if number is None else layout.sources[number]

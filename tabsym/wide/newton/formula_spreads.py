@@ -9,6 +9,7 @@ taken from that by a few columns B: V = (D - BB')^-1 = D^-1 + Y (1 - B'Y)^-1 Y',
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -179,13 +180,14 @@ def _root_of_inverse(matrix: Floats) -> Floats:
     return axes[:, known] / np.sqrt(lengths[known])
 
 
-class _Inverse:
-    """The inverse of a block's curvature and penalty: its diagonal, and what it makes of columns (q, m)."""
+class _Inverse(ABC):
+    """The inverse of a block's curvature and penalty: its diagonal (q,), and what it makes of columns (q, m)."""
 
     diagonal: Floats
 
+    @abstractmethod
     def times(self, columns: Floats) -> Floats:
-        raise NotImplementedError
+        """The inverse times the columns."""
 
 
 class _BySymbol(_Inverse):

@@ -1,9 +1,11 @@
 """Kernels of Newton's method by turns: what a block's entries are pulled by, and how rows move with their steps.
 
-Shapes, for n rows, K classes, W models, of which a row is seen by one, q entries of the block whose turn it is:
+For losses of one score; those of several classes are in `kernels_classes`.
+
+Shapes, for n rows, W models, of which a row is seen by one, q entries of the block whose turn it is:
     codes (n,) int32 below q, -1 for none;  x (n,), what the entry is multiplied by, empty for 1;
     column (n,) int8: the model that sees the row, empty for one model;
-    values (n,), of classes (n, K): where rows stand (see `_moved`);
+    values (n,): where rows stand (see `_moved`);
     sums and steps of entries, models side by side: ((1 + q) W,), the first W for rows without an entry;
     pulls ((1 + q) W, 2): slopes and curvatures, near each other in memory.
 """
@@ -234,63 +236,6 @@ def take_linear_turn(before, x_before, steps, codes, x, column, n_models, bends,
             reach[i] = value
             value *= bends[i]
             sums[_entry(codes, column, n_models, i)] += value * x[i] if len(x) else value
-
-
-@kernel
-def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
-    """Sum slopes and curvatures (q, K) by entry for the multinomial loss, of one model; sums are set, not added to.
-
-    The curvature is that of a bound, diag(p), above diag(p) - pp', and so near it that its steps differ from Newton's
-    by a number common to all classes; ``diagonal``: p (1 - p) instead, what a class has by itself.
-    """
-    gradient[:] = 0.0
-    curvature[:] = 0.0
-    for i in range(len(codes)):
-        if codes[i] >= 0:
-            c, own = unsigned(codes[i]), int(y[i])
-            share = weight[i] if len(weight) else 1.0
-            factor = x[i] if len(x) else 1.0
-            for k in range(values.shape[1]):
-                p = values[i, k]
-                gradient[c, k] += share * factor * (p - 1.0 if k == own else p)
-                curvature[c, k] += share * factor * factor * max(p * (1.0 - p) if diagonal else p, LEAST)
-
-
-@kernel
-def move_classes(codes, x, steps, values):
-    """Move rows by their entry's step (q, K); `steps` may be overwritten. Rows stand at their probabilities."""
-    if not len(x):
-        for c in range(len(steps)):
-            for k in range(steps.shape[1]):
-                steps[c, k] = np.exp(steps[c, k])
-    for i in range(len(codes)):
-        if codes[i] >= 0:
-            c = unsigned(codes[i])
-            total = 0.0
-            for k in range(values.shape[1]):
-                values[i, k] *= np.exp(steps[c, k] * x[i]) if len(x) else steps[c, k]
-                total += values[i, k]
-            scale = 1.0 / total
-            for k in range(values.shape[1]):
-                values[i, k] *= scale
-
-
-@kernel
-def collect_matrices(codes, share_of, values, own):
-    """Add the curvature matrices of rows, diag(p) - pp' times their share (n,), to those of their entries (q, K, K)."""
-    n_classes = values.shape[1]
-    for i in range(len(codes)):
-        if codes[i] >= 0:
-            c = unsigned(codes[i])
-            for k in range(n_classes):
-                p = share_of[i] * values[i, k]
-                own[c, k, k] += p
-                for other in range(k + 1):
-                    own[c, k, other] -= p * values[i, other]
-    for c in range(len(own)):
-        for k in range(n_classes):
-            for other in range(k):
-                own[c, other, k] = own[c, k, other]
 
 
 @kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels_rows import LEAST, collect_matrices
+from tabsym.wide.newton.kernels_classes import LEAST, collect_matrices
 from tabsym.wide.newton.kernels_walk import spread_walk_of_classes
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.spreads import Spreads, inverse_of

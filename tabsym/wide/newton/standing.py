@@ -7,13 +7,12 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from tabsym.wide.losses import Loss
+from tabsym.wide.newton.kernels_classes import collect_classes, move_classes
 from tabsym.wide.newton.kernels_entries import factors_of_steps
 from tabsym.wide.newton.kernels_rows import (
     HALVES,
     add_entries,
-    collect_classes,
     move,
-    move_classes,
     pulls_of_rows,
     take_squared_turn,
     take_turn,

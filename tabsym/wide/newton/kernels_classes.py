@@ -1,0 +1,71 @@
+"""Kernels of Newton's method by turns for several classes: rows stand at their probabilities.
+
+Shapes, for n rows, K classes, q entries of the block whose turn it is: codes (n,) int32 below q, -1 for none; x (n,),
+what the entry is multiplied by, empty for 1; values (n, K): the probabilities of the rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabsym.jit import kernel, unsigned
+
+LEAST = 1e-9
+"""Curvatures are no smaller, as those of one score: a class that is certain still counts a little."""
+
+
+@kernel
+def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
+    """Sum slopes and curvatures (q, K) by entry for the multinomial loss, of one model; sums are set, not added to.
+
+    The curvature is that of a bound, diag(p), above diag(p) - pp', and so near it that its steps differ from Newton's
+    by a number common to all classes; ``diagonal``: p (1 - p) instead, what a class has by itself.
+    """
+    gradient[:] = 0.0
+    curvature[:] = 0.0
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            c, own = unsigned(codes[i]), int(y[i])
+            share = weight[i] if len(weight) else 1.0
+            factor = x[i] if len(x) else 1.0
+            for k in range(values.shape[1]):
+                p = values[i, k]
+                gradient[c, k] += share * factor * (p - 1.0 if k == own else p)
+                curvature[c, k] += share * factor * factor * max(p * (1.0 - p) if diagonal else p, LEAST)
+
+
+@kernel
+def move_classes(codes, x, steps, values):
+    """Move rows by their entry's step (q, K); `steps` may be overwritten. Rows stand at their probabilities."""
+    if not len(x):
+        for c in range(len(steps)):
+            for k in range(steps.shape[1]):
+                steps[c, k] = np.exp(steps[c, k])
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            c = unsigned(codes[i])
+            total = 0.0
+            for k in range(values.shape[1]):
+                values[i, k] *= np.exp(steps[c, k] * x[i]) if len(x) else steps[c, k]
+                total += values[i, k]
+            scale = 1.0 / total
+            for k in range(values.shape[1]):
+                values[i, k] *= scale
+
+
+@kernel
+def collect_matrices(codes, share_of, values, own):
+    """Add the curvature matrices of rows, diag(p) - pp' times their share (n,), to those of their entries (q, K, K)."""
+    n_classes = values.shape[1]
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            c = unsigned(codes[i])
+            for k in range(n_classes):
+                p = share_of[i] * values[i, k]
+                own[c, k, k] += p
+                for other in range(k + 1):
+                    own[c, k, other] -= p * values[i, other]
+    for c in range(len(own)):
+        for k in range(n_classes):
+            for other in range(k):
+                own[c, other, k] = own[c, k, other]
