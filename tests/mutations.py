@@ -76,7 +76,7 @@ FAULTS = [
     Fault("newton: entries of a walk of classes do not follow the one before", "wide/newton/kernels_walk.py",
           "held += precision * loose[j - 1]", "held += 0.0 * loose[j - 1]", f"{EVIDENCE}:walks_of"),
     Fault("newton: what classes share is in their certainty", "wide/newton/spreads_classes.py",
-          "np.eye(k) - 1.0 / k, followed - followed.mean(axis=1, keepdims=True)", "np.eye(k), followed",
+          "self.followed - self.followed.mean(axis=1, keepdims=True)", "self.followed",
           f"{EVIDENCE}:walks_of or several_classes"),
     Fault("newton: draws without the penalty's part", "wide/newton/posterior.py",
           "own = np.sqrt(precision) * rng.standard_normal(right.shape)", "own = np.zeros(right.shape)",

@@ -303,3 +303,39 @@ def laplace_logistic(groups, y, variance):
         if np.abs(step).max() < 1e-13:
             break
     return names, mode, np.sqrt(np.diag(np.linalg.inv(inverse)))
+
+
+def probabilities_of_classes(pieces, theta, start):
+    """Of the classes (n, K): the softmax of every row's scores, summed piece by piece."""
+    found = np.empty(start.shape)
+    for i in range(len(start)):
+        score = start[i].copy()
+        for piece, values in zip(pieces, theta, strict=True):
+            if piece.codes[i] >= 0:
+                score += values[piece.codes[i]] * (piece.x[i] if len(piece.x) else 1.0)
+        odds = np.exp(score - score.max())
+        found[i] = odds / odds.sum()
+    return found
+
+
+def slopes_of_classes(piece, p, y, weight):
+    """By entry and class (q, K): the slope of the multinomial loss, its bound's curvature, and its own."""
+    slope, bound, own = np.zeros((3, piece.size, p.shape[1]))
+    for i, code in enumerate(piece.codes):
+        if code >= 0:
+            share = weight[i] if len(weight) else 1.0
+            x = piece.x[i] if len(piece.x) else 1.0
+            slope[code] += share * x * (p[i] - (np.arange(p.shape[1]) == y[i]))
+            bound[code] += share * x * x * p[i]
+            own[code] += share * x * x * p[i] * (1.0 - p[i])
+    return slope, bound, own
+
+
+def matrices_of_classes(piece, factor, p, weight):
+    """The curvature matrix of each entry (q, K, K), of rows times `factor` (n,), empty for 1."""
+    found = np.zeros((piece.size, p.shape[1], p.shape[1]))
+    for i, code in enumerate(piece.codes):
+        if code >= 0:
+            share = (weight[i] if len(weight) else 1.0) * (factor[i] if len(factor) else 1.0)
+            found[code] += share * (np.diag(p[i]) - np.outer(p[i], p[i]))
+    return found

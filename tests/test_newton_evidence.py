@@ -13,7 +13,7 @@ from tabsym.wide import Newton
 from tabsym.wide.newton.kernels_entries import weigh_ridge
 from tabsym.wide.newton.kernels_walk import weigh_walk
 from tabsym.wide.newton.pieces import Piece, Prior
-from tabsym.wide.newton.spreads_classes import _walk_of_classes
+from tabsym.wide.newton.spreads_classes import walk_of_classes
 from tests import naive, naive_evidence
 from tests.naive_evidence import INTERCEPT, Problem
 
@@ -695,10 +695,10 @@ def test_walks_of_classes_are_as_uncertain_as_dense_algebra_says(q, k, precision
     beside = np.kron(np.eye(q), np.eye(k) - 1.0 / k)  # what is common to all classes is nobody's
     want = np.diag(beside @ covariance @ beside).reshape(q, k)
     piece = Piece(0, np.zeros(1, np.int32), np.empty(0), q, Prior.WALK, apart)
-    variances, penalised = _walk_of_classes(piece, own, own, precision, whole)
-    np.testing.assert_allclose(variances, want, rtol=0.005)
+    found = walk_of_classes(piece, own, own, precision, whole)
+    np.testing.assert_allclose(found.beside_level().variances(), want, rtol=0.005)
     held = (q - 1) * k
-    effective = [max(held - precision * trace, 0.0) for trace in (penalised, np.trace(penalty @ covariance))]
+    effective = [max(held - precision * trace, 0.0) for trace in (found.penalised, np.trace(penalty @ covariance))]
     assert effective[0] == pytest.approx(effective[1], abs=0.02, rel=0.001)
 
 

@@ -54,14 +54,39 @@ def move_classes(codes, x, steps, values):
 
 
 @kernel
-def collect_matrices(codes, share_of, values, own):
-    """Add the curvature matrices of rows, diag(p) - pp' times their share (n,), to those of their entries (q, K, K)."""
+def take_classes_turn(before, steps, codes, weight, values, sums):
+    """Move rows by the steps (1 + q, K) of the block `before`, as factors, and sum what they stand at by the next's.
+
+    In one pass, for blocks of rows that nothing multiplies; sums (1 + q, K) are set. The first of both is for rows
+    without an entry.
+    """
+    sums[:] = 0.0
+    for i in range(len(codes)):
+        b, c = unsigned(before[i] + 1), unsigned(codes[i] + 1)
+        total = 0.0
+        for k in range(values.shape[1]):
+            values[i, k] *= steps[b, k]
+            total += values[i, k]
+        scale = 1.0 / total
+        share = weight[i] if len(weight) else 1.0
+        for k in range(values.shape[1]):
+            p = values[i, k] * scale
+            values[i, k] = p
+            sums[c, k] += share * p
+
+
+@kernel
+def collect_matrices(codes, share, values, own):
+    """Add the curvature matrices of rows, diag(p) - pp' times their share (n,), to those of their entries (q, K, K).
+
+    `share` empty for 1.
+    """
     n_classes = values.shape[1]
     for i in range(len(codes)):
         if codes[i] >= 0:
             c = unsigned(codes[i])
             for k in range(n_classes):
-                p = share_of[i] * values[i, k]
+                p = values[i, k] * share[i] if len(share) else values[i, k]
                 own[c, k, k] += p
                 for other in range(k + 1):
                     own[c, k, other] -= p * values[i, other]
@@ -69,3 +94,31 @@ def collect_matrices(codes, share_of, values, own):
         for k in range(n_classes):
             for other in range(k):
                 own[c, other, k] = own[c, k, other]
+
+
+@kernel
+def matrices_of_rows(values, matrices):
+    """Lower triangles (n, K (K + 1) / 2) of the curvature matrices of rows, diag(p) - pp'."""
+    for i in range(len(values)):
+        at = 0
+        for k in range(values.shape[1]):
+            p = values[i, k]
+            for other in range(k):
+                matrices[i, at + other] = -p * values[i, other]
+            matrices[i, at + k] = p - p * p
+            at += k + 1
+
+
+@kernel
+def sum_matrices(codes, share, matrices, sums):
+    """Add rows of `matrices` (n, T), times their share (n,), empty for 1, to their entries' (1 + q, T); 0: no entry."""
+    if len(share):
+        for i in range(len(codes)):
+            c = unsigned(codes[i] + 1)
+            for j in range(matrices.shape[1]):
+                sums[c, j] += share[i] * matrices[i, j]
+    else:
+        for i in range(len(codes)):
+            c = unsigned(codes[i] + 1)
+            for j in range(matrices.shape[1]):
+                sums[c, j] += matrices[i, j]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from tabsym.wide.losses import Loss
-from tabsym.wide.newton.kernels_classes import collect_classes, move_classes
+from tabsym.wide.newton.kernels_classes import LEAST, collect_classes, move_classes, take_classes_turn
 from tabsym.wide.newton.kernels_entries import factors_of_steps
 from tabsym.wide.newton.kernels_rows import (
     HALVES,
@@ -160,6 +160,8 @@ def _as_kernels_know(loss: Loss) -> tuple[int, float]:
 class ManyClasses:
     """Rows of the multinomial loss, at their probabilities: a step takes an exp per entry, and none per row.
 
+    As for one score, steps wait for the next pass over the rows.
+
     Parameters
     ----------
     y, weight : (n,)
@@ -171,15 +173,31 @@ class ManyClasses:
     def __init__(self, y: Floats, weight: Floats, start: Floats) -> None:
         self.y, self.weight = y, weight
         self.width = start.shape[1]
-        self.probabilities = np.asarray(softmax(start, axis=1))
+        self._values = np.asarray(softmax(start, axis=1))
+        self._waiting: tuple[Piece, Floats] | None = None
+        self._classes: dict[int, Floats] = {}  # weights of rows (q, K) by entry and class, of blocks
+
+    @property
+    def probabilities(self) -> Floats:
+        """Of the classes (n, K)."""
+        self._catch_up()
+        return self._values
 
     def collect(self, piece: Piece) -> tuple[Floats, Floats]:
         """Sums of slopes (q, K) by entry, and curvatures of a bound."""
-        return self._collect(piece, diagonal=False)
+        if self._waiting is None or len(piece.x) or len(self._waiting[0].x):
+            return self._collect(piece, diagonal=False)
+        (before, steps), self._waiting = self._waiting, None
+        sums = np.empty((1 + piece.size, self.width))
+        factors = np.ones((1 + before.size, self.width))
+        np.exp(steps, out=factors[1:])
+        take_classes_turn(before.codes, factors, piece.codes, self.weight, self._values, sums)
+        return sums[1:] - self._classes_of(piece), np.maximum(sums[1:], LEAST)
 
     def move(self, piece: Piece, steps: Floats) -> None:
         """Move rows by their entries' steps (q, K)."""
-        move_classes(piece.codes, piece.x, steps.copy(), self.probabilities)
+        self._catch_up()
+        self._waiting = piece, steps.copy()
 
     def own_curvature(self, piece: Piece) -> Floats:
         """Curvature (q, K) of each entry by itself."""
@@ -193,3 +211,16 @@ class ManyClasses:
         gradient, curvature = np.empty((2, piece.size, self.width))
         collect_classes(piece.codes, piece.x, self.y, self.weight, self.probabilities, diagonal, gradient, curvature)
         return gradient, curvature
+
+    def _catch_up(self) -> None:
+        if self._waiting is not None:
+            piece, steps = self._waiting
+            move_classes(piece.codes, piece.x, steps, self._values)
+            self._waiting = None
+
+    def _classes_of(self, piece: Piece) -> Floats:
+        if piece.block not in self._classes:
+            cells = (1 + piece.codes.astype(np.int64)) * self.width + self.y.astype(np.int64)
+            sums = np.bincount(cells, self.weight if len(self.weight) else None, (1 + piece.size) * self.width)
+            self._classes[piece.block] = sums.reshape(-1, self.width)[1:].astype(np.float64)
+        return self._classes[piece.block]

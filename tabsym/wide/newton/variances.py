@@ -38,12 +38,13 @@ SILENT = 0.02
 MOST_CHANGE = math.log(30.0)
 """Of a logarithm of a variance at once."""
 
-SWEEPS, SWEEPS_OF_CLASSES = 1, 4
+SWEEPS, SWEEPS_OF_CLASSES = 1, 2
 """Between two looks at the variances; of several classes a look is dear."""
 
 STILL, STANDING = 30.0, 3.0
 """Variances are settled where an update moves the effective entries, and a sweep lowers the objective, by less than
-this times the tolerance, per row: a variance is an estimate of a few digits, the parameters that follow are not."""
+this times the tolerance, per row (entries: per class too): a variance is an estimate of a few digits, the parameters
+that follow are not."""
 
 
 class Evidence:
@@ -84,7 +85,8 @@ class Evidence:
     def move(self, free: Collection[int]) -> float:
         """One update of the dispersion and of the variances at `free`.
 
-        The largest change of a block's effective entries that follows, per row: about what the fit is moved by.
+        The largest change of a block's effective entries that follows, per row and class: about what the fit is moved
+        by.
         """
         turns, change = self.turns, 0.0
         weighed = {place: self._weigh(place) for place in free if not turns.silent[place]}
@@ -100,7 +102,8 @@ class Evidence:
             moved = min(max(math.log(ratio), -MOST_CHANGE), MOST_CHANGE)
             turns.precision[place] *= math.exp(moved)
             held = turns.pieces[place].held * turns.n_outputs
-            change = max(change, abs(moved) * effective * (1.0 - effective / held) / turns.total)
+            moving = abs(moved) * effective * (1.0 - effective / held)
+            change = max(change, moving / (turns.total * turns.n_outputs))
         return change
 
     def _weigh(self, place: int) -> tuple[float, float]:

@@ -1,0 +1,83 @@
+"""Newton's method by turns for several classes: where rows stand, what entries are pulled by, how certain they are."""
+
+import numpy as np
+import pytest
+
+from tabsym.wide.losses import LOSSES
+from tabsym.wide.newton import spreads_classes
+from tabsym.wide.newton.pieces import Piece, Prior
+from tabsym.wide.newton.turns import Turns
+from tests.naive_evidence import matrices_of_classes, probabilities_of_classes, slopes_of_classes
+
+N, K = 60, 4
+
+
+def problem(seed, *, weighted, missing):
+    """Pieces that few rows, all rows, and rows times a number have; scores to begin with; targets and weights."""
+    rng = np.random.default_rng(seed)
+    sizes, numbers = (1, 3, 7, 2), (False, False, False, True)
+    pieces = []
+    for block, (size, has_number) in enumerate(zip(sizes, numbers, strict=True)):
+        codes = rng.integers(-1 if missing and block else 0, size, N).astype(np.int32)
+        x = rng.normal(size=N) if has_number else np.empty(0)
+        pieces.append(Piece(block, codes, x, size, Prior.RIDGE if block else Prior.FLAT))
+    y = rng.integers(0, K, N).astype(float)
+    weight = rng.uniform(0.2, 3.0, N) if weighted else np.empty(0)
+    return pieces, y, weight, rng.normal(size=(N, K)), rng
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_classes_stand_where_their_entries_put_them(seed, weighted, missing):
+    """In any order of moving and collecting, several moves in a row and none among them."""
+    pieces, y, weight, start, rng = problem(seed, weighted=weighted, missing=missing)
+    rows = Turns(pieces, y, weight, start, LOSSES["multinomial"]).rows
+    theta = [np.zeros((piece.size, K)) for piece in pieces]
+    for _ in range(12):
+        for _ in range(rng.integers(0, 3)):
+            place = rng.integers(len(pieces))
+            steps = rng.normal(size=theta[place].shape)
+            theta[place] += steps
+            rows.move(pieces[place], steps)
+        p = probabilities_of_classes(pieces, theta, start)
+        piece = pieces[rng.integers(len(pieces))]
+        gradient, bound = rows.collect(piece)
+        want, want_bound, alone = slopes_of_classes(piece, p, y, weight)
+        np.testing.assert_allclose(gradient, want, atol=1e-12)
+        np.testing.assert_allclose(bound, want_bound, atol=1e-8)
+        if rng.random() < 0.5:
+            np.testing.assert_allclose(rows.own_curvature(piece), alone, atol=1e-7)
+            np.testing.assert_allclose(rows.probabilities, p, rtol=1e-12)
+
+
+@pytest.mark.parametrize("most", [spreads_classes.MOST_NUMBERS, 0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("missing", [False, True])
+def test_matrices_of_classes_are_those_of_their_rows(monkeypatch, most, weighted, missing):
+    """Kept between blocks or made for each, after every move."""
+    monkeypatch.setattr(spreads_classes, "MOST_NUMBERS", most)
+    pieces, y, weight, start, rng = problem(9, weighted=weighted, missing=missing)
+    turns = Turns(pieces, y, weight, start, LOSSES["multinomial"])
+    spreads = spreads_classes.SpreadsOfClasses(turns)
+    for _ in range(2):
+        turns.put([rng.normal(size=theta.shape) for theta in turns.theta])
+        p = probabilities_of_classes(pieces, turns.theta, start)
+        for piece in pieces:
+            for factor in (np.empty(0), rng.normal(size=N)):
+                found = spreads._matrices(piece, factor)
+                np.testing.assert_allclose(found, matrices_of_classes(piece, factor, p, weight), atol=1e-12)
+
+
+def test_what_is_weighed_is_what_the_whole_posterior_says():
+    """The shortcut of every look beside the posterior with its variances, for blocks, walks, slopes and gaps."""
+    pieces, y, weight, start, _ = problem(3, weighted=True, missing=True)
+    walk = Piece(4, np.arange(N, dtype=np.int32) % 6, np.empty(0), 6, Prior.WALK, apart=1)
+    turns = Turns([*pieces, walk], y, weight, start, LOSSES["multinomial"])
+    turns.precision = [0.0, 0.5, 2.0, 1.0, 3.0]
+    turns.settle(1e-8, 200)
+    spreads = spreads_classes.SpreadsOfClasses(turns)
+    for place in range(1, 5):
+        effective, length = spreads.weigh(place)
+        assert effective == pytest.approx(spreads.of(place).effective, rel=1e-12)
+        assert length == pytest.approx(turns.pieces[place].length(turns.theta[place]), rel=1e-12)
