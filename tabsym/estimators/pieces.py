@@ -42,11 +42,11 @@ def pieces_of(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
 
 def _within(
     layout: Layout, piece: Piece, pieces: list[Piece], made_of: dict[int, frozenset[tuple[int, str]]]
-) -> dict[int, NDArray[np.int64]]:
+) -> dict[int, NDArray[np.int32]]:
     """The entries of other blocks that each entry of a cross lies within: of its columns, and of crosses of some."""
     if not isinstance(source_of(layout, piece.block), Crossing) or len(piece.x) or piece.codes.min(initial=0) < 0:
         return {}
-    found: dict[int, NDArray[np.int64]] = {}
+    found: dict[int, NDArray[np.int32]] = {}
     a_row = np.zeros(piece.size, dtype=np.int64)  # of each entry
     a_row[piece.codes] = np.arange(len(piece.codes))
     for other in pieces:
@@ -56,7 +56,7 @@ def _within(
             other.prior is Prior.RIDGE and not len(other.x) and not isinstance(source_of(layout, other.block), Rarity)
         )
         if plain and other.codes.min(initial=0) >= 0:
-            found[other.block] = other.codes[a_row].astype(np.int64)
+            found[other.block] = other.codes[a_row]
     return found
 
 

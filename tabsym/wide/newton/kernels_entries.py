@@ -1,44 +1,29 @@
 """Kernels of Newton's method by turns, over entries: their steps, what is certain of them, what they have in common.
 
-Shapes, for q entries of a block and W models or classes: theta, steps, gradient and curvature (q, W).
+Shapes, for q entries of a block and W models or classes: theta (q, W), or one after the other (q W,).
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from tabsym.jit import inlined, kernel, unsigned
 
 
 @kernel
-def step_ridge(gradient, curvature, theta, precision, most, steps):
-    """Newton's steps (q, W) of entries held back each by itself, none above `most`; theta moves with them.
+def step_ridge(gradient, curvature, theta, precision, most, right, steps):
+    """Newton's steps (q W,) of entries held back each by itself, none above `most`; theta moves with them.
 
-    Half the Newton decrement: what the objective falls by, as far as the curvature tells.
+    `right` (q W,) is set to what pulls at the entries, the penalty included. Nothing is summed here, so that several
+    entries are taken at once.
     """
-    fall = 0.0
-    for e in range(theta.shape[0]):
-        for v in range(theta.shape[1]):
-            right = -gradient[e, v] - precision * theta[e, v]
-            both = curvature[e, v] + precision
-            step = right / both if both > 0.0 else 0.0
-            step = min(max(step, -most), most)
-            theta[e, v] += step
-            steps[e, v] = step
-            fall += abs(step * right)
-    return 0.5 * fall
-
-
-@kernel
-def factors_of_steps(steps, rate, n_models, out):
-    """What steps of entries (q W,) do to rows that stand at exp(rate * score), or for rate 0 at their score.
-
-    `out` ((1 + q) W,): what does nothing comes first, for rows without an entry.
-    """
-    for v in range(n_models):
-        out[v] = 1.0 if rate != 0.0 else 0.0
-    for e in range(len(steps)):
-        out[n_models + e] = np.exp(rate * steps[e]) if rate != 0.0 else steps[e]
+    for e in range(len(theta)):
+        right[e] = -gradient[e] - precision * theta[e]
+        both = curvature[e] + precision
+        step = right[e] / both
+        step = step if both > 0.0 else 0.0
+        step = most if step > most else step
+        step = -most if step < -most else step
+        theta[e] += step
+        steps[e] = step
 
 
 @kernel

@@ -46,7 +46,7 @@ class Piece:
     prior : Prior
     apart : int
         So many entries at the start are no part of a walk, and held back by a ridge: missing values.
-    within : mapping of block -> (q,) int64
+    within : mapping of block -> (q,) int32
         Of a cross: the entries of other blocks that its own lie within, such as those of its columns.
     """
 
@@ -56,7 +56,7 @@ class Piece:
     size: int
     prior: Prior
     apart: int = 0
-    within: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
+    within: Mapping[int, NDArray[np.int32]] = field(default_factory=dict)
 
     @property
     def held(self) -> int:
@@ -101,7 +101,10 @@ class Piece:
             )
         else:
             held = 0.0 if self.prior is Prior.FLAT else precision
-            fall = step_ridge(gradient, curvature, theta, held, most, steps)
+            assert theta.flags.c_contiguous, "it moves in place"
+            flat, right = steps.ravel(), np.empty(theta.size)
+            step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), held, most, right, flat)
+            fall = 0.5 * right.dot(flat)
         return steps, float(fall)
 
     def solve(self, curvature: Floats, precision: float, right: Floats) -> Floats:

@@ -77,8 +77,8 @@ class Draws:
                 if not self.turns.silent[place]:
                     moved += self._turn(place)
                     length += float(np.square(self.found[place]).sum())
-            for place, piece in enumerate(self.turns.pieces):
-                if piece.prior is Prior.RIDGE and 0.0 < self.turns.precision[place] < np.inf:
+            for place in reversed(range(len(self.found))):
+                if self.turns.is_held(place):
                     moved += self._hand_up(place)
             if moved < STILL**2 * length:
                 break
@@ -101,15 +101,14 @@ class Draws:
         moved = 0.0
         for other, above, cells in turns.above(place):
             theirs = turns.precision[other]
-            if not turns.silent[other] and 0.0 < theirs < np.inf:
-                pull = self.right[other] - theirs * self.found[other] - self._summed(place, above, len(cells))
-                shared = np.where(cells[:, None] > 0, pull / (theirs + own * cells[:, None]), 0.0)
-                self.found[other] += shared
-                self.found[place] -= shared[above]
-                moved += float(np.square(shared).sum())
+            pull = self.right[other] - theirs * self.found[other] - self._summed(place, above, len(cells))
+            shared = np.where(cells[:, None] > 0, pull / (theirs + own * cells[:, None]), 0.0)
+            self.found[other] += shared
+            self.found[place] -= shared[above]
+            moved += float(np.square(shared).sum())
         level = turns.level_of(place)
         if level is not None:
-            everything = np.zeros(len(self.found[place]), dtype=np.int64)
+            everything = np.zeros(len(self.found[place]), dtype=np.int32)
             pull = self.right[level] - self._summed(place, everything, 1)
             shared = pull / (own * len(self.found[place]))
             self.found[level] += shared
@@ -117,7 +116,7 @@ class Draws:
             moved += float(np.square(shared).sum())
         return moved
 
-    def _summed(self, place: int, above: NDArray[np.int64], size: int) -> Floats:
+    def _summed(self, place: int, above: NDArray[np.int32], size: int) -> Floats:
         """What the right side of entries leaves of their penalty, summed (size, M) by what they lie within."""
         left = self.right[place] - self.turns.precision[place] * self.found[place]
         sums = np.empty((size, left.shape[1]))

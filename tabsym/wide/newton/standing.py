@@ -8,7 +8,6 @@ from scipy.special import softmax
 
 from tabsym.wide.losses import Loss
 from tabsym.wide.newton.kernels_classes import LEAST, collect_classes, move_classes, take_classes_turn
-from tabsym.wide.newton.kernels_entries import factors_of_steps
 from tabsym.wide.newton.kernels_rows import (
     HALVES,
     add_entries,
@@ -116,7 +115,9 @@ class OneScore:
 
     def padded(self, numbers: Floats) -> Floats:
         """Numbers (q, W) of entries as kernels read them: 0 before them, for rows without an entry."""
-        return np.concatenate([np.zeros(self.width), numbers.ravel()])
+        padded = np.zeros((1 + len(numbers)) * self.width)
+        padded[self.width :] = numbers.ravel()
+        return padded
 
     def by_entry(self, sums: Floats) -> Floats:
         """Sums (q, W) of entries as kernels wrote them."""
@@ -125,9 +126,12 @@ class OneScore:
     def _steps(self, piece: Piece, steps: Floats) -> Floats:
         """Steps (q, W) as kernels move rows by them."""
         rate = 0.0 if len(piece.x) else _RATE.get(self._code, 0.0)
-        out = np.empty((1 + piece.size) * self.width)
-        factors_of_steps(steps.ravel(), rate, self.width, out)
-        return out
+        if rate == 0.0:
+            return self.padded(steps)
+        factors = np.ones((1 + piece.size) * self.width)
+        own = np.multiply(steps.ravel(), rate, out=factors[self.width :])
+        np.exp(own, out=own)  # by several at once, in a quarter of the time that one after the other takes
+        return factors
 
     def _caught_up(self) -> Floats:
         self._catch_up()

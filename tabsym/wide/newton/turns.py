@@ -73,8 +73,8 @@ class Turns:
     def sweep(self) -> float:
         """A turn for every piece; what that lowers the objective by, as far as its curvature tells, per row."""
         fall = sum(self.turn(place) for place in range(len(self.pieces)) if not self.silent[place])
-        for place in range(len(self.pieces)):
-            if self.pieces[place].prior is Prior.RIDGE and 0.0 < self.precision[place] < np.inf:
+        for place in reversed(range(len(self.pieces))):  # what lies within others first
+            if self.is_held(place):
                 self._hand_up(place)
         return fall / self.total
 
@@ -140,22 +140,35 @@ class Turns:
         """
         theta, own = self.theta[place], self.precision[place]
         for other, above, cells in self.above(place):
-            theirs, upper = self.precision[other], self.theta[other]
-            if not self.silent[other] and 0.0 < theirs < np.inf:
-                hand_up(above, cells, own, theirs, theta, upper, np.empty_like(upper))
+            upper = self.theta[other]
+            hand_up(above, cells, own, self.precision[other], theta, upper, np.empty_like(upper))
         level = self.level_of(place)
         if level is not None:
             hand_level_up(theta, self.theta[level])
 
-    def above(self, place: int) -> list[tuple[int, NDArray[np.int64], Floats]]:
-        """Of each piece that the entries lie within: its place, theirs in it, and how many lie within each of its."""
-        return self._above[place]
+    def above(self, place: int) -> list[tuple[int, NDArray[np.int32], Floats]]:
+        """Of each piece that the entries lie within: its place, theirs in it, and how many lie within each of its.
+
+        Not of one that another of these lies within, which hands on what it was handed.
+        """
+        held = [relation for relation in self._above[place] if self.is_held(relation[0])]
+        passed_on = {upper for other, _, _ in held for upper, _, _ in self._above[other]}
+        return [relation for relation in held if relation[0] not in passed_on]
+
+    def is_held(self, place: int) -> bool:
+        """Whether each entry by itself is held back, and none is held at 0."""
+        is_ridge = self.pieces[place].prior is Prior.RIDGE
+        return is_ridge and not self.silent[place] and 0.0 < self.precision[place] < np.inf
 
     def level_of(self, place: int) -> int | None:
-        """The place of the intercept, where all rows have an entry of the piece, so that the level of both is one."""
-        return self._intercept if not len(self.pieces[place].x) and self.covers[place] else None
+        """The place of the intercept, where all rows have an entry of the piece, so that the level of both is one.
 
-    def _entries_above(self, piece: Piece) -> list[tuple[int, NDArray[np.int64], Floats]]:
+        None where the entries lie within others, which hand on what they are handed.
+        """
+        is_free = not len(self.pieces[place].x) and self.covers[place] and not self.above(place)
+        return self._intercept if is_free else None
+
+    def _entries_above(self, piece: Piece) -> list[tuple[int, NDArray[np.int32], Floats]]:
         found = []
         for block, above in piece.within.items():
             other = self._places[block]
