@@ -60,19 +60,28 @@ class Fitted:
 
 
 def fit_model(
-    config: Config, training: Training, loss: Loss, n_outputs: int, rng: Rng, raws: dict[str, RawCodes] | None = None
+    config: Config,
+    training: Training,
+    loss: Loss,
+    n_outputs: int,
+    rng: Rng,
+    raws: dict[str, RawCodes] | None = None,
+    chosen: list[Chosen] | None = None,
 ) -> Fitted:
-    """A model of all rows, from scratch; `raws`: the columns of rows that all have a weight, as coded before."""
+    """A model of all rows, from scratch.
+
+    `raws`: the columns of rows that all have a weight, as coded before; `chosen`: crosses, as chosen before.
+    """
     weighted = training.weighted_rows()
     raws = {} if raws is None or weighted is not training else raws  # columns are coded once
     training = weighted
     bins = plan_bins(config, training, loss)
     auto = config.crosses_for(loss, n_outputs)
     crosses: Any = config.interactions
-    chosen = None
     if auto is not None:
-        plain = plan_layout(config, training, 1, bins)
-        chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, raws, rng)
+        if chosen is None:
+            plain = plan_layout(config, training, 1, bins)
+            chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, raws, rng)
         crosses = [cross.columns for cross in chosen]
     if isinstance(config.optimizer, Newton):
         fine = plan_fine(config, training, bins)

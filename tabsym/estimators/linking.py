@@ -17,6 +17,7 @@ from tabsym.codes import RawCodes
 from tabsym.estimators.config import Config
 from tabsym.estimators.fitting import fit_model
 from tabsym.estimators.training_data import Training
+from tabsym.wide.crosses import Chosen
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.optimizers import Newton
 
@@ -73,11 +74,12 @@ def choose_loss(
     held_out, seen = training.take(order[:n_held_out]), training.take(order[n_held_out:])
     found: dict[str, float] = {}
     raws: dict[str, RawCodes] = {}
+    chosen: list[Chosen] | None = None
     for name in (name for name in FIRST if name in possible):
-        found[name] = _score(config, losses[name], seen, held_out, scoring, rng, raws)
+        found[name], chosen = _score(config, losses[name], seen, held_out, scoring, rng, raws)
     if found.get("poisson", -np.inf) > found["squared"]:
-        for name in (name for name in OTHERS if name in possible):
-            found[name] = _score(config, losses[name], seen, held_out, scoring, rng, raws)
+        for name in (name for name in OTHERS if name in possible):  # with its crosses: they have the same link
+            found[name], _ = _score(config, losses[name], seen, held_out, scoring, rng, raws, chosen)
     ranked = sorted(found, key=lambda name: -found[name])
     return losses[ranked[0]], {name: found[name] for name in ranked}
 
@@ -95,7 +97,9 @@ def _score(
     scoring: Any,
     rng: np.random.RandomState,
     raws: dict[str, RawCodes],
-) -> float:
+    chosen: list[Chosen] | None = None,
+) -> tuple[float, list[Chosen] | None]:
+    """The score of a loss, and the crosses where they are chosen: those given, if any."""
     scorer = _find_scorer(scoring)
     state = np.random.RandomState(rng.randint(2**31))  # each loss by itself, however many are tried
     if isinstance(config.optimizer, Newton):
@@ -104,12 +108,12 @@ def _score(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
-            model = fit_model(replace(config, verbose=0), seen, loss, 1, state, raws).model
+            fitted = fit_model(replace(config, verbose=0), seen, loss, 1, state, raws, chosen)
         except ValueError:  # it ran away
-            return -np.inf
-    predicted = loss.predict(model.margins(held_out.table, config.n_jobs))[:, 0]
+            return -np.inf, None
+    predicted = loss.predict(fitted.model.margins(held_out.table, config.n_jobs))[:, 0]
     if not np.isfinite(predicted).all():
-        return -np.inf
+        return -np.inf, fitted.chosen
     weight = {} if held_out.weight is None else {"sample_weight": held_out.weight}
     try:
         score = float(scorer(_Known(predicted), np.zeros((len(predicted), 1)), held_out.y, **weight))
@@ -121,7 +125,7 @@ def _score(
         ) from error
     if np.isnan(score):
         raise ValueError(f"scoring={scoring!r} gave NaN; use a scorer that gives a number for every prediction.")
-    return score
+    return score, fitted.chosen
 
 
 def _find_scorer(scoring: Any) -> Callable[..., float]:

@@ -77,7 +77,7 @@ class Draws:
                 if not self.turns.silent[place]:
                     moved += self._turn(place)
                     length += float(np.square(self.found[place]).sum())
-            for place in reversed(range(len(self.found))):
+            for place in range(len(self.found)):
                 if self.turns.is_held(place):
                     moved += self._hand_up(place)
             if moved < STILL**2 * length:

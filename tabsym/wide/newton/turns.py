@@ -73,7 +73,7 @@ class Turns:
     def sweep(self) -> float:
         """A turn for every piece; what that lowers the objective by, as far as its curvature tells, per row."""
         fall = sum(self.turn(place) for place in range(len(self.pieces)) if not self.silent[place])
-        for place in reversed(range(len(self.pieces))):  # what lies within others first
+        for place in range(len(self.pieces)):  # small ones first: the other way round usedcars is .5 % worse
             if self.is_held(place):
                 self._hand_up(place)
         return fall / self.total
@@ -149,7 +149,7 @@ class Turns:
     def above(self, place: int) -> list[tuple[int, NDArray[np.int32], Floats]]:
         """Of each piece that the entries lie within: its place, theirs in it, and how many lie within each of its.
 
-        Not of one that another of these lies within, which hands on what it was handed.
+        Not of one that another of these lies within, which hands on what it was handed, one sweep later.
         """
         held = [relation for relation in self._above[place] if self.is_held(relation[0])]
         passed_on = {upper for other, _, _ in held for upper, _, _ in self._above[other]}
@@ -161,12 +161,8 @@ class Turns:
         return is_ridge and not self.silent[place] and 0.0 < self.precision[place] < np.inf
 
     def level_of(self, place: int) -> int | None:
-        """The place of the intercept, where all rows have an entry of the piece, so that the level of both is one.
-
-        None where the entries lie within others, which hand on what they are handed.
-        """
-        is_free = not len(self.pieces[place].x) and self.covers[place] and not self.above(place)
-        return self._intercept if is_free else None
+        """The place of the intercept, where all rows have an entry of the piece, so that the level of both is one."""
+        return self._intercept if not len(self.pieces[place].x) and self.covers[place] else None
 
     def _entries_above(self, piece: Piece) -> list[tuple[int, NDArray[np.int32], Floats]]:
         found = []
