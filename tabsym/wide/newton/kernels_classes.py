@@ -54,20 +54,23 @@ def move_classes(codes, x, steps, values):
 
 
 @kernel
-def take_classes_turn(before, steps, codes, weight, values, sums):
+def take_classes_turn(before, steps, codes, weight, values, scales, sums):
     """Move rows by the steps (1 + q, K) of the block `before`, as factors, and sum what they stand at by the next's.
 
-    In one pass, for blocks of rows that nothing multiplies; sums (1 + q, K) are set. The first of both is for rows
-    without an entry.
+    For blocks of rows that nothing multiplies; sums (1 + q, K) are set. The first of both is for rows without an entry.
+    The kernel works in `scales` (n,): with sums and scaling in one loop each row would wait for the division before it.
     """
     sums[:] = 0.0
     for i in range(len(codes)):
-        b, c = unsigned(before[i] + 1), unsigned(codes[i] + 1)
+        b = unsigned(before[i] + 1)
         total = 0.0
         for k in range(values.shape[1]):
-            values[i, k] *= steps[b, k]
-            total += values[i, k]
-        scale = 1.0 / total
+            moved = values[i, k] * steps[b, k]
+            values[i, k] = moved
+            total += moved
+        scales[i] = 1.0 / total
+    for i in range(len(codes)):
+        c, scale = unsigned(codes[i] + 1), scales[i]
         share = weight[i] if len(weight) else 1.0
         for k in range(values.shape[1]):
             p = values[i, k] * scale

@@ -6,6 +6,7 @@ Jointly with the intercepts of the classes, and slopes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +136,7 @@ class Posterior:
         return np.einsum("qkk->qk", self.own) + np.asarray(with_flat)
 
 
+@cache
 def _triangle(k: int) -> NDArray[np.int64]:
     """Where the numbers of a symmetric matrix (k, k) are in its lower triangle, row after row."""
     row, column = np.indices((k, k))

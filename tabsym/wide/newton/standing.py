@@ -178,6 +178,7 @@ class ManyClasses:
         self.y, self.weight = y, weight
         self.width = start.shape[1]
         self._values = np.asarray(softmax(start, axis=1))
+        self._scales = np.empty(len(start))
         self._waiting: tuple[Piece, Floats] | None = None
         self._classes: dict[int, Floats] = {}  # weights of rows (q, K) by entry and class, of blocks
 
@@ -195,7 +196,7 @@ class ManyClasses:
         sums = np.empty((1 + piece.size, self.width))
         factors = np.ones((1 + before.size, self.width))
         np.exp(steps, out=factors[1:])
-        take_classes_turn(before.codes, factors, piece.codes, self.weight, self._values, sums)
+        take_classes_turn(before.codes, factors, piece.codes, self.weight, self._values, self._scales, sums)
         return sums[1:] - self._classes_of(piece), np.maximum(sums[1:], LEAST)
 
     def move(self, piece: Piece, steps: Floats) -> None:
