@@ -188,6 +188,11 @@ def test_a_batch_of_one_row():
         ("unseen", "guess"),
         ("interactions", 0),
         ("validation_fraction", 1.0),
+        ("rarity", "no"),
+        ("average", 10),
+        ("shuffle", None),
+        ("standardize", "False"),
+        ("early_stopping", 0.5),
     ],
 )
 def test_wrong_options_are_named(option, value):

@@ -25,6 +25,7 @@ ONLINE = (
     "with batch_size='full' both are equal (tests/test_kernels.py)"
 )
 CROSS_FIT = "fit_transform encodes each row by parts of the other folds, so that it does not leak (cv=None: equal)"
+EVIDENCE = "weights count relative to their mean, and how much there is to learn from is the number of rows"
 FOLDS = "copies of a row fall into other folds than the row itself, a row of weight 2 into one"
 AT_ONCE = "chooses crosses in fit, from all rows at once; partial_fit before a fit says so (tests/test_crosses.py)"
 NOT_IN_PIECES = {"check_n_features_in_after_fitting": AT_ONCE, "check_estimators_partial_fit_n_features": AT_ONCE}
@@ -42,6 +43,8 @@ def expected_failures(estimator):
     """The checks that an estimator cannot pass, with the reason."""
     if isinstance(estimator, MODLEncoder) and estimator.output != "logodds":
         return {}
+    if getattr(estimator, "optimizer", None) == "newton":  # no partial_fit
+        return {"check_sample_weight_equivalence_on_dense_data": EVIDENCE} if estimator.rarity else {}
     chooses = getattr(estimator, "interactions", 1) == "auto"
     return EXPECTED.get(type(estimator).__name__, {}) | (NOT_IN_PIECES if chooses else {})
 
@@ -53,6 +56,8 @@ def expected_failures(estimator):
         WideClassifier(interactions=2, batch_size=8),
         WideClassifier(interactions="auto"),
         WideRegressor(interactions="auto"),
+        WideClassifier(optimizer="newton", l2="evidence"),
+        WideRegressor(optimizer="newton", l2=0.1, numeric="smooth", interactions=2),
         WideClassifier(optimizer="newton", l2="evidence", numeric="smooth", rarity=True, interactions="auto"),
         WideRegressor(optimizer="newton", l2="evidence", numeric="smooth", rarity=True, loss="choose"),
         WideBoostClassifier(WideClassifier(), HistGradientBoostingClassifier(max_iter=5), cv=3),

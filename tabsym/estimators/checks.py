@@ -141,6 +141,13 @@ def check_one_of(name: str, value: Any, allowed: tuple[str, ...], *others: str) 
     return value
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """True or False, also as numbers; words would all be True."""
+    if not isinstance(value, (bool, np.bool_, Integral)) or value not in (0, 1):
+        raise ValueError(f"{name}={value!r} is not known; use True or False.")
+    return bool(value)
+
+
 def check_whole(name: str, value: Any) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name}={value!r} is not possible; use a whole number of at least 1.")
