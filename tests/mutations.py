@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 UNITS, COMBINATIONS, KERNELS = "tests/test_units.py", "tests/test_combinations.py", "tests/test_kernels.py"
 NATIVE, TIWS = "tests/test_native_categories.py", "tests/test_tiws.py"
 EVIDENCE, NEWTON = "tests/test_newton_evidence.py", "tests/test_newton.py"
+CLASSES = "tests/test_newton_classes.py"
 STACK, FORMULAS = "tests/test_stacking.py", "tests/test_formula_evidence.py"
 TORCH, MORE = "tests/test_torch.py", "tests/test_torch_more.py"
 
@@ -75,8 +76,24 @@ FAULTS = [
           "ends = 1.0\n            pivots[j]", f"{EVIDENCE}:smooth"),
     Fault("newton: entries of a walk of classes do not follow the one before", "wide/newton/kernels_walk.py",
           "held += precision * loose[j - 1]", "held += 0.0 * loose[j - 1]", f"{EVIDENCE}:walks_of"),
+    Fault("newton: classes of rows are counted without weights", "wide/newton/standing.py",
+          "self.weight if len(self.weight) else None, (1 + piece.size)", "None, (1 + piece.size)", f"{CLASSES}:stand"),
+    Fault("newton: rows of classes miss their last steps", "wide/newton/standing.py",
+          "        self._catch_up()\n        self._waiting = piece, steps.copy()",
+          "        self._waiting = piece, steps.copy()", f"{CLASSES}:stand"),
+    Fault("newton: rows of classes are not scaled", "wide/newton/kernels_classes.py",
+          "            values[i, k] = p\n            sums[c, k] += share * p", "            sums[c, k] += share * p",
+          f"{CLASSES}:stand"),
+    Fault("newton: matrices of rows are those of an earlier move", "wide/newton/spreads_classes.py",
+          "if self._known_at != self.turns.n_moves:", "if self._known_at < 0:", f"{CLASSES}:matrices"),
+    Fault("newton: matrices of rows lose their factor", "wide/newton/kernels_classes.py",
+          "sums[c, j] += share[i] * matrices[i, j]", "sums[c, j] += matrices[i, j]", f"{CLASSES}:matrices"),
+    Fault("newton: intercepts of classes are known in what is weighed", "wide/newton/spreads_classes.py",
+          "+ float((_inner(followed, followed) * flat).sum())", "", f"{EVIDENCE}"),
+    Fault("link: each loss looks for crosses", "estimators/linking.py",
+          "scoring, rng, raws, chosen)", "scoring, rng, raws)", f"{NEWTON}:same_crosses"),
     Fault("newton: what classes share is in their certainty", "wide/newton/spreads_classes.py",
-          "self.followed - self.followed.mean(axis=1, keepdims=True)", "self.followed",
+          "Posterior(beside @ self.own @ beside, followed, self.flat", "Posterior(self.own, self.followed, self.flat",
           f"{EVIDENCE}:walks_of or several_classes"),
     Fault("newton: draws without the penalty's part", "wide/newton/posterior.py",
           "own = np.sqrt(precision) * rng.standard_normal(right.shape)", "own = np.zeros(right.shape)",

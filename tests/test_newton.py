@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
+from tabsym.estimators import fitting
 from tabsym.wide import AutoCrosses, Newton
 from tabsym.wide.newton import fit as newton_fit
 
@@ -267,6 +268,22 @@ def test_the_link_of_the_data_is_found(multiplied):
     assert model.losses_["score"].is_monotonic_decreasing
     best = WideRegressor(loss=model.model_.loss.name, optimizer="newton", l2="evidence", random_state=0).fit(table, y)
     assert model.predict(table) == pytest.approx(best.predict(table), rel=1e-6)
+
+
+def test_losses_of_one_link_are_compared_with_the_same_crosses(monkeypatch):
+    """Crosses are looked for under squared loss, under poisson's, and once more for the loss that is chosen."""
+    seen, choose = [], fitting._choose_crosses
+
+    def spied(*arguments):
+        seen.append(arguments[4].name)
+        return choose(*arguments)
+
+    monkeypatch.setattr(fitting, "_choose_crosses", spied)
+    table, y = amounts(True)
+    model = WideRegressor(loss="choose", interactions="auto", optimizer="newton", l2="evidence", random_state=0)
+    model.fit(table, y)
+    assert set(model.losses_["loss"]) == {"squared", "poisson", "gamma", "tweedie"}
+    assert seen == ["squared", "poisson", model.model_.loss.name]
 
 
 def test_losses_that_targets_forbid_are_not_tried():
