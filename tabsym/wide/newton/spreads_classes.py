@@ -146,7 +146,8 @@ def _triangle(k: int) -> NDArray[np.int64]:
 
 def _inner(left: Floats, right: Floats) -> Floats:
     """The sum over entries of left' right, (q, K, f) and (q, K, g): (f, g)."""
-    return np.asarray(left.reshape(-1, left.shape[2]).T @ right.reshape(-1, right.shape[2]))
+    rows = left.shape[0] * left.shape[1]
+    return np.asarray(left.reshape(rows, left.shape[2]).T @ right.reshape(rows, right.shape[2]))
 
 
 def _ridge_of_classes(piece: Piece, own: Floats, shared: Floats, precision: float, whole: Floats) -> Posterior:

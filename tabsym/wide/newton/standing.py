@@ -27,6 +27,9 @@ ONE_MODEL = np.empty(0, dtype=np.int8)
 LANES, FEW_ENTRIES = 4, 256
 """Sums of blocks of so few entries are kept so many times over while rows are added up."""
 
+FAR = 600.0
+"""Rows whose score's exp would be beyond numbers, or nearly, stand this side of it; where they are is told by sums."""
+
 _RATE = {LOGISTIC: -1.0, POISSON: 1.0, GAMMA: 1.0, HALVES: 0.5}
 """Of these losses rows stand at exp(rate * score)."""
 
@@ -54,6 +57,7 @@ class OneScore:
         self.y, self.weight, self.start, self.column = y, weight, start, column
         self._code, self._parameter = _as_kernels_know(loss)
         self.width = n_models
+        self.far = FAR / abs(_RATE[self._code]) if self._code in _RATE else np.inf
         self._values = self._stand(start)
         self._waiting: tuple[Piece, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}  # of blocks, where they never change
@@ -81,6 +85,23 @@ class OneScore:
             self._curvatures[piece.block] = curvature
         return gradient, curvature
 
+    def collect_together(self, columns: Floats) -> tuple[Floats, Floats]:
+        """Slopes (f, W) of numbers that columns (n, f) are multiplied by, and their information (W, f, f)."""
+        slopes, bends = self.pulls()
+        gradient, information = np.empty((columns.shape[1], self.width)), []
+        for model in range(self.width):
+            seen = self.column == model if len(self.column) else slice(None)
+            own = columns[seen]
+            gradient[:, model] = own.T @ slopes[seen]
+            information.append(own.T @ (bends[seen, None] * own))
+        return gradient, np.array(information)
+
+    def reach(self, columns: Floats, steps: Floats) -> Floats:
+        """What steps (f, W) of these numbers add to the scores (n, 1)."""
+        if not len(self.column):
+            return columns @ steps
+        return np.asarray((columns * steps.T[self.column]).sum(axis=1, keepdims=True))
+
     def move(self, piece: Piece, steps: Floats) -> None:
         """Move rows by their entries' steps (q, W)."""
         self._catch_up()
@@ -96,7 +117,12 @@ class OneScore:
         if self._code == SQUARED:
             return (values + self.y)[:, None]
         rate = _RATE.get(self._code)
-        return (values if rate is None else np.log(values) / rate)[:, None]
+        with np.errstate(divide="ignore"):
+            return (values if rate is None else np.log(values) / rate)[:, None]
+
+    def stand_at(self, scores: Floats) -> None:
+        """Let rows stand at scores (n, 1)."""
+        self._waiting, self._values = None, self._stand(scores[:, 0])
 
     def pulls(self) -> tuple[Floats, Floats]:
         """Slopes and curvatures (n,) of rows times their weights."""
@@ -105,6 +131,10 @@ class OneScore:
     def pulls_at(self, scores: Floats) -> tuple[Floats, Floats]:
         """The same at other scores (n,)."""
         return self._pulls(self._stand(scores))
+
+    def scores_by_sums(self, pieces: list[Piece], theta: list[Floats]) -> Floats:
+        """Scores (n, 1) of rows added up piece by piece."""
+        return self.scores_under(pieces, theta, self.column)[:, None]
 
     def scores_under(self, pieces: list[Piece], theta: list[Floats], column: NDArray[np.int8]) -> Floats:
         """Scores (n,) of rows under the models of `column`, which may be others than those that see them."""
@@ -152,7 +182,9 @@ class OneScore:
         if self._code == SQUARED:
             return scores - self.y
         rate = _RATE.get(self._code)
-        return scores.copy() if rate is None else np.exp(rate * scores)
+        if rate is None:
+            return scores.copy()
+        return np.exp(np.clip(rate * scores, -FAR - 1.0, FAR + 1.0))
 
 
 def _as_kernels_know(loss: Loss) -> tuple[int, float]:
@@ -175,8 +207,8 @@ class ManyClasses:
     """
 
     def __init__(self, y: Floats, weight: Floats, start: Floats) -> None:
-        self.y, self.weight = y, weight
-        self.width = start.shape[1]
+        self.y, self.weight, self.start = y, weight, start
+        self.width, self.far = start.shape[1], FAR
         self._values = np.asarray(softmax(start, axis=1))
         self._scales = np.empty(len(start))
         self._waiting: tuple[Piece, Floats] | None = None
@@ -199,6 +231,19 @@ class ManyClasses:
         take_classes_turn(before.codes, factors, piece.codes, self.weight, self._values, self._scales, sums)
         return sums[1:] - self._classes_of(piece), np.maximum(sums[1:], LEAST)
 
+    def collect_together(self, columns: Floats) -> tuple[Floats, Floats]:
+        """Slopes (f, K) of numbers that columns (n, f) are multiplied by, and information (K, f, f) of the bound."""
+        bends = self.probabilities * (self.weight[:, None] if len(self.weight) else 1.0)
+        gradient = columns.T @ bends
+        for k in range(self.width):
+            own = self.y == k
+            gradient[:, k] -= columns[own].T @ (self.weight[own] if len(self.weight) else np.ones(int(own.sum())))
+        return gradient, np.array([columns.T @ (one[:, None] * columns) for one in bends.T])
+
+    def reach(self, columns: Floats, steps: Floats) -> Floats:
+        """What steps (f, K) of these numbers add to the scores (n, K)."""
+        return columns @ steps
+
     def move(self, piece: Piece, steps: Floats) -> None:
         """Move rows by their entries' steps (q, K)."""
         self._catch_up()
@@ -210,7 +255,20 @@ class ManyClasses:
 
     def scores(self) -> Floats:
         """Scores (n, K), up to a number common to the classes."""
-        return np.asarray(np.log(self.probabilities))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.probabilities))
+
+    def scores_by_sums(self, pieces: list[Piece], theta: list[Floats]) -> Floats:
+        """Scores (n, K) of rows added up piece by piece."""
+        scores = self.start.copy()
+        for piece, values in zip(pieces, theta, strict=True):
+            own = np.concatenate([np.zeros((1, self.width)), values])[piece.codes + 1]
+            scores += own * piece.x[:, None] if len(piece.x) else own
+        return scores
+
+    def stand_at(self, scores: Floats) -> None:
+        """Let rows stand at scores (n, K)."""
+        self._waiting, self._values = None, np.asarray(softmax(scores, axis=1))
 
     def _collect(self, piece: Piece, *, diagonal: bool) -> tuple[Floats, Floats]:
         gradient, curvature = np.empty((2, piece.size, self.width))

@@ -8,11 +8,13 @@ features with the curvature in the place of the count. Nothing is random, and th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.wide.losses import Loss
+from tabsym.wide.newton.flats import columns_of, joint_steps, length_of_step
 from tabsym.wide.newton.kernels_entries import hand_level_up, hand_up
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.standing import ONE_MODEL, ManyClasses, OneScore
@@ -69,10 +71,14 @@ class Turns:
         ones = (place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT and piece.is_constant)
         self._intercept = next((place for place in ones if self.covers[place]), None)
         self._most = np.inf if loss.code == SQUARED else MOST_STEP
+        flat = [place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT]
+        self._together = flat if len(flat) > 1 or any(len(self.pieces[place].x) for place in flat) else []
 
     def sweep(self) -> float:
         """A turn for every piece; what that lowers the objective by, as far as its curvature tells, per row."""
-        fall = sum(self.turn(place) for place in range(len(self.pieces)) if not self.silent[place])
+        fall = self._turn_together() if self._together else 0.0
+        alone = (place for place in range(len(self.pieces)) if place not in self._together and not self.silent[place])
+        fall += sum(self.turn(place) for place in alone)
         for place in range(len(self.pieces)):  # small ones first: the other way round usedcars is .5 % worse
             if self.is_held(place):
                 self._hand_up(place)
@@ -101,6 +107,25 @@ class Turns:
         self._move_rows(place, steps)
         return fall
 
+    def _turn_together(self) -> float:
+        """One step of what is not held back; half its Newton decrement."""
+        scores = self.scores()
+        self.rows.stand_at(scores)
+        gradient, information = self.rows.collect_together(self._flat_columns)
+        steps = joint_steps(gradient, information)
+        reach = self.rows.reach(self._flat_columns, steps)
+        share = length_of_step(scores, reach, self._most, self.mean_loss_at)
+        for number, place in enumerate(self._together):
+            self.curvature[place] = information[:, number, number][None]
+            self.theta[place] = self.theta[place] + share * steps[number]
+        self.rows.stand_at(scores + share * reach)
+        self.n_moves += 1
+        return 0.5 * share * abs(float((gradient * steps).sum()))
+
+    @cached_property
+    def _flat_columns(self) -> Floats:
+        return columns_of([self.pieces[place] for place in self._together])
+
     def silence(self, place: int) -> None:
         """A piece that says nothing: its entries at 0, and no more turns."""
         if not self.silent[place]:
@@ -115,7 +140,14 @@ class Turns:
 
     def mean_loss(self) -> float:
         """Of the rows, each under the model that sees it."""
-        return self.mean_loss_at(self.rows.scores())
+        return self.mean_loss_at(self.scores())
+
+    def scores(self) -> Floats:
+        """Scores (n, K) of the rows, each under the model that sees it."""
+        scores = self.rows.scores()
+        if self.rows.far < np.inf and not (np.abs(scores) < self.rows.far).all():
+            return self.rows.scores_by_sums(self.pieces, self.theta)
+        return scores
 
     def mean_loss_at(self, scores: Floats) -> float:
         """Of the rows at other scores (n, K)."""

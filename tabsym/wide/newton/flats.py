@@ -1,0 +1,58 @@
+"""What nothing holds back, the intercept and slopes, takes its turn together.
+
+Numbers that say nearly the same (a list price and a net price), or one with a long tail beside the intercept, pull at
+each other so hard that turns one by one would creep: hundreds of sweeps later they were far from the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.wide.newton.pieces import Piece
+
+Floats = NDArray[np.float64]
+
+SAME = 1e-12
+"""Of the information on numbers scaled to 1 each: directions with less are none, since the numbers say the same."""
+
+MOST_HALVINGS = 30
+"""Of a step that does not lower the loss."""
+
+
+def columns_of(pieces: Sequence[Piece]) -> Floats:
+    """What each piece, which is one number, is multiplied by in each row (n, f)."""
+    return np.column_stack([
+        np.where(piece.codes >= 0, piece.x if len(piece.x) else np.ones(len(piece.codes)), 0.0) for piece in pieces
+    ])  # fmt: skip
+
+
+def joint_steps(gradient: Floats, information: Floats) -> Floats:
+    """Newton's steps (f, W) of all pieces together, by their gradients (f, W) and information (W, f, f)."""
+    steps = np.zeros_like(gradient)
+    for model, own in enumerate(information):
+        root = np.sqrt(np.diag(own))
+        root[root == 0.0] = 1.0
+        lengths, axes = np.linalg.eigh(own / np.outer(root, root))
+        inverse = np.where(lengths > SAME, 1.0 / np.maximum(lengths, SAME), 0.0)
+        steps[:, model] = -(axes * inverse) @ (axes.T @ (gradient[:, model] / root)) / root
+    return steps
+
+
+def length_of_step(scores: Floats, reach: Floats, most: float, loss: Callable[[Floats], float]) -> float:
+    """The share of a step to take, 1 or halves of it: where it moves a score by more than `most`, the loss must fall.
+
+    `scores` and what the whole step adds to them, `reach`: (n, K).
+    """
+    share = 1.0
+    if not len(reach) or float(np.abs(reach).max()) <= most:
+        return share
+    before = loss(scores)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(MOST_HALVINGS):
+            if loss(scores + share * reach) <= before:  # no for NaN
+                return share
+            share *= 0.5
+    return 0.0
