@@ -1,8 +1,11 @@
 """Newton's method by turns for several classes: where rows stand, what entries are pulled by, how certain they are."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from tabsym import WideClassifier
+from tabsym.wide import Newton
 from tabsym.wide.losses import LOSSES
 from tabsym.wide.newton import spreads_classes
 from tabsym.wide.newton.pieces import Piece, Prior
@@ -65,8 +68,9 @@ def test_matrices_of_classes_are_those_of_their_rows(monkeypatch, most, weighted
         p = probabilities_of_classes(pieces, turns.theta, start)
         for piece in pieces:
             for factor in (np.empty(0), rng.normal(size=N)):
-                found = spreads._matrices(piece, factor)
-                np.testing.assert_allclose(found, matrices_of_classes(piece, factor, p, weight), atol=1e-12)
+                found = spreads._triangles(piece.codes, factor, piece.size)
+                want = matrices_of_classes(piece, factor, p, weight)
+                np.testing.assert_allclose(found, want[:, *np.tril_indices(K)], atol=1e-12)
 
 
 def test_what_is_weighed_is_what_the_whole_posterior_says():
@@ -81,3 +85,40 @@ def test_what_is_weighed_is_what_the_whole_posterior_says():
         effective, length = spreads.weigh(place)
         assert effective == pytest.approx(spreads.of(place).effective, rel=1e-12)
         assert length == pytest.approx(turns.pieces[place].length(turns.theta[place]), rel=1e-12)
+
+
+@pytest.mark.parametrize("most", [spreads_classes.MOST_NUMBERS, 0])
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_slopes_and_symbols_are_as_uncertain_as_dense_algebra_says(monkeypatch, most, n_classes):
+    """A number that symbols nearly tell, by itself far more certain; with all entries at once, and one by one."""
+    monkeypatch.setattr(spreads_classes, "MOST_NUMBERS", most)
+    rng = np.random.default_rng(n_classes)
+    n, q, l2 = 400, 8, 0.02
+    codes = rng.integers(0, q, n)
+    u = rng.normal(size=q)[codes] + 0.3 * rng.normal(size=n)
+    y = rng.integers(0, n_classes, n)
+    model = WideClassifier(optimizer=Newton(tol=1e-12), l2=l2, loss="multinomial", standardize=False)
+    X = pd.DataFrame({"g": codes.astype(str), "u": u})
+    p = model.fit(X, y).predict_proba(X)
+    design = np.column_stack([codes == code for code in range(q)] + [u, np.ones(n)]).astype(float)
+    size = design.shape[1]
+    hessian = np.zeros((size * n_classes, size * n_classes))
+    for row, chances in zip(design, p, strict=True):
+        hessian += np.kron(np.outer(row, row), np.diag(chances) - np.outer(chances, chances))
+    hessian += np.kron(np.diag([n * l2] * q + [0.0, 0.0]), np.eye(n_classes))
+    covariance = np.linalg.pinv(hessian, rcond=1e-10, hermitian=True)  # flat ones beside the mean of their classes
+    want = np.sqrt(np.diag(covariance)).reshape(size, n_classes)
+    for names, rows in (([str(code) for code in range(q)], range(q)), (["u"], [q]), (["(intercept)"], [q + 1])):
+        block = "g" if len(names) > 1 else names[0]
+        found = model.params_[block].loc[names, [f"sd {k}" for k in range(n_classes)]]
+        np.testing.assert_allclose(found, want[list(rows)], rtol=1e-4)
+
+
+@pytest.mark.parametrize("block", ["g[a]", "g[a] + h[b]", "g[a,b]", "g[a]*u"])
+@pytest.mark.parametrize("l2", [0.01, "evidence"])
+def test_formulas_without_an_intercept(block, l2):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"a": rng.choice(list("abcd"), 300), "b": rng.choice(list("xyz"), 300), "u": rng.normal(size=300)})
+    y = rng.integers(0, 3, 300)
+    model = WideClassifier(formula=f"y ~ {block}", optimizer="newton", l2=l2).fit(X, y)
+    assert np.isfinite(model.params_["g"].to_numpy()).all()

@@ -696,7 +696,7 @@ def test_walks_of_classes_are_as_uncertain_as_dense_algebra_says(q, k, precision
     want = np.diag(beside @ covariance @ beside).reshape(q, k)
     piece = Piece(0, np.zeros(1, np.int32), np.empty(0), q, Prior.WALK, apart)
     found = walk_of_classes(piece, own, own, precision, whole)
-    np.testing.assert_allclose(found.beside_level().variances(), want, rtol=0.005)
+    np.testing.assert_allclose(found.variances(), want, rtol=0.005)
     held = (q - 1) * k
     effective = [max(held - precision * trace, 0.0) for trace in (found.penalised, np.trace(penalty @ covariance))]
     assert effective[0] == pytest.approx(effective[1], abs=0.02, rel=0.001)

@@ -79,24 +79,19 @@ def take_classes_turn(before, steps, codes, weight, values, scales, sums):
 
 
 @kernel
-def collect_matrices(codes, share, values, own):
-    """Add the curvature matrices of rows, diag(p) - pp' times their share (n,), to those of their entries (q, K, K).
+def collect_matrices(codes, share, values, sums):
+    """Add the curvature matrices of rows, diag(p) - pp' times their share (n,), empty for 1, to those of their entries.
 
-    `share` empty for 1.
+    As lower triangles (1 + q, K (K + 1) / 2), row after row; 0: no entry.
     """
-    n_classes = values.shape[1]
     for i in range(len(codes)):
-        if codes[i] >= 0:
-            c = unsigned(codes[i])
-            for k in range(n_classes):
-                p = values[i, k] * share[i] if len(share) else values[i, k]
-                own[c, k, k] += p
-                for other in range(k + 1):
-                    own[c, k, other] -= p * values[i, other]
-    for c in range(len(own)):
-        for k in range(n_classes):
+        c, at = unsigned(codes[i] + 1), 0
+        for k in range(values.shape[1]):
+            p = values[i, k] * share[i] if len(share) else values[i, k]
             for other in range(k):
-                own[c, other, k] = own[c, k, other]
+                sums[c, at + other] -= p * values[i, other]
+            sums[c, at + k] += p - p * values[i, k]
+            at += k + 1
 
 
 @kernel

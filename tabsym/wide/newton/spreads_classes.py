@@ -5,8 +5,9 @@ Jointly with the intercepts of the classes, and slopes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +32,21 @@ class SpreadsOfClasses(Spreads):
     def __init__(self, turns: Turns) -> None:
         super().__init__(turns)
         self._of_rows = np.empty((0, 0))
+        self._information: Floats | None = None
         self._known_at = -1
 
     def of_flat(self) -> dict[int, Floats]:
-        """Each by itself."""
-        own = {place: self.turns.own_curvature(place) for place in self._flat}
-        return {place: np.divide(1.0, h, out=np.zeros_like(h), where=h > 0) for place, h in own.items()}
+        """Of numbers beside the mean of their classes: what is common to all says nothing to the rows."""
+        turns = self.turns
+        whole = self._flat_information()
+        found = [whole]
+        for place, piece in enumerate(turns.pieces):
+            if piece.prior is Prior.RIDGE and not turns.silent[place] and turns.precision[place] > 0:
+                found.append(_ridge_of_classes(self._entries(piece), turns.precision[place], whole).left)
+        beside = np.kron(np.eye(len(self._flat)), np.eye(turns.n_outputs) - 1.0 / turns.n_outputs)
+        inverses = [np.diag(beside @ inverse_of(one, np.diag(whole), least=LEAST) @ beside) for one in found]
+        widest = max(inverses, key=lambda one: float(one.sum())).reshape(-1, turns.n_outputs)
+        return {place: widest[number][None] for number, place in enumerate(self._flat)}
 
     def weigh(self, place: int) -> tuple[float, float]:
         """The same without the variances, of which only their part in the penalty is asked here."""
@@ -48,63 +58,110 @@ class SpreadsOfClasses(Spreads):
     def _variances(self, place: int) -> tuple[Floats, float]:
         """Variances (q, K), and the trace that the penalty has part in, of classes, which pull at each other."""
         found = self._posterior(place)
-        if self.turns.pieces[place].prior is Prior.WALK:
-            found = found.beside_level()
         return found.variances(), found.penalised
 
-    def _posterior(self, place: int) -> Posterior:
+    def _posterior(self, place: int) -> OfWalk | OfRidge:
         piece, precision = self.turns.pieces[place], self.turns.precision[place]
-        own = self._matrices(piece, piece.x * piece.x)
-        shared, whole = self._shared_of_classes(piece, own)
-        return (walk_of_classes if piece.prior is Prior.WALK else _ridge_of_classes)(
-            piece, own, shared, precision, whole
-        )
+        entries, whole = self._entries(piece), self._flat_information()
+        if piece.prior is Prior.WALK:
+            return walk_of_classes(piece, *entries.all(), precision, whole)
+        return _ridge_of_classes(entries, precision, whole)
 
-    def _shared_of_classes(self, piece: Piece, own: Floats) -> tuple[Floats, Floats]:
-        """What entries share with the flat pieces (q, K, f K), and X'HX of those (f K, f K); own (q, K, K)."""
+    def _entries(self, piece: Piece) -> Entries:
+        own = self._triangles(piece.codes, piece.x * piece.x, piece.size)
         if self._is_intercept_alone and not len(piece.x) and (piece.codes >= 0).all():
-            return own, own.sum(axis=0)
-        columns = [self._column(flat)[:, 0] for flat in self._flat]
-        shared = [self._matrices(piece, piece.x * one if len(piece.x) else one) for one in columns]
-        nothing = np.zeros((piece.size, self.turns.n_outputs, 0))
-        return np.concatenate([nothing, *shared], axis=2), self._flat_information_of_classes(columns)
+            return Entries(own, None, self.turns.n_outputs)
+        shared = [
+            self._triangles(piece.codes, piece.x * one if len(piece.x) else one, piece.size)
+            for one in self._flat_columns
+        ]
+        return Entries(own, shared, self.turns.n_outputs)
 
-    def _flat_information_of_classes(self, columns: list[Floats]) -> Floats:
-        """X'HX (f K, f K) of the flat pieces, f by f matrices of classes."""
-        everyone = Piece(-1, np.zeros(len(self.turns.y), dtype=np.int32), np.empty(0), 1, Prior.FLAT)
-        return (
-            np.block([[self._matrices(everyone, one * other)[0] for other in columns] for one in columns])
-            if columns
-            else np.zeros((0, 0))
-        )
+    def _flat_information(self) -> Floats:
+        """X'HX (f K, f K) of the flat pieces, f by f matrices of classes, made once until rows move."""
+        self._forget()
+        if self._information is None:
+            k, columns = self.turns.n_outputs, self._flat_columns
+            everyone = np.zeros(len(self.turns.y), dtype=np.int32)
+            found = np.zeros((len(columns), k, len(columns), k))
+            for i, one in enumerate(columns):
+                for j, other in enumerate(columns[: i + 1]):
+                    found[i, :, j] = found[j, :, i] = self._triangles(everyone, one * other, 1)[0][_triangle(k)]
+            self._information = found.reshape(len(columns) * k, len(columns) * k)
+        return self._information
 
-    def _matrices(self, piece: Piece, factor: Floats) -> Floats:
-        """Curvature matrices (q, K, K) by entry, of rows times their weight and `factor` (n,), empty for 1."""
+    @cached_property
+    def _flat_columns(self) -> list[Floats]:
+        """What each flat piece is multiplied by (n,)."""
+        return [self._column(flat)[:, 0] for flat in self._flat]
+
+    def _triangles(self, codes: NDArray[np.int32], factor: Floats, size: int) -> Floats:
+        """Lower triangles (q, K (K + 1) / 2) of the entries' curvature matrices.
+
+        Of rows times their weight and `factor` (n,), empty for 1.
+        """
         k, rows, weight = self.turns.n_outputs, self.turns.rows, self.turns.weight
         assert isinstance(rows, ManyClasses)
         share = weight * factor if len(weight) and len(factor) else factor if len(factor) else weight
+        sums = np.zeros((1 + size, k * (k + 1) // 2))
         if len(self.turns.y) * k * (k + 1) > 2 * MOST_NUMBERS:
-            own = np.zeros((piece.size, k, k))
-            collect_matrices(piece.codes, share, rows.probabilities, own)
-            return own
-        sums = np.zeros((1 + piece.size, k * (k + 1) // 2))
-        sum_matrices(piece.codes, share, self._matrices_of_rows(rows), sums)
-        return sums[1:, _triangle(k)]
+            collect_matrices(codes, share, rows.probabilities, sums)
+        else:
+            sum_matrices(codes, share, self._matrices_of_rows(rows), sums)
+        return sums[1:]
 
     def _matrices_of_rows(self, rows: ManyClasses) -> Floats:
-        """Lower triangles of the curvature matrices (n, K (K + 1) / 2), made once until rows move."""
-        if self._known_at != self.turns.n_moves:
+        """Lower triangles of the rows' curvature matrices (n, K (K + 1) / 2), made once until rows move."""
+        self._forget()
+        if not len(self._of_rows):
             k = self.turns.n_outputs
-            if not len(self._of_rows):
-                self._of_rows = np.empty((len(self.turns.y), k * (k + 1) // 2))
+            self._of_rows = np.empty((len(self.turns.y), k * (k + 1) // 2))
             matrices_of_rows(rows.probabilities, self._of_rows)
-            self._known_at = self.turns.n_moves
         return self._of_rows
+
+    def _forget(self) -> None:
+        """What was made of the rows where they stood before."""
+        if self._known_at != self.turns.n_moves:
+            self._of_rows, self._information, self._known_at = np.empty((0, 0)), None, self.turns.n_moves
 
 
 @dataclass(frozen=True)
-class Posterior:
-    """The posterior of a piece, jointly with the flat pieces.
+class Entries:
+    """The curvature matrices of a block's entries, and what they share with the flat pieces, as lower triangles (q, T).
+
+    `shared`: of each flat piece; None where it is the intercept alone, and the same.
+    """
+
+    own: Floats
+    shared: list[Floats] | None
+    n_classes: int
+
+    def chunks(self) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Some entries after the others: which, their matrices (q, K, K) and what they share (q, K, f K).
+
+        Of many symbols and classes the matrices of all at once would be far larger than the table.
+        """
+        step = max(1, MOST_NUMBERS // (8 * self.n_classes**2))
+        for first in range(0, len(self.own), step):
+            some = slice(first, first + step)
+            yield some, *self._matrices(some)
+
+    def all(self) -> tuple[Floats, Floats]:
+        """The same of all entries."""
+        return self._matrices(slice(None))
+
+    def _matrices(self, some: slice) -> tuple[Floats, Floats]:
+        triangle = _triangle(self.n_classes)
+        own = self.own[some][:, triangle]
+        if self.shared is None:
+            return own, own
+        shared = [one[some][:, triangle] for one in self.shared]
+        return own, np.concatenate([np.zeros((len(own), self.n_classes, 0)), *shared], axis=2)
+
+
+@dataclass(frozen=True)
+class OfWalk:
+    """The posterior of a walk, jointly with the flat pieces.
 
     Attributes
     ----------
@@ -123,17 +180,43 @@ class Posterior:
     flat: Floats
     penalised: float
 
-    def beside_level(self) -> Posterior:
-        """Of numbers beside the mean of their classes: what is common to all says nothing to the rows."""
+    def variances(self) -> Floats:
+        """Of entries (q, K), beside the mean of their classes: what is common to all says nothing to the rows."""
         k = self.own.shape[1]
         beside = np.eye(k) - 1.0 / k
         followed = self.followed - self.followed.mean(axis=1, keepdims=True)
-        return Posterior(beside @ self.own @ beside, followed, self.flat, self.penalised)
+        return _variances(beside @ self.own @ beside, followed, self.flat)
+
+
+@dataclass(frozen=True)
+class OfRidge:
+    """The posterior of entries that are held back each by itself, jointly with the flat pieces.
+
+    Attributes
+    ----------
+    entries : Entries
+    precision : float
+    left : (f K, f K)
+        The information on the flat pieces that is left beside the entries.
+    flat : (f K, f K)
+        Its inverse.
+    penalised : float
+        The trace that the penalty has part in.
+    """
+
+    entries: Entries
+    precision: float
+    left: Floats
+    flat: Floats
+    penalised: float
 
     def variances(self) -> Floats:
         """Of entries (q, K)."""
-        with_flat = ((self.followed @ self.flat) * self.followed).sum(axis=2)
-        return np.einsum("qkk->qk", self.own) + np.asarray(with_flat)
+        found = []
+        for _, own, shared in self.entries.chunks():
+            inverse = _inverse(own, self.precision)
+            found.append(_variances(inverse, inverse @ shared, self.flat))
+        return np.concatenate(found)
 
 
 @cache
@@ -150,13 +233,27 @@ def _inner(left: Floats, right: Floats) -> Floats:
     return np.asarray(left.reshape(rows, left.shape[2]).T @ right.reshape(rows, right.shape[2]))
 
 
-def _ridge_of_classes(piece: Piece, own: Floats, shared: Floats, precision: float, whole: Floats) -> Posterior:
+def _variances(own: Floats, followed: Floats, flat: Floats) -> Floats:
+    with_flat = ((followed @ flat) * followed).sum(axis=2)
+    return np.einsum("qkk->qk", own) + np.asarray(with_flat)
+
+
+def _ridge_of_classes(entries: Entries, precision: float, whole: Floats) -> OfRidge:
+    taken, follow, alone = np.zeros_like(whole), np.zeros_like(whole), 0.0
+    for _, own, shared in entries.chunks():
+        inverse = _inverse(own, precision)
+        followed = inverse @ shared
+        taken += _inner(shared, followed)
+        follow += _inner(followed, followed)
+        alone += float(np.einsum("qkk->", inverse))
+    left = whole - taken
+    flat = inverse_of(left, np.diag(whole))
+    return OfRidge(entries, precision, left, flat, alone + float((follow * flat).sum()))
+
+
+def _inverse(own: Floats, precision: float) -> Floats:
     held = own + precision * np.eye(own.shape[1])
-    inverse = np.asarray(np.linalg.inv(held), dtype=np.float64) if precision > 0 else _beside_level(held)
-    followed = inverse @ shared
-    flat = inverse_of(whole - _inner(shared, followed), np.diag(whole))
-    penalised = float(np.einsum("qkk->", inverse)) + float((_inner(followed, followed) * flat).sum())
-    return Posterior(inverse, followed, flat, penalised)
+    return np.asarray(np.linalg.inv(held), dtype=np.float64) if precision > 0 else _beside_level(held)
 
 
 def _beside_level(own: Floats) -> Floats:
@@ -169,8 +266,8 @@ def _beside_level(own: Floats) -> Floats:
     return np.asarray(beside @ np.linalg.inv(own + LEAST * np.eye(k)) @ beside)
 
 
-def walk_of_classes(piece: Piece, own: Floats, shared: Floats, precision: float, whole: Floats) -> Posterior:
-    """Of a walk, whose level nothing holds (`Posterior.beside_level`); own (q, K, K)."""
+def walk_of_classes(piece: Piece, own: Floats, shared: Floats, precision: float, whole: Floats) -> OfWalk:
+    """Of a walk, whose level nothing holds; own (q, K, K)."""
     q, k = own.shape[:2]
     ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # enough to invert by, of levels that nothing holds
     inverse, followed = np.empty_like(own), np.empty_like(shared)
@@ -182,4 +279,4 @@ def walk_of_classes(piece: Piece, own: Floats, shared: Floats, precision: float,
     flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), least=1e-3)  # beside rounding
     pulled = piece.pull_back(followed.reshape(q, -1), 1.0).reshape(followed.shape)
     penalised = float(jumps) + float(np.einsum("qkk->", inverse[apart]))
-    return Posterior(inverse, followed, flat, penalised + float((_inner(pulled, followed) * flat).sum()))
+    return OfWalk(inverse, followed, flat, penalised + float((_inner(pulled, followed) * flat).sum()))

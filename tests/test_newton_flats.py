@@ -1,0 +1,129 @@
+"""Numbers that nothing holds back: collinear, long-tailed, far from where an exp is a number."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import Newton
+
+N = 1500
+NEWTON = {"optimizer": "newton", "l2": "evidence"}
+
+
+def alike(distance):
+    """Two numbers that differ by `distance`, and what they tell together."""
+    rng = np.random.default_rng(0)
+    u, e = rng.normal(size=(2, N))
+    return pd.DataFrame({"u": u, "u2": u + distance * e, "v": rng.normal(size=N)}), e, rng
+
+
+def optimum(X, loss_of, n_scores):
+    """The least mean loss of an intercept and slopes, by L-BFGS in axes without correlation."""
+    design = np.column_stack([np.ones(len(X)), np.linalg.qr(X - X.mean())[0] * np.sqrt(len(X))])
+
+    def loss(beta):
+        return loss_of(design @ beta.reshape(-1, n_scores))
+
+    start = np.zeros(design.shape[1] * n_scores)
+    return minimize(loss, start, method="BFGS", options={"gtol": 1e-8}).fun
+
+
+@pytest.mark.parametrize("distance", [0.1, 0.03, 0.003])
+@pytest.mark.parametrize("loss", ["squared", "poisson", "gamma", "huber"])
+def test_amounts_of_numbers_that_are_nearly_the_same(distance, loss):
+    X, e, rng = alike(distance)
+    y = 2 * e + rng.normal(size=N) if loss in ("squared", "huber") else rng.poisson(np.exp(0.5 * e)) + 0.1
+
+    def loss_of(score):
+        score = score[:, 0]
+        if loss == "squared":
+            return np.mean((y - score) ** 2) / 2
+        if loss == "huber":
+            left = np.abs(y - score)
+            return np.mean(np.where(left < 1.35, left**2 / 2, 1.35 * (left - 1.35 / 2)))
+        return np.mean(np.exp(score) - y * score) if loss == "poisson" else np.mean(y * np.exp(-score) + score)
+
+    options = {"huber_delta": 1.35} if loss == "huber" and "huber_delta" in WideRegressor().get_params() else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = WideRegressor(loss=loss, standardize=loss != "huber", **NEWTON, **options).fit(X, y)
+    predicted = model.predict(X)
+    score = predicted if loss in ("squared", "huber") else np.log(predicted)
+    if loss != "huber" or options:
+        assert loss_of(score[:, None]) == pytest.approx(optimum(X, loss_of, 1), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("distance", [0.1, 0.03, 0.003])
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_classes_of_numbers_that_are_nearly_the_same(distance, n_classes, weighted):
+    X, e, rng = alike(distance)
+    score = np.outer(e, np.linspace(-2, 2, n_classes))
+    y = np.argmax(score + rng.gumbel(size=score.shape), axis=1)
+    weight = rng.uniform(0.1, 2.0, N) if weighted else np.ones(N)
+
+    def loss_of(score):
+        return np.average(logsumexp(score, axis=1) - score[np.arange(N), y], weights=weight)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = WideClassifier(**NEWTON).fit(X, y, sample_weight=weight if weighted else None)
+    found = loss_of(np.log(model.predict_proba(X)))
+    assert found == pytest.approx(optimum(X, loss_of, n_classes), abs=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("tail", [1, 3, 4])
+def test_a_number_with_a_long_tail_ends_at_the_same_optimum_in_any_unit(tail, n_classes):
+    """Beside the intercept, as it is and standardised; the scores of its largest are beyond what an exp can hold."""
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=N)
+    X = pd.DataFrame({"a": rng.choice(list("abcd"), N), "u": np.exp(tail * z)})
+    noisy = z + rng.normal(size=N)
+    y = (noisy > 0).astype(int) + (noisy > 1.5) * (n_classes == 3)
+    options = {"optimizer": Newton(tol=1e-9), "l2": 0.01}
+    plain = WideClassifier(standardize=False, **options).fit(X, y)
+    found = WideClassifier(**options).fit(X, y)
+    np.testing.assert_allclose(found.predict_proba(X), plain.predict_proba(X), atol=2e-3)
+    assert found.loss_curve_[-1] < np.mean(-np.log(np.bincount(y)[y] / N)) - 0.02
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_few_rows_of_huge_weight(seed, n_classes):
+    """Numbers are then in units of next to nothing, and steps were beyond any exp."""
+    rng = np.random.RandomState(seed)
+    X = pd.DataFrame({"a": rng.choice(list("abc"), 60), "u": rng.randn(60) * 3 + 5})
+    weight = np.where(rng.rand(60) < 0.05, 1e8, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = WideClassifier(optimizer="newton", l2=0.1).fit(X, np.arange(60) % n_classes, sample_weight=weight)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_offsets_far_beyond_an_exp(n_classes):
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame({"a": rng.choice(list("ab"), 80), "u": rng.normal(size=80)})
+    y = np.arange(80) % n_classes
+    offset = np.zeros((80, n_classes)) if n_classes > 2 else np.zeros(80)
+    offset[0] = (800.0 * (np.arange(n_classes) != y[0])) if n_classes > 2 else (-800.0 if y[0] else 800.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = WideClassifier(optimizer="newton", l2=0.1).fit(X, y, offset=offset)
+    assert 9 < model.loss_curve_[-1] < 12  # 800 of 80 rows
+
+
+def test_numbers_that_say_the_same_and_nothing():
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=N)
+    X = pd.DataFrame({"u": u, "same": u, "double": 2 * u, "one": 1.0, "a": rng.choice(list("ab"), N)})
+    y = u + rng.normal(size=N)
+    alone = WideRegressor(**NEWTON).fit(X[["u", "a"]], y)
+    found = WideRegressor(**NEWTON).fit(X, y)
+    np.testing.assert_allclose(found.predict(X), alone.predict(X[["u", "a"]]), atol=1e-4)
