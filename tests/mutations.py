@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 UNITS, COMBINATIONS, KERNELS = "tests/test_units.py", "tests/test_combinations.py", "tests/test_kernels.py"
 NATIVE, TIWS = "tests/test_native_categories.py", "tests/test_tiws.py"
 EVIDENCE, NEWTON = "tests/test_newton_evidence.py", "tests/test_newton.py"
-CLASSES = "tests/test_newton_classes.py"
+CLASSES, FLATS = "tests/test_newton_classes.py", "tests/test_newton_flats.py"
 STACK, FORMULAS = "tests/test_stacking.py", "tests/test_formula_evidence.py"
 TORCH, MORE = "tests/test_torch.py", "tests/test_torch_more.py"
 
@@ -76,6 +76,28 @@ FAULTS = [
           "ends = 1.0\n            pivots[j]", f"{EVIDENCE}:smooth"),
     Fault("newton: entries of a walk of classes do not follow the one before", "wide/newton/kernels_walk.py",
           "held += precision * loose[j - 1]", "held += 0.0 * loose[j - 1]", f"{EVIDENCE}:walks_of"),
+    Fault("newton: what classes have in common is forgotten in steps", "wide/newton/kernels_classes.py",
+          "common = pulled / left if left > 0.0 else 0.0", "common = 0.0", f"{CLASSES}:steps_of or as_many"),
+    Fault("newton: walks of classes step class by class", "wide/newton/kernels_walk.py",
+          "held -= np.outer(curvature[e], curvature[e]) * ((1.0 - ALIKE) / n_rows)", "held -= 0.0", f"{CLASSES}:steps_of"),
+    Fault("newton: walks of classes forget the entry before", "wide/newton/kernels_walk.py",
+          "held -= precision * precision * left[e - 1]", "held -= 0.0", f"{CLASSES}:steps_of"),
+    Fault("newton: slopes take turns one by one", "wide/newton/turns.py",
+          "self._together = flat if", "self._together = [] if", f"{FLATS}:nearly_the_same"),
+    Fault("newton: joint steps of classes forget weights", "wide/newton/standing.py",
+          "gradient[:, k] -= columns[own].T @ (self.weight[own] if len(self.weight) else np.ones(int(own.sum())))",
+          "gradient[:, k] -= columns[own].T @ np.ones(int(own.sum()))", f"{FLATS}:classes_of"),
+    Fault("newton: long joint steps are taken whole", "wide/newton/flats.py",
+          "            share *= 0.5\n", "            return 1.0\n", FLATS),
+    Fault("newton: rows beyond an exp are believed", "wide/newton/turns.py",
+          "if self.rows.far < np.inf and not (np.abs(scores) < self.rows.far).all():", "if False:",
+          f"{FLATS}:offsets or tail"),
+    Fault("newton: slopes of classes are certain by themselves", "wide/newton/spreads_classes.py",
+          "widest = max(inverses, key=lambda one: float(one.sum()))", "widest = inverses[0]", f"{CLASSES}:dense"),
+    Fault("newton: many symbols of classes, the first chunk alone", "wide/newton/spreads_classes.py",
+          "taken += _inner(shared, followed)", "taken = _inner(shared, followed)", f"{CLASSES}:dense"),
+    Fault("newton: looks at rows held out are few", "wide/newton/heldout.py",
+          "MOST_LOOKS, MUCH, CERTAIN = 12", "MOST_LOOKS, MUCH, CERTAIN = 4", f"{NEWTON}:far_from"),
     Fault("newton: classes of rows are counted without weights", "wide/newton/standing.py",
           "self.weight if len(self.weight) else None, (1 + piece.size)", "None, (1 + piece.size)", f"{CLASSES}:stand"),
     Fault("newton: rows of classes miss their last steps", "wide/newton/standing.py",

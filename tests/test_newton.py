@@ -451,3 +451,26 @@ def test_intervals_and_rarity_are_drawn_in_order_and_classes_by_name():
 def test_options_of_newton_that_are_no_numbers_are_named(wrong):
     with pytest.raises(ValueError, match="is not possible; use a number"):
         Newton(**wrong)
+
+
+@pytest.mark.parametrize(("variance", "rows"), [(64.0, 2), (64.0, 20), (256.0, 20)])
+def test_variances_of_rare_symbols_far_from_where_they_start(variance, rows):
+    """Of nearly certain symbols: they ended at 2.57, however large, as looks were few."""
+    rng = np.random.RandomState(0)
+    n = 300 * rows
+    codes = rng.randint(0, 300, 2 * n)
+    score = np.sqrt(variance) * rng.randn(300)[codes]
+    y = (rng.rand(2 * n) < 1 / (1 + np.exp(-score))).astype(int)
+    table = pd.DataFrame({"g": codes.astype(str)})
+    losses = {}
+    for name, options in {
+        "found": {"l2": "evidence"},
+        **{held: {"l2": 1.0 / (held * n)} for held in (1.0, 4.0, 16.0, 64.0, 256.0)},  # of a given variance
+    }.items():
+        model = WideClassifier(optimizer="newton", random_state=0, **options).fit(table[:n], y[:n])
+        p = model.predict_proba(table[n:])[np.arange(n), y[n:]]
+        losses[name] = -np.log(np.maximum(p, 1e-12)).mean()
+        if name == "found":
+            assert model.variances_["variance"].iloc[0] > variance / 8
+    found = losses.pop("found")
+    assert found < 1.03 * min(losses.values()), (found, losses)

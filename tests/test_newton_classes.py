@@ -122,3 +122,58 @@ def test_formulas_without_an_intercept(block, l2):
     y = rng.integers(0, 3, 300)
     model = WideClassifier(formula=f"y ~ {block}", optimizer="newton", l2=l2).fit(X, y)
     assert np.isfinite(model.params_["g"].to_numpy()).all()
+
+
+def dense_step(piece, gradient, curvature, theta, precision, ridge):
+    """One Newton step (q, K) with the curvature diag(s) - ss' / n of each entry, and the penalty, in one matrix."""
+    q, k = theta.shape
+    matrix, pull = np.zeros((q * k, q * k)), np.zeros((q, q))
+    for e in range(q):
+        n = curvature[e].sum()
+        own = slice(e * k, (e + 1) * k)
+        matrix[own, own] = np.diag(curvature[e]) - np.outer(curvature[e], curvature[e]) / n
+    if piece.prior is Prior.RIDGE:
+        pull = precision * np.eye(q)
+    else:
+        jumps = np.diff(np.eye(q)[piece.apart :], axis=0)
+        pull = precision * jumps.T @ jumps + np.diag(np.where(np.arange(q) < piece.apart, precision, ridge))
+    right = -gradient - pull @ theta
+    step = np.linalg.lstsq(matrix + np.kron(pull, np.eye(k)), right.ravel(), rcond=1e-12)[0].reshape(q, k)
+    return step, right
+
+
+@pytest.mark.parametrize("prior", [Prior.RIDGE, Prior.WALK])
+@pytest.mark.parametrize("apart", [0, 1])
+@pytest.mark.parametrize("precision", [0.01, 1.0, 300.0])
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_steps_of_classes_solve_their_matrix(prior, apart, precision, k):
+    rng = np.random.default_rng(k)
+    q = 9
+    curvature = rng.gamma(0.3, 20.0, size=(q, k)) + 1e-3
+    gradient = curvature - rng.multinomial(1, np.ones(k) / k, size=q) * curvature.sum(axis=1, keepdims=True)
+    theta = rng.normal(size=(q, k))
+    theta -= theta.mean(axis=1, keepdims=True)
+    piece = Piece(0, np.zeros(1, np.int32), np.empty(0), q, prior, apart if prior is Prior.WALK else 0)
+    want, right = dense_step(piece, gradient, curvature, theta, precision, 1e-8)
+    moved = theta.copy()
+    found, fall = piece.step_of_classes(gradient, curvature, moved, precision, np.inf)
+    np.testing.assert_allclose(moved, theta + found)
+    found, want = found - found.mean(axis=1, keepdims=True), want - want.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, want, rtol=1e-3, atol=1e-3 * np.abs(want).max())
+    assert fall == pytest.approx(0.5 * np.vdot(right, want), rel=1e-3)
+    short, _ = piece.step_of_classes(gradient, curvature, theta.copy(), precision, 0.1)
+    assert np.abs(short).max() <= 0.1
+
+
+@pytest.mark.parametrize("scale", [2.0, 5.0])
+@pytest.mark.parametrize("l2", [1e-3, 1e-4])
+def test_two_classes_as_many_are_the_logistic_model(l2, scale):
+    """By default settings, in about as many sweeps: where rows are nearly certain these were ten times as many."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({name: rng.integers(0, 15, 1000).astype(str) for name in "abc"})
+    score = sum(scale * rng.normal(size=15)[X[name].astype(int)] for name in X)
+    y = (score + rng.logistic(size=1000) > 0).astype(int)
+    best = WideClassifier(optimizer=Newton(tol=1e-12, max_passes=2000), l2=l2 / 2).fit(X, y)
+    found = WideClassifier(optimizer="newton", l2=l2, loss="multinomial").fit(X, y)
+    np.testing.assert_allclose(found.predict_proba(X), best.predict_proba(X), atol=0.012)
+    assert found.n_iter_ < 120

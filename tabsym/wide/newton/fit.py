@@ -86,7 +86,7 @@ def fit_pieces(
     else:
         for place, piece in enumerate(turns.pieces):
             turns.precision[place] = 0.0 if piece.prior is Prior.FLAT else penalty * turns.total
-    more, converged = turns.settle(newton.tol, newton.max_passes)
+    more, converged = turns.settle(newton.tol, newton.max_passes, surely=penalty is not None)
     if held is not None or penalty is not None:
         _weigh(turns, evidence)
     return _solved(turns, evidence, newton, rng, n_sweeps + more, converged)

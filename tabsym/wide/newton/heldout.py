@@ -28,12 +28,18 @@ MANY_ENTRIES = 100
 """Blocks with fewer entries are left to the evidence, which few symbols tell better than rows held out."""
 
 LOOKS, LOOKS_OF_CLASSES = 6, 4
-"""How often precisions are moved at most. Those of amounts start at their evidence, which can be far from the rows
-held out; with four looks usedcars and rossmann are worse by 1 %, with six amazon, kick and compas are no better."""
+"""How often precisions are looked at, at least. Those of amounts start at their evidence, which can be far from the
+rows held out; with four looks usedcars and rossmann are worse by 1 %, with six amazon, kick and compas are no
+better."""
 
 AS_GOOD, AS_GOOD_OF_CLASSES = 1, 2
 """Precisions are the mean, in logarithms, of so many best looks: steps are coarse, and between two of them is better
 for classes (amazon's AUC +.0004, kick's too); those of amounts are still on their way."""
+
+MOST_LOOKS, MUCH, CERTAIN = 12, 0.02, 2.0
+"""There are more looks, up to so many, while the last one lowers the loss by this share of it and by this many standard
+errors: variances are far from where they started. Where looks gain less, stopping early is better for the order of the
+rows (going on for any certain gain amazon loses .0012 of AUC, and gains .0001 of log-loss)."""
 
 FIRST_STEP, MOST_STEP, LONGER, SHORTER = 0.7, 1.5, 1.2, 0.5
 """Steps of the logarithm of a precision."""
@@ -67,9 +73,10 @@ class HeldOut:
         logs = np.log([turns.precision[place] for place in free])
         steps, before = np.full(len(free), FIRST_STEP), np.zeros(len(free))
         looks: list[tuple[float, Floats]] = []
+        rows = np.full(len(turns.y), np.inf)  # the losses of the best look
         for_classes = turns.loss.for_classes
         n_looks, n_best = (LOOKS_OF_CLASSES, AS_GOOD_OF_CLASSES) if for_classes else (LOOKS, AS_GOOD)
-        for look in range(n_looks):
+        for look in range(MOST_LOOKS):
             for place, log in zip(free, logs, strict=True):
                 turns.precision[place] = float(np.exp(log))
             n_sweeps = SWEEPS if look else FIRST_SWEEPS
@@ -77,8 +84,12 @@ class HeldOut:
                 turns.sweep()
             scores = self.scores()
             looks.append((turns.mean_loss_at(scores[:, None]), logs))
-            if look == n_looks - 1:
+            own = turns.loss.values(scores[:, None], turns.y)
+            goes_on = look + 1 < n_looks or self._is_much_better(own, rows)
+            if not goes_on or look + 1 == MOST_LOOKS:
                 break
+            if looks[-1][0] == min(loss for loss, _ in looks):
+                rows = own
             signs = np.sign(self._slopes(free, scores, n_sweeps))
             steps = np.where(signs * before > 0, np.minimum(LONGER * steps, MOST_STEP), steps)
             steps = np.where(signs * before < 0, SHORTER * steps, steps)
@@ -86,6 +97,13 @@ class HeldOut:
             logs = np.clip(logs - signs * steps, np.log(LEAST), np.log(MOST))
         best = sorted(looks, key=lambda look: look[0])[:n_best]
         return np.exp(np.mean([logs for _, logs in best], axis=0))
+
+    def _is_much_better(self, losses: Floats, than: Floats) -> bool:
+        """Whether losses (n,) are much less than others in the mean, and for certain."""
+        weight = self.turns.weight if len(self.turns.weight) else np.ones(len(losses))
+        gains = weight * (than - losses)
+        error = np.sqrt(np.square(gains - gains.mean()).sum())
+        return bool(gains.sum() > max(MUCH * abs(float(weight @ than)), CERTAIN * error))
 
     def scores(self) -> Floats:
         """Scores (n,) of rows under the model that has not seen them."""

@@ -79,6 +79,31 @@ def take_classes_turn(before, steps, codes, weight, values, scales, sums):
 
 
 @kernel
+def step_classes(gradient, curvature, theta, precision, most, right, steps):
+    """Steps (q, K) of entries held back each by itself, no class by more than `most`; theta moves with them.
+
+    By the bound diag(s) - ss' / n of an entry's curvature, for s the sum of the probabilities of its n rows, which is
+    the curvature itself where these are alike, and never below it. Its inverse beside the penalty is one of rank one
+    (Sherman and Morrison). By diag(s) alone rows that are nearly certain took five to ten times the sweeps. `right`
+    (q, K) is set to what pulls at the entries, the penalty included.
+    """
+    for e in range(theta.shape[0]):
+        pulled, left = 0.0, 0.0
+        for k in range(theta.shape[1]):
+            right[e, k] = -gradient[e, k] - precision * theta[e, k]
+            both = curvature[e, k] + precision
+            share = curvature[e, k] / both if both > 0.0 else 0.0
+            pulled += share * right[e, k]
+            left += share * precision
+        common = pulled / left if left > 0.0 else 0.0
+        for k in range(theta.shape[1]):
+            both = curvature[e, k] + precision
+            step = (right[e, k] + common * curvature[e, k]) / both if both > 0.0 else 0.0
+            steps[e, k] = min(max(step, -most), most)
+            theta[e, k] += steps[e, k]
+
+
+@kernel
 def collect_matrices(codes, share, values, sums):
     """Add the curvature matrices of rows, diag(p) - pp' times their share (n,), empty for 1, to those of their entries.
 

@@ -9,6 +9,9 @@ import numpy as np
 
 from tabsym.jit import allocating_kernel, kernel
 
+ALIKE = 1e-6
+"""Of the curvature of what is common to all classes, which rows do not tell: enough to invert by."""
+
 
 @kernel
 def solve_walk(curvature, precision, ridge, right, pivots, out):
@@ -136,3 +139,39 @@ def spread_walk_of_classes(own, shared, precision, level, covariances, followed)
         covariances[j] = left[j] + precision * precision * (left[j] @ after @ left[j])
         jumps += np.trace(left[j] + loose[j] @ after @ loose[j].T)
     return jumps
+
+
+@allocating_kernel
+def step_walk_of_classes(gradient, curvature, theta, apart, precision, ridge, most, right, steps):
+    """As `kernels_classes.step_classes`, for a walk, of which the first `apart` entries are no part.
+
+    A tridiagonal matrix of blocks (K, K), which is eliminated from the first entry on.
+    """
+    q, k = theta.shape
+    left = np.empty((q, k, k))  # inverses of what is left of each block after the entries before it
+    for e in range(q):
+        right[e] = -gradient[e] - (precision if e < apart else ridge) * theta[e]
+    for e in range(apart, q - 1):
+        jump = precision * (theta[e + 1] - theta[e])
+        right[e] += jump
+        right[e + 1] -= jump
+    for e in range(q):
+        n_rows = curvature[e].sum()
+        held = np.zeros((k, k))
+        if n_rows > 0.0:
+            held -= np.outer(curvature[e], curvature[e]) * ((1.0 - ALIKE) / n_rows)
+        ends = 1.0 if e < apart else (1.0 if e > apart else 0.0) + (1.0 if e < q - 1 else 0.0)
+        for v in range(k):
+            held[v, v] += curvature[e, v] + ridge + precision * ends
+        steps[e] = right[e]
+        if e > apart:
+            held -= precision * precision * left[e - 1]
+            steps[e] += precision * (left[e - 1] @ steps[e - 1])
+        left[e] = np.linalg.inv(held)
+    for e in range(q - 1, -1, -1):
+        after = precision * steps[e + 1] if apart <= e < q - 1 else np.zeros(k)
+        steps[e] = left[e] @ (steps[e] + after)
+    for e in range(q):
+        for v in range(k):
+            steps[e, v] = min(max(steps[e, v], -most), most)
+            theta[e, v] += steps[e, v]

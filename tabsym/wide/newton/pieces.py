@@ -9,8 +9,9 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.wide.newton.kernels_classes import step_classes
 from tabsym.wide.newton.kernels_entries import step_ridge
-from tabsym.wide.newton.kernels_walk import solve_walk, step_walk
+from tabsym.wide.newton.kernels_walk import solve_walk, step_walk, step_walk_of_classes
 
 Floats = NDArray[np.float64]
 
@@ -106,6 +107,21 @@ class Piece:
             step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), held, most, right, flat)
             fall = 0.5 * right.dot(flat)
         return steps, float(fall)
+
+    def step_of_classes(
+        self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float
+    ) -> tuple[Floats, float]:
+        """The same of classes, (q, K), which pull at each other: `curvature` is the sum of their probabilities."""
+        if self.prior is Prior.FLAT:
+            return self.step(gradient, curvature, theta, precision, most)
+        right, steps = np.empty((2, *theta.shape))
+        if self.prior is Prior.RIDGE:
+            step_classes(gradient, curvature, theta, precision, most, right, steps)
+        else:
+            step_walk_of_classes(
+                gradient, curvature, theta, self.apart, precision, NEXT_TO_NOTHING, most, right, steps
+            )  # fmt: skip
+        return steps, 0.5 * float(np.vdot(right, steps))
 
     def solve(self, curvature: Floats, precision: float, right: Floats) -> Floats:
         """Curvature and penalty together, inverted, times `right` (q, W)."""

@@ -84,11 +84,19 @@ class Turns:
                 self._hand_up(place)
         return fall / self.total
 
-    def settle(self, tol: float, most: int) -> tuple[int, bool]:
-        """Sweep until one lowers the objective by less than `tol` per row: how many there were, and whether it did."""
+    def settle(self, tol: float, most: int, *, surely: bool = False) -> tuple[int, bool]:
+        """Sweep until one lowers the objective by less than `tol` per row: how many there were, and whether it did.
+
+        `surely`: and until no more is left by how falls shrink from one sweep to the next: where sweeps creep,
+        each lowers the objective by little, and much is left.
+        """
+        before = np.inf
         for n_sweeps in range(1, most + 1):
-            if self.sweep() < tol * self.scale():
+            fall = self.sweep()
+            left = fall * fall / (before - fall) if before > fall and surely else fall
+            if max(fall, left) < tol * self.scale():
                 return n_sweeps, True
+            before = fall
         return most, False
 
     def scale(self) -> float:
@@ -103,7 +111,9 @@ class Turns:
         """A step of one piece; half its Newton decrement."""
         gradient, curvature = self.rows.collect(self.pieces[place])
         self.curvature[place] = curvature
-        steps, fall = self.pieces[place].step(gradient, curvature, self.theta[place], self.precision[place], self._most)
+        piece = self.pieces[place]
+        step = piece.step_of_classes if self.loss.code == MULTINOMIAL else piece.step
+        steps, fall = step(gradient, curvature, self.theta[place], self.precision[place], self._most)
         self._move_rows(place, steps)
         return fall
 
