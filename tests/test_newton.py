@@ -300,10 +300,11 @@ def test_losses_that_targets_forbid_are_not_tried():
     ("change", "words"),
     [
         ({"scoring": "nonsense"}, "scoring='nonsense'"),
+        ({"scoring": None}, "scoring=None"),
         ({"offset": True}, "offset"),
         ({"partial": True}, "partial_fit"),
     ],
-    ids=["scoring", "offset", "partial_fit"],
+    ids=["scoring", "no scoring", "offset", "partial_fit"],
 )
 def test_what_a_choice_of_the_loss_does_not_go_with(change, words):
     table, y = amounts(True, n=200)

@@ -127,3 +127,26 @@ def test_numbers_that_say_the_same_and_nothing():
     alone = WideRegressor(**NEWTON).fit(X[["u", "a"]], y)
     found = WideRegressor(**NEWTON).fit(X, y)
     np.testing.assert_allclose(found.predict(X), alone.predict(X[["u", "a"]]), atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+def test_amounts_of_numbers_without_a_mean(seed, loss):
+    """A whole step of Newton's goes beyond any number here: steps are halved until the loss falls."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.standard_cauchy(60), "v": rng.standard_cauchy(60)})
+    mean = np.exp(np.clip(0.7 * X["x"], -8, 8))
+    y = rng.poisson(mean) if loss == "poisson" else mean * rng.gamma(2, 0.5, 60) + 1e-3
+    found = WideRegressor(loss=loss, optimizer=Newton(tol=1e-10)).fit(X, y)
+    z = np.column_stack([np.ones(60), X / X.std()])
+
+    def loss_of(beta):
+        score = np.clip(z @ beta, -700, 700)
+        return np.mean(np.exp(score) - y * score if loss == "poisson" else y * np.exp(-score) + score)
+
+    level = np.array([np.log(y.mean()), 0.0, 0.0])
+    least = min(minimize(loss_of, level, method=method, tol=1e-10).fun for method in ("Nelder-Mead", "BFGS"))
+    predicted = found.predict(X)
+    score = np.log(np.maximum(predicted, 1e-300))
+    own = np.mean(predicted - y * score if loss == "poisson" else y / predicted + score)
+    assert own <= least + 1e-3 * max(1.0, abs(least))

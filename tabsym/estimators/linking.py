@@ -132,8 +132,8 @@ def _find_scorer(scoring: Any) -> Callable[..., float]:
     if callable(scoring):
         return scoring
     try:
-        return get_scorer(scoring)
-    except ValueError:
+        return get_scorer(scoring or "")
+    except (ValueError, TypeError):
         raise ValueError(
             f"scoring={scoring!r} is not known; use "
             "'neg_root_mean_squared_error', 'neg_mean_absolute_error' or another "
