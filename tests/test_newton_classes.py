@@ -7,7 +7,7 @@ import pytest
 from tabsym import WideClassifier
 from tabsym.wide import Newton
 from tabsym.wide.losses import LOSSES
-from tabsym.wide.newton import spreads_classes
+from tabsym.wide.newton import posterior_classes, spreads_classes
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.turns import Turns
 from tests.naive_evidence import matrices_of_classes, probabilities_of_classes, slopes_of_classes
@@ -54,12 +54,12 @@ def test_rows_of_classes_stand_where_their_entries_put_them(seed, weighted, miss
             np.testing.assert_allclose(rows.probabilities, p, rtol=1e-12)
 
 
-@pytest.mark.parametrize("most", [spreads_classes.MOST_NUMBERS, 0])
+@pytest.mark.parametrize("most", [posterior_classes.MOST_NUMBERS, 0])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("missing", [False, True])
 def test_matrices_of_classes_are_those_of_their_rows(monkeypatch, most, weighted, missing):
     """Kept between blocks or made for each, after every move."""
-    monkeypatch.setattr(spreads_classes, "MOST_NUMBERS", most)
+    monkeypatch.setattr(posterior_classes, "MOST_NUMBERS", most)
     pieces, y, weight, start, rng = problem(9, weighted=weighted, missing=missing)
     turns = Turns(pieces, y, weight, start, LOSSES["multinomial"])
     spreads = spreads_classes.SpreadsOfClasses(turns)
@@ -87,11 +87,11 @@ def test_what_is_weighed_is_what_the_whole_posterior_says():
         assert length == pytest.approx(turns.pieces[place].length(turns.theta[place]), rel=1e-12)
 
 
-@pytest.mark.parametrize("most", [spreads_classes.MOST_NUMBERS, 0])
+@pytest.mark.parametrize("most", [posterior_classes.MOST_NUMBERS, 0])
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_slopes_and_symbols_are_as_uncertain_as_dense_algebra_says(monkeypatch, most, n_classes):
     """A number that symbols nearly tell, by itself far more certain; with all entries at once, and one by one."""
-    monkeypatch.setattr(spreads_classes, "MOST_NUMBERS", most)
+    monkeypatch.setattr(posterior_classes, "MOST_NUMBERS", most)
     rng = np.random.default_rng(n_classes)
     n, q, l2 = 400, 8, 0.02
     codes = rng.integers(0, q, n)

@@ -13,7 +13,7 @@ from tabsym.wide import Newton
 from tabsym.wide.newton.kernels_entries import weigh_ridge
 from tabsym.wide.newton.kernels_walk import weigh_walk
 from tabsym.wide.newton.pieces import Piece, Prior
-from tabsym.wide.newton.spreads_classes import walk_of_classes
+from tabsym.wide.newton.posterior_classes import walk_of_classes
 from tests import naive, naive_evidence
 from tests.naive_evidence import INTERCEPT, Problem
 

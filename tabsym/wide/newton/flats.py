@@ -31,14 +31,18 @@ def columns_of(pieces: Sequence[Piece]) -> Floats:
 
 def joint_steps(gradient: Floats, information: Floats) -> Floats:
     """Newton's steps (f, W) of all pieces together, by their gradients (f, W) and information (W, f, f)."""
-    steps = np.zeros_like(gradient)
-    for model, own in enumerate(information):
-        root = np.sqrt(np.diag(own))
-        root[root == 0.0] = 1.0
-        lengths, axes = np.linalg.eigh(own / np.outer(root, root))
-        inverse = np.where(lengths > SAME, 1.0 / np.maximum(lengths, SAME), 0.0)
-        steps[:, model] = -(axes * inverse) @ (axes.T @ (gradient[:, model] / root)) / root
-    return steps
+    return -np.column_stack([
+        inverse_of_information(own) @ slopes for own, slopes in zip(information, gradient.T, strict=True)
+    ])  # fmt: skip
+
+
+def inverse_of_information(information: Floats) -> Floats:
+    """The inverse (f, f), 0 along what the numbers do not tell."""
+    root = np.sqrt(np.diag(information))
+    root[root == 0.0] = 1.0
+    lengths, axes = np.linalg.eigh(information / np.outer(root, root))
+    inverse = np.where(lengths > SAME, 1.0 / np.maximum(lengths, SAME), 0.0)
+    return np.asarray((axes * inverse) @ axes.T / np.outer(root, root))
 
 
 def length_of_step(scores: Floats, reach: Floats, most: float, loss: Callable[[Floats], float]) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.wide.newton.flats import inverse_of_information
 from tabsym.wide.newton.kernels_rows import add_to_rows, sum_products, sum_rows
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.turns import Turns
@@ -71,17 +72,31 @@ class Draws:
         return right
 
     def _settle(self) -> None:
+        inverse = np.empty((0, 0))
+        if self.turns.together:
+            columns = self.turns.flat_columns
+            inverse = inverse_of_information(columns.T @ (self.bends * columns))
         for _ in range(MOST_SWEEPS):
-            moved = length = 0.0
+            moved = self._turn_together(inverse) if self.turns.together else 0.0
             for place in range(len(self.found)):
-                if not self.turns.silent[place]:
+                if not self.turns.silent[place] and place not in self.turns.together:
                     moved += self._turn(place)
-                    length += float(np.square(self.found[place]).sum())
+            length = sum(float(np.square(found).sum()) for found in self.found)
             for place in range(len(self.found)):
                 if self.turns.is_held(place):
                     moved += self._hand_up(place)
             if moved < STILL**2 * length:
                 break
+
+    def _turn_together(self, inverse: Floats) -> float:
+        """What is not held back, by the inverse (f, f) of its information."""
+        together, pieces = self.turns.together, self.turns.pieces
+        left = [self.right[place] - self._seen(pieces[place], self.found[place].shape) for place in together]
+        steps = inverse @ np.concatenate(left)
+        for place, step in zip(together, steps, strict=True):
+            self.found[place] += step
+        self.reach += self.turns.flat_columns @ steps
+        return float(np.square(steps).sum())
 
     def _turn(self, place: int) -> float:
         piece, found, precision = self.turns.pieces[place], self.found[place], self.turns.precision[place]

@@ -1,29 +1,21 @@
-"""What the posterior of a piece is like where there are several classes, which pull at each other.
-
-Jointly with the intercepts of the classes, and slopes.
-"""
+"""What the posterior of a piece is like where there are several classes, which pull at each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.wide.newton import posterior_classes
 from tabsym.wide.newton.kernels_classes import LEAST, collect_matrices, matrices_of_rows, sum_matrices
-from tabsym.wide.newton.kernels_walk import spread_walk_of_classes
-from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
+from tabsym.wide.newton.pieces import Piece, Prior
+from tabsym.wide.newton.posterior_classes import Entries, OfRidge, OfWalk, ridge_of_classes, triangle, walk_of_classes
 from tabsym.wide.newton.spreads import Spreads, inverse_of
-from tabsym.wide.newton.standing import ManyClasses
+from tabsym.wide.newton.standing_classes import ManyClasses
 from tabsym.wide.newton.turns import Turns
 
 Floats = NDArray[np.float64]
-
-MOST_NUMBERS = 4_000_000
-"""Curvature matrices of rows are kept between blocks (32 MB at most), which then take a fifth of the time; above this
-each block makes its own."""
 
 
 class SpreadsOfClasses(Spreads):
@@ -42,7 +34,7 @@ class SpreadsOfClasses(Spreads):
         found = [whole]
         for place, piece in enumerate(turns.pieces):
             if piece.prior is Prior.RIDGE and not turns.silent[place] and turns.precision[place] > 0:
-                found.append(_ridge_of_classes(self._entries(piece), turns.precision[place], whole).left)
+                found.append(ridge_of_classes(self._entries(piece), turns.precision[place], whole).left)
         beside = np.kron(np.eye(len(self._flat)), np.eye(turns.n_outputs) - 1.0 / turns.n_outputs)
         inverses = [np.diag(beside @ inverse_of(one, np.diag(whole), least=LEAST) @ beside) for one in found]
         widest = max(inverses, key=lambda one: float(one.sum())).reshape(-1, turns.n_outputs)
@@ -65,7 +57,7 @@ class SpreadsOfClasses(Spreads):
         entries, whole = self._entries(piece), self._flat_information()
         if piece.prior is Prior.WALK:
             return walk_of_classes(piece, *entries.all(), precision, whole)
-        return _ridge_of_classes(entries, precision, whole)
+        return ridge_of_classes(entries, precision, whole)
 
     def _entries(self, piece: Piece) -> Entries:
         own = self._triangles(piece.codes, piece.x * piece.x, piece.size)
@@ -86,7 +78,7 @@ class SpreadsOfClasses(Spreads):
             found = np.zeros((len(columns), k, len(columns), k))
             for i, one in enumerate(columns):
                 for j, other in enumerate(columns[: i + 1]):
-                    found[i, :, j] = found[j, :, i] = self._triangles(everyone, one * other, 1)[0][_triangle(k)]
+                    found[i, :, j] = found[j, :, i] = self._triangles(everyone, one * other, 1)[0][triangle(k)]
             self._information = found.reshape(len(columns) * k, len(columns) * k)
         return self._information
 
@@ -104,7 +96,7 @@ class SpreadsOfClasses(Spreads):
         assert isinstance(rows, ManyClasses)
         share = weight * factor if len(weight) and len(factor) else factor if len(factor) else weight
         sums = np.zeros((1 + size, k * (k + 1) // 2))
-        if len(self.turns.y) * k * (k + 1) > 2 * MOST_NUMBERS:
+        if len(self.turns.y) * k * (k + 1) > 2 * posterior_classes.MOST_NUMBERS:
             collect_matrices(codes, share, rows.probabilities, sums)
         else:
             sum_matrices(codes, share, self._matrices_of_rows(rows), sums)
@@ -123,160 +115,3 @@ class SpreadsOfClasses(Spreads):
         """What was made of the rows where they stood before."""
         if self._known_at != self.turns.n_moves:
             self._of_rows, self._information, self._known_at = np.empty((0, 0)), None, self.turns.n_moves
-
-
-@dataclass(frozen=True)
-class Entries:
-    """The curvature matrices of a block's entries, and what they share with the flat pieces, as lower triangles (q, T).
-
-    `shared`: of each flat piece; None where it is the intercept alone, and the same.
-    """
-
-    own: Floats
-    shared: list[Floats] | None
-    n_classes: int
-
-    def chunks(self) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Some entries after the others: which, their matrices (q, K, K) and what they share (q, K, f K).
-
-        Of many symbols and classes the matrices of all at once would be far larger than the table.
-        """
-        step = max(1, MOST_NUMBERS // (8 * self.n_classes**2))
-        for first in range(0, len(self.own), step):
-            some = slice(first, first + step)
-            yield some, *self._matrices(some)
-
-    def all(self) -> tuple[Floats, Floats]:
-        """The same of all entries."""
-        return self._matrices(slice(None))
-
-    def _matrices(self, some: slice) -> tuple[Floats, Floats]:
-        triangle = _triangle(self.n_classes)
-        own = self.own[some][:, triangle]
-        if self.shared is None:
-            return own, own
-        shared = [one[some][:, triangle] for one in self.shared]
-        return own, np.concatenate([np.zeros((len(own), self.n_classes, 0)), *shared], axis=2)
-
-
-@dataclass(frozen=True)
-class OfWalk:
-    """The posterior of a walk, jointly with the flat pieces.
-
-    Attributes
-    ----------
-    own : (q, K, K)
-        Covariances of entries given the flat pieces.
-    followed : (q, K, f K)
-        How entries follow those.
-    flat : (f K, f K)
-        Covariance of those.
-    penalised : float
-        The trace that the penalty has part in.
-    """
-
-    own: Floats
-    followed: Floats
-    flat: Floats
-    penalised: float
-
-    def variances(self) -> Floats:
-        """Of entries (q, K), beside the mean of their classes: what is common to all says nothing to the rows."""
-        k = self.own.shape[1]
-        beside = np.eye(k) - 1.0 / k
-        followed = self.followed - self.followed.mean(axis=1, keepdims=True)
-        return _variances(beside @ self.own @ beside, followed, self.flat)
-
-
-@dataclass(frozen=True)
-class OfRidge:
-    """The posterior of entries that are held back each by itself, jointly with the flat pieces.
-
-    Attributes
-    ----------
-    entries : Entries
-    precision : float
-    left : (f K, f K)
-        The information on the flat pieces that is left beside the entries.
-    flat : (f K, f K)
-        Its inverse.
-    penalised : float
-        The trace that the penalty has part in.
-    """
-
-    entries: Entries
-    precision: float
-    left: Floats
-    flat: Floats
-    penalised: float
-
-    def variances(self) -> Floats:
-        """Of entries (q, K)."""
-        found = []
-        for _, own, shared in self.entries.chunks():
-            inverse = _inverse(own, self.precision)
-            found.append(_variances(inverse, inverse @ shared, self.flat))
-        return np.concatenate(found)
-
-
-@cache
-def _triangle(k: int) -> NDArray[np.int64]:
-    """Where the numbers of a symmetric matrix (k, k) are in its lower triangle, row after row."""
-    row, column = np.indices((k, k))
-    low, high = np.minimum(row, column), np.maximum(row, column)
-    return np.asarray(high * (high + 1) // 2 + low)
-
-
-def _inner(left: Floats, right: Floats) -> Floats:
-    """The sum over entries of left' right, (q, K, f) and (q, K, g): (f, g)."""
-    rows = left.shape[0] * left.shape[1]
-    return np.asarray(left.reshape(rows, left.shape[2]).T @ right.reshape(rows, right.shape[2]))
-
-
-def _variances(own: Floats, followed: Floats, flat: Floats) -> Floats:
-    with_flat = ((followed @ flat) * followed).sum(axis=2)
-    return np.einsum("qkk->qk", own) + np.asarray(with_flat)
-
-
-def _ridge_of_classes(entries: Entries, precision: float, whole: Floats) -> OfRidge:
-    taken, follow, alone = np.zeros_like(whole), np.zeros_like(whole), 0.0
-    for _, own, shared in entries.chunks():
-        inverse = _inverse(own, precision)
-        followed = inverse @ shared
-        taken += _inner(shared, followed)
-        follow += _inner(followed, followed)
-        alone += float(np.einsum("qkk->", inverse))
-    left = whole - taken
-    flat = inverse_of(left, np.diag(whole))
-    return OfRidge(entries, precision, left, flat, alone + float((follow * flat).sum()))
-
-
-def _inverse(own: Floats, precision: float) -> Floats:
-    held = own + precision * np.eye(own.shape[1])
-    return np.asarray(np.linalg.inv(held), dtype=np.float64) if precision > 0 else _beside_level(held)
-
-
-def _beside_level(own: Floats) -> Floats:
-    """Inverses of curvature matrices (q, K, K) but for what is common to all classes, which says nothing to the rows.
-
-    A class that a symbol never meets is as uncertain as the least curvature of a row makes it.
-    """
-    k = own.shape[1]
-    beside = np.eye(k) - 1.0 / k
-    return np.asarray(beside @ np.linalg.inv(own + LEAST * np.eye(k)) @ beside)
-
-
-def walk_of_classes(piece: Piece, own: Floats, shared: Floats, precision: float, whole: Floats) -> OfWalk:
-    """Of a walk, whose level nothing holds; own (q, K, K)."""
-    q, k = own.shape[:2]
-    ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # enough to invert by, of levels that nothing holds
-    inverse, followed = np.empty_like(own), np.empty_like(shared)
-    apart, walk = slice(0, piece.apart), slice(piece.apart, None)
-    inverse[apart] = np.linalg.inv(own[apart] + (precision + ridge) * np.eye(k))
-    followed[apart] = inverse[apart] @ shared[apart]
-    level = ridge + precision * NEXT_TO_NOTHING
-    jumps = spread_walk_of_classes(own[walk], shared[walk], precision, level, inverse[walk], followed[walk])
-    flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), least=1e-3)  # beside rounding
-    pulled = piece.pull_back(followed.reshape(q, -1), 1.0).reshape(followed.shape)
-    penalised = float(jumps) + float(np.einsum("qkk->", inverse[apart]))
-    return OfWalk(inverse, followed, flat, penalised + float((_inner(pulled, followed) * flat).sum()))

@@ -17,7 +17,8 @@ from tabsym.wide.losses import Loss
 from tabsym.wide.newton.flats import columns_of, joint_steps, length_of_step
 from tabsym.wide.newton.kernels_entries import hand_level_up, hand_up
 from tabsym.wide.newton.pieces import Piece, Prior
-from tabsym.wide.newton.standing import ONE_MODEL, ManyClasses, OneScore
+from tabsym.wide.newton.standing import ONE_MODEL, OneScore
+from tabsym.wide.newton.standing_classes import ManyClasses
 from tabsym.wide.slopes import MULTINOMIAL, SQUARED
 
 Floats = NDArray[np.float64]
@@ -72,12 +73,12 @@ class Turns:
         self._intercept = next((place for place in ones if self.covers[place]), None)
         self._most = np.inf if loss.code == SQUARED else MOST_STEP
         flat = [place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT]
-        self._together = flat if len(flat) > 1 or any(len(self.pieces[place].x) for place in flat) else []
+        self.together = flat if len(flat) > 1 or any(len(self.pieces[place].x) for place in flat) else []
 
     def sweep(self) -> float:
         """A turn for every piece; what that lowers the objective by, as far as its curvature tells, per row."""
-        fall = self._turn_together() if self._together else 0.0
-        alone = (place for place in range(len(self.pieces)) if place not in self._together and not self.silent[place])
+        fall = self._turn_together() if self.together else 0.0
+        alone = (place for place in range(len(self.pieces)) if place not in self.together and not self.silent[place])
         fall += sum(self.turn(place) for place in alone)
         for place in range(len(self.pieces)):  # small ones first: the other way round usedcars is .5 % worse
             if self.is_held(place):
@@ -121,11 +122,11 @@ class Turns:
         """One step of what is not held back; half its Newton decrement."""
         scores = self.scores()
         self.rows.stand_at(scores)
-        gradient, information = self.rows.collect_together(self._flat_columns)
+        gradient, information = self.rows.collect_together(self.flat_columns)
         steps = joint_steps(gradient, information)
-        reach = self.rows.reach(self._flat_columns, steps)
+        reach = self.rows.reach(self.flat_columns, steps)
         share = length_of_step(scores, reach, self._most, self.mean_loss_at)
-        for number, place in enumerate(self._together):
+        for number, place in enumerate(self.together):
             self.curvature[place] = information[:, number, number][None]
             self.theta[place] = self.theta[place] + share * steps[number]
         self.rows.stand_at(scores + share * reach)
@@ -133,8 +134,9 @@ class Turns:
         return 0.5 * share * abs(float((gradient * steps).sum()))
 
     @cached_property
-    def _flat_columns(self) -> Floats:
-        return columns_of([self.pieces[place] for place in self._together])
+    def flat_columns(self) -> Floats:
+        """What the pieces that step together are multiplied by (n, f)."""
+        return columns_of([self.pieces[place] for place in self.together])
 
     def silence(self, place: int) -> None:
         """A piece that says nothing: its entries at 0, and no more turns."""

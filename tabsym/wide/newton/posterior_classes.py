@@ -1,0 +1,178 @@
+"""Posteriors of the entries of a block of several classes, jointly with what nothing holds back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.wide.newton.kernels_classes import LEAST
+from tabsym.wide.newton.kernels_walk import spread_walk_of_classes
+from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece
+from tabsym.wide.newton.spreads import inverse_of
+
+Floats = NDArray[np.float64]
+
+MOST_NUMBERS = 4_000_000
+"""Curvature matrices of rows are kept between blocks (32 MB at most), which then take a fifth of the time; above this
+each block makes its own. Matrices of entries are handled an eighth of it at a time."""
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The curvature matrices of a block's entries, and what they share with the flat pieces, as lower triangles (q, T).
+
+    `shared`: of each flat piece; None where it is the intercept alone, and the same.
+    """
+
+    own: Floats
+    shared: list[Floats] | None
+    n_classes: int
+
+    def chunks(self) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Some entries after the others: which, their matrices (q, K, K) and what they share (q, K, f K).
+
+        Of many symbols and classes the matrices of all at once would be far larger than the table.
+        """
+        step = max(1, MOST_NUMBERS // (8 * self.n_classes**2))
+        for first in range(0, len(self.own), step):
+            some = slice(first, first + step)
+            yield some, *self._matrices(some)
+
+    def all(self) -> tuple[Floats, Floats]:
+        """The same of all entries."""
+        return self._matrices(slice(None))
+
+    def _matrices(self, some: slice) -> tuple[Floats, Floats]:
+        square = triangle(self.n_classes)
+        own = self.own[some][:, square]
+        if self.shared is None:
+            return own, own
+        shared = [one[some][:, square] for one in self.shared]
+        return own, np.concatenate([np.zeros((len(own), self.n_classes, 0)), *shared], axis=2)
+
+
+@dataclass(frozen=True)
+class OfWalk:
+    """The posterior of a walk, jointly with the flat pieces.
+
+    Attributes
+    ----------
+    own : (q, K, K)
+        Covariances of entries given the flat pieces.
+    followed : (q, K, f K)
+        How entries follow those.
+    flat : (f K, f K)
+        Covariance of those.
+    penalised : float
+        The trace that the penalty has part in.
+    """
+
+    own: Floats
+    followed: Floats
+    flat: Floats
+    penalised: float
+
+    def variances(self) -> Floats:
+        """Of entries (q, K), beside the mean of their classes: what is common to all says nothing to the rows."""
+        k = self.own.shape[1]
+        beside = np.eye(k) - 1.0 / k
+        followed = self.followed - self.followed.mean(axis=1, keepdims=True)
+        return _variances(beside @ self.own @ beside, followed, self.flat)
+
+
+@dataclass(frozen=True)
+class OfRidge:
+    """The posterior of entries that are held back each by itself, jointly with the flat pieces.
+
+    Attributes
+    ----------
+    entries : Entries
+    precision : float
+    left : (f K, f K)
+        The information on the flat pieces that is left beside the entries.
+    flat : (f K, f K)
+        Its inverse.
+    penalised : float
+        The trace that the penalty has part in.
+    """
+
+    entries: Entries
+    precision: float
+    left: Floats
+    flat: Floats
+    penalised: float
+
+    def variances(self) -> Floats:
+        """Of entries (q, K)."""
+        found = []
+        for _, own, shared in self.entries.chunks():
+            inverse = _inverse(own, self.precision)
+            found.append(_variances(inverse, inverse @ shared, self.flat))
+        return np.concatenate(found)
+
+
+@cache
+def triangle(k: int) -> NDArray[np.int64]:
+    """Where the numbers of a symmetric matrix (k, k) are in its lower triangle, row after row."""
+    row, column = np.indices((k, k))
+    low, high = np.minimum(row, column), np.maximum(row, column)
+    return np.asarray(high * (high + 1) // 2 + low)
+
+
+def _inner(left: Floats, right: Floats) -> Floats:
+    """The sum over entries of left' right, (q, K, f) and (q, K, g): (f, g)."""
+    rows = left.shape[0] * left.shape[1]
+    return np.asarray(left.reshape(rows, left.shape[2]).T @ right.reshape(rows, right.shape[2]))
+
+
+def _variances(own: Floats, followed: Floats, flat: Floats) -> Floats:
+    with_flat = ((followed @ flat) * followed).sum(axis=2)
+    return np.einsum("qkk->qk", own) + np.asarray(with_flat)
+
+
+def ridge_of_classes(entries: Entries, precision: float, whole: Floats) -> OfRidge:
+    taken, follow, alone = np.zeros_like(whole), np.zeros_like(whole), 0.0
+    for _, own, shared in entries.chunks():
+        inverse = _inverse(own, precision)
+        followed = inverse @ shared
+        taken += _inner(shared, followed)
+        follow += _inner(followed, followed)
+        alone += float(np.einsum("qkk->", inverse))
+    left = whole - taken
+    flat = inverse_of(left, np.diag(whole))
+    return OfRidge(entries, precision, left, flat, alone + float((follow * flat).sum()))
+
+
+def _inverse(own: Floats, precision: float) -> Floats:
+    held = own + precision * np.eye(own.shape[1])
+    return np.asarray(np.linalg.inv(held), dtype=np.float64) if precision > 0 else _beside_level(held)
+
+
+def _beside_level(own: Floats) -> Floats:
+    """Inverses of curvature matrices (q, K, K) but for what is common to all classes, which says nothing to the rows.
+
+    A class that a symbol never meets is as uncertain as the least curvature of a row makes it.
+    """
+    k = own.shape[1]
+    beside = np.eye(k) - 1.0 / k
+    return np.asarray(beside @ np.linalg.inv(own + LEAST * np.eye(k)) @ beside)
+
+
+def walk_of_classes(piece: Piece, own: Floats, shared: Floats, precision: float, whole: Floats) -> OfWalk:
+    """Of a walk, whose level nothing holds; own (q, K, K)."""
+    q, k = own.shape[:2]
+    ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # enough to invert by, of levels that nothing holds
+    inverse, followed = np.empty_like(own), np.empty_like(shared)
+    apart, walk = slice(0, piece.apart), slice(piece.apart, None)
+    inverse[apart] = np.linalg.inv(own[apart] + (precision + ridge) * np.eye(k))
+    followed[apart] = inverse[apart] @ shared[apart]
+    level = ridge + precision * NEXT_TO_NOTHING
+    jumps = spread_walk_of_classes(own[walk], shared[walk], precision, level, inverse[walk], followed[walk])
+    flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), least=1e-3)  # beside rounding
+    pulled = piece.pull_back(followed.reshape(q, -1), 1.0).reshape(followed.shape)
+    penalised = float(jumps) + float(np.einsum("qkk->", inverse[apart]))
+    return OfWalk(inverse, followed, flat, penalised + float((_inner(pulled, followed) * flat).sum()))
