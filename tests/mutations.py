@@ -88,6 +88,8 @@ FAULTS = [
     Fault("newton: joint steps of classes forget weights", "wide/newton/standing_classes.py",
           "gradient[:, k] -= columns[own].T @ (self.weight[own] if len(self.weight) else np.ones(int(own.sum())))",
           "gradient[:, k] -= columns[own].T @ np.ones(int(own.sum()))", f"{FLATS}:classes_of"),
+    Fault("newton: an information of joint steps is kept for good", "wide/newton/flats.py",
+          "return not self._keeps and (", "return False and (", FLATS),
     Fault("newton: long joint steps are taken whole", "wide/newton/flats.py",
           "            share *= 0.5\n", "            return 1.0\n", f"{FLATS}:without_a_mean"),
     Fault("newton: rows beyond an exp are believed", "wide/newton/turns.py",

@@ -18,6 +18,10 @@ Floats = NDArray[np.float64]
 SAME = 1e-12
 """Of the information on numbers scaled to 1 each: directions with less are none, since the numbers say the same."""
 
+HARDLY, MOST_STEPS = 0.3, 4
+"""An information is kept while no score moves by more than this, for so many steps at most: it takes as long to make
+as rows times the square of how many numbers there are."""
+
 MOST_HALVINGS = 30
 """Of a step that does not lower the loss."""
 
@@ -29,11 +33,34 @@ def columns_of(pieces: Sequence[Piece]) -> Floats:
     ])  # fmt: skip
 
 
-def joint_steps(gradient: Floats, information: Floats) -> Floats:
-    """Newton's steps (f, W) of all pieces together, by their gradients (f, W) and information (W, f, f)."""
-    return -np.column_stack([
-        inverse_of_information(own) @ slopes for own, slopes in zip(information, gradient.T, strict=True)
-    ])  # fmt: skip
+class JointSteps:
+    """Newton's steps of all pieces together, by an information that is kept while rows hardly move.
+
+    Parameters
+    ----------
+    information : (W, f, f)
+        Of each model, or class.
+    keeps : bool
+        Whether it never changes.
+    """
+
+    def __init__(self, information: Floats, *, keeps: bool) -> None:
+        self._inverses = [inverse_of_information(own) for own in information]
+        self._keeps, self._n_steps, self._furthest = keeps, 0, 0.0
+
+    def steps(self, gradient: Floats) -> Floats:
+        """The steps (f, W) for gradients (f, W)."""
+        return -np.column_stack([own @ slopes for own, slopes in zip(self._inverses, gradient.T, strict=True)])
+
+    def note(self, reach: Floats) -> None:
+        """That scores moved so far (n, K)."""
+        self._n_steps += 1
+        self._furthest = max(self._furthest, float(np.abs(reach).max(initial=0.0)))
+
+    @property
+    def is_old(self) -> bool:
+        """Whether rows have other curvatures by now: after a long step, or some of any length."""
+        return not self._keeps and (self._furthest > HARDLY or self._n_steps >= MOST_STEPS)
 
 
 def inverse_of_information(information: Floats) -> Floats:

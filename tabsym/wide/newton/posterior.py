@@ -75,7 +75,10 @@ class Draws:
         inverse = np.empty((0, 0))
         if self.turns.together:
             columns = self.turns.flat_columns
-            inverse = inverse_of_information(columns.T @ (self.bends * columns))
+            information = columns.T @ (self.bends * columns)
+            inverse = inverse_of_information(information)
+            for number, place in enumerate(self.turns.together):
+                self.turns.curvature[place] = information[number, number].reshape(1, 1)
         for _ in range(MOST_SWEEPS):
             moved = self._turn_together(inverse) if self.turns.together else 0.0
             for place in range(len(self.found)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -83,16 +85,19 @@ class OneScore:
             self._curvatures[piece.block] = curvature
         return gradient, curvature
 
-    def collect_together(self, columns: Floats) -> tuple[Floats, Floats]:
-        """Slopes (f, W) of numbers that columns (n, f) are multiplied by, and their information (W, f, f)."""
-        slopes, bends = self.pulls()
-        gradient, information = np.empty((columns.shape[1], self.width)), []
-        for model in range(self.width):
-            seen = self.column == model if len(self.column) else slice(None)
-            own = columns[seen]
-            gradient[:, model] = own.T @ slopes[seen]
-            information.append(own.T @ (bends[seen, None] * own))
-        return gradient, np.array(information)
+    def slopes_together(self, columns: Floats) -> Floats:
+        """Slopes (f, W) of numbers that columns (n, f) are multiplied by."""
+        slopes, _ = self.pulls()
+        return np.column_stack([columns[seen].T @ slopes[seen] for seen in self._seen()])
+
+    def information_together(self, columns: Floats) -> Floats:
+        """Information (W, f, f) on these numbers."""
+        _, bends = self.pulls()
+        return np.array([columns[seen].T @ (bends[seen, None] * columns[seen]) for seen in self._seen()])
+
+    def _seen(self) -> list[Any]:
+        """The rows that each model sees."""
+        return [self.column == model for model in range(self.width)] if len(self.column) else [slice(None)]
 
     def reach(self, columns: Floats, steps: Floats) -> Floats:
         """What steps (f, W) of these numbers add to the scores (n, 1)."""

@@ -51,14 +51,20 @@ class ManyClasses:
         take_classes_turn(before.codes, factors, piece.codes, self.weight, self._values, self._scales, sums)
         return sums[1:] - self._classes_of(piece), np.maximum(sums[1:], LEAST)
 
-    def collect_together(self, columns: Floats) -> tuple[Floats, Floats]:
-        """Slopes (f, K) of numbers that columns (n, f) are multiplied by, and information (K, f, f) of the bound."""
-        bends = self.probabilities * (self.weight[:, None] if len(self.weight) else 1.0)
-        gradient = columns.T @ bends
+    def slopes_together(self, columns: Floats) -> Floats:
+        """Slopes (f, K) of numbers that columns (n, f) are multiplied by."""
+        gradient = columns.T @ self._weighed()
         for k in range(self.width):
             own = self.y == k
             gradient[:, k] -= columns[own].T @ (self.weight[own] if len(self.weight) else np.ones(int(own.sum())))
-        return gradient, np.array([columns.T @ (one[:, None] * columns) for one in bends.T])
+        return gradient
+
+    def information_together(self, columns: Floats) -> Floats:
+        """Information (K, f, f) on these numbers, of the bound."""
+        return np.array([columns.T @ (one[:, None] * columns) for one in self._weighed().T])
+
+    def _weighed(self) -> Floats:
+        return self.probabilities * (self.weight[:, None] if len(self.weight) else 1.0)
 
     def reach(self, columns: Floats, steps: Floats) -> Floats:
         """What steps (f, K) of these numbers add to the scores (n, K)."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.wide.losses import Loss
-from tabsym.wide.newton.flats import columns_of, joint_steps, length_of_step
+from tabsym.wide.newton.flats import JointSteps, columns_of, length_of_step
 from tabsym.wide.newton.kernels_entries import hand_level_up, hand_up
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.standing import ONE_MODEL, OneScore
@@ -73,6 +73,7 @@ class Turns:
         self._intercept = next((place for place in ones if self.covers[place]), None)
         self._most = np.inf if loss.code == SQUARED else MOST_STEP
         flat = [place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT]
+        self._joint: JointSteps | None = None
         self.together = flat if len(flat) > 1 or any(len(self.pieces[place].x) for place in flat) else []
 
     def sweep(self) -> float:
@@ -122,12 +123,17 @@ class Turns:
         """One step of what is not held back; half its Newton decrement."""
         scores = self.scores()
         self.rows.stand_at(scores)
-        gradient, information = self.rows.collect_together(self.flat_columns)
-        steps = joint_steps(gradient, information)
+        gradient = self.rows.slopes_together(self.flat_columns)
+        if self._joint is None or self._joint.is_old:
+            information = self.rows.information_together(self.flat_columns)
+            self._joint = JointSteps(information, keeps=self.loss.code == SQUARED)
+            for number, place in enumerate(self.together):
+                self.curvature[place] = information[:, number, number][None]
+        steps = self._joint.steps(gradient)
         reach = self.rows.reach(self.flat_columns, steps)
         share = length_of_step(scores, reach, self._most, self.mean_loss_at)
+        self._joint.note(share * reach)
         for number, place in enumerate(self.together):
-            self.curvature[place] = information[:, number, number][None]
             self.theta[place] = self.theta[place] + share * steps[number]
         self.rows.stand_at(scores + share * reach)
         self.n_moves += 1
