@@ -53,7 +53,7 @@ class JointSteps:
         return -np.column_stack([own @ slopes for own, slopes in zip(self._inverses, gradient.T, strict=True)])
 
     def note(self, reach: Floats) -> None:
-        """That scores moved so far (n, K)."""
+        """How far a whole step moves the scores (n, K)."""
         self._n_steps += 1
         self._furthest = max(self._furthest, float(np.abs(reach).max(initial=0.0)))
 

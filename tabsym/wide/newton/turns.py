@@ -132,7 +132,7 @@ class Turns:
         steps = self._joint.steps(gradient)
         reach = self.rows.reach(self.flat_columns, steps)
         share = length_of_step(scores, reach, self._most, self.mean_loss_at)
-        self._joint.note(share * reach)
+        self._joint.note(reach)
         for number, place in enumerate(self.together):
             self.theta[place] = self.theta[place] + share * steps[number]
         self.rows.stand_at(scores + share * reach)
