@@ -164,3 +164,34 @@ def test_draws_of_numbers_that_are_nearly_the_same(distance, n_classes):
     drawn = kind(optimizer=Newton(draws=300), l2="evidence", random_state=0).fit(X, y)
     for name in X:
         assert drawn.params_[name]["sd"].iloc[0] == pytest.approx(exact.params_[name]["sd"].iloc[0], rel=0.15)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("distance", [0.5, 0.02])
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_an_intercept_is_as_uncertain_as_slopes_together_make_it(standardize, distance, n_classes):
+    """At the raw zero of numbers that lie far from it, jointly with their slopes, which lean on each other."""
+    X, e, rng = alike(distance)
+    X += [5.0, 5.0, -2.0]
+    score = np.outer(e, np.arange(max(n_classes, 2)))
+    y = np.argmax(score + rng.gumbel(size=score.shape), axis=1) if n_classes else 2 * e + rng.normal(size=N)
+    kind = WideClassifier if n_classes else WideRegressor
+    model = kind(optimizer=Newton(tol=1e-12), l2=0.1, standardize=standardize).fit(X, y)
+    design = np.column_stack([np.ones(N), X])
+    if n_classes == 0:
+        want = np.sqrt(model.dispersion_ * np.diag(np.linalg.inv(design.T @ design)))[:, None]
+    else:
+        p = model.predict_proba(X)
+        q = [p[:, 1:]] if n_classes == 2 else [p]
+        hessian = np.zeros((4 * q[0].shape[1],) * 2)
+        for row, chances in zip(design, q[0], strict=True):
+            hessian += np.kron(np.outer(row, row), np.diag(chances) - np.outer(chances, chances))
+        k = q[0].shape[1]
+        beside = np.kron(np.eye(4), np.eye(k) - (1.0 / k if k > 1 else 0.0))
+        scale = np.kron(np.sqrt(np.mean(np.square(design), axis=0)), np.ones(k))
+        inverse = np.linalg.pinv(hessian / np.outer(scale, scale), rcond=1e-11, hermitian=True) / np.outer(scale, scale)
+        want = np.sqrt(np.diag(beside @ inverse @ beside)).reshape(4, k)
+    names = ["(intercept)", *X]
+    sd = [f"sd {c}" for c in range(3)] if n_classes == 3 else ["sd"]
+    found = np.array([model.params_[name][sd].to_numpy()[0] for name in names])
+    np.testing.assert_allclose(found, want, rtol=2e-3)

@@ -35,13 +35,17 @@ Rng = np.random.RandomState
 
 @dataclass(frozen=True)
 class _Answer:
-    """In units of training: parameters (entries, K) with their certainty, mean loss, and sweeps."""
+    """In units of training: parameters (entries, K) with their certainty, mean loss, and sweeps.
+
+    `together`: entries (f,) that nothing holds back, and their covariances (f, f, K), where these are known.
+    """
 
     phi: Floats
     certainty: Certainty
     loss: float
     n_sweeps: int
     converged: bool
+    together: tuple[NDArray[np.int64], Floats] | None = None
 
 
 def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> tuple[WideModel, Outcome]:
@@ -72,7 +76,7 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     model = _counted(model, coded)
     state = model.columns.blank(answer.phi.ravel())
     fitted = with_state(model, state, 0)
-    fitted = _without_idle(replace(fitted, certainty=_in_users_units(fitted, answer.certainty)))
+    fitted = _without_idle(replace(fitted, certainty=_in_users_units(fitted, answer)))
     if not answer.converged:
         warnings.warn(
             f"{config.who} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
@@ -126,7 +130,10 @@ def _by_turns(
         if draws is not None and solved.draws is not None:
             draws[own] = solved.draws[number]
     certainty = Certainty(variances, effective, solved.dispersion, sd, draws)
-    return _Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged)
+    together = None
+    if solved.together is not None:
+        together = np.array([layout.entries(pieces[number].block).start for number in solved.flat]), solved.together
+    return _Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged, together)
 
 
 def _refuse_unknown(layout: Layout, precisions: Mapping[str, float]) -> None:
@@ -194,9 +201,9 @@ def _rows_of_block(
     return counts, weights
 
 
-def _in_users_units(model: WideModel, certainty: Certainty) -> Certainty:
+def _in_users_units(model: WideModel, answer: _Answer) -> Certainty:
     """From units of training; what takes up the centring of slopes is as uncertain as that makes it."""
-    layout, units = model.layout, model.units
+    layout, units, certainty = model.layout, model.units, answer.certainty
     sizes = np.repeat(units.sizes, layout.sizes)[:, None]
     sd, draws = certainty.sd * sizes, certainty.draws
     if draws is not None:
@@ -211,9 +218,28 @@ def _in_users_units(model: WideModel, certainty: Certainty) -> Certainty:
             share = term.constant * units.means[term.numeric] / home.constant
             own = layout.entries(home.factors[0].block)
             variances[own] += np.square(share * sd[layout.entries(term.factors[0].block)])
+        if answer.together is not None:
+            _put_homes_together(model, *answer.together, variances)
         sd = np.sqrt(variances)
     variances = certainty.variances * np.square(units.sizes)
     return replace(certainty, variances=variances, sd=sd, draws=draws, dispersion=_dispersion(model, certainty))
+
+
+def _put_homes_together(model: WideModel, entries: NDArray[np.int64], covariances: Floats, variances: Floats) -> None:
+    """Set the variances (entries, K) of homes that take up the centring of what nothing holds back, and of it alone."""
+    layout, units = model.layout, model.units
+    homes: dict[int, set[int]] = {}
+    for place, home in layout.homes.items():
+        slopes = {layout.entries(factor.block).start for factor in layout.learned[place].factors}
+        homes.setdefault(layout.entries(home.factors[0].block).start, set()).update(slopes)
+    known = set(entries.tolist())
+    alone = [home for home, slopes in homes.items() if home in known and slopes <= known]
+    for k in range(covariances.shape[2]):
+        lengths, axes = np.linalg.eigh(covariances[:, :, k])
+        spread = np.zeros((layout.n_entries, len(entries)))
+        spread[entries] = axes * np.sqrt(np.maximum(lengths, 0.0))
+        moved = units.to_user(layout, spread) - units.to_user(layout, np.zeros_like(spread))
+        variances[alone, k] = np.square(moved[alone]).sum(axis=1)
 
 
 def _dispersion(model: WideModel, certainty: Certainty) -> float:

@@ -44,6 +44,8 @@ class Solved:
     dispersion : float
     draws : list of (q, M) or None
         About the parameters.
+    flat, together : list of int, (f, f, K) or None
+        The pieces that nothing holds back, and their covariances where there are no draws.
     loss : float
         Mean of the rows.
     n_sweeps : int
@@ -56,6 +58,8 @@ class Solved:
     effective: list[float]
     dispersion: float
     draws: list[Floats] | None
+    flat: list[int]
+    together: Floats | None
     loss: float
     n_sweeps: int
     converged: bool
@@ -169,22 +173,22 @@ def _solved(
 ) -> Solved:
     draws = Draws(turns, newton.draws, rng) if newton.draws else None
     root = np.sqrt(evidence.dispersion)
-    flat = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT]
-    of_flat = {}
-    if flat and draws is None:
-        of_flat = evidence.spreads.of_flat()
+    flat = evidence.spreads.flat
+    together = evidence.spreads.of_flat() if flat and draws is None else None
     sd = []
     for place, theta in enumerate(turns.theta):
         if turns.silent[place]:
             variances = np.zeros_like(theta)
         elif draws is not None:
             variances = draws.variances(place)
+        elif together is not None and place in flat:
+            variances = together[flat.index(place), flat.index(place)][None]
         else:
-            variances = of_flat[place] if place in of_flat else evidence.spread(place).variances
+            variances = evidence.spread(place).variances
         sd.append(root * np.sqrt(variances))
     found = None if draws is None else [root * one for one in draws.found]
     variance = [evidence.variance(place) for place in range(len(turns.pieces))]
     return Solved(
-        turns.theta, sd, variance, evidence.effective.tolist(), evidence.dispersion, found, turns.mean_loss(), n_sweeps,
-        converged,
+        turns.theta, sd, variance, evidence.effective.tolist(), evidence.dispersion, found, flat,
+        None if together is None else evidence.dispersion * together, turns.mean_loss(), n_sweeps, converged,
     )  # fmt: skip

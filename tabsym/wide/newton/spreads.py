@@ -46,7 +46,7 @@ class Spreads(ABC):
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
-        self._flat = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT]
+        self.flat = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT]
 
     def of(self, place: int) -> Spread:
         """Of one piece."""
@@ -59,8 +59,8 @@ class Spreads(ABC):
         return self.of(place).effective, self.turns.pieces[place].length(self.turns.theta[place])
 
     @abstractmethod
-    def of_flat(self) -> dict[int, Floats]:
-        """Variances (1, K) of what is not held back, given the block that leaves it the least certain."""
+    def of_flat(self) -> Floats:
+        """Covariances (f, f, K) of what is not held back, given the block that leaves it the least certain."""
 
     @abstractmethod
     def _variances(self, place: int) -> tuple[Floats, float]:
@@ -69,7 +69,7 @@ class Spreads(ABC):
     @cached_property
     def _is_intercept_alone(self) -> bool:
         pieces = self.turns.pieces
-        return len(self._flat) == 1 and not len(pieces[self._flat[0]].x)
+        return len(self.flat) == 1 and not len(pieces[self.flat[0]].x)
 
     def _column(self, flat: int) -> Floats:
         """What a flat piece, which is one number, is multiplied by in each row (n, 1)."""
@@ -86,7 +86,7 @@ class SpreadsOfOne(Spreads):
         self._known: dict[tuple[str, int], Floats] = {}
         self._known_at = -1
 
-    def of_flat(self) -> dict[int, Floats]:
+    def of_flat(self) -> Floats:
         """Exact for one block of symbols."""
         turns = self.turns
         found = [self._flat_information()]
@@ -94,9 +94,8 @@ class SpreadsOfOne(Spreads):
             if piece.prior is Prior.RIDGE and not turns.silent[place] and turns.precision[place] > 0:
                 curvature = turns.curvature[place] if self._is_intercept_alone else self._curvature_now(place)
                 found.append(self._with_flat(place, curvature, turns.precision[place])[2])
-        inverses = [np.diag(np.linalg.pinv(one, hermitian=True)) for one in found]
-        widest = max(inverses, key=lambda one: float(one.sum()))
-        return {place: widest[number].reshape(1, 1) for number, place in enumerate(self._flat)}
+        inverses = [np.linalg.pinv(one, hermitian=True) for one in found]
+        return np.asarray(max(inverses, key=lambda one: float(np.trace(one))))[:, :, None]
 
     def weigh(self, place: int) -> tuple[float, float]:
         """The same in one go where there is nothing but an intercept that is not held back: this is asked most."""
@@ -139,7 +138,7 @@ class SpreadsOfOne(Spreads):
     def _with_flat(self, place: int, curvature: Floats, precision: float) -> tuple[Floats, Floats, Floats]:
         """What entries share with the flat pieces (q, f), how they follow those (q, f), the information left (f, f)."""
         piece = self.turns.pieces[place]
-        if not self._flat:
+        if not self.flat:
             return np.zeros((piece.size, 0)), np.zeros((piece.size, 0)), np.zeros((0, 0))
         shared = curvature if self._is_intercept_alone else self._shared(place)
         pulled = piece.solve(np.repeat(curvature, shared.shape[1], axis=1), precision, shared)
@@ -164,7 +163,7 @@ class SpreadsOfOne(Spreads):
         piece = self.turns.pieces[place]
 
         def sum_them() -> Floats:
-            sums = np.empty((piece.size, len(self._flat)))
+            sums = np.empty((piece.size, len(self.flat)))
             sum_products(piece.codes, piece.x, self._bends(), self._columns, sums)
             return sums
 
@@ -184,14 +183,14 @@ class SpreadsOfOne(Spreads):
     def _flat_information(self) -> Floats:
         """X'HX (f, f) of the flat pieces."""
         if self._is_intercept_alone:
-            return self.turns.curvature[self._flat[0]]
+            return self.turns.curvature[self.flat[0]]
         columns = self._columns
         return self._now("information", -1, lambda: np.asarray(columns.T @ (self._bends() * columns)))
 
     @cached_property
     def _columns(self) -> Floats:
         """What the flat pieces are multiplied by (n, f)."""
-        return np.concatenate([self._column(flat) for flat in self._flat], axis=1)
+        return np.concatenate([self._column(flat) for flat in self.flat], axis=1)
 
     def _bends(self) -> Floats:
         """Curvatures (n, 1) of rows, times their weight."""

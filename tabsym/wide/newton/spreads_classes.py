@@ -27,7 +27,7 @@ class SpreadsOfClasses(Spreads):
         self._information: Floats | None = None
         self._known_at = -1
 
-    def of_flat(self) -> dict[int, Floats]:
+    def of_flat(self) -> Floats:
         """Of numbers beside the mean of their classes: what is common to all says nothing to the rows."""
         turns = self.turns
         whole = self._flat_information()
@@ -35,10 +35,10 @@ class SpreadsOfClasses(Spreads):
         for place, piece in enumerate(turns.pieces):
             if piece.prior is Prior.RIDGE and not turns.silent[place] and turns.precision[place] > 0:
                 found.append(ridge_of_classes(self._entries(piece), turns.precision[place], whole).left)
-        beside = np.kron(np.eye(len(self._flat)), np.eye(turns.n_outputs) - 1.0 / turns.n_outputs)
-        inverses = [np.diag(beside @ inverse_of(one, np.diag(whole), least=LEAST) @ beside) for one in found]
-        widest = max(inverses, key=lambda one: float(one.sum())).reshape(-1, turns.n_outputs)
-        return {place: widest[number][None] for number, place in enumerate(self._flat)}
+        beside = np.kron(np.eye(len(self.flat)), np.eye(turns.n_outputs) - 1.0 / turns.n_outputs)
+        inverses = [beside @ inverse_of(one, np.diag(whole), least=LEAST) @ beside for one in found]
+        widest = max(inverses, key=lambda one: float(np.trace(one)))
+        return np.einsum("ikjk->ijk", widest.reshape(2 * (len(self.flat), turns.n_outputs)))
 
     def weigh(self, place: int) -> tuple[float, float]:
         """The same without the variances, of which only their part in the penalty is asked here."""
@@ -85,7 +85,7 @@ class SpreadsOfClasses(Spreads):
     @cached_property
     def _flat_columns(self) -> list[Floats]:
         """What each flat piece is multiplied by (n,)."""
-        return [self._column(flat)[:, 0] for flat in self._flat]
+        return [self._column(flat)[:, 0] for flat in self.flat]
 
     def _triangles(self, codes: NDArray[np.int32], factor: Floats, size: int) -> Floats:
         """Lower triangles (q, K (K + 1) / 2) of the entries' curvature matrices.
