@@ -103,7 +103,7 @@ def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton
     rare = [place for place in held if turns.n_outputs == 1 and _is_rare(turns, place, newton.rare_rows)]
     common = [place for place in held if place not in rare]
     if evidence.has_dispersion or not rare:
-        n_sweeps = evidence.find(held, newton.tol, newton.max_passes)
+        n_sweeps = evidence.find(held, newton.tol, newton.max_passes, passing=rare)
         rare = [place for place in rare if not turns.silent[place]]
     else:
         n_sweeps = _find_without(turns, evidence, common, rare, newton)

@@ -69,24 +69,27 @@ class Evidence:
             if piece.prior is not Prior.FLAT:
                 self.turns.precision[place] = 1.0 / FIRST_VARIANCE
 
-    def find(self, free: Collection[int], tol: float, most: int) -> int:
-        """Sweep, and move the variances of the pieces at `free`, until they stand still: how many sweeps it took."""
+    def find(self, free: Collection[int], tol: float, most: int, *, passing: Collection[int] = ()) -> int:
+        """Sweep, and move the variances of the pieces at `free`, until they stand still: how many sweeps it took.
+
+        Those of `passing`, some of `free`, need not stand: others will be found for them.
+        """
         between = SWEEPS_OF_CLASSES if self.turns.loss.code == MULTINOMIAL else SWEEPS
         n_sweeps = 0
         for _ in range(most):
             n_sweeps += between
             for _ in range(between):
                 fall = self.turns.sweep()
-            change = self.move(free)
+            change = self.move(free, passing)
             if change < STILL * tol and fall < STANDING * tol * max(1.0, self.dispersion):
                 break
         return n_sweeps
 
-    def move(self, free: Collection[int]) -> float:
+    def move(self, free: Collection[int], passing: Collection[int] = ()) -> float:
         """One update of the dispersion and of the variances at `free`.
 
         The largest change of a block's effective entries that follows, per row and class: about what the fit is moved
-        by.
+        by. But for those of `passing`.
         """
         turns, change = self.turns, 0.0
         weighed = {place: self._weigh(place) for place in free if not turns.silent[place]}
@@ -103,7 +106,8 @@ class Evidence:
             turns.precision[place] *= math.exp(moved)
             held = turns.pieces[place].held * turns.n_outputs
             moving = abs(moved) * effective * (1.0 - effective / held)
-            change = max(change, moving / (turns.total * turns.n_outputs))
+            if place not in passing:
+                change = max(change, moving / (turns.total * turns.n_outputs))
         return change
 
     def _weigh(self, place: int) -> tuple[float, float]:
