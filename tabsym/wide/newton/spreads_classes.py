@@ -87,6 +87,12 @@ class SpreadsOfClasses(Spreads):
         """What each flat piece is multiplied by (n,)."""
         return [self._column(flat)[:, 0] for flat in self.flat]
 
+    @property
+    def keeps_matrices(self) -> bool:
+        """Whether the rows' curvature matrices are made once for all blocks."""
+        k = self.turns.n_outputs
+        return len(self.turns.y) * k * (k + 1) <= 2 * posterior_classes.MOST_NUMBERS
+
     def _triangles(self, codes: NDArray[np.int32], factor: Floats, size: int) -> Floats:
         """Lower triangles (q, K (K + 1) / 2) of the entries' curvature matrices.
 
@@ -96,10 +102,10 @@ class SpreadsOfClasses(Spreads):
         assert isinstance(rows, ManyClasses)
         share = weight * factor if len(weight) and len(factor) else factor if len(factor) else weight
         sums = np.zeros((1 + size, k * (k + 1) // 2))
-        if len(self.turns.y) * k * (k + 1) > 2 * posterior_classes.MOST_NUMBERS:
-            collect_matrices(codes, share, rows.probabilities, sums)
-        else:
+        if self.keeps_matrices:
             sum_matrices(codes, share, self._matrices_of_rows(rows), sums)
+        else:
+            collect_matrices(codes, share, rows.probabilities, sums)
         return sums[1:]
 
     def _matrices_of_rows(self, rows: ManyClasses) -> Floats:
