@@ -45,8 +45,12 @@ def check_init(value: Any) -> Init:
         return None
     if isinstance(value, Mapping):
         for name, given in value.items():
-            if not isinstance(given, (pd.Series, pd.DataFrame)):
-                check_number(f"init[{name!r}]", given, -np.inf, None)
+            is_number = isinstance(given, Real) and not isinstance(given, bool) and np.isfinite(float(given))
+            if not isinstance(given, (pd.Series, pd.DataFrame)) and not is_number:
+                raise ValueError(
+                    f"init[{name!r}]={given!r} is not possible; use a finite number, or a Series or DataFrame of "
+                    "values by symbol, such as params_ has."
+                )
         return {str(name): given for name, given in value.items()} or None
     if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
         raise ValueError(

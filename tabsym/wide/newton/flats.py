@@ -18,6 +18,9 @@ Floats = NDArray[np.float64]
 SAME = 1e-12
 """Of the information on numbers scaled to 1 each: directions with less are none, since the numbers say the same."""
 
+NOTHING_LEFT = 1e-5
+"""Of the information on what is not held back, beside a block that says the same."""
+
 HARDLY, MOST_STEPS = 0.3, 4
 """An information is kept while no score moves by more than this, for so many steps at most: it takes as long to make
 as rows times the square of how many numbers there are."""
@@ -26,10 +29,11 @@ MOST_HALVINGS = 30
 """Of a step that does not lower the loss."""
 
 
-def columns_of(pieces: Sequence[Piece]) -> Floats:
+def columns_of(pieces: Sequence[Piece], n_rows: int) -> Floats:
     """What each piece, which is one number, is multiplied by in each row (n, f)."""
     return np.column_stack([
-        np.where(piece.codes >= 0, piece.x if len(piece.x) else np.ones(len(piece.codes)), 0.0) for piece in pieces
+        np.empty((n_rows, 0)),
+        *(np.where(piece.codes >= 0, piece.x if len(piece.x) else 1.0, 0.0) for piece in pieces),
     ])  # fmt: skip
 
 
@@ -45,7 +49,7 @@ class JointSteps:
     """
 
     def __init__(self, information: Floats, *, keeps: bool) -> None:
-        self._inverses = [inverse_of_information(own) for own in information]
+        self._inverses = [inverse_of(own, np.diag(own), SAME) for own in information]
         self._keeps, self._n_steps, self._furthest = keeps, 0, 0.0
 
     def steps(self, gradient: Floats) -> Floats:
@@ -63,12 +67,16 @@ class JointSteps:
         return not self._keeps and (self._furthest > HARDLY or self._n_steps >= MOST_STEPS)
 
 
-def inverse_of_information(information: Floats) -> Floats:
-    """The inverse (f, f), 0 along what the numbers do not tell."""
-    root = np.sqrt(np.diag(information))
-    root[root == 0.0] = 1.0
-    lengths, axes = np.linalg.eigh(information / np.outer(root, root))
-    inverse = np.where(lengths > SAME, 1.0 / np.maximum(lengths, SAME), 0.0)
+def inverse_of(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floats:
+    """The inverse of the information that is left of `sizes`; along what nothing is left of, 0.
+
+    The level of a walk is nobody's: the intercept takes it, and it has no part in a penalty.
+    """
+    if left.shape == (1, 1):
+        return np.array([[1.0 / left[0, 0] if left[0, 0] > least * sizes[0] else 0.0]])
+    root = np.sqrt(np.maximum(sizes, 1e-300))
+    lengths, axes = np.linalg.eigh(left / np.outer(root, root))
+    inverse = np.where(lengths > least, 1.0 / np.maximum(lengths, least), 0.0)
     return np.asarray((axes * inverse) @ axes.T / np.outer(root, root))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.flats import inverse_of_information
+from tabsym.wide.newton.flats import SAME, inverse_of
 from tabsym.wide.newton.kernels_rows import add_to_rows, sum_products, sum_rows
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.turns import Turns
@@ -76,7 +76,7 @@ class Draws:
         if self.turns.together:
             columns = self.turns.flat_columns
             information = columns.T @ (self.bends * columns)
-            inverse = inverse_of_information(information)
+            inverse = inverse_of(information, np.diag(information), SAME)
             for number, place in enumerate(self.turns.together):
                 self.turns.curvature[place] = information[number, number].reshape(1, 1)
         for _ in range(MOST_SWEEPS):

@@ -9,10 +9,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.wide.newton.flats import inverse_of
 from tabsym.wide.newton.kernels_classes import LEAST
 from tabsym.wide.newton.kernels_walk import spread_walk_of_classes
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece
-from tabsym.wide.newton.spreads import inverse_of
 
 Floats = NDArray[np.float64]
 
@@ -135,6 +135,7 @@ def _variances(own: Floats, followed: Floats, flat: Floats) -> Floats:
 
 
 def ridge_of_classes(entries: Entries, precision: float, whole: Floats) -> OfRidge:
+    """Of entries held back each by itself; whole (f K, f K) is the information on the flat pieces."""
     taken, follow, alone = np.zeros_like(whole), np.zeros_like(whole), 0.0
     for _, own, shared in entries.chunks():
         inverse = _inverse(own, precision)

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.wide.newton.flats import NOTHING_LEFT, columns_of, inverse_of
 from tabsym.wide.newton.kernels_entries import spread_ridge, weigh_ridge
 from tabsym.wide.newton.kernels_rows import sum_products
 from tabsym.wide.newton.kernels_walk import walk_variances, weigh_walk
@@ -21,9 +22,6 @@ from tabsym.wide.newton.turns import Turns
 from tabsym.wide.slopes import SQUARED
 
 Floats = NDArray[np.float64]
-
-NOTHING_LEFT = 1e-5
-"""Of the information on what is not held back, beside a block that says the same."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +69,10 @@ class Spreads(ABC):
         pieces = self.turns.pieces
         return len(self.flat) == 1 and not len(pieces[self.flat[0]].x)
 
-    def _column(self, flat: int) -> Floats:
-        """What a flat piece, which is one number, is multiplied by in each row (n, 1)."""
-        piece = self.turns.pieces[flat]
-        numbers = piece.x if len(piece.x) else np.ones(len(piece.codes))
-        return np.where(piece.codes >= 0, numbers, 0.0)[:, None]
+    @cached_property
+    def _columns(self) -> Floats:
+        """What the flat pieces, which are one number each, are multiplied by (n, f)."""
+        return columns_of([self.turns.pieces[flat] for flat in self.flat], len(self.turns.y))
 
 
 class SpreadsOfOne(Spreads):
@@ -187,11 +184,6 @@ class SpreadsOfOne(Spreads):
         columns = self._columns
         return self._now("information", -1, lambda: np.asarray(columns.T @ (self._bends() * columns)))
 
-    @cached_property
-    def _columns(self) -> Floats:
-        """What the flat pieces are multiplied by (n, f)."""
-        return np.concatenate([self._column(flat) for flat in self.flat], axis=1)
-
     def _bends(self) -> Floats:
         """Curvatures (n, 1) of rows, times their weight."""
         return self._now("bends", -1, lambda: self.turns.pulls()[1][:, None])
@@ -204,19 +196,6 @@ class SpreadsOfOne(Spreads):
         if (what, place) not in self._known:
             self._known[what, place] = find()
         return self._known[what, place]
-
-
-def inverse_of(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floats:
-    """The inverse of the information that is left of `sizes`; along what nothing is left of, 0.
-
-    The level of a walk is nobody's: the intercept takes it, and it has no part in a penalty.
-    """
-    if left.shape == (1, 1):
-        return np.array([[1.0 / left[0, 0] if left[0, 0] > least * sizes[0] else 0.0]])
-    root = np.sqrt(np.maximum(sizes, 1e-300))
-    lengths, axes = np.linalg.eigh(left / np.outer(root, root))
-    inverse = np.where(lengths > least, 1.0 / np.maximum(lengths, least), 0.0)
-    return np.asarray((axes * inverse) @ axes.T / np.outer(root, root))
 
 
 def _walk_spread(piece: Piece, curvature: Floats, precision: float) -> tuple[Floats, float]:

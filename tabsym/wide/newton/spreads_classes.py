@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.wide.newton import posterior_classes
-from tabsym.wide.newton.kernels_classes import LEAST, collect_matrices, matrices_of_rows, sum_matrices
+from tabsym.wide.newton.flats import inverse_of
+from tabsym.wide.newton.kernels_classes import collect_matrices, matrices_of_rows, sum_matrices
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.posterior_classes import Entries, OfRidge, OfWalk, ridge_of_classes, triangle, walk_of_classes
-from tabsym.wide.newton.spreads import Spreads, inverse_of
+from tabsym.wide.newton.spreads import Spreads
 from tabsym.wide.newton.standing_classes import ManyClasses
 from tabsym.wide.newton.turns import Turns
 
 Floats = NDArray[np.float64]
+
+COMMON = 1e-9
+"""Of the information on what is not held back: along what is common to all classes there is none but rounding."""
 
 
 class SpreadsOfClasses(Spreads):
@@ -36,7 +38,7 @@ class SpreadsOfClasses(Spreads):
             if piece.prior is Prior.RIDGE and not turns.silent[place] and turns.precision[place] > 0:
                 found.append(ridge_of_classes(self._entries(piece), turns.precision[place], whole).left)
         beside = np.kron(np.eye(len(self.flat)), np.eye(turns.n_outputs) - 1.0 / turns.n_outputs)
-        inverses = [beside @ inverse_of(one, np.diag(whole), least=LEAST) @ beside for one in found]
+        inverses = [beside @ inverse_of(one, np.diag(whole), least=COMMON) @ beside for one in found]
         widest = max(inverses, key=lambda one: float(np.trace(one)))
         return np.einsum("ikjk->ijk", widest.reshape(2 * (len(self.flat), turns.n_outputs)))
 
@@ -64,8 +66,7 @@ class SpreadsOfClasses(Spreads):
         if self._is_intercept_alone and not len(piece.x) and (piece.codes >= 0).all():
             return Entries(own, None, self.turns.n_outputs)
         shared = [
-            self._triangles(piece.codes, piece.x * one if len(piece.x) else one, piece.size)
-            for one in self._flat_columns
+            self._triangles(piece.codes, piece.x * one if len(piece.x) else one, piece.size) for one in self._columns.T
         ]
         return Entries(own, shared, self.turns.n_outputs)
 
@@ -73,7 +74,7 @@ class SpreadsOfClasses(Spreads):
         """X'HX (f K, f K) of the flat pieces, f by f matrices of classes, made once until rows move."""
         self._forget()
         if self._information is None:
-            k, columns = self.turns.n_outputs, self._flat_columns
+            k, columns = self.turns.n_outputs, self._columns.T
             everyone = np.zeros(len(self.turns.y), dtype=np.int32)
             found = np.zeros((len(columns), k, len(columns), k))
             for i, one in enumerate(columns):
@@ -81,11 +82,6 @@ class SpreadsOfClasses(Spreads):
                     found[i, :, j] = found[j, :, i] = self._triangles(everyone, one * other, 1)[0][triangle(k)]
             self._information = found.reshape(len(columns) * k, len(columns) * k)
         return self._information
-
-    @cached_property
-    def _flat_columns(self) -> list[Floats]:
-        """What each flat piece is multiplied by (n,)."""
-        return [self._column(flat)[:, 0] for flat in self.flat]
 
     @property
     def keeps_matrices(self) -> bool:

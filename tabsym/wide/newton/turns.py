@@ -142,7 +142,7 @@ class Turns:
     @cached_property
     def flat_columns(self) -> Floats:
         """What the pieces that step together are multiplied by (n, f)."""
-        return columns_of([self.pieces[place] for place in self.together])
+        return columns_of([self.pieces[place] for place in self.together], len(self.y))
 
     def silence(self, place: int) -> None:
         """A piece that says nothing: its entries at 0, and no more turns."""
