@@ -201,3 +201,23 @@ def test_an_intercept_is_as_uncertain_as_slopes_together_make_it(standardize, di
     sd = [f"sd {c}" for c in range(3)] if n_classes == 3 else ["sd"]
     found = np.array([model.params_[name][sd].to_numpy()[0] for name in names])
     np.testing.assert_allclose(found, want, rtol=2e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("start", [300.0, 800.0])
+def test_starts_far_beyond_an_exp(start, n_classes):
+    """The optimum, or a warning that it is not: no rows that stand at no number."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("abc"), 90)})
+    y = np.arange(90) % n_classes
+    table = pd.DataFrame(0.0, index=list("abc"), columns=range(n_classes))
+    table.loc["b", 0] = start
+    best = WideClassifier(optimizer="newton", l2=0.1).fit(X, y).predict_proba(X)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        init = {"a": table if n_classes > 2 else table[0]}
+        found = WideClassifier(optimizer="newton", l2=0.1, init=init).fit(X, y).predict_proba(X)
+    words = [str(one.message) for one in told]
+    assert all("short of the optimum" in one for one in words), words
+    assert np.isfinite(found).all()
+    assert words or np.allclose(found, best, atol=1e-3)

@@ -179,8 +179,9 @@ class Turns:
 
     def put(self, theta: Sequence[Floats]) -> None:
         """Go on from other parameters."""
-        for place, values in enumerate(theta):
-            self._move(place, values - self.theta[place])
+        self.theta = [np.array(values, order="C") for values in theta]
+        self.rows.stand_at(self.rows.scores_by_sums(self.pieces, self.theta))
+        self.n_moves += 1
 
     def _hand_up(self, place: int) -> None:
         """Hand what the entries of a ridge have in common to what says the same: no row moves, and the penalty falls.
