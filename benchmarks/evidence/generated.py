@@ -25,9 +25,8 @@ NEWTON = {"optimizer": "newton", "l2": "evidence", "random_state": 0}
 
 def variances() -> None:
     """300 symbols, three tables each: the variance found, and the log-loss of as many new rows."""
-    print(
-        "| true variance | rows a symbol | rows held out | with four looks | by evidence |\n| --- | --- | --- | --- | --- |"
-    )
+    print("| true variance | rows a symbol | rows held out | with four looks | by evidence |")
+    print("| --- | --- | --- | --- | --- |")
     most = heldout.MOST_LOOKS
     for variance in (0, 1, 16, 64, 256):
         for rows in (2, 20, 80):
