@@ -270,8 +270,8 @@ def test_the_link_of_the_data_is_found(multiplied):
     assert model.predict(table) == pytest.approx(best.predict(table), rel=1e-6)
 
 
-def test_losses_of_one_link_are_compared_with_the_same_crosses(monkeypatch):
-    """Crosses are looked for under squared loss, under poisson's, and once more for the loss that is chosen."""
+def test_losses_are_compared_without_crosses_that_are_chosen(monkeypatch):
+    """Crosses are looked for once, under the loss that is chosen."""
     seen, choose = [], fitting._choose_crosses
 
     def spied(*arguments):
@@ -283,7 +283,32 @@ def test_losses_of_one_link_are_compared_with_the_same_crosses(monkeypatch):
     model = WideRegressor(loss="choose", interactions="auto", optimizer="newton", l2="evidence", random_state=0)
     model.fit(table, y)
     assert set(model.losses_["loss"]) == {"squared", "poisson", "gamma", "tweedie"}
-    assert seen == ["squared", "poisson", model.model_.loss.name]
+    assert seen == [model.model_.loss.name]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("plain", [{}, {"interactions": 2}], ids=["additive", "pairs"])
+def test_scores_of_losses_are_those_of_models_fitted_one_by_one(weighted, plain):
+    """However much they share: symbols that are unseen, rarity, missing numbers and smooth intervals."""
+    table, y = amounts(True, 3000)
+    rng = np.random.RandomState(5)
+    table["name"] = rng.zipf(1.4, len(y)).astype(str)
+    table["x"] = np.where(rng.uniform(size=len(y)) < 0.1, np.nan, rng.normal(size=len(y)))
+    weight = rng.uniform(0.5, 2.0, len(y)) if weighted else None
+    options = {"l2": "evidence", "numeric": "smooth", "rarity": True, "random_state": 3} | plain
+    found = WideRegressor(loss="choose", optimizer="newton", **options).fit(table, y, sample_weight=weight).losses_
+    assert len(found) == 4
+    order = np.random.RandomState(3).permutation(len(y))
+    held_out, rest = order[:1200], order[1200:]
+    assert not set(table["name"].iloc[held_out]) <= set(table["name"].iloc[rest])
+    for loss, score in zip(found["loss"], found["score"], strict=True):
+        model = WideRegressor(loss=loss, optimizer=Newton(tol=1e-4, rare_rows=0), **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(table.iloc[rest], y[rest], sample_weight=None if weight is None else weight[rest])
+        error = np.square(model.predict(table.iloc[held_out]) - y[held_out])
+        share = None if weight is None else weight[held_out]
+        assert score == pytest.approx(-np.sqrt(np.average(error, weights=share)), rel=1e-9)
 
 
 def test_losses_that_targets_forbid_are_not_tried():

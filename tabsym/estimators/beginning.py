@@ -60,15 +60,30 @@ def blank_model(
     rng: Rng,
 ) -> tuple[WideModel, Coded]:
     """The model before training, its intercept at 0; `raws` keeps the coded columns."""
+    layout, coded = code_table(config, layout, training, n_outputs, raws)
+    return blank_of(config, columns, layout, coded, loss, n_outputs, rng), coded
+
+
+def code_table(
+    config: Config, layout: Layout, training: Training, n_outputs: int, raws: dict[str, RawCodes]
+) -> tuple[Layout, Coded]:
+    """The layout with the table's symbols, and the table as it codes it; `raws` keeps the coded columns."""
     layout, codes = layout.grow(training.table, config.n_jobs, raws)
     if config.rarity:
         layout, codes = without_common(layout, codes, len(training.y))
     numbers = layout.numbers(training.table)
-    training = training.with_fixed(layout, numbers, n_outputs)
-    numerics = numeric_moments(layout, numbers, len(training.y), training.weight)
+    return layout, Coded(codes, numbers, training.with_fixed(layout, numbers, n_outputs))
+
+
+def blank_of(
+    config: Config, columns: StateColumns, layout: Layout, coded: Coded, loss: Loss, n_outputs: int, rng: Rng
+) -> WideModel:
+    """The model of a coded table before training."""
+    training = coded.training
+    numerics = numeric_moments(layout, coded.numbers, len(training.y), training.weight)
     target = Moments.of(training.differences, training.weight) if loss.scales else None
-    phi = starting_parameters(layout, codes, n_outputs, rng)
-    model = WideModel(
+    phi = starting_parameters(layout, coded.codes, n_outputs, rng)
+    return WideModel(
         layout,
         with_spread(loss, training),
         n_outputs,
@@ -82,7 +97,6 @@ def blank_model(
         numerics=numerics,
         unit_weight=1.0 if training.weight is None else float(training.weight.mean()),
     )
-    return model, Coded(codes, numbers, training)
 
 
 def without_common(layout: Layout, codes: dict[Read, Codes], n_rows: int) -> tuple[Layout, dict[Read, Codes]]:

@@ -15,7 +15,9 @@ from tabsym.estimators.beginning import (
     Coded,
     begin,
     blank_model,
+    blank_of,
     choose_units,
+    code_table,
     scores_of,
     task_of,
 )
@@ -43,6 +45,7 @@ from tabsym.wide.optimizers import Newton
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows
 from tabsym.wide.rates import is_known_to_do, search_rate
+from tabsym.wide.sources import Bins
 from tabsym.wide.start import grow_model, with_state
 from tabsym.wide.training import train
 
@@ -66,27 +69,22 @@ def fit_model(
     n_outputs: int,
     rng: Rng,
     raws: dict[str, RawCodes] | None = None,
-    chosen: list[Chosen] | None = None,
 ) -> Fitted:
-    """A model of all rows, from scratch.
-
-    `raws`: the columns of rows that all have a weight, as coded before; `chosen`: crosses, as chosen before.
-    """
+    """A model of all rows, from scratch; `raws`: the columns of rows that all have a weight, as coded before."""
     weighted = training.weighted_rows()
     raws = {} if raws is None or weighted is not training else raws  # columns are coded once
     training = weighted
     bins = plan_bins(config, training, loss)
     auto = config.crosses_for(loss, n_outputs)
     crosses: Any = config.interactions
+    chosen: list[Chosen] | None = None
     if auto is not None:
-        if chosen is None:
-            plain = plan_layout(config, training, 1, bins)
-            chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, raws, rng)
+        plain = plan_layout(config, training, 1, bins)
+        chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, raws, rng)
         crosses = [cross.columns for cross in chosen]
     if isinstance(config.optimizer, Newton):
-        fine = plan_fine(config, training, bins)
-        layout = plan_layout(config, training, crosses, bins, fine)
-        model, coded = blank_model(config, NO_MEMORY, layout, training, loss, n_outputs, raws, rng)
+        layout, coded = code_for_newton(config, training, n_outputs, crosses, bins, raws)
+        model = blank_of(config, NO_MEMORY, layout, coded, loss, n_outputs, rng)
         return Fitted(*solve(config, config.optimizer, model, coded, rng), chosen)
     layout = plan_layout(config, training, crosses, bins)
     options = training_options(config, layout, len(training.y), chosen=bool(chosen))
@@ -99,6 +97,14 @@ def fit_model(
     if config.learning_rate is None or config.epochs is None:  # otherwise the descent is left as it was asked for
         model = _settle(model, rows)
     return Fitted(model, outcome, chosen)
+
+
+def code_for_newton(
+    config: Config, training: Training, n_outputs: int, crosses: Any, bins: list[Bins], raws: dict[str, RawCodes]
+) -> tuple[Layout, Coded]:
+    """The layout that Newton's method solves, and the table as it codes it."""
+    layout = plan_layout(config, training, crosses, bins, plan_fine(config, training, bins))
+    return code_table(config, layout, training, n_outputs, raws)
 
 
 def continue_model(

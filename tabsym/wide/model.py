@@ -100,10 +100,14 @@ class WideModel:
         compiled = self.layout.compile(units.constants)
         return compiled, units, self._neutral_of_slots(compiled)
 
-    def margins(self, table: Table, n_jobs: int | None = None) -> Floats:
-        """Scores (n, K) of a table, without an offset."""
+    def coder(self, table: Table, n_jobs: int | None = None) -> Coder:
+        """What codes a table for this model, and for others of the same sources."""
+        return Coder.of_table(self.layout.sources, table, self.layout.numbers(table), n_jobs)
+
+    def margins(self, table: Table, n_jobs: int | None = None, coder: Coder | None = None) -> Floats:
+        """Scores (n, K) of a table, without an offset; `coder`: the table's, where it was coded before."""
         numbers = self.layout.numbers(table)
-        coder = Coder.of_table(self.layout.sources, table, numbers, n_jobs)
+        coder = coder or self.coder(table, n_jobs)
         out = np.empty((len(table), self.n_outputs))
         tile = max(1, TILE_CODES // max(1, len(self.layout.reads)))
         if len(table) <= tile:
