@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tabsym.jit import inlined, kernel, unsigned
-from tabsym.wide.slopes import loss_of_one, slopes_of_many
+from tabsym.wide.slopes import GAMMA, HALVES, POISSON, SQUARED, loss_of_one, pulls_there, slopes_of_many, stepped
 
 LEAST = 1e-6
 """Curvatures are no smaller: a row whose class is certain still counts a little."""
@@ -62,6 +62,68 @@ def logistic_pulls(codes, growth, target, weight, odds, pulls):
         _logistic_pulls(codes, growth, target, weight, 2, odds, pulls)
     else:
         _logistic_pulls(codes, growth, target, weight, odds.shape[1], odds, pulls)
+
+
+@inlined
+def _kept_pulls(codes, growth, y, weight, loss, n_folds, values, pulls):
+    for i in range(len(y)):
+        if codes[i] >= 0:
+            s = unsigned(codes[i])
+            share = weight[i] if len(weight) else 1.0
+            for v in range(n_folds):
+                value = stepped(values[i, v], growth[s, v], loss)
+                values[i, v] = value
+                slope, bend = pulls_there(value, y[i], loss, 0.0, LEAST)
+                pulls[i, 2 * v] = share * slope
+                pulls[i, 2 * v + 1] = share * bend
+
+
+@inlined
+def _kept_pulls_of(codes, growth, y, weight, loss, values, pulls):
+    if values.shape[1] == 2:  # so that loops over folds are unrolled
+        _kept_pulls(codes, growth, y, weight, loss, 2, values, pulls)
+    else:
+        _kept_pulls(codes, growth, y, weight, loss, values.shape[1], values, pulls)
+
+
+@kernel
+def kept_pulls(codes, growth, y, weight, loss, values, pulls):
+    """Move rows, kept at values (n, F), by the growth (symbols, F) of their symbols, and find the pulls (n, 2 F) there.
+
+    For squared loss, whose growth is the step, poisson, gamma and HALVES, whose growth is the exp of it (see
+    `slopes.stepped`): the same as adding steps to the scores and then `pulls_of_rows`.
+    """
+    if loss == SQUARED:  # a loop each: which loss it is, is then known in it
+        _kept_pulls_of(codes, growth, y, weight, SQUARED, values, pulls)
+    elif loss == POISSON:
+        _kept_pulls_of(codes, growth, y, weight, POISSON, values, pulls)
+    elif loss == GAMMA:
+        _kept_pulls_of(codes, growth, y, weight, GAMMA, values, pulls)
+    else:
+        _kept_pulls_of(codes, growth, y, weight, HALVES, values, pulls)
+
+
+@kernel
+def softmax_pulls(codes, growth, y, weight, values, pulls):
+    """Multiply probabilities (K, n, F) by the growth (K, symbols, F), exp(step), and find the pulls (K, n, 2 F) there.
+
+    The same as adding the steps to the scores and then `pulls_of_rows`, without an exp per row and class.
+    """
+    for i in range(len(y)):
+        if codes[i] >= 0:
+            s, own = unsigned(codes[i]), int(y[i])
+            share = weight[i] if len(weight) else 1.0
+            for v in range(values.shape[2]):
+                total = 0.0
+                for k in range(len(values)):
+                    values[k, i, v] *= growth[k, s, v]
+                    total += values[k, i, v]
+                scale = 1.0 / total
+                for k in range(len(values)):
+                    p = values[k, i, v] * scale
+                    values[k, i, v] = p
+                    pulls[k, i, 2 * v] = share * (p - 1.0 if k == own else p)
+                    pulls[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
 
 
 @inlined

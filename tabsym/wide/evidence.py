@@ -8,11 +8,12 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
-from tabsym.wide.curvature import add_steps, logistic_pulls, newton_steps, pulls_of_rows
+from tabsym.wide.curvature import add_steps, kept_pulls, logistic_pulls, newton_steps, pulls_of_rows, softmax_pulls
 from tabsym.wide.gains import gain_of_cells, is_function, sort_rows, sum_cells
-from tabsym.wide.losses import Loss
-from tabsym.wide.slopes import LOGISTIC
+from tabsym.wide.losses import RATES, Loss, as_kept
+from tabsym.wide.slopes import GAMMA, HALVES, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -108,8 +109,7 @@ class _LogisticModels(_Models):
     kept = np.float32
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
-        if len(x):  # a step for each row
-            codes, steps = np.arange(len(x), dtype=np.int32), x[:, None] * steps
+        codes, steps = _by_row(codes, x, steps)
         self._grow(codes, steps[0])
 
     def _find_pulls(self) -> None:
@@ -124,6 +124,63 @@ class _LogisticModels(_Models):
 
     def current_scores(self) -> Floats:
         return -np.log(self._odds, dtype=np.float64)[None]
+
+
+class _KeptModels(_Models):
+    """Of squared loss, whose residuals move, and of losses behind a log link, where an exp of the score does so."""
+
+    def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
+        codes, steps = _by_row(codes, x, steps)
+        growth = steps[0]
+        if self._rate is not None:
+            growth = np.exp(np.clip(self._rate * growth, -MOST_STEP, MOST_STEP))
+        self._grow(codes, growth)
+
+    def _find_pulls(self) -> None:
+        self._code, _ = as_kept(self._loss)
+        self._rate, scores = RATES.get(self._code), self._scores[0]
+        self._values = scores - self._y[:, None] if self._rate is None else np.exp(self._rate * scores)
+        neutral = np.full((1, scores.shape[1]), 0.0 if self._rate is None else 1.0)
+        self._grow(np.zeros(len(scores), dtype=np.int32), neutral)
+
+    def _grow(self, codes: Codes, growth: Floats) -> None:
+        kept_pulls(codes, growth, self._y, self._weight, self._code, self._values, self.pulls[0])
+
+    def current_scores(self) -> Floats:
+        if self._rate is None:
+            return (self._values + self._y[:, None])[None]
+        return np.asarray(np.log(self._values) / self._rate)[None]
+
+
+class _SoftmaxModels(_Models):
+    """Of several classes: probabilities move, as a step then takes an exp per symbol, none per row."""
+
+    def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
+        codes, steps = _by_row(codes, x, steps)
+        growth = np.exp(np.clip(steps, -MOST_STEP, MOST_STEP))
+        softmax_pulls(codes, growth, self._y, self._weight, self._values, self.pulls)
+
+    def _find_pulls(self) -> None:
+        super()._find_pulls()
+        self._values = np.ascontiguousarray(softmax(self._scores, axis=0))
+
+    def current_scores(self) -> Floats:
+        """Up to a number common to the classes."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._values))
+
+
+def _by_row(codes: Codes, x: Floats, steps: Floats) -> tuple[Codes, Floats]:
+    """Codes and steps (K, symbols, F); of a number that all rows multiply by x, a step for each row."""
+    return (np.arange(len(x), dtype=np.int32), x[:, None] * steps) if len(x) else (codes, steps)
+
+
+def _models_of(loss: Loss) -> type[_Models]:
+    if loss.code == LOGISTIC:
+        return _LogisticModels
+    if loss.code == MULTINOMIAL:
+        return _SoftmaxModels
+    return _KeptModels if as_kept(loss)[0] in (SQUARED, POISSON, GAMMA, HALVES) else _Models
 
 
 class Evidence:
@@ -144,7 +201,7 @@ class Evidence:
     def __init__(
         self, scores: Floats, fold: NDArray[np.int8], y: Floats, weight: Floats, loss: Loss, penalty: float
     ) -> None:
-        self.models = (_LogisticModels if loss.code == LOGISTIC else _Models)(scores, y, weight, loss)
+        self.models = _models_of(loss)(scores, y, weight, loss)
         self.fold, self.weight, self.penalty = fold, weight, penalty
         self.n_folds = scores.shape[2]
         self.total = float(weight.sum()) if len(weight) else float(len(y))

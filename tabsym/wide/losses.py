@@ -116,3 +116,14 @@ quantile q (y - p) above, (1 - q)(p - y) below; poisson p - y s; gamma s + y / p
 tweedie p**(2 - k) / (2 - k) - y p**(1 - k) / (1 - k) with 1 < k < 2; logistic (two classes);
 hinge max(0, 1 - (+-1) s); multinomial (softmax).
 """
+
+RATES = {slopes.LOGISTIC: -1.0, slopes.POISSON: 1.0, slopes.GAMMA: 1.0, slopes.HALVES: 0.5}
+"""Rows of these losses are kept at exp(rate * score) where steps are many: a step is then a factor, the same for all
+rows of an entry, and takes no exp of its own in each."""
+
+
+def as_kept(loss: Loss) -> tuple[int, float]:
+    """The code and parameter that kernels know a loss by where they move rows so kept."""
+    if loss.code == slopes.TWEEDIE and loss.parameter == 1.5:
+        return slopes.HALVES, 0.0
+    return loss.code, loss.parameter

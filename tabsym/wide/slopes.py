@@ -14,6 +14,9 @@ ROUNDING = 1e-13
 
 SQUARED, LOGISTIC, MULTINOMIAL, ABSOLUTE, HUBER, QUANTILE, HINGE, POISSON, GAMMA, TWEEDIE = range(10)
 
+HALVES = 100
+"""Tweedie's loss of power 1.5 for rows that are kept at exp(score / 2), which all its parts are made of."""
+
 
 @inlined
 def _miss_of(score, target):
@@ -36,6 +39,38 @@ def loss_of_one(score, target, loss, parameter):
     if loss == SQUARED:
         return 0.5 * (score - target) ** 2, score - target, 1.0
     return _other_loss(score, target, loss, parameter)
+
+
+@inlined
+def stepped(value, step, loss):
+    """Where a row is kept after a step of an entry that nothing multiplies.
+
+    Rows are kept at their residuals (squared), at exp(-score) (logistic), exp(score) (poisson, gamma) or exp(score / 2)
+    (HALVES), else at their scores. Where that is an exp, such a step is one too, taken once per entry.
+    """
+    if loss in (LOGISTIC, POISSON, GAMMA, HALVES):
+        return value * step
+    return value + step
+
+
+@inlined
+def pulls_there(value, target, loss, parameter, least):
+    """Slope and curvature, at least `least`, of a row's loss from where the row is kept."""
+    if loss == SQUARED:
+        return value, 1.0
+    if loss == LOGISTIC:
+        p = 1.0 / (1.0 + value)
+        return (p - 1.0 if target > 0 else p), max(p * (1.0 - p), least)
+    if loss == POISSON:
+        return value - target, max(value, least)
+    if loss == GAMMA:
+        share = target / value
+        return 1.0 - share, max(share, least)
+    if loss == HALVES:
+        share = target / value
+        return value - share, max(0.5 * (value + share), least)
+    _, slope, bend = loss_of_one(value, target, loss, parameter)
+    return slope, max(bend, least)
 
 
 @kernel

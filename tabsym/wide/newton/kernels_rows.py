@@ -5,7 +5,7 @@ For losses of one score; those of several classes are in `kernels_classes`.
 Shapes, for n rows, W models, of which a row is seen by one, q entries of the block whose turn it is:
     codes (n,) int32 below q, -1 for none;  x (n,), what the entry is multiplied by, empty for 1;
     column (n,) int8: the model that sees the row, empty for one model;
-    values (n,): where rows stand (see `_moved`);
+    values (n,): where rows are kept (see `slopes.stepped`);
     sums and steps of entries, models side by side: ((1 + q) W,), the first W for rows without an entry;
     pulls ((1 + q) W, 2): slopes and curvatures, near each other in memory.
 """
@@ -15,53 +15,17 @@ from __future__ import annotations
 import numpy as np
 
 from tabsym.jit import inlined, kernel, unsigned
-from tabsym.wide.slopes import GAMMA, LOGISTIC, POISSON, SQUARED, loss_of_one
-
-HALVES = 100
-"""Tweedie's loss of power 1.5, whose parts are exp(score / 2) and its inverse: no loss of its own elsewhere."""
+from tabsym.wide.slopes import GAMMA, HALVES, LOGISTIC, POISSON, SQUARED, pulls_there, stepped
 
 LEAST = 1e-9
 """Curvatures are no smaller: a row whose class is certain still counts a little."""
 
 
 @inlined
-def _pulls(value, target, loss, parameter):
-    """Slope and curvature of a row's loss, from where it stands."""
-    if loss == SQUARED:
-        return value, 1.0
-    if loss == LOGISTIC:
-        p = 1.0 / (1.0 + value)
-        return (p - 1.0 if target > 0 else p), max(p * (1.0 - p), LEAST)
-    if loss == POISSON:
-        return value - target, max(value, LEAST)
-    if loss == GAMMA:
-        share = target / value
-        return 1.0 - share, max(share, LEAST)
-    if loss == HALVES:
-        share = target / value
-        return value - share, max(0.5 * (value + share), LEAST)
-    _, slope, bend = loss_of_one(value, target, loss, parameter)
-    return slope, max(bend, LEAST)
-
-
-@inlined
-def _stepped(value, step, loss):
-    """Where a row stands after the step of an entry that nothing multiplies.
-
-    Rows stand at their residuals (squared), at exp(-score) (logistic), exp(score) (poisson, gamma) or exp(score / 2)
-    (tweedie of power 1.5), else at their scores. Where they stand at an exp, such a step is one too, taken once per
-    entry.
-    """
-    if loss in (LOGISTIC, POISSON, GAMMA, HALVES):
-        return value * step
-    return value + step
-
-
-@inlined
 def _moved(value, step, x, i, loss):
     """Where a row stands after a step, times x."""
     if len(x) == 0:
-        return _stepped(value, step, loss)
+        return stepped(value, step, loss)
     if loss == LOGISTIC:
         return value * np.exp(-step * x[i])
     if loss in (POISSON, GAMMA):
@@ -83,7 +47,7 @@ def _take_turn(before, x_before, steps, codes, x, column, n_models, y, weight, v
     for i in range(len(codes)):
         value = _moved(values[i], steps[_entry(before, column, n_models, i)], x_before, i, loss)
         values[i] = value
-        slope, bend = _pulls(value, y[i], loss, parameter)
+        slope, bend = pulls_there(value, y[i], loss, parameter, LEAST)
         if len(weight):
             slope *= weight[i]
             bend *= weight[i]
@@ -100,9 +64,9 @@ def _take_plain_turn(before, steps, codes, y, values, loss, n_lanes, pulls):
     """Of one model, without weights and numbers: a loop without questions takes half the time."""
     length, last = unsigned(len(pulls) // n_lanes), unsigned(n_lanes - 1)
     for i in range(len(codes)):
-        value = _stepped(values[i], steps[unsigned(before[i] + 1)], loss)
+        value = stepped(values[i], steps[unsigned(before[i] + 1)], loss)
         values[i] = value
-        slope, bend = _pulls(value, y[i], loss, 0.0)
+        slope, bend = pulls_there(value, y[i], loss, 0.0, LEAST)
         at = unsigned(codes[i] + 1) + length * (unsigned(i) & last)
         pulls[at, 0] += slope
         pulls[at, 1] += bend
@@ -113,9 +77,9 @@ def _take_plain_turns(before, steps, codes, column, n_models, y, values, loss, n
     """The same of several models."""
     length, last = unsigned(len(pulls) // n_lanes), unsigned(n_lanes - 1)
     for i in range(len(codes)):
-        value = _stepped(values[i], steps[unsigned((before[i] + 1) * n_models + column[i])], loss)
+        value = stepped(values[i], steps[unsigned((before[i] + 1) * n_models + column[i])], loss)
         values[i] = value
-        slope, bend = _pulls(value, y[i], loss, 0.0)
+        slope, bend = pulls_there(value, y[i], loss, 0.0, LEAST)
         at = unsigned((codes[i] + 1) * n_models + column[i]) + length * (unsigned(i) & last)
         pulls[at, 0] += slope
         pulls[at, 1] += bend
@@ -243,7 +207,7 @@ def pulls_of_rows(values, y, weight, loss, parameter, slopes, bends):
     """Slope and curvature (n,) of each row, times its weight, for losses of one score."""
     for i in range(len(y)):
         share = weight[i] if len(weight) else 1.0
-        slope, bend = _pulls(values[i], y[i], loss, parameter)
+        slope, bend = pulls_there(values[i], y[i], loss, parameter, LEAST)
         slopes[i], bends[i] = share * slope, share * bend
 
 

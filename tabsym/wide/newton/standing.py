@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.losses import Loss
+from tabsym.wide.losses import RATES, Loss, as_kept
 from tabsym.wide.newton.kernels_rows import (
-    HALVES,
     add_entries,
     move,
     pulls_of_rows,
@@ -17,7 +16,7 @@ from tabsym.wide.newton.kernels_rows import (
     take_turn,
 )
 from tabsym.wide.newton.pieces import Piece
-from tabsym.wide.slopes import GAMMA, LOGISTIC, POISSON, SQUARED, TWEEDIE
+from tabsym.wide.slopes import SQUARED
 
 Floats = NDArray[np.float64]
 
@@ -29,9 +28,6 @@ LANES, FEW_ENTRIES = 4, 256
 
 FAR = 600.0
 """Rows whose score's exp would be beyond numbers, or nearly, stand this side of it; where they are is told by sums."""
-
-_RATE = {LOGISTIC: -1.0, POISSON: 1.0, GAMMA: 1.0, HALVES: 0.5}
-"""Of these losses rows stand at exp(rate * score)."""
 
 
 class OneScore:
@@ -55,9 +51,9 @@ class OneScore:
         self, y: Floats, weight: Floats, start: Floats, loss: Loss, column: NDArray[np.int8], n_models: int
     ) -> None:
         self.y, self.weight, self.start, self.column = y, weight, start, column
-        self._code, self._parameter = _as_kernels_know(loss)
+        self._code, self._parameter = as_kept(loss)
         self.width = n_models
-        self.far = FAR / abs(_RATE[self._code]) if self._code in _RATE else np.inf
+        self.far = FAR / abs(RATES[self._code]) if self._code in RATES else np.inf
         self._values = self._stand(start)
         self._waiting: tuple[Piece, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}  # of blocks, where they never change
@@ -119,7 +115,7 @@ class OneScore:
         values = self._caught_up()
         if self._code == SQUARED:
             return (values + self.y)[:, None]
-        rate = _RATE.get(self._code)
+        rate = RATES.get(self._code)
         with np.errstate(divide="ignore"):
             return (values if rate is None else np.log(values) / rate)[:, None]
 
@@ -158,7 +154,7 @@ class OneScore:
 
     def _steps(self, piece: Piece, steps: Floats) -> Floats:
         """Steps (q, W) as kernels move rows by them."""
-        rate = 0.0 if len(piece.x) else _RATE.get(self._code, 0.0)
+        rate = 0.0 if len(piece.x) else RATES.get(self._code, 0.0)
         if rate == 0.0:
             return self.padded(steps)
         factors = np.ones((1 + piece.size) * self.width)
@@ -184,13 +180,7 @@ class OneScore:
     def _stand(self, scores: Floats) -> Floats:
         if self._code == SQUARED:
             return scores - self.y
-        rate = _RATE.get(self._code)
+        rate = RATES.get(self._code)
         if rate is None:
             return scores.copy()
         return np.exp(np.clip(rate * scores, -FAR - 1.0, FAR + 1.0))
-
-
-def _as_kernels_know(loss: Loss) -> tuple[int, float]:
-    if loss.code == TWEEDIE and loss.parameter == 1.5:
-        return HALVES, 0.0
-    return loss.code, loss.parameter
