@@ -42,7 +42,7 @@ def cut_numbers(
     n_jobs : int or None
     """
     if how == "quantile":
-        return [_quantiles(column, weight) for column in columns]
+        return [_bins(column, _distinct(_quantiles(column, weight, QUANTILES))) for column in columns]
     targets, codes = np.unique(y, return_inverse=True)
 
     def cut(column: Column) -> Bins | None:
@@ -56,21 +56,31 @@ def cut_numbers(
 
 def cut_finely(column: Column, weight: Floats | None, coarse: Bins | None) -> Bins:
     """Many intervals of about as many rows each, and the cuts of coarser ones, where the data show a jump."""
-    cuts = _quantile_cuts(column, weight, FINE)
+    cuts = _distinct(_quantiles(column, weight, FINE))
     return _bins(column, cuts if coarse is None else np.union1d(cuts, coarse.bounds))
 
 
-def _quantiles(column: Column, weight: Floats | None) -> Bins:
-    return _bins(column, _quantile_cuts(column, weight, QUANTILES))
+def cut_twice(column: Column, weight: Floats | None) -> tuple[Bins, Bins]:
+    """Intervals of equal frequency, and as fine ones as `cut_finely` makes of them: their cuts are among those."""
+    quantiles = _quantiles(column, weight, FINE)
+    every = FINE // QUANTILES
+    return _bins(column, _distinct(quantiles, every)), _bins(column, _distinct(quantiles))
 
 
-def _quantile_cuts(column: Column, weight: Floats | None, n_parts: int) -> Floats:
+def _quantiles(column: Column, weight: Floats | None, n_parts: int) -> Floats:
+    """The n - 1 quantiles between n parts, and the largest value; empty where all values are missing."""
     present = ~np.isnan(column.values)
     values, weight = column.values[present], None if weight is None else weight[present]
     if not len(values):
         return np.empty(0)
-    cuts = np.quantile(values, np.arange(1, n_parts) / n_parts, weights=weight, method="inverted_cdf")
-    return np.unique(cuts[cuts < values.max()])
+    inner = np.quantile(values, np.arange(1, n_parts) / n_parts, weights=weight, method="inverted_cdf")
+    return np.append(inner, values.max())
+
+
+def _distinct(quantiles: Floats, every: int = 1) -> Floats:
+    """The cuts at every so manieth quantile, below the largest value."""
+    cuts = quantiles[every - 1 :: every]
+    return np.unique(cuts[cuts < quantiles[-1:]])
 
 
 def _bins(column: Column, bounds: Floats) -> Bins:

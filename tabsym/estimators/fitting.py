@@ -23,7 +23,7 @@ from tabsym.estimators.beginning import (
 )
 from tabsym.estimators.config import Config
 from tabsym.estimators.crossing import find_crosses
-from tabsym.estimators.planning import plan_bins, plan_fine, plan_layout
+from tabsym.estimators.planning import Cuts, plan_cuts, plan_layout
 from tabsym.estimators.solving import solve
 from tabsym.estimators.training_data import (
     Training,
@@ -45,7 +45,6 @@ from tabsym.wide.optimizers import Newton
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows
 from tabsym.wide.rates import is_known_to_do, search_rate
-from tabsym.wide.sources import Bins
 from tabsym.wide.start import grow_model, with_state
 from tabsym.wide.training import train
 
@@ -74,19 +73,19 @@ def fit_model(
     weighted = training.weighted_rows()
     raws = {} if raws is None or weighted is not training else raws  # columns are coded once
     training = weighted
-    bins = plan_bins(config, training, loss)
+    cuts = plan_cuts(config, training, loss)
     auto = config.crosses_for(loss, n_outputs)
     crosses: Any = config.interactions
     chosen: list[Chosen] | None = None
     if auto is not None:
-        plain = plan_layout(config, training, 1, bins)
+        plain = plan_layout(config, training, 1, Cuts(cuts.coarse))
         chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, raws, rng)
         crosses = [cross.columns for cross in chosen]
     if isinstance(config.optimizer, Newton):
-        layout, coded = code_for_newton(config, training, n_outputs, crosses, bins, raws)
+        layout, coded = code_for_newton(config, training, n_outputs, crosses, cuts, raws)
         model = blank_of(config, NO_MEMORY, layout, coded, loss, n_outputs, rng)
         return Fitted(*solve(config, config.optimizer, model, coded, rng), chosen)
-    layout = plan_layout(config, training, crosses, bins)
+    layout = plan_layout(config, training, crosses, cuts)
     options = training_options(config, layout, len(training.y), chosen=bool(chosen))
     model, coded = blank_model(config, options.columns, layout, training, loss, n_outputs, raws, rng)
     options = within_work(options, model.layout, len(training.y))
@@ -100,10 +99,10 @@ def fit_model(
 
 
 def code_for_newton(
-    config: Config, training: Training, n_outputs: int, crosses: Any, bins: list[Bins], raws: dict[str, RawCodes]
+    config: Config, training: Training, n_outputs: int, crosses: Any, cuts: Cuts, raws: dict[str, RawCodes]
 ) -> tuple[Layout, Coded]:
     """The layout that Newton's method solves, and the table as it codes it."""
-    layout = plan_layout(config, training, crosses, bins, plan_fine(config, training, bins))
+    layout = plan_layout(config, training, crosses, cuts)
     return code_table(config, layout, training, n_outputs, raws)
 
 

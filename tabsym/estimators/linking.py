@@ -21,7 +21,7 @@ from tabsym.codes import RawCodes
 from tabsym.estimators.beginning import NO_MEMORY, Coded, blank_of
 from tabsym.estimators.config import Config
 from tabsym.estimators.fitting import code_for_newton, fit_model
-from tabsym.estimators.planning import plan_bins
+from tabsym.estimators.planning import plan_cuts
 from tabsym.estimators.solving import solve
 from tabsym.estimators.training_data import Training
 from tabsym.wide.coding import Coder
@@ -134,8 +134,8 @@ class _Trial:
         if not isinstance(newton, Newton):
             return fit_model(config, self.seen, loss, 1, rng, self._raws).model
         if self._coded is None:
-            bins = plan_bins(config, self.seen, loss)
-            self._coded = code_for_newton(config, self.seen, 1, config.interactions, bins, self._raws)
+            cuts = plan_cuts(config, self.seen, loss)
+            self._coded = code_for_newton(config, self.seen, 1, config.interactions, cuts, self._raws)
         layout, coded = self._coded
         return solve(config, newton, blank_of(config, NO_MEMORY, layout, coded, loss, 1, rng), coded, rng)[0]
 

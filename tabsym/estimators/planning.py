@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from tabsym.estimators.binning import cut_finely, cut_numbers
+from tabsym.estimators.binning import cut_finely, cut_numbers, cut_twice
 from tabsym.estimators.config import Config
 from tabsym.estimators.training_data import Training
 from tabsym.table import Column, Kind, symbolic_columns
@@ -17,25 +18,31 @@ from tabsym.wide.sources import Bins
 Crosses = int | Sequence[tuple[str, ...]]
 
 
-def plan_bins(config: Config, training: Training, loss: Loss) -> list[Bins]:
-    """The numeric columns as intervals, where `numeric` asks for them; smooth ones are crossed by coarser intervals."""
-    if config.numeric == "linear" or config.formula is not None:
-        return []
-    how = config.numeric
+@dataclass(frozen=True)
+class Cuts:
+    """The numeric columns as intervals: those that crosses are of, and for ``numeric="smooth"`` finer ones."""
+
+    coarse: Sequence[Bins] = ()
+    fine: Sequence[Bins] = ()
+
+
+NO_CUTS = Cuts()
+
+
+def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
+    """The intervals that `numeric` asks for; the cuts of the coarse ones are among those of the fine."""
+    how, y, weight = config.numeric, training.y, training.weight
+    if how == "linear" or config.formula is not None:
+        return NO_CUTS
+    columns = _numeric_columns(config, training)
+    if how == "smooth" and not loss.for_classes:
+        pairs = [cut_twice(column, weight) for column in columns]
+        return Cuts([coarse for coarse, _ in pairs], [fine for _, fine in pairs])
     if how == "smooth":
-        how = "modl" if loss.for_classes else "quantile"
-    y, weight = training.y, training.weight
-    columns = _numeric_columns(config, training)
-    return cut_numbers(columns, how, y, weight, classes=loss.for_classes, n_jobs=config.n_jobs)
-
-
-def plan_fine(config: Config, training: Training, bins: Sequence[Bins]) -> list[Bins]:
-    """Fine intervals of every numeric column for ``numeric="smooth"``, with the cuts of `bins` among theirs."""
-    if config.numeric != "smooth":
-        return []
-    coarse = {one.column: one for one in bins}
-    columns = _numeric_columns(config, training)
-    return [cut_finely(column, training.weight, coarse.get(column.name)) for column in columns]
+        coarse = cut_numbers(columns, "modl", y, weight, classes=True, n_jobs=config.n_jobs)
+        found = {one.column: one for one in coarse}
+        return Cuts(coarse, [cut_finely(column, weight, found.get(column.name)) for column in columns])
+    return Cuts(cut_numbers(columns, how, y, weight, classes=loss.for_classes, n_jobs=config.n_jobs))
 
 
 def _numeric_columns(config: Config, training: Training) -> list[Column]:
@@ -43,9 +50,7 @@ def _numeric_columns(config: Config, training: Training) -> list[Column]:
     return [column for column in others if column.kind is not Kind.SYMBOLIC]
 
 
-def plan_layout(
-    config: Config, training: Training, crosses: Crosses = 1, bins: Sequence[Bins] = (), fine: Sequence[Bins] = ()
-) -> Layout:
+def plan_layout(config: Config, training: Training, crosses: Crosses = 1, cuts: Cuts = NO_CUTS) -> Layout:
     """The layout of the formula; without one, of the columns, intervals and crosses."""
     if config.formula is not None:
         return plan_formula(expand(config.formula))
@@ -55,7 +60,9 @@ def plan_layout(
         raise ValueError(
             f"Column {text[0]!r} holds symbols but is not in cols; add it to cols, or drop it from the table."
         )
-    return plan_additive(symbolic, numeric, interactions=crosses, bins=bins, fine=fine, rarity=config.rarity)
+    return plan_additive(
+        symbolic, numeric, interactions=crosses, bins=cuts.coarse, fine=cuts.fine, rarity=config.rarity
+    )
 
 
 def _split_columns(config: Config, training: Training) -> tuple[list[Column], list[Column]]:

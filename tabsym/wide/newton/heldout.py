@@ -84,8 +84,8 @@ class HeldOut:
             for _ in range(n_sweeps):
                 turns.sweep()
             scores = self.scores()
-            looks.append((turns.mean_loss_at(scores[:, None]), logs))
             own = turns.loss.values(scores[:, None], turns.y)
+            looks.append((turns.mean_of(own), logs))
             goes_on = look + 1 < n_looks or self._is_much_better(own, rows)
             if not goes_on or look + 1 == MOST_LOOKS:
                 break

@@ -169,8 +169,11 @@ class Turns:
 
     def mean_loss_at(self, scores: Floats) -> float:
         """Of the rows at other scores (n, K)."""
-        values = self.loss.values(scores, self.y)
-        return float(np.average(values, weights=self.weight if len(self.weight) else None))
+        return self.mean_of(self.loss.values(scores, self.y))
+
+    def mean_of(self, losses: Floats) -> float:
+        """Of losses (n,) of the rows, by their weight."""
+        return float(np.average(losses, weights=self.weight if len(self.weight) else None))
 
     def pulls(self) -> tuple[Floats, Floats]:
         """Slopes and curvatures (n,) of rows times their weights, for losses of one score."""
