@@ -44,9 +44,9 @@ MOST_ROWS = 25_000
 HELD_OUT = 0.4
 """Of these, the share that they are compared on: with a fifth or a third of them the amounts are as good."""
 
-ROUGHER = 10.0
-"""Newton's tolerance is so much larger while losses are compared, which differ by more; and variances of rare symbols
-are left to the evidence, without rows held out."""
+ROUGH = 1e-3
+"""Newton's tolerance, at least, while losses are compared, which differ by more; and variances of rare symbols are left
+to the evidence, without rows held out."""
 
 LEAST_ROWS = 30
 """With fewer, the loss is squared."""
@@ -97,7 +97,7 @@ def _fits(loss: Loss, y: Floats) -> bool:
 def _rough(config: Config) -> Config:
     """How models are fitted while losses are compared: without crosses that are chosen, and less settled."""
     if isinstance(config.optimizer, Newton):
-        rough = replace(config.optimizer, tol=ROUGHER * config.optimizer.tol, draws=0, rare_rows=0)
+        rough = replace(config.optimizer, tol=max(config.optimizer.tol, ROUGH), draws=0, rare_rows=0)
         config = replace(config, optimizer=rough)
     interactions = 1 if isinstance(config.interactions, AutoCrosses) else config.interactions
     return replace(config, interactions=interactions, verbose=0)
