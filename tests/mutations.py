@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 UNITS, COMBINATIONS, KERNELS = "tests/test_units.py", "tests/test_combinations.py", "tests/test_kernels.py"
 NATIVE, TIWS = "tests/test_native_categories.py", "tests/test_tiws.py"
 EVIDENCE, NEWTON = "tests/test_newton_evidence.py", "tests/test_newton.py"
+CROSSES = "tests/test_crosses.py"
 CLASSES, FLATS = "tests/test_newton_classes.py", "tests/test_newton_flats.py"
 STACK, FORMULAS = "tests/test_stacking.py", "tests/test_formula_evidence.py"
 TORCH, MORE = "tests/test_torch.py", "tests/test_torch_more.py"
@@ -101,6 +102,19 @@ FAULTS = [
           "widest = max(inverses, key=lambda one: float(np.trace(one)))", "widest = inverses[0]", f"{CLASSES}:dense"),
     Fault("newton: many symbols of classes, the first chunk alone", "wide/newton/posterior_classes.py",
           "taken += _inner(shared, followed)", "taken = _inner(shared, followed)", f"{CLASSES}:dense"),
+    Fault("numbers: coarse cuts are not every second fine one", "estimators/binning.py",
+          "cuts = quantiles[every - 1 :: every]", "cuts = quantiles[::every]", "tests/test_wide_intervals.py"),
+    Fault("crosses: probabilities do not add up after a step", "wide/curvature.py",
+          "                    p = values[k, i, v] * scale", "                    p = values[k, i, v]",
+          f"{CROSSES}:moved"),
+    Fault("crosses: rows kept at an exp move by the step itself", "wide/evidence.py",
+          "growth = np.exp(np.clip(self._rate * growth, -MOST_STEP, MOST_STEP))", "growth = 1.0 + growth",
+          f"{CROSSES}:moved"),
+    Fault("crosses: rows kept at an exp have weight 1", "wide/curvature.py",
+          "            share = weight[i] if len(weight) else 1.0\n            for v in range(n_folds):\n"
+          "                value = stepped",
+          "            share = 1.0\n            for v in range(n_folds):\n                value = stepped",
+          f"{CROSSES}:integer_weights"),
     Fault("newton: looks at rows held out are few", "wide/newton/heldout.py",
           "MOST_LOOKS, MUCH, CERTAIN = 12", "MOST_LOOKS, MUCH, CERTAIN = 4", f"{NEWTON}:far_from"),
     Fault("newton: classes of rows are counted without weights", "wide/newton/standing_classes.py",

@@ -136,11 +136,12 @@ def test_moved_models_pull_as_models_that_start_there(name, n_folds, weights):
     np.testing.assert_allclose(bends, wanted_bends, rtol=1e-4, atol=1e-5)
 
 
-def test_integer_weights_are_repeated_rows():
-    rng = np.random.RandomState(2)
-    scores, y, fold = rng.normal(size=(1, 400, 2)), rng.randint(0, 2, 400).astype(float), rng.randint(0, 2, 400)
-    fold, times = fold.astype(np.int8), rng.randint(1, 4, 400)
-    loss = LOSSES["logistic"]
+@pytest.mark.parametrize("name", ["logistic", "squared", "poisson", "gamma", "tweedie", "huber", "multinomial"])
+def test_integer_weights_are_repeated_rows(name):
+    rng, loss = np.random.RandomState(2), LOSSES[name]
+    scores, y = rng.normal(size=(2 if name == "multinomial" else 1, 400, 2)), rng.randint(0, 2, 400).astype(float)
+    y += 0.5 if name == "gamma" else 0.0
+    fold, times = rng.randint(0, 2, 400).astype(np.int8), rng.randint(1, 4, 400)
     weighted = Evidence(scores, fold, y, times.astype(float), loss, 2.0)
     repeated = Evidence(np.repeat(scores, times, 1), np.repeat(fold, times), np.repeat(y, times), NONE, loss, 2.0)
     codes = [rng.randint(0, size, 400).astype(np.int32) for size in (20, 6)]

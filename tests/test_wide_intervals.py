@@ -7,6 +7,8 @@ import pytest
 from sklearn.base import clone
 
 from tabsym import MODLEncoder, WideClassifier, WideRegressor
+from tabsym.estimators.binning import cut_finely, cut_numbers, cut_twice
+from tabsym.table import read_table
 
 
 def wave(n=3000, seed=0):
@@ -26,6 +28,28 @@ def test_modl_intervals_are_those_of_the_encoder():
     assert len(model.params_["x"]) > 4
     # the same entries in another order, so the same sums in another order
     assert np.allclose(model.predict_proba(X), by_hand.predict_proba(encoder.transform(X)), atol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["many", "ties", "missing", "one value", "nothing"])
+def test_coarse_and_fine_intervals_of_one_look_are_those_of_two(kind, weighted):
+    rng = np.random.RandomState(0)
+    x = {
+        "many": rng.normal(size=500),
+        "ties": rng.geometric(0.3, 500).astype(float),
+        "missing": np.where(rng.rand(500) < 0.3, np.nan, rng.normal(size=500)),
+        "one value": np.ones(500),
+        "nothing": np.full(500, np.nan),
+    }[kind]
+    column = read_table(pd.DataFrame({"x": x}))["x"]
+    weight = rng.randint(1, 5, 500).astype(float) if weighted else None
+    coarse, fine = cut_twice(column, weight)
+    (alone,) = cut_numbers([column], "quantile", x, weight, classes=False, n_jobs=None)
+    finely = cut_finely(column, weight, alone)
+    for one, other in ((coarse, alone), (fine, finely)):
+        assert one.bounds.tolist() == other.bounds.tolist()
+        assert (one.labels, one.missing) == (other.labels, other.missing)
+    assert set(coarse.bounds) <= set(fine.bounds)
 
 
 def test_a_column_that_says_nothing_keeps_its_slope():
