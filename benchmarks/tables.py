@@ -28,6 +28,7 @@ from intervals import TABLES as WITHOUT_KDD99
 from sklearn.metrics import log_loss, mean_absolute_error, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 
+import tabsym
 from tabsym import WideClassifier, WideRegressor
 from tabsym.compare.prepare import Prepared, prepare
 from tabsym.datasets import make_retail
@@ -116,11 +117,11 @@ def against(table: pd.DataFrame, other: pd.DataFrame) -> None:
 
 
 def commit() -> str:
-    """The last commit that changed the package, with a + where its files differ from it.
+    """The last commit that changed the package in use, with a + where its files differ from it.
 
     Results and texts are committed while a benchmark runs; what they are results of stays the same.
     """
-    here, package = Path(__file__).parent, [":/tabsym", ":/integrations"]
+    here, package = Path(tabsym.__file__).parent, [":/tabsym", ":/integrations"]
     try:
         git = partial(subprocess.run, cwd=here, check=True, capture_output=True, text=True)
         last = git(["git", "log", "-1", "--format=%h", "--", *package]).stdout.strip()

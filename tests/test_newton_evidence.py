@@ -971,11 +971,12 @@ def test_the_chosen_loss_is_the_same_each_time():
     pd.testing.assert_frame_equal(one, other)
 
 
-@pytest.mark.parametrize("scoring", ["neg_log_loss", "accuracy", lambda model, X, y: 1.0])
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc", "accuracy", lambda model, X, y: 1.0])
 def test_scorers_of_other_things_are_told_of(scoring):
     X = pd.DataFrame({"a": list("abcd") * 20})
-    with pytest.raises(ValueError, match="can't score numbers with these targets"):
+    with pytest.raises(ValueError, match=r"can't score numbers with these targets and weights \(.*[^.]\); use") as told:
         WideRegressor(loss="choose", scoring=scoring).fit(X, np.arange(80.0) + 1, sample_weight=np.ones(80))
+    assert "_Known" not in str(told.value)
 
 
 def test_scores_that_are_no_number_are_told_of():

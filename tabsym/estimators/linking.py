@@ -147,7 +147,7 @@ class _Trial:
         except (TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"scoring={self.scoring!r} can't score numbers with these targets"
-                f"{' and weights' if weights else ''} ({error}); use 'neg_root_mean_squared_error', "
+                f"{' and weights' if weights else ''} ({_in_users_words(error)}); use 'neg_root_mean_squared_error', "
                 "'neg_mean_absolute_error' or another scorer of regressions."
             ) from error
         if np.isnan(score):
@@ -168,6 +168,11 @@ def _find_scorer(scoring: Any) -> Callable[..., float]:
             "'neg_root_mean_squared_error', 'neg_mean_absolute_error' or another "
             "scorer of scikit-learn."
         ) from None
+
+
+def _in_users_words(error: Exception) -> str:
+    """What a scorer says, without its stop and without the name of what stands for the model here."""
+    return str(error).rstrip(".").replace(_Known.__name__, "the model")
 
 
 class _Known(RegressorMixin, BaseEstimator):

@@ -46,6 +46,11 @@ class Spreads(ABC):
         self.turns = turns
         self.flat = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT]
 
+    @property
+    @abstractmethod
+    def n_sweeps(self) -> int:
+        """Between two looks: the dearer a look, the more."""
+
     def of(self, place: int) -> Spread:
         """Of one piece."""
         variances, penalised = self._variances(place)
@@ -77,6 +82,8 @@ class Spreads(ABC):
 
 class SpreadsOfOne(Spreads):
     """For losses of one score."""
+
+    n_sweeps = 1
 
     def __init__(self, turns: Turns) -> None:
         super().__init__(turns)

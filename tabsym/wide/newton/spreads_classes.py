@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 COMMON = 1e-9
 """Of the information on what is not held back: along what is common to all classes there is none but rounding."""
 
+SWEEPS, SWEEPS_OF_MANY = 2, 4
+"""Between two looks; where there are many rows and classes a look is dearer."""
+
 
 class SpreadsOfClasses(Spreads):
     """For the multinomial loss."""
@@ -82,6 +85,10 @@ class SpreadsOfClasses(Spreads):
                     found[i, :, j] = found[j, :, i] = self._triangles(everyone, one * other, 1)[0][triangle(k)]
             self._information = found.reshape(len(columns) * k, len(columns) * k)
         return self._information
+
+    @property
+    def n_sweeps(self) -> int:
+        return SWEEPS if self.keeps_matrices else SWEEPS_OF_MANY
 
     @property
     def keeps_matrices(self) -> bool:

@@ -38,9 +38,6 @@ SILENT = 0.02
 MOST_CHANGE = math.log(30.0)
 """Of a logarithm of a variance at once."""
 
-SWEEPS, SWEEPS_OF_CLASSES, SWEEPS_OF_MANY = 1, 2, 4
-"""Between two looks at the variances; of several classes a look is dear, of many rows and classes dearer."""
-
 STILL, STANDING = 30.0, 3.0
 """Variances are settled where an update moves the effective entries, and a sweep lowers the objective, by less than
 this times the tolerance, per row (entries: per class too): a variance is an estimate of a few digits, the parameters
@@ -74,13 +71,10 @@ class Evidence:
 
         Those of `passing`, some of `free`, need not stand: others will be found for them.
         """
-        between = SWEEPS
-        if isinstance(self.spreads, SpreadsOfClasses):
-            between = SWEEPS_OF_CLASSES if self.spreads.keeps_matrices else SWEEPS_OF_MANY
         n_sweeps = 0
         for _ in range(most):
-            n_sweeps += between
-            for _ in range(between):
+            n_sweeps += self.spreads.n_sweeps
+            for _ in range(self.spreads.n_sweeps):
                 fall = self.turns.sweep()
             change = self.move(free, passing)
             if change < STILL * tol and fall < STANDING * tol * max(1.0, self.dispersion):
