@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.estimators import fitting
+from tabsym.estimators.training_data import Training
 from tabsym.wide import AutoCrosses, Newton
 from tabsym.wide.newton import fit as newton_fit
 
@@ -299,16 +300,33 @@ def test_scores_of_losses_are_those_of_models_fitted_one_by_one(weighted, plain)
     found = WideRegressor(loss="choose", optimizer="newton", **options).fit(table, y, sample_weight=weight).losses_
     assert len(found) == 4
     order = np.random.RandomState(3).permutation(len(y))
-    held_out, rest = order[:1200], order[1200:]
-    assert not set(table["name"].iloc[held_out]) <= set(table["name"].iloc[rest])
+    splits = [(order[:1200], order[1200:]), (order[1200:2400], np.append(order[2400:], order[:1200]))]
+    for held_out, rest in splits:
+        assert not set(table["name"].iloc[held_out]) <= set(table["name"].iloc[rest])
     for loss, score in zip(found["loss"], found["score"], strict=True):
-        model = WideRegressor(loss=loss, optimizer=Newton(tol=1e-3, rare_rows=0), **options)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(table.iloc[rest], y[rest], sample_weight=None if weight is None else weight[rest])
-        error = np.square(model.predict(table.iloc[held_out]) - y[held_out])
-        share = None if weight is None else weight[held_out]
-        assert score == pytest.approx(-np.sqrt(np.average(error, weights=share)), rel=1e-9)
+        wanted = []
+        for held_out, rest in splits:
+            model = WideRegressor(loss=loss, optimizer=Newton(tol=1e-3, rare_rows=0), **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(table.iloc[rest], y[rest], sample_weight=None if weight is None else weight[rest])
+            error = np.square(model.predict(table.iloc[held_out]) - y[held_out])
+            wanted.append(-np.sqrt(np.average(error, weights=None if weight is None else weight[held_out])))
+        assert score == pytest.approx(np.mean(wanted), rel=1e-9)
+
+
+def test_large_tables_are_split_once(monkeypatch):
+    seen, take = [], Training.take
+
+    def spied(training, rows):
+        seen.append(len(rows))
+        return take(training, rows)
+
+    monkeypatch.setattr(Training, "take", spied)
+    for n, wanted in ((400, [240, 160, 240, 160]), (5000, [3000, 2000])):
+        seen.clear()
+        WideRegressor(loss="choose", optimizer="newton", random_state=0).fit(*amounts(False, n))
+        assert seen == wanted
 
 
 def test_losses_that_targets_forbid_are_not_tried():
