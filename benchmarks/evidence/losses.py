@@ -2,8 +2,9 @@
 
 For every fold each of the four losses is fitted and scored; "chosen" is the loss that `loss="choose"` takes, "with
 crosses" the one where every loss looks for its own crosses before it is compared, "all rows" where losses are not
-compared on a sample, "one split" where small tables are split once too, "squared" no choice at all. Shown is the error above that of the best loss of each fold, in per
-cent (mean over folds), what was chosen (first letters, fold by fold), and the processor time of choosing.
+compared on a sample, "one split" where small tables are split once too, "squared" no choice at all. Shown is the error
+above that of the best loss of each fold, in per cent (mean over folds), what was chosen (first letters, fold by fold),
+and the processor time of choosing.
 
     TABSYM_DATA=FOLDER python benchmarks/evidence/losses.py [--targets retail fares] [--seeds 0 1]  # about 10 minutes
     TABSYM_DATA=FOLDER python benchmarks/evidence/losses.py --report

@@ -9,6 +9,8 @@ model, after a warm-up. Rows go to results/study.csv as they arrive; what stands
 
     TABSYM_DATA=FOLDER python benchmarks/evidence/study.py [--tables amazon adult] [--report]
     TABSYM_DATA=FOLDER python benchmarks/evidence/study.py --tables amazon --variants rare --seed 1  # other folds
+
+An earlier version beside this one, in one sitting: PYTHONPATH=ITS_CHECKOUT with --out of its own, then --against that.
 """
 
 from __future__ import annotations
@@ -88,9 +90,12 @@ def run(name: str, wanted: list[str] | None, seed: int, out: Path) -> None:
         print(name, variant, flush=True)
 
 
-def report(out: Path) -> None:
-    """Means over folds, differences to "before" with their standard error over folds, and ratios of times."""
-    table = pd.read_csv(out)
+def report(out: Path, against: Path) -> None:
+    """Means over folds, differences to "before" with their standard error over folds, and ratios of times.
+
+    The times are those of "before" in the file `against`.
+    """
+    table, other = pd.read_csv(out), pd.read_csv(against)
     print("| table | measure | before | " + " | ".join(COLUMNS) + " |")
     print("| --- | --- | ---: |" + " ---: |" * len(COLUMNS))
     for name, part in table.groupby("table", sort=False):
@@ -110,10 +115,11 @@ def report(out: Path) -> None:
                 cells.append(f"{mark}{by[variant].mean():.5g}{mark} ({both.mean():+.2g} ± {error:.1g})")
             print(f"| {name} | {what} | " + " | ".join(cells) + " |")
         times = part.pivot(index="fold", columns="variant", values="cpu")
-        cells = [f"{times['before'].median():.2f} s"]
+        base = other[(other["table"] == name) & (other["variant"] == "before")].set_index("fold")["cpu"]
+        cells = [f"{base.median():.2f} s"]
         for variant in COLUMNS:
             known = variant in times
-            cells.append(f"{(times[variant] / times['before']).median():.1f} times" if known else "")
+            cells.append(f"{(times[variant] / base).median():.1f} times" if known else "")
         print(f"| {name} | time | " + " | ".join(cells) + " |")
 
 
@@ -124,6 +130,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the folds; others than 0 go to a file of their own")
     parser.add_argument("--out", type=Path, help="default: results/study.csv, or study-seedN.csv")
     parser.add_argument("--report", action="store_true", help="run nothing, read --out")
+    parser.add_argument("--against", type=Path, help='times are multiples of those of "before" here; default: --out')
     args = parser.parse_args()
     args.out = args.out or HERE / "results" / f"study{f'-seed{args.seed}' if args.seed else ''}.csv"
     warnings.simplefilter("ignore")
@@ -131,7 +138,7 @@ def main() -> None:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         for name in args.tables:
             run(name, args.variants, args.seed, args.out)
-    report(args.out)
+    report(args.out, args.against or args.out)
 
 
 if __name__ == "__main__":
