@@ -192,6 +192,20 @@ def test_outliers_in_numbers_leave_finite_pulls():
     assert np.isfinite(evidence.models.pulls).all()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["poisson", "gamma", "tweedie", "multinomial"])
+def test_scores_beyond_an_exp_leave_finite_pulls(name):
+    y, fold = 1.0 + np.arange(40) % 2, (np.arange(40) % 2).astype(np.int8)
+    scores = np.where(np.arange(40)[:, None] < 2, 1000.0, -1000.0) * np.ones((1, 40, 2))
+    if name == "multinomial":
+        scores, y = np.concatenate([scores, -scores]), y - 1.0
+    models = Evidence(scores, fold, y, NONE, LOSSES[name], 2.0).models
+    codes = np.zeros(40, dtype=np.int32)
+    for step in (50.0, -50.0, -50.0):
+        models.add(codes, NONE, np.full((len(scores), 1, 2), step))
+        assert np.isfinite(models.pulls).all()
+
+
 # -- what is found ----------------------------------------------------------
 
 

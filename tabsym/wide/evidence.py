@@ -29,6 +29,10 @@ with what the columns by themselves are owed.
 MOST_STEP = 20.0
 """Of a score at once: so odds may become 0 or infinite, but never 0 times infinite."""
 
+FAR = 40.0
+"""Of a score where rows are kept at an exp of it, behind a log link: rows that start beyond it start here, as pulls are
+kept in single precision."""
+
 THINNED = 4
 """A first look takes one in so many of the symbols that rows are sorted by, or of the rows where these are few."""
 
@@ -139,7 +143,9 @@ class _KeptModels(_Models):
     def _find_pulls(self) -> None:
         self._code, _ = as_kept(self._loss)
         self._rate, scores = RATES.get(self._code), self._scores[0]
-        self._values = scores - self._y[:, None] if self._rate is None else np.exp(self._rate * scores)
+        self._values = (
+            scores - self._y[:, None] if self._rate is None else np.exp(np.clip(self._rate * scores, -FAR, FAR))
+        )
         neutral = np.full((1, scores.shape[1]), 0.0 if self._rate is None else 1.0)
         self._grow(np.zeros(len(scores), dtype=np.int32), neutral)
 
