@@ -107,7 +107,7 @@ FAULTS = [
     Fault("crosses: probabilities do not add up after a step", "wide/curvature.py",
           "                    p = values[k, i, v] * scale", "                    p = values[k, i, v]",
           f"{CROSSES}:moved"),
-    Fault("crosses: rows kept at an exp move by the step itself", "wide/evidence.py",
+    Fault("crosses: rows kept at an exp move by the step itself", "wide/fold_models.py",
           "growth = np.exp(np.clip(self._rate * growth, -MOST_STEP, MOST_STEP))", "growth = 1.0 + growth",
           f"{CROSSES}:moved"),
     Fault("crosses: rows kept at an exp have weight 1", "wide/curvature.py",

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.table import Table
-from tabsym.wide.coding import Coder
 from tabsym.wide.layout import Factor, Layout, Term
 from tabsym.wide.model import WideModel
 
@@ -17,8 +16,7 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     """The contribution (n, K) of every term, by name: together, and with an offset, they are the score."""
     layout = model.layout
     numbers = layout.numbers(table)
-    coder = Coder.of_table(layout.sources, table, numbers, n_jobs)
-    codes = layout.code(coder)
+    codes = layout.code(model.coder(table, n_jobs))
     found: dict[str, Floats] = {}
     for term in layout.terms:
         value: Floats = np.full((len(table), model.n_outputs), term.constant)

@@ -8,15 +8,13 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
-from tabsym.wide.curvature import add_steps, kept_pulls, logistic_pulls, newton_steps, pulls_of_rows, softmax_pulls
+from tabsym.wide.curvature import newton_steps
+from tabsym.wide.fold_models import Codes, models_of
 from tabsym.wide.gains import gain_of_cells, is_function, sort_rows, sum_cells
-from tabsym.wide.losses import RATES, Loss, as_kept
-from tabsym.wide.slopes import GAMMA, HALVES, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
+from tabsym.wide.losses import Loss
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 MAIN_PENALTIES = 2.0, 2.0, 20.0
 """Ridge penalties of the Newton steps of columns by themselves, one pass over all columns each.
@@ -25,13 +23,6 @@ The last pass lets the numbers of frequent symbols converge, and hardly moves th
 would fit too well: with three passes at 2, or two at 1, amazon's AUC falls by .004. With less, crosses are credited
 with what the columns by themselves are owed.
 """
-
-MOST_STEP = 20.0
-"""Of a score at once: so odds may become 0 or infinite, but never 0 times infinite."""
-
-FAR = 40.0
-"""Of a score where rows are kept at an exp of it, behind a log link: rows that start beyond it start here, as pulls are
-kept in single precision."""
 
 THINNED = 4
 """A first look takes one in so many of the symbols that rows are sorted by, or of the rows where these are few."""
@@ -82,113 +73,6 @@ class Weighed:
         return self.work.steps[:, : self.n_cells]
 
 
-class _Models:
-    """The models that have not seen a fold: scores (K, n, F) of the rows, and the pulls (K, n, 2 F) there."""
-
-    kept: type = np.float64  # what steps are kept in
-
-    def __init__(self, scores: Floats, y: Floats, weight: Floats, loss: Loss) -> None:
-        self._scores, self._y, self._weight, self._loss = scores, y, weight, loss
-        self.pulls = np.empty((*scores.shape[:2], 2 * scores.shape[2]), dtype=np.float32)
-        self._find_pulls()
-
-    def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
-        """Add steps (K, symbols, F) to the scores."""
-        for own, scores in zip(steps, self._scores):
-            add_steps(codes, x, own, scores)
-        self._find_pulls()
-
-    def current_scores(self) -> Floats:
-        """The scores with the steps added since."""
-        return self._scores.copy()
-
-    def _find_pulls(self) -> None:
-        slope, loss = np.empty(len(self._scores)), self._loss
-        pulls_of_rows(self._scores, self._y, self._weight, loss.code, loss.parameter, slope, self.pulls)
-
-
-class _LogisticModels(_Models):
-    """Of the logistic loss: exp(-score) of the rows moves, as a step then takes an exp per symbol, none per row."""
-
-    kept = np.float32
-
-    def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
-        codes, steps = _by_row(codes, x, steps)
-        self._grow(codes, steps[0])
-
-    def _find_pulls(self) -> None:
-        self._target = (self._y > 0).astype(np.float32)
-        self._odds = np.ones(self._scores.shape[1:], dtype=np.float32)
-        self._grow(np.arange(self._scores.shape[1], dtype=np.int32), self._scores[0])
-
-    def _grow(self, codes: Codes, steps: Floats) -> None:
-        growth = np.negative(steps, dtype=np.float32, casting="same_kind")
-        np.exp(np.clip(growth, -MOST_STEP, MOST_STEP, out=growth), out=growth)
-        logistic_pulls(codes, growth, self._target, self._weight, self._odds, self.pulls[0])
-
-    def current_scores(self) -> Floats:
-        return -np.log(self._odds, dtype=np.float64)[None]
-
-
-class _KeptModels(_Models):
-    """Of squared loss, whose residuals move, and of losses behind a log link, where an exp of the score does so."""
-
-    def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
-        codes, steps = _by_row(codes, x, steps)
-        growth = steps[0]
-        if self._rate is not None:
-            growth = np.exp(np.clip(self._rate * growth, -MOST_STEP, MOST_STEP))
-        self._grow(codes, growth)
-
-    def _find_pulls(self) -> None:
-        self._code, _ = as_kept(self._loss)
-        self._rate, scores = RATES.get(self._code), self._scores[0]
-        self._values = (
-            scores - self._y[:, None] if self._rate is None else np.exp(np.clip(self._rate * scores, -FAR, FAR))
-        )
-        neutral = np.full((1, scores.shape[1]), 0.0 if self._rate is None else 1.0)
-        self._grow(np.zeros(len(scores), dtype=np.int32), neutral)
-
-    def _grow(self, codes: Codes, growth: Floats) -> None:
-        kept_pulls(codes, growth, self._y, self._weight, self._code, self._values, self.pulls[0])
-
-    def current_scores(self) -> Floats:
-        if self._rate is None:
-            return (self._values + self._y[:, None])[None]
-        return np.asarray(np.log(self._values) / self._rate)[None]
-
-
-class _SoftmaxModels(_Models):
-    """Of several classes: probabilities move, as a step then takes an exp per symbol, none per row."""
-
-    def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
-        codes, steps = _by_row(codes, x, steps)
-        growth = np.exp(np.clip(steps, -MOST_STEP, MOST_STEP))
-        softmax_pulls(codes, growth, self._y, self._weight, self._values, self.pulls)
-
-    def _find_pulls(self) -> None:
-        super()._find_pulls()
-        self._values = np.ascontiguousarray(softmax(self._scores, axis=0))
-
-    def current_scores(self) -> Floats:
-        """Up to a number common to the classes."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._values))
-
-
-def _by_row(codes: Codes, x: Floats, steps: Floats) -> tuple[Codes, Floats]:
-    """Codes and steps (K, symbols, F); of a number that all rows multiply by x, a step for each row."""
-    return (np.arange(len(x), dtype=np.int32), x[:, None] * steps) if len(x) else (codes, steps)
-
-
-def _models_of(loss: Loss) -> type[_Models]:
-    if loss.code == LOGISTIC:
-        return _LogisticModels
-    if loss.code == MULTINOMIAL:
-        return _SoftmaxModels
-    return _KeptModels if as_kept(loss)[0] in (SQUARED, POISSON, GAMMA, HALVES) else _Models
-
-
 class Evidence:
     """The rows that crosses are weighed on, under models each of which has not seen one fold.
 
@@ -207,7 +91,7 @@ class Evidence:
     def __init__(
         self, scores: Floats, fold: NDArray[np.int8], y: Floats, weight: Floats, loss: Loss, penalty: float
     ) -> None:
-        self.models = _models_of(loss)(scores, y, weight, loss)
+        self.models = models_of(loss)(scores, y, weight, loss)
         self.fold, self.weight, self.penalty = fold, weight, penalty
         self.n_folds = scores.shape[2]
         self.total = float(weight.sum()) if len(weight) else float(len(y))

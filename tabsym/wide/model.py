@@ -129,7 +129,7 @@ class WideModel:
         assert self.certainty is not None and self.certainty.draws is not None
         draws = self.certainty.draws
         numbers = self.layout.numbers(table)
-        coder = Coder.of_table(self.layout.sources, table, numbers, n_jobs)
+        coder = self.coder(table, n_jobs)
         coder.code_symbols()
         compiled = self._user_program[0]
         neutral = np.zeros((len(compiled.program.columns), draws.shape[1]))
@@ -173,13 +173,13 @@ class WideModel:
     def rows(self, table: Table, n_jobs: int | None = None) -> tuple[Rows, Floats]:
         """A table as `predicting` reads it, and the part of the score (n,) in which no parameter has a share."""
         numbers = self.layout.numbers(table)
-        coder = Coder.of_table(self.layout.sources, table, numbers, n_jobs)
+        coder = self.coder(table, n_jobs)
         fixed = fixed_score(self.layout, numbers, len(table))
         return self._lay(coder, numbers, len(table), n_jobs), fixed if len(fixed) else np.zeros(len(table))
 
     def first_unseen(self, table: Table) -> tuple[str, int] | None:
         """The first column, and row, that holds a symbol without an entry."""
-        coder = Coder.of_table(self.layout.sources, table, self.layout.numbers(table), None)
+        coder = self.coder(table)
         for read, codes in self.layout.code(coder).items():
             source = self.layout.blocks[read.block].source
             if source is not None and isinstance(self.layout.sources[source], Symbols) and (codes == UNSEEN).any():
