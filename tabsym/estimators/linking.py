@@ -160,13 +160,13 @@ class _Trial:
             score = float(self.scorer(_Known(predicted), np.zeros((len(predicted), 1)), y, **weights))
         except (TypeError, ValueError, AttributeError) as error:
             raise ValueError(
-                f"scoring={self.scoring!r} can't score numbers with these targets"
+                f"scoring={_name_of(self.scoring)} can't score numbers with these targets"
                 f"{' and weights' if weights else ''} ({_in_users_words(error)}); use 'neg_root_mean_squared_error', "
                 "'neg_mean_absolute_error' or another scorer of regressions."
             ) from error
         if np.isnan(score):
             raise ValueError(
-                f"scoring={self.scoring!r} gave NaN; use a scorer that gives a number for every prediction."
+                f"scoring={_name_of(self.scoring)} gave NaN; use a scorer that gives a number for every prediction."
             )
         return score
 
@@ -182,6 +182,11 @@ def _find_scorer(scoring: Any) -> Callable[..., float]:
             "'neg_root_mean_squared_error', 'neg_mean_absolute_error' or another "
             "scorer of scikit-learn."
         ) from None
+
+
+def _name_of(scoring: Any) -> str:
+    """As the user wrote it, or the name of the function."""
+    return repr(scoring) if isinstance(scoring, str) else getattr(scoring, "__name__", type(scoring).__name__)
 
 
 def _in_users_words(error: Exception) -> str:
