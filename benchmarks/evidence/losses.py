@@ -1,10 +1,10 @@
 """loss="choose" on fifteen targets of public tables and on generated ones: how far its choice is from the best loss.
 
 For every fold each of the four losses is fitted and scored; "chosen" is the loss that `loss="choose"` takes, "with
-crosses" the one where every loss looks for its own crosses before it is compared, "all rows" where losses are not
-compared on a sample, "one split" where small tables are split once too, "squared" no choice at all. Shown is the error
-above that of the best loss of each fold, in per cent (mean over folds), what was chosen (first letters, fold by fold),
-and the processor time of choosing.
+crosses" the one where every loss looks for its own crosses before it is compared, "squared" no choice at all; the other
+ways have a constant of `tabsym.estimators.linking` changed (`WAYS`). Shown is the error above that of the best loss of
+each fold, in per cent (mean over folds), what was chosen (first letters, fold by fold), and the processor time of
+choosing; below, means and medians over targets and measures.
 
     TABSYM_DATA=FOLDER python benchmarks/evidence/losses.py [--targets retail fares] [--seeds 0 1]  # about 10 minutes
     TABSYM_DATA=FOLDER python benchmarks/evidence/losses.py --report
@@ -19,6 +19,7 @@ import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -64,6 +65,17 @@ TARGETS: dict[str, tuple[str, str, list[str], int | None]] = {
 }
 GENERATED = [f"{kind} {n}" for n in (300, 1500, 6000) for kind in ("sum", "sum x", "product", "product x", "count")]
 """Sums and products of what symbols do, with ("x") and without what pairs do; counts."""
+
+
+WAYS: dict[str, dict[str, float]] = {
+    "chosen": {},
+    "all rows": {"MOST_ROWS": 10**9},
+    "12,500 rows": {"MOST_ROWS": 12_500},
+    "6,000 rows": {"MOST_ROWS": 6_000},
+    "one split": {"SPLITS": 1},
+    "a tenth of the tolerance": {"ROUGH": 1e-4},
+}
+SHOWN = [*WAYS, "with crosses", "squared"]
 
 
 class _Chosen(Exception):
@@ -122,16 +134,17 @@ def choose(X: pd.DataFrame, y: np.ndarray, scoring: str) -> tuple[str, float]:
 
 
 def chosen_ways(X: pd.DataFrame, y: np.ndarray, scoring: str) -> dict[str, tuple[str, float]]:
-    rough, most, splits = linking._rough, linking.MOST_ROWS, linking.SPLITS
-    found = {"chosen": choose(X, y, scoring)}
-    linking._rough = lambda config: replace(rough(config), interactions=config.interactions)
-    linking._Trial._fit, fit = _fit_whole, linking._Trial._fit
-    found["with crosses"] = choose(X, y, scoring)
-    linking._rough, linking._Trial._fit, linking.MOST_ROWS = rough, fit, len(y)
-    found["all rows"] = choose(X, y, scoring)
-    linking.MOST_ROWS, linking.SPLITS = most, 1
-    found["one split"] = choose(X, y, scoring)
-    linking.SPLITS = splits
+    found = {}
+    for way, constants in WAYS.items():
+        with mock.patch.multiple(linking, **constants):
+            found[way] = choose(X, y, scoring)
+    rough = linking._rough
+
+    def with_crosses(config):
+        return replace(rough(config), interactions=config.interactions)
+
+    with mock.patch.object(linking, "_rough", with_crosses), mock.patch.object(linking._Trial, "_fit", _fit_whole):
+        found["with crosses"] = choose(X, y, scoring)
     return found
 
 
@@ -167,22 +180,29 @@ def run(name: str, seed: int, out: Path) -> None:
 def report(out: Path) -> None:
     table = pd.read_csv(out)
     table["above"] = 100 * (table["error"] / table["best"] - 1)
-    ways = ["chosen", "with crosses", "all rows", "one split", "squared"]
-    print("| target | measure | " + " | ".join(ways) + " | cpu: " + " / ".join(ways[:4]) + " |")
-    print("| --- | --- |" + " --- |" * (len(ways) + 1))
+    shown = [way for way in SHOWN if way in set(table["way"])]
+    timed = shown[:-1]
+    print("| target | measure | " + " | ".join(shown) + " | cpu of choosing, ms: " + " / ".join(timed) + " |")
+    print("| --- | --- |" + " --- |" * (len(shown) + 1))
     for (name, measure), part in table.groupby(["target", "measure"], sort=False):
         cells = []
-        for way in ways:
+        for way in shown:
             own = part[part["way"] == way]
             letters = "" if way == "squared" else " " + own["loss"].str[0].str.cat()
             cells.append(f"{own['above'].mean():.2f}{letters}")
-        times = (f"{part.loc[part['way'] == way, 'cpu'].mean():.3f}" for way in ways[:4])
-        print(f"| {name} | {measure} | " + " | ".join(cells) + " | " + " / ".join(times) + " s |")
-    real = table["target"].isin(TARGETS)
-    for what, part in (("public", table[real]), ("generated", table[~real])):
-        by = part.pivot_table(index=["target", "measure"], columns="way", values="above")[ways]
-        print(f"{what}: mean " + ", ".join(f"{way} {by[way].mean():.2f}" for way in ways), end="; ")
-        print("median " + ", ".join(f"{way} {by[way].median():.2f}" for way in ways))
+        times = (f"{1000 * part.loc[part['way'] == way, 'cpu'].mean():.0f}" for way in timed)
+        print(f"| {name} | {measure} | " + " | ".join(cells) + " | " + " / ".join(times) + " |")
+    kinds = table["target"].where(~table["target"].isin(TARGETS), "public").str.split().str[-1]
+    parts = {kind if kind == "public" else f"generated, {kind} rows": table[kinds == kind] for kind in kinds.unique()}
+    parts |= {"public without fares": table[(kinds == "public") & (table["target"] != "fares")]}
+    print("\n| | " + " | ".join(shown) + " |\n| --- |" + " --- |" * len(shown))
+    for what, part in parts.items():
+        by = part.pivot_table(index=["target", "measure"], columns="way", values="above")
+        print(
+            f"| {what}: mean, median | " + " | ".join(f"{by[w].mean():.2f}, {by[w].median():.2f}" for w in shown) + " |"
+        )
+    cpu = table[kinds == "public"].groupby("way")["cpu"].mean() * 1000
+    print("| public: ms | " + " | ".join(f"{cpu[w]:.0f}" for w in timed) + " | |")
 
 
 def main() -> None:
