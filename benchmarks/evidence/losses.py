@@ -197,12 +197,14 @@ def report(out: Path) -> None:
     parts |= {"public without fares": table[(kinds == "public") & (table["target"] != "fares")]}
     print("\n| | " + " | ".join(shown) + " |\n| --- |" + " --- |" * len(shown))
     for what, part in parts.items():
+        if part.empty:
+            continue
         by = part.pivot_table(index=["target", "measure"], columns="way", values="above")
         print(
             f"| {what}: mean, median | " + " | ".join(f"{by[w].mean():.2f}, {by[w].median():.2f}" for w in shown) + " |"
         )
-    cpu = table[kinds == "public"].groupby("way")["cpu"].mean() * 1000
-    print("| public: ms | " + " | ".join(f"{cpu[w]:.0f}" for w in timed) + " | |")
+    cpu = table.groupby("way")["cpu"].mean() * 1000
+    print("| all: ms | " + " | ".join(f"{cpu[w]:.0f}" for w in timed) + " | |")
 
 
 def main() -> None:
