@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.estimators import fitting
+from tabsym.estimators import fitting, linking
 from tabsym.estimators.training_data import Training
-from tabsym.wide import AutoCrosses, Newton
+from tabsym.wide import AutoCrosses, Newton, coding
 from tabsym.wide.newton import fit as newton_fit
 
 RNG = np.random.RandomState(0)
@@ -290,11 +290,14 @@ def test_losses_are_compared_without_crosses_that_are_chosen(monkeypatch):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("plain", [{}, {"interactions": 2}], ids=["additive", "pairs"])
 def test_scores_of_losses_are_those_of_models_fitted_one_by_one(weighted, plain):
-    """However much they share: symbols that are unseen, rarity, missing numbers and smooth intervals."""
+    """However much they share: symbols that are unseen, rarity, missing numbers and smooth intervals.
+
+    Intervals are of all rows, so that a number of few values has the same for each part.
+    """
     table, y = amounts(True, 3000)
     rng = np.random.RandomState(5)
     table["name"] = rng.zipf(1.4, len(y)).astype(str)
-    table["x"] = np.where(rng.uniform(size=len(y)) < 0.1, np.nan, rng.normal(size=len(y)))
+    table["x"] = np.where(rng.uniform(size=len(y)) < 0.1, np.nan, rng.normal(size=len(y)).round())
     weight = rng.uniform(0.5, 2.0, len(y)) if weighted else None
     options = {"l2": "evidence", "numeric": "smooth", "rarity": True, "random_state": 3} | plain
     found = WideRegressor(loss="choose", optimizer="newton", **options).fit(table, y, sample_weight=weight).losses_
@@ -316,17 +319,42 @@ def test_scores_of_losses_are_those_of_models_fitted_one_by_one(weighted, plain)
 
 
 def test_large_tables_are_split_once(monkeypatch):
-    seen, take = [], Training.take
+    seen, targets = [], Training.targets
 
     def spied(training, rows):
         seen.append(len(rows))
-        return take(training, rows)
+        return targets(training, rows)
 
-    monkeypatch.setattr(Training, "take", spied)
+    monkeypatch.setattr(Training, "targets", spied)
     for n, wanted in ((400, [240, 160, 240, 160]), (5000, [3000, 2000])):
         seen.clear()
         WideRegressor(loss="choose", optimizer="newton", random_state=0).fit(*amounts(False, n))
         assert seen == wanted
+
+
+@pytest.mark.parametrize("optimizer", ["newton", "adagrad"])
+def test_columns_are_coded_once_for_all_losses(optimizer, monkeypatch):
+    """By Newton's method from the whole table, whose intervals are found once too; by others from each of two parts."""
+    coded, cut = [], []
+    encode, plan = coding.encode_columns, linking.plan_cuts
+    monkeypatch.setattr(
+        coding, "encode_columns", lambda columns, *rest: coded.extend(columns) or encode(columns, *rest)
+    )
+    monkeypatch.setattr(linking, "plan_cuts", lambda *arguments: cut.append(1) or plan(*arguments))
+    monkeypatch.setattr(fitting, "plan_cuts", linking.plan_cuts)
+    table, y = amounts(True, 6000)
+    table["x"] = np.random.RandomState(0).normal(size=len(y))
+    WideRegressor(loss="choose", numeric="quantile", optimizer=optimizer, random_state=0).fit(table, y)
+    assert [column.name for column in coded] == ["a", "b"] * (1 if optimizer == "newton" else 3)
+    assert len(cut) == (1 if optimizer == "newton" else 2)
+
+
+@pytest.mark.parametrize("formula", ["g[a] + log(x)", "g[a] + g2[a] * log(x)"])
+def test_a_number_without_a_value_is_told_of_by_its_row(formula):
+    table, y = amounts(True, 600)
+    table["x"] = np.where(np.arange(len(y)) == 333, 0.0, 1.0)
+    with pytest.raises(ValueError, match="no finite value in row 333 "):
+        WideRegressor(formula=formula, loss="choose", optimizer="newton", random_state=0).fit(table, y)
 
 
 def test_losses_that_targets_forbid_are_not_tried():

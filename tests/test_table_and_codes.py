@@ -1,6 +1,8 @@
 """Column kinds over every frame, and alphabets against the oracle."""
 
+import bisect
 import datetime
+import math
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from tabsym import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
 from tabsym.codes import UNSEEN, Alphabet, encode_columns
+from tabsym.codes.intervals import interval_codes, stairs
 from tabsym.table import Kind, read_table
 from tests import naive
 from tests.conftest import FRAMES, as_frame
@@ -132,3 +135,25 @@ def test_streams_are_refused_in_a_sentence_where_a_table_is_needed(estimator):
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
     with pytest.raises(TypeError, match="got a stream"):
         estimator.fit(reader, y)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.floats(-60_000, 60_000, width=16), max_size=40, unique=True),
+    st.lists(st.one_of(st.floats(width=16), st.integers(-9, 9).map(float)), max_size=40),
+    st.integers(0, 3),
+)
+def test_intervals_are_right_closed_and_nan_is_missing(bounds, values, first):
+    bounds = sorted(bounds)
+    wanted = [-7 if math.isnan(value) else first + bisect.bisect_left(bounds, value) for value in values + bounds]
+    found = interval_codes(stairs(np.array(bounds)), np.array(values + bounds), missing=-7, first=first)
+    assert found.tolist() == wanted
+    assert found.dtype == np.int32
+
+
+@pytest.mark.parametrize("n_bounds", [0, 1, 15, 16, 17, 255, 256, 257, 289, 1000, 5000])
+def test_intervals_of_many_bounds(n_bounds):
+    bounds = np.arange(n_bounds, dtype=np.float64)
+    values = np.concatenate([bounds, bounds + 0.5, [-np.inf, np.inf, np.nan]])
+    wanted = np.concatenate([np.arange(n_bounds), np.arange(n_bounds) + 1, [0, n_bounds, -1]])
+    np.testing.assert_array_equal(interval_codes(stairs(bounds), values, missing=-1), wanted)

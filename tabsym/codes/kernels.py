@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import allocating_kernel, kernel
+from tabsym.jit import allocating_kernel, kernel, unsigned
 
 _EMPTY = np.int32(-1)
 _HASH = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: Knuth's multiplicative hash
@@ -109,3 +109,23 @@ def mark_used(codes, n_symbols):
         if codes[i] >= 0:
             used[codes[i]] = True
     return used
+
+
+@kernel
+def find_intervals(values, steps, heads, first, missing, codes):
+    """Codes (n,) of the intervals of values: `first` + how many bounds are below, `missing` for NaN.
+
+    `steps` and `heads` as of `intervals.stairs`. All of a few bounds are compared, which is faster than to look up the
+    right ones: the processor need not guess.
+    """
+    width = len(steps) // (len(heads) + 1)
+    for i in range(len(values)):
+        value = values[i]
+        below = np.int64(0)
+        for head in heads:
+            below += head < value
+        base = unsigned(below * width)
+        below *= width
+        for j in range(width):
+            below += steps[base + unsigned(j)] < value
+        codes[i] = missing if np.isnan(value) else first + below

@@ -41,6 +41,10 @@ class RawCodes:
     codes: NDArray[np.signedinteger[Any]]
     symbols: NDArray[Any]
 
+    def take(self, rows: NDArray[np.signedinteger[Any]]) -> RawCodes:
+        """Of some of the rows: symbols that occur in none of them are left out."""
+        return RawCodes(*renumber_used(self.codes[rows], lambda used: self.symbols[used]))
+
 
 def encode_columns(columns: Sequence[Column], n_jobs: int | None = None) -> list[RawCodes]:
     """Code each column on its own; in threads where that pays and `n_jobs` allows."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tabsym.codes import RawCodes
 from tabsym.estimators.config import Config
 from tabsym.estimators.training_data import Training, lay_training, numeric_moments, training_loss, with_spread
+from tabsym.wide.coding import Coder
 from tabsym.wide.constants import best_constant
 from tabsym.wide.descent import Task, storage_order
 from tabsym.wide.kernels import predict_margins
@@ -60,19 +61,19 @@ def blank_model(
     rng: Rng,
 ) -> tuple[WideModel, Coded]:
     """The model before training, its intercept at 0; `raws` keeps the coded columns."""
-    layout, coded = code_table(config, layout, training, n_outputs, raws)
+    coder = layout.coder(training.table, config.n_jobs, raws)
+    layout, coded = code_table(config, layout, coder, training, n_outputs)
     return blank_of(config, columns, layout, coded, loss, n_outputs, rng), coded
 
 
 def code_table(
-    config: Config, layout: Layout, training: Training, n_outputs: int, raws: dict[str, RawCodes]
+    config: Config, layout: Layout, coder: Coder, training: Training, n_outputs: int
 ) -> tuple[Layout, Coded]:
-    """The layout with the table's symbols, and the table as it codes it; `raws` keeps the coded columns."""
-    layout, codes = layout.grow(training.table, config.n_jobs, raws)
+    """The layout with the symbols of the table that `coder` codes, and the table as it does."""
+    layout, codes = layout.grow(coder)
     if config.rarity:
         layout, codes = without_common(layout, codes, len(training.y))
-    numbers = layout.numbers(training.table)
-    return layout, Coded(codes, numbers, training.with_fixed(layout, numbers, n_outputs))
+    return layout, Coded(codes, coder.numbers, training.with_fixed(layout, coder.numbers, n_outputs))
 
 
 def blank_of(

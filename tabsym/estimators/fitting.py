@@ -53,6 +53,22 @@ Rng = np.random.RandomState
 
 
 @dataclass(frozen=True)
+class Known:
+    """What is found once in a training table, though several models are fitted to it.
+
+    Attributes
+    ----------
+    cuts : Cuts
+        The intervals of its numeric columns.
+    raws : dict of column -> RawCodes
+        The columns of symbols that were coded so far; others are added.
+    """
+
+    cuts: Cuts
+    raws: dict[str, RawCodes]
+
+
+@dataclass(frozen=True)
 class Fitted:
     """What a call to fit comes to; `chosen`: the crosses, where they were chosen."""
 
@@ -67,13 +83,12 @@ def fit_model(
     loss: Loss,
     n_outputs: int,
     rng: Rng,
-    raws: dict[str, RawCodes] | None = None,
+    known: Known | None = None,
 ) -> Fitted:
-    """A model of all rows, from scratch; `raws`: the columns of rows that all have a weight, as coded before."""
-    weighted = training.weighted_rows()
-    raws = {} if raws is None or weighted is not training else raws  # columns are coded once
-    training = weighted
-    cuts = plan_cuts(config, training, loss)
+    """A model of all rows, from scratch; `known`: what is known of them, where all have a weight."""
+    training = training.weighted_rows()
+    known = known or Known(plan_cuts(config, training, loss), {})
+    cuts, raws = known.cuts, known.raws  # columns are coded once
     auto = config.crosses_for(loss, n_outputs)
     crosses: Any = config.interactions
     chosen: list[Chosen] | None = None
@@ -82,7 +97,9 @@ def fit_model(
         chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, raws, rng)
         crosses = [cross.columns for cross in chosen]
     if isinstance(config.optimizer, Newton):
-        layout, coded = code_for_newton(config, training, n_outputs, crosses, cuts, raws)
+        layout = plan_layout(config, training, crosses, cuts)
+        coder = layout.coder(training.table, config.n_jobs, raws)
+        layout, coded = code_table(config, layout, coder, training, n_outputs)
         model = blank_of(config, NO_MEMORY, layout, coded, loss, n_outputs, rng)
         return Fitted(*solve(config, config.optimizer, model, coded, rng), chosen)
     layout = plan_layout(config, training, crosses, cuts)
@@ -96,14 +113,6 @@ def fit_model(
     if config.learning_rate is None or config.epochs is None:  # otherwise the descent is left as it was asked for
         model = _settle(model, rows)
     return Fitted(model, outcome, chosen)
-
-
-def code_for_newton(
-    config: Config, training: Training, n_outputs: int, crosses: Any, cuts: Cuts, raws: dict[str, RawCodes]
-) -> tuple[Layout, Coded]:
-    """The layout that Newton's method solves, and the table as it codes it."""
-    layout = plan_layout(config, training, crosses, cuts)
-    return code_table(config, layout, training, n_outputs, raws)
 
 
 def continue_model(
@@ -132,8 +141,9 @@ def continue_model(
 
 def _go_on(config: Config, options: Options, model: WideModel, training: Training, rng: Rng) -> tuple[WideModel, Coded]:
     """The model grown to the symbols of more rows, in the units of all rows so far."""
-    layout, codes = model.layout.grow(training.table, config.n_jobs)
-    numbers = layout.numbers(training.table)
+    coder = model.coder(training.table, config.n_jobs)
+    layout, codes = model.layout.grow(coder)
+    numbers = coder.numbers
     training = training.with_fixed(layout, numbers, model.n_outputs)
     more = numeric_moments(layout, numbers, len(training.y), training.weight)
     numerics = tuple(one + other for one, other in zip(model.numerics, more, strict=True))

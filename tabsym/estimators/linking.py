@@ -7,6 +7,7 @@ chosen are as good in the median (benchmarks/evidence/losses.py), in a quarter o
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,21 +18,20 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 
-from tabsym.codes import RawCodes
-from tabsym.estimators.beginning import NO_MEMORY, Coded, blank_of
+from tabsym.estimators.beginning import NO_MEMORY, blank_of, code_table
 from tabsym.estimators.config import Config
-from tabsym.estimators.fitting import code_for_newton, fit_model
-from tabsym.estimators.planning import plan_cuts
+from tabsym.estimators.fitting import Known, fit_model
+from tabsym.estimators.planning import plan_cuts, plan_layout
 from tabsym.estimators.solving import solve
 from tabsym.estimators.training_data import Training
 from tabsym.wide.coding import Coder
 from tabsym.wide.crosses import AutoCrosses
 from tabsym.wide.layout import Layout
 from tabsym.wide.losses import LOSSES, Loss
-from tabsym.wide.model import WideModel
 from tabsym.wide.optimizers import Newton
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 FIRST = ("squared", "poisson")
 """Tried first: a sum, and a product of what symbols do; where the product is better, the other two with that link."""
@@ -58,13 +58,14 @@ LEAST_ROWS = 30
 
 def choose_loss(
     config: Config, training: Training, losses: dict[str, Loss], scoring: Any, rng: np.random.RandomState
-) -> tuple[Loss, dict[str, float]]:
-    """The loss of the best score on rows held out, and the scores, best first.
+) -> tuple[Loss, dict[str, float], Known]:
+    """The loss of the best score on rows held out, the scores, best first, and what was learned of the table.
 
     Parameters
     ----------
     config : Config
     training : Training
+        Of rows that all have a weight.
     losses : mapping of str -> Loss
         By name, with their parameters.
     scoring : str or callable
@@ -81,9 +82,10 @@ def choose_loss(
     possible = [name for name in (*FIRST, *OTHERS) if _fits(LOSSES[name], training.y)]
     if n_rows < LEAST_ROWS or training.y.min() == training.y.max():
         possible = ["squared"]
+    known = Known(plan_cuts(config, training, losses["squared"]), {})  # intervals are those of any loss of amounts
     if possible == ["squared"]:
-        return losses["squared"], {"squared": np.nan}
-    trials = [_Trial(_rough(config), *split, scoring, rng) for split in _splits(training, order)]
+        return losses["squared"], {"squared": np.nan}, known
+    trials = _trials(_rough(config), training, order, known, scoring, rng)
 
     def scores(names: tuple[str, ...]) -> dict[str, float]:
         return {n: float(np.mean([trial.score(losses[n]) for trial in trials])) for n in names if n in possible}
@@ -92,15 +94,15 @@ def choose_loss(
     if found.get("poisson", -np.inf) > found["squared"]:
         found |= scores(OTHERS)
     ranked = sorted(found, key=lambda name: -found[name])
-    return losses[ranked[0]], {name: found[name] for name in ranked}
+    return losses[ranked[0]], {name: found[name] for name in ranked}, known
 
 
-def _splits(training: Training, order: NDArray[np.int64]) -> list[tuple[Training, Training]]:
+def _splits(order: Places) -> list[tuple[Places, Places]]:
     """Rows to fit and rows to score; of small tables several times over, on other rows each time."""
     n_held_out = int(len(order) * HELD_OUT)
     n_splits = SPLITS if len(order) < SMALL else 1
     turned = [np.roll(order, -split * n_held_out) for split in range(n_splits)]
-    return [(training.take(rows[n_held_out:]), training.take(rows[:n_held_out])) for rows in turned]
+    return [(rows[n_held_out:], rows[:n_held_out]) for rows in turned]
 
 
 def _fits(loss: Loss, y: Floats) -> bool:
@@ -117,17 +119,34 @@ def _rough(config: Config) -> Config:
     return replace(config, interactions=interactions, verbose=0)
 
 
-class _Trial:
-    """Models of one loss after the other, fitted to the same rows and scored on others; each table is coded once."""
+def _trials(
+    config: Config, training: Training, order: Places, known: Known, scoring: Any, rng: np.random.RandomState
+) -> list[_Trial]:
+    if not isinstance(config.optimizer, Newton):
+        return [_ByGradients(config, training, split, scoring, rng) for split in _splits(order)]
+    layout = plan_layout(config, training, config.interactions, known.cuts)  # type: ignore[arg-type]
+    coder = layout.coder(training.table, config.n_jobs, known.raws)
+    training.with_fixed(layout, coder.numbers, 1)  # what has no finite value is told of by its row in the whole table
+    return [_ByNewton(config, training, split, scoring, rng, layout, coder) for split in _splits(order)]
+
+
+class _Trial(ABC):
+    """Models of one loss after the other, fitted to the same rows and scored on others."""
 
     def __init__(
-        self, config: Config, seen: Training, held_out: Training, scoring: Any, rng: np.random.RandomState
+        self, config: Config, training: Training, split: tuple[Places, Places], scoring: Any, rng: np.random.RandomState
     ) -> None:
-        self.config, self.seen, self.held_out, self.scoring, self.rng = config, seen, held_out, scoring, rng
+        self.config, self.scoring, self.rng = config, scoring, rng
         self.scorer = _find_scorer(scoring)
-        self._raws: dict[str, RawCodes] = {}
-        self._coded: tuple[Layout, Coded] | None = None
-        self._coder: Coder | None = None
+        self.seen, self.held_out = self._part(training, split[0]), self._part(training, split[1])
+
+    @abstractmethod
+    def _part(self, training: Training, rows: Places) -> Training:
+        """What the trial keeps of some rows."""
+
+    @abstractmethod
+    def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
+        """Scores (n, 1) of the rows held out by a model of the others."""
 
     def score(self, loss: Loss) -> float:
         """The score of a loss on the rows held out; minus infinity where it runs away."""
@@ -135,29 +154,16 @@ class _Trial:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             try:
-                model = self._fit(loss, state)
+                predicted = loss.predict(self._margins(loss, state))[:, 0]
             except ValueError:  # it ran away
                 return -np.inf
-        table, n_jobs = self.held_out.table, self.config.n_jobs
-        self._coder = self._coder or model.coder(table, n_jobs)
-        predicted = loss.predict(model.margins(table, n_jobs, self._coder))[:, 0]
         return self._score(predicted) if np.isfinite(predicted).all() else -np.inf
-
-    def _fit(self, loss: Loss, rng: np.random.RandomState) -> WideModel:
-        config, newton = self.config, self.config.optimizer
-        if not isinstance(newton, Newton):
-            return fit_model(config, self.seen, loss, 1, rng, self._raws).model
-        if self._coded is None:
-            cuts = plan_cuts(config, self.seen, loss)
-            self._coded = code_for_newton(config, self.seen, 1, config.interactions, cuts, self._raws)
-        layout, coded = self._coded
-        return solve(config, newton, blank_of(config, NO_MEMORY, layout, coded, loss, 1, rng), coded, rng)[0]
 
     def _score(self, predicted: Floats) -> float:
         y, weight = self.held_out.y, self.held_out.weight
         weights = {} if weight is None else {"sample_weight": weight}
         try:
-            score = float(self.scorer(_Known(predicted), np.zeros((len(predicted), 1)), y, **weights))
+            score = float(self.scorer(_Predicted(predicted), np.zeros((len(predicted), 1)), y, **weights))
         except (TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"scoring={_name_of(self.scoring)} can't score numbers with these targets"
@@ -169,6 +175,54 @@ class _Trial:
                 f"scoring={_name_of(self.scoring)} gave NaN; use a scorer that gives a number for every prediction."
             )
         return score
+
+
+class _ByGradients(_Trial):
+    """Models of other optimizers than Newton's method, which lay rows down in an order of their own."""
+
+    _known: Known | None = None
+    _coder: Coder | None = None
+
+    def _part(self, training: Training, rows: Places) -> Training:
+        return training.take(rows)
+
+    def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
+        self._known = self._known or Known(plan_cuts(self.config, self.seen, loss), {})
+        model = fit_model(self.config, self.seen, loss, 1, rng, self._known).model
+        table, n_jobs = self.held_out.table, self.config.n_jobs
+        self._coder = self._coder or model.coder(table, n_jobs)
+        return model.margins_of(self._coder, len(table), n_jobs)
+
+
+class _ByNewton(_Trial):
+    """Models by Newton's method; the rows are coded once, from the columns of the whole table.
+
+    `layout` is planned, but knows no symbols; `coder` is of the whole table.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        training: Training,
+        split: tuple[Places, Places],
+        scoring: Any,
+        rng: np.random.RandomState,
+        layout: Layout,
+        coder: Coder,
+    ) -> None:
+        super().__init__(config, training, split, scoring, rng)
+        self._layout, self._coded = code_table(config, layout, coder.take(split[0]), self.seen, 1)
+        self._coder = coder.take(split[1], self._layout.sources)
+
+    def _part(self, training: Training, rows: Places) -> Training:
+        return training.targets(rows)
+
+    def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
+        newton = self.config.optimizer
+        assert isinstance(newton, Newton)
+        blank = blank_of(self.config, NO_MEMORY, self._layout, self._coded, loss, 1, rng)
+        model, _ = solve(self.config, newton, blank, self._coded, rng)
+        return model.margins_of(self._coder, len(self.held_out.y), self.config.n_jobs)
 
 
 def _find_scorer(scoring: Any) -> Callable[..., float]:
@@ -191,10 +245,10 @@ def _name_of(scoring: Any) -> str:
 
 def _in_users_words(error: Exception) -> str:
     """What a scorer says, without its stop and without the name of what stands for the model here."""
-    return str(error).rstrip(".").replace(_Known.__name__, "the model")
+    return str(error).rstrip(".").replace(_Predicted.__name__, "the model")
 
 
-class _Known(RegressorMixin, BaseEstimator):
+class _Predicted(RegressorMixin, BaseEstimator):
     """Predictions that were made, as scorers want them."""
 
     def __init__(self, predicted: Floats) -> None:

@@ -50,7 +50,12 @@ class Training:
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
         """Some of the rows."""
         columns = tuple(replace(column, series=column.series[rows]) for column in self.table.columns)
-        table = replace(self.table, columns=columns, n_rows=len(rows))
+        some = self.targets(rows)
+        return replace(some, table=replace(some.table, columns=columns))
+
+    def targets(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
+        """Some of the rows without their columns, which are coded elsewhere."""
+        table = replace(self.table, columns=(), n_rows=len(rows))
         weight = None if self.weight is None else self.weight[rows]
         offset = None if self.offset is None else self.offset[rows]
         return Training(table, self.y[rows], weight, offset)

@@ -329,11 +329,10 @@ class WideRegressor(RegressorMixin, WideBase):
         """Compare losses on rows held out, then fit with the best."""
         table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
         target = check_regression_target(y, len(table), who=type(self).__name__)
-        training = Training(table, target, weight, read_offset(offset, len(table), 1))
-        known = {name: self._choose(name) for name in ("squared", "poisson", "gamma", "tweedie")}
-        rng = self._draws(config)
-        loss, scores = choose_loss(config, training.weighted_rows(), known, self.scoring, rng)
-        interrupted = self._fit(config, training, loss, 1)
+        training = Training(table, target, weight, read_offset(offset, len(table), 1)).weighted_rows()
+        losses = {name: self._choose(name) for name in ("squared", "poisson", "gamma", "tweedie")}
+        loss, scores, known = choose_loss(config, training, losses, self.scoring, self._draws(config))
+        interrupted = self._fit(config, training, loss, 1, known)
         self._losses = scores
         if interrupted is not None:
             raise interrupted

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.estimators.checks import check_loss_argument, check_offset
 from tabsym.estimators.config import Config
 from tabsym.estimators.crossing import table_of_crosses
-from tabsym.estimators.fitting import continue_model, fit_model
+from tabsym.estimators.fitting import Known, continue_model, fit_model
 from tabsym.estimators.show import describe_crosses, describe_model, plot_block, plot_contributions, plot_curve
 from tabsym.estimators.similar import Similar
 from tabsym.estimators.training_data import Training, read_rows
@@ -123,13 +123,15 @@ class WideBase(BaseEstimator):
         is_newton = isinstance(config.optimizer, Newton)
         return check_random_state(0 if is_newton and self.random_state is None else self.random_state)
 
-    def _fit(self, config: Config, training: Training, loss: Loss, n_outputs: int) -> KeyboardInterrupt | None:
+    def _fit(
+        self, config: Config, training: Training, loss: Loss, n_outputs: int, known: Known | None = None
+    ) -> KeyboardInterrupt | None:
         """Train from scratch on a checked table; fitted attributes are set last, all together.
 
         What interrupted training after its first pass, if anything did: to be raised when all is set.
         """
         rng = self._draws(config)
-        fitted = fit_model(config, training, loss, n_outputs, rng)
+        fitted = fit_model(config, training, loss, n_outputs, rng, known)
         outcome = fitted.outcome
         similar = None
         if self.unseen == "similar":

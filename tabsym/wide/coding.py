@@ -28,14 +28,14 @@ class Coder:
     raws : mapping of column -> RawCodes
         The columns of symbols, coded by themselves.
     numbers : mapping of column -> (n,)
-        The columns of intervals and flags.
+        The columns of intervals, flags and slopes.
     """
 
     def __init__(
         self, sources: Sequence[Source], raws: Mapping[str, RawCodes], numbers: Mapping[str, NDArray[np.float64]]
     ) -> None:
         self.sources = list(sources)
-        self._raws, self._numbers = raws, numbers
+        self._raws, self.numbers = raws, numbers
         self._codes: dict[tuple[int, Columns], Codes] = {}
         self._wide = any(isinstance(source, Crossing) for source in sources)  # crosses read int32
 
@@ -65,9 +65,15 @@ class Coder:
 
     def rows(self, part: slice) -> Coder:
         """Of some rows, after `code_symbols`: intervals, flags and crosses are still to be coded there."""
-        tile = Coder(self.sources, {}, {name: column[part] for name, column in self._numbers.items()})
+        tile = Coder(self.sources, {}, {name: column[part] for name, column in self.numbers.items()})
         tile._codes = {key: codes[part] for key, codes in self._codes.items()}
         return tile
+
+    def take(self, rows: NDArray[np.int64], sources: Sequence[Source] | None = None) -> Coder:
+        """Of some rows, as their columns came; by other sources of these columns where `sources` are given."""
+        raws = {name: raw.take(rows) for name, raw in self._raws.items()}
+        numbers = {name: column[rows] for name, column in self.numbers.items()}
+        return Coder(self.sources if sources is None else sources, raws, numbers)
 
     def grow(self, reads: Iterable[tuple[int, Columns]]) -> None:
         """Let every source take up what the table has, crossings through the (source, columns) that are read."""
@@ -118,9 +124,9 @@ class Coder:
         if isinstance(source, Symbols):
             return self._as_wide(source.alphabet.transform(self._raws[columns[0]]))
         if isinstance(source, Bins):
-            return source.codes(self._numbers[source.column])
+            return source.codes(self.numbers[source.column])
         if isinstance(source, Flag):
-            return np.where(np.isnan(self._numbers[source.column]), 0, UNSEEN).astype(np.int32)
+            return np.where(np.isnan(self.numbers[source.column]), 0, UNSEEN).astype(np.int32)
         if isinstance(source, Rarity):
             return source.codes(self.read(source.of, columns))
         return source.cross.transform(self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:]))

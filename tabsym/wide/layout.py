@@ -270,19 +270,18 @@ class Layout:
         """Code columns by read; UNSEEN for symbols without an entry."""
         return {read: coder.read(self._source(read), read.columns) for read in self.reads}
 
-    def grow(
-        self, table: Table, n_jobs: int | None = None, raws: dict[str, RawCodes] | None = None
-    ) -> tuple[Layout, dict[Read, Codes]]:
-        """The layout with a table's new symbols and combinations appended, and the coded table.
+    def coder(self, table: Table, n_jobs: int | None = None, raws: dict[str, RawCodes] | None = None) -> Coder:
+        """What codes a table; `raws`: columns of the table coded before, to which those coded now are added."""
+        return Coder.of_table(self.sources, table, self.numbers(table), n_jobs, raws)
 
-        `raws`: columns of the table coded before, to which those coded now are added.
+    def grow(self, coder: Coder) -> tuple[Layout, dict[Read, Codes]]:
+        """The layout with the new symbols and combinations of a table appended, and the coded table.
 
         Raises
         ------
         ValueError
             More entries than codes of four bytes can number.
         """
-        coder = Coder.of_table(self.sources, table, self.numbers(table), n_jobs, raws)
         coder.grow((self._source(read), read.columns) for read in self.reads)
         grown = replace(self, sources=tuple(coder.sources))
         if grown.n_entries > MOST_ENTRIES:

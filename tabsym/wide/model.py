@@ -102,23 +102,24 @@ class WideModel:
 
     def coder(self, table: Table, n_jobs: int | None = None) -> Coder:
         """What codes a table for this model, and for others of the same sources."""
-        return Coder.of_table(self.layout.sources, table, self.layout.numbers(table), n_jobs)
+        return self.layout.coder(table, n_jobs)
 
-    def margins(self, table: Table, n_jobs: int | None = None, coder: Coder | None = None) -> Floats:
-        """Scores (n, K) of a table, without an offset; `coder`: the table's, where it was coded before."""
-        numbers = self.layout.numbers(table)
-        coder = coder or self.coder(table, n_jobs)
-        out = np.empty((len(table), self.n_outputs))
+    def margins(self, table: Table, n_jobs: int | None = None) -> Floats:
+        """Scores (n, K) of a table, without an offset."""
+        return self.margins_of(self.coder(table, n_jobs), len(table), n_jobs)
+
+    def margins_of(self, coder: Coder, n_rows: int, n_jobs: int | None = None) -> Floats:
+        """Scores (n_rows, K) of the table that a coder codes, which may be one of another model of these sources."""
+        out = np.empty((n_rows, self.n_outputs))
         tile = max(1, TILE_CODES // max(1, len(self.layout.reads)))
-        if len(table) <= tile:
-            self._score(coder, numbers, out, n_jobs)
+        if n_rows <= tile:
+            self._score(coder, out, n_jobs)
         else:
             coder.code_symbols()
-            for first in range(0, len(table), tile):
+            for first in range(0, n_rows, tile):
                 part = slice(first, first + tile)
-                rows = {name: column[part] for name, column in numbers.items()}
-                self._score(coder.rows(part), rows, out[part], n_jobs)
-        fixed = fixed_score(self.layout, numbers, len(table))
+                self._score(coder.rows(part), out[part], n_jobs)
+        fixed = fixed_score(self.layout, coder.numbers, n_rows)
         return out + fixed[:, None] if len(fixed) else out
 
     def score_deviations(self, table: Table, n_jobs: int | None = None) -> Floats:
@@ -128,7 +129,6 @@ class WideModel:
         """
         assert self.certainty is not None and self.certainty.draws is not None
         draws = self.certainty.draws
-        numbers = self.layout.numbers(table)
         coder = self.coder(table, n_jobs)
         coder.code_symbols()
         compiled = self._user_program[0]
@@ -138,9 +138,8 @@ class WideModel:
         for first in range(0, len(table), tile):
             part = slice(first, min(first + tile, len(table)))
             rows = coder.rows(part)
-            own = {name: column[part] for name, column in numbers.items()}
             out = np.empty((part.stop - part.start, draws.shape[1]))
-            laid = self._lay(rows, own, len(out), n_jobs)
+            laid = self._lay(rows, len(out), n_jobs)
             predict_margins(laid, compiled.program, neutral, draws.reshape(-1, 1), out)
             spread[part] = np.square(out).mean(axis=1) + self._unseen_variance(rows, len(out))
         return np.sqrt(spread)
@@ -155,14 +154,14 @@ class WideModel:
                 total += np.where(codes == UNSEEN, self.certainty.variances[read.block], 0.0)
         return total
 
-    def _score(self, coder: Coder, numbers: dict[str, Floats], out: Floats, n_jobs: int | None) -> None:
+    def _score(self, coder: Coder, out: Floats, n_jobs: int | None) -> None:
         compiled, _, neutral = self._user_program
-        rows = self._lay(coder, numbers, len(out), n_jobs)
+        rows = self._lay(coder, len(out), n_jobs)
         predict_margins(rows, compiled.program, neutral, self.theta.reshape(-1, 1), out)
 
-    def _lay(self, coder: Coder, numbers: dict[str, Floats], n_rows: int, n_jobs: int | None) -> Rows:
+    def _lay(self, coder: Coder, n_rows: int, n_jobs: int | None) -> Rows:
         compiled, units, _ = self._user_program
-        return lay_rows(self.layout, compiled, units, self.layout.code(coder), numbers, n_rows, None, n_jobs)
+        return lay_rows(self.layout, compiled, units, self.layout.code(coder), coder.numbers, n_rows, None, n_jobs)
 
     @property
     def predicting(self) -> tuple[Program, Floats]:
@@ -172,10 +171,9 @@ class WideModel:
 
     def rows(self, table: Table, n_jobs: int | None = None) -> tuple[Rows, Floats]:
         """A table as `predicting` reads it, and the part of the score (n,) in which no parameter has a share."""
-        numbers = self.layout.numbers(table)
         coder = self.coder(table, n_jobs)
-        fixed = fixed_score(self.layout, numbers, len(table))
-        return self._lay(coder, numbers, len(table), n_jobs), fixed if len(fixed) else np.zeros(len(table))
+        fixed = fixed_score(self.layout, coder.numbers, len(table))
+        return self._lay(coder, len(table), n_jobs), fixed if len(fixed) else np.zeros(len(table))
 
     def first_unseen(self, table: Table) -> tuple[str, int] | None:
         """The first column, and row, that holds a symbol without an entry."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes import Alphabet, Cross
+from tabsym.codes.intervals import Stairs, interval_codes, stairs
 
 Floats = NDArray[np.float64]
 
@@ -56,8 +59,14 @@ class Bins:
     def codes(self, values: Floats) -> NDArray[np.int32]:
         """The interval of each value; a missing one that training had not is UNSEEN."""
         own = 1 if self.missing else 0
-        place = np.searchsorted(self.bounds, values, side="left") + own
-        return np.where(np.isnan(values), own - 1, place).astype(np.int32)
+        return interval_codes(self._stairs, values, missing=own - 1, first=own)
+
+    @cached_property
+    def _stairs(self) -> Stairs:
+        return stairs(self.bounds)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # caches are made again
 
 
 @dataclass(frozen=True)
