@@ -22,7 +22,7 @@ from tabsym.estimators.beginning import NO_MEMORY, blank_of, code_table
 from tabsym.estimators.config import Config
 from tabsym.estimators.fitting import Known, fit_model
 from tabsym.estimators.planning import plan_cuts, plan_layout
-from tabsym.estimators.solving import solve
+from tabsym.estimators.solving import solve_parameters
 from tabsym.estimators.training_data import Training
 from tabsym.wide.coding import Coder
 from tabsym.wide.crosses import AutoCrosses
@@ -221,7 +221,7 @@ class _ByNewton(_Trial):
         newton = self.config.optimizer
         assert isinstance(newton, Newton)
         blank = blank_of(self.config, NO_MEMORY, self._layout, self._coded, loss, 1, rng)
-        model, _ = solve(self.config, newton, blank, self._coded, rng)
+        model = solve_parameters(self.config, newton, blank, self._coded, rng)
         return model.margins_of(self._coder, len(self.held_out.y), self.config.n_jobs)
 
 

@@ -20,7 +20,7 @@ from tabsym.wide.certainty import Certainty
 from tabsym.wide.course import Outcome
 from tabsym.wide.layout import Layout
 from tabsym.wide.model import WideModel
-from tabsym.wide.newton.fit import Rows, fit_pieces
+from tabsym.wide.newton.fit import Optimum, Rows, Solved, find_optimum, with_certainty
 from tabsym.wide.newton.formulas import fit_formula
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.optimizers import Newton
@@ -61,15 +61,10 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
             "Newton(precisions=...) holds the variances of sums of blocks with l2='evidence'; leave it out for another "
             "l2 and for formulas that multiply or share blocks."
         )
-    order = np.arange(len(coded.training.y)) if not by_turns else None
-    codes = None if by_turns and config.init is None else coded.codes
-    rows = lay_training(model, codes, coded.numbers, coded.training, order, config.n_jobs)
-    model = begin(model, rows, config)
-    units = TargetUnits.of(rows, training_loss(model))
-    ridge = None if config.ridge is None else config.ridge / units.of_loss
-    rows = units.rows(rows)
+    model, rows, units, ridge = _begun(config, model, coded)
     if by_turns:
-        answer = _by_turns(ridge, newton, model, coded, rows, units, rng)
+        pieces, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
+        answer = _answered(model, pieces, with_certainty(optimum, newton, rng), newton.draws)
     else:
         answer = _by_formula(ridge, newton, model, rows, rng)
     answer = _in_users_target(answer, units)
@@ -89,6 +84,32 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [])
 
 
+def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> WideModel:
+    """The model at its optimum, and no more: it predicts, and knows nothing of its certainty and little of its rows."""
+    if not goes_by_turns(model.layout):
+        return solve(config, newton, model, coded, rng)[0]
+    model, rows, units, ridge = _begun(config, model, coded)
+    pieces, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
+    phi = np.empty((model.layout.n_entries, model.n_outputs))
+    for piece, theta in zip(pieces, optimum.turns.theta, strict=True):
+        phi[model.layout.entries(piece.block)] = theta
+    if any(block.neutral_mean for block in model.layout.blocks):
+        model = _counted(model, coded)
+    return with_state(model, model.columns.blank(phi.ravel()), 0)
+
+
+def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, LaidRows, TargetUnits, float | None]:
+    """The model where it starts, its rows in units of the target, and the penalty in these."""
+    by_turns = goes_by_turns(model.layout)
+    order = np.arange(len(coded.training.y)) if not by_turns else None
+    codes = None if by_turns and config.init is None else coded.codes
+    rows = lay_training(model, codes, coded.numbers, coded.training, order, config.n_jobs)
+    model = begin(model, rows, config)
+    units = TargetUnits.of(rows, training_loss(model))
+    ridge = None if config.ridge is None else config.ridge / units.of_loss
+    return model, units.rows(rows), units, ridge
+
+
 def goes_by_turns(layout: Layout) -> bool:
     """Whether every term is one number of a block that no other term reads: the score is a sum of blocks."""
     return all(layout.stands_alone(term) and layout.blocks[term.factors[0].block].rank == 1 for term in layout.learned)
@@ -104,7 +125,7 @@ def _in_users_target(answer: _Answer, units: TargetUnits) -> _Answer:
 
 def _by_turns(
     ridge: float | None, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, units: TargetUnits, rng: Rng
-) -> _Answer:
+) -> tuple[list[Piece], Optimum]:
     """The optimum of a sum of blocks; rows in `units`."""
     layout, k = model.layout, model.n_outputs
     pieces = pieces_of(model, coded, rows)
@@ -116,10 +137,13 @@ def _by_turns(
         _refuse_unknown(layout, newton.precisions)
         _refuse_free(layout, pieces, newton.precisions)
         held = [_held(layout, piece, newton.precisions) / units.of_loss for piece in pieces]
-    solved = fit_pieces(
-        pieces, Rows(rows.y, rows.weight, offset), training_loss(model), newton, ridge, start, rng, held
-    )
-    n_draws = newton.draws
+    own = Rows(rows.y, rows.weight, offset)
+    return pieces, find_optimum(pieces, own, training_loss(model), newton, ridge, start, rng, held)
+
+
+def _answered(model: WideModel, pieces: list[Piece], solved: Solved, n_draws: int) -> _Answer:
+    """What pieces came to, laid out by entries of the model."""
+    layout, phi = model.layout, model.state[:, 0].reshape(-1, model.n_outputs)
     found, sd = np.empty_like(phi), np.zeros_like(phi)
     draws = np.empty((len(phi), n_draws)) if n_draws else None
     variances, effective = np.empty(len(pieces)), np.empty(len(pieces))

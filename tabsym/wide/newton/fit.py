@@ -32,6 +32,16 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Optimum:
+    """Where a fit ends: parameters `turns.theta`, and variances `evidence`; `n_sweeps` it took, and whether it did."""
+
+    turns: Turns
+    evidence: Evidence
+    n_sweeps: int
+    converged: bool
+
+
+@dataclass(frozen=True)
 class Solved:
     """What a fit comes to, in units of training, piece by piece.
 
@@ -65,7 +75,7 @@ class Solved:
     converged: bool
 
 
-def fit_pieces(
+def find_optimum(
     pieces: Sequence[Piece],
     rows: Rows,
     loss: Loss,
@@ -74,7 +84,7 @@ def fit_pieces(
     theta: Sequence[Floats],
     rng: np.random.RandomState,
     held: Sequence[float] | None = None,
-) -> Solved:
+) -> Optimum:
     """The optimum from `theta`: with a ridge `penalty` on the mean loss, or None for variances by evidence.
 
     `held`: precisions of the pieces that were estimated elsewhere.
@@ -93,7 +103,7 @@ def fit_pieces(
     more, converged = turns.settle(newton.tol, newton.max_passes, surely=penalty is not None)
     if held is not None or penalty is not None:
         _weigh(turns, evidence)
-    return _solved(turns, evidence, newton, rng, n_sweeps + more, converged)
+    return Optimum(turns, evidence, n_sweeps + more, converged)
 
 
 def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton, rng: np.random.RandomState) -> int:
@@ -168,9 +178,9 @@ def _weigh(turns: Turns, evidence: Evidence) -> None:
     evidence.move(())
 
 
-def _solved(
-    turns: Turns, evidence: Evidence, newton: Newton, rng: np.random.RandomState, n_sweeps: int, converged: bool
-) -> Solved:
+def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState) -> Solved:
+    """The optimum, and how certain each parameter is."""
+    turns, evidence = optimum.turns, optimum.evidence
     draws = Draws(turns, newton.draws, rng) if newton.draws else None
     root = np.sqrt(evidence.dispersion)
     flat = evidence.spreads.flat
@@ -190,5 +200,6 @@ def _solved(
     variance = [evidence.variance(place) for place in range(len(turns.pieces))]
     return Solved(
         turns.theta, sd, variance, evidence.effective.tolist(), evidence.dispersion, found, flat,
-        None if together is None else evidence.dispersion * together, turns.mean_loss(), n_sweeps, converged,
+        None if together is None else evidence.dispersion * together, turns.mean_loss(), optimum.n_sweeps,
+        optimum.converged,
     )  # fmt: skip

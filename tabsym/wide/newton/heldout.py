@@ -63,7 +63,6 @@ class HeldOut:
     def __init__(self, turns: Turns) -> None:
         assert isinstance(turns.rows, OneScore)
         self.turns, self.rows = turns, turns.rows
-        self._other = (1 - turns.rows.column).astype(np.int8)
         self._adjoint = [np.zeros_like(theta) for theta in turns.theta]
         self._reach = np.zeros(len(turns.y))
 
@@ -108,7 +107,8 @@ class HeldOut:
 
     def scores(self) -> Floats:
         """Scores (n,) of rows under the model that has not seen them."""
-        return self.rows.scores_under(self.turns.pieces, self.turns.theta, self._other)
+        swapped = [theta[:, ::-1] for theta in self.turns.theta]
+        return self.rows.scores_by_sums(self.turns.pieces, swapped)[:, 0]
 
     def _slopes(self, free: Sequence[int], scores: Floats, n_sweeps: int) -> Floats:
         """How the held-out loss, at `scores`, moves with logarithms of the precisions at `free`, up to a factor."""
@@ -116,7 +116,7 @@ class HeldOut:
         theirs, _ = rows.pulls_at(scores)
         _, bends = rows.pulls()
         loud = [place for place in range(len(turns.pieces)) if not turns.silent[place]]
-        right = {place: self._sum(turns.pieces[place], theirs, self._other) for place in loud}
+        right = {place: self._sum(turns.pieces[place], theirs)[:, ::-1] for place in loud}
         before, steps = turns.pieces[0], np.zeros_like(turns.theta[0])
         for place in n_sweeps * loud:
             piece, adjoint, precision = turns.pieces[place], self._adjoint[place], turns.precision[place]
@@ -127,18 +127,17 @@ class HeldOut:
         pulls = (turns.pieces[place].pull_back(turns.theta[place], turns.precision[place]) for place in free)
         return np.array([-float((self._adjoint[place] * pull).sum()) for place, pull in zip(free, pulls, strict=True)])
 
-    def _sum(self, piece: Piece, numbers: Floats, column: NDArray[np.int8]) -> Floats:
-        """Numbers (n,) of rows summed (q, 2) by the entries of the models of `column`."""
+    def _sum(self, piece: Piece, numbers: Floats) -> Floats:
+        """Numbers (n,) of rows summed (q, 2) by the entries of the models that see them."""
         sums = np.empty((1 + piece.size) * self.rows.width)
-        sum_entries(piece.codes, piece.x, column, self.rows.width, numbers, sums)
+        sum_entries(self.rows.codes(piece), piece.x, numbers, sums)
         return self.rows.by_entry(sums)
 
     def _turn(self, before: Piece, steps: Floats, piece: Piece, bends: Floats) -> Floats:
         """Move the rows' share of z by the steps of one piece; what the Hessian makes of it, by entries of another."""
         rows, sums = self.rows, np.empty((1 + piece.size) * self.rows.width)
         take_linear_turn(
-            before.codes, before.x, rows.padded(steps), piece.codes, piece.x, rows.column, rows.width, bends,
-            self._reach, sums,
+            rows.codes(before), before.x, rows.padded(steps), rows.codes(piece), piece.x, bends, self._reach, sums
         )  # fmt: skip
         return rows.by_entry(sums)
 

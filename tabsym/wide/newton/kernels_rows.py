@@ -2,12 +2,13 @@
 
 For losses of one score; those of several classes are in `kernels_classes`.
 
-Shapes, for n rows, W models, of which a row is seen by one, q entries of the block whose turn it is:
-    codes (n,) int32 below q, -1 for none;  x (n,), what the entry is multiplied by, empty for 1;
-    column (n,) int8: the model that sees the row, empty for one model;
+Shapes, for n rows and the block whose turn it is, of which a row selects one entry:
+    codes (n,) int32: the place of the row's entry in arrays, less one; the first place is of rows without an entry
+    (where there are several models, of which a row is seen by one, each has such a place, and entries of its own);
+    x (n,), what the entry is multiplied by, empty for 1;
     values (n,): where rows are kept (see `slopes.stepped`);
-    sums and steps of entries, models side by side: ((1 + q) W,), the first W for rows without an entry;
-    pulls ((1 + q) W, 2): slopes and curvatures, near each other in memory.
+    steps, theta and sums (places,);
+    pulls (places, 2): slopes and curvatures, near each other in memory.
 """
 
 from __future__ import annotations
@@ -36,16 +37,9 @@ def _moved(value, step, x, i, loss):
 
 
 @inlined
-def _entry(codes, column, n_models, i):
-    """Where the sums of a row's entry are."""
-    at = unsigned(codes[i] + 1)
-    return at * unsigned(n_models) + unsigned(column[i]) if len(column) else at
-
-
-@inlined
-def _take_turn(before, x_before, steps, codes, x, column, n_models, y, weight, values, loss, parameter, pulls):
+def _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, parameter, pulls):
     for i in range(len(codes)):
-        value = _moved(values[i], steps[_entry(before, column, n_models, i)], x_before, i, loss)
+        value = _moved(values[i], steps[unsigned(before[i] + 1)], x_before, i, loss)
         values[i] = value
         slope, bend = pulls_there(value, y[i], loss, parameter, LEAST)
         if len(weight):
@@ -54,14 +48,14 @@ def _take_turn(before, x_before, steps, codes, x, column, n_models, y, weight, v
         if len(x):
             slope *= x[i]
             bend *= x[i] * x[i]
-        at = _entry(codes, column, n_models, i)
+        at = unsigned(codes[i] + 1)
         pulls[at, 0] += slope
         pulls[at, 1] += bend
 
 
 @inlined
 def _take_plain_turn(before, steps, codes, y, values, loss, n_lanes, pulls):
-    """Of one model, without weights and numbers: a loop without questions takes half the time."""
+    """Without weights and numbers: a loop without questions takes half the time."""
     length, last = unsigned(len(pulls) // n_lanes), unsigned(n_lanes - 1)
     for i in range(len(codes)):
         value = stepped(values[i], steps[unsigned(before[i] + 1)], loss)
@@ -73,33 +67,16 @@ def _take_plain_turn(before, steps, codes, y, values, loss, n_lanes, pulls):
 
 
 @inlined
-def _take_plain_turns(before, steps, codes, column, n_models, y, values, loss, n_lanes, pulls):
-    """The same of several models."""
-    length, last = unsigned(len(pulls) // n_lanes), unsigned(n_lanes - 1)
-    for i in range(len(codes)):
-        value = stepped(values[i], steps[unsigned((before[i] + 1) * n_models + column[i])], loss)
-        values[i] = value
-        slope, bend = pulls_there(value, y[i], loss, 0.0, LEAST)
-        at = unsigned((codes[i] + 1) * n_models + column[i]) + length * (unsigned(i) & last)
-        pulls[at, 0] += slope
-        pulls[at, 1] += bend
-
-
-@inlined
-def _take_turn_of(before, x_before, steps, codes, x, column, n_models, y, weight, values, loss, n_lanes, pulls):
+def _take_turn_of(before, x_before, steps, codes, x, y, weight, values, loss, n_lanes, pulls):
     """For a loss that the compiler knows."""
     if len(x_before) + len(x) + len(weight) > 0:
-        _take_turn(before, x_before, steps, codes, x, column, n_models, y, weight, values, loss, 0.0, pulls)
-    elif len(column):
-        _take_plain_turns(before, steps, codes, column, n_models, y, values, loss, n_lanes, pulls)
+        _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, 0.0, pulls)
     else:
         _take_plain_turn(before, steps, codes, y, values, loss, n_lanes, pulls)
 
 
 @kernel
-def take_turn(
-    before, x_before, steps, codes, x, column, n_models, y, weight, values, loss, parameter, n_lanes, pulls
-):  # fmt: skip
+def take_turn(before, x_before, steps, codes, x, y, weight, values, loss, parameter, n_lanes, pulls):
     """Move rows by the steps of the block `before`, and sum slopes and curvatures by the entries of the one after.
 
     In one pass, for losses of one score; pulls are set, not added to. Rows take turns at `n_lanes`, a power of 2, such
@@ -108,17 +85,17 @@ def take_turn(
     """
     pulls[:] = 0.0
     if loss == SQUARED:  # a loop each: which loss it is, is then known in it
-        _take_turn_of(before, x_before, steps, codes, x, column, n_models, y, weight, values, SQUARED, n_lanes, pulls)
+        _take_turn_of(before, x_before, steps, codes, x, y, weight, values, SQUARED, n_lanes, pulls)
     elif loss == LOGISTIC:
-        _take_turn_of(before, x_before, steps, codes, x, column, n_models, y, weight, values, LOGISTIC, n_lanes, pulls)
+        _take_turn_of(before, x_before, steps, codes, x, y, weight, values, LOGISTIC, n_lanes, pulls)
     elif loss == POISSON:
-        _take_turn_of(before, x_before, steps, codes, x, column, n_models, y, weight, values, POISSON, n_lanes, pulls)
+        _take_turn_of(before, x_before, steps, codes, x, y, weight, values, POISSON, n_lanes, pulls)
     elif loss == GAMMA:
-        _take_turn_of(before, x_before, steps, codes, x, column, n_models, y, weight, values, GAMMA, n_lanes, pulls)
+        _take_turn_of(before, x_before, steps, codes, x, y, weight, values, GAMMA, n_lanes, pulls)
     elif loss == HALVES:
-        _take_turn_of(before, x_before, steps, codes, x, column, n_models, y, weight, values, HALVES, n_lanes, pulls)
+        _take_turn_of(before, x_before, steps, codes, x, y, weight, values, HALVES, n_lanes, pulls)
     else:
-        _take_turn(before, x_before, steps, codes, x, column, n_models, y, weight, values, loss, parameter, pulls)
+        _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, parameter, pulls)
     length = len(pulls) // n_lanes
     for at in range(length, len(pulls)):
         pulls[at % length, 0] += pulls[at, 0]
@@ -126,22 +103,17 @@ def take_turn(
 
 
 @kernel
-def take_squared_turn(before, x_before, steps, codes, x, column, n_models, weight, values, n_lanes, slopes):
+def take_squared_turn(before, x_before, steps, codes, x, weight, values, n_lanes, slopes):
     """As `take_turn`, for the squared loss, whose curvatures never change: `slopes` (the length of `pulls`) alone."""
     slopes[:] = 0.0
     length, last = unsigned(len(slopes) // n_lanes), unsigned(n_lanes - 1)
     if len(x_before) + len(x) + len(weight) > 0:
         for i in range(len(codes)):
-            value = _moved(values[i], steps[_entry(before, column, n_models, i)], x_before, i, SQUARED)
+            value = _moved(values[i], steps[unsigned(before[i] + 1)], x_before, i, SQUARED)
             values[i] = value
             if len(weight):
                 value *= weight[i]
-            slopes[_entry(codes, column, n_models, i)] += value * x[i] if len(x) else value
-    elif len(column):
-        for i in range(len(codes)):
-            value = values[i] + steps[unsigned((before[i] + 1) * n_models + column[i])]
-            values[i] = value
-            slopes[unsigned((codes[i] + 1) * n_models + column[i]) + length * (unsigned(i) & last)] += value
+            slopes[unsigned(codes[i] + 1)] += value * x[i] if len(x) else value
     else:
         for i in range(len(codes)):
             value = values[i] + steps[unsigned(before[i] + 1)]
@@ -152,54 +124,48 @@ def take_squared_turn(before, x_before, steps, codes, x, column, n_models, weigh
 
 
 @kernel
-def move(codes, x, column, n_models, steps, values, loss):
+def move(codes, x, steps, values, loss):
     """Move rows by their entry's step."""
     for i in range(len(codes)):
-        values[i] = _moved(values[i], steps[_entry(codes, column, n_models, i)], x, i, loss)
+        values[i] = _moved(values[i], steps[unsigned(codes[i] + 1)], x, i, loss)
 
 
 @kernel
-def add_entries(codes, x, column, n_models, theta, scores):
+def add_entries(codes, x, theta, scores):
     """Add to scores (n,) the entries of rows, times x."""
     for i in range(len(codes)):
-        own = theta[_entry(codes, column, n_models, i)]
+        own = theta[unsigned(codes[i] + 1)]
         scores[i] += own * x[i] if len(x) else own
 
 
 @kernel
-def sum_entries(codes, x, column, n_models, numbers, sums):
+def sum_entries(codes, x, numbers, sums):
     """Sum numbers (n,), times x, by entry; sums are set."""
     sums[:] = 0.0
     if len(x):
         for i in range(len(codes)):
-            sums[_entry(codes, column, n_models, i)] += numbers[i] * x[i]
-    elif len(column):
-        for i in range(len(codes)):
-            sums[unsigned((codes[i] + 1) * n_models + column[i])] += numbers[i]
+            sums[unsigned(codes[i] + 1)] += numbers[i] * x[i]
     else:
         for i in range(len(codes)):
             sums[unsigned(codes[i] + 1)] += numbers[i]
 
 
 @kernel
-def take_linear_turn(before, x_before, steps, codes, x, column, n_models, bends, reach, sums):
-    """Move `reach` (n,) by the steps of the block `before`, and sum it, times `bends` (n,), by entries of the next.
-
-    Of several models, each row's in `column`.
-    """
+def take_linear_turn(before, x_before, steps, codes, x, bends, reach, sums):
+    """Move `reach` (n,) by the steps of the block `before`, and sum it, times `bends` (n,), by entries of the next."""
     sums[:] = 0.0
     if len(x_before) + len(x) == 0:
         for i in range(len(codes)):
-            value = reach[i] + steps[unsigned((before[i] + 1) * n_models + column[i])]
+            value = reach[i] + steps[unsigned(before[i] + 1)]
             reach[i] = value
-            sums[unsigned((codes[i] + 1) * n_models + column[i])] += value * bends[i]
+            sums[unsigned(codes[i] + 1)] += value * bends[i]
     else:
         for i in range(len(codes)):
-            step = steps[_entry(before, column, n_models, i)]
+            step = steps[unsigned(before[i] + 1)]
             value = reach[i] + (step * x_before[i] if len(x_before) else step)
             reach[i] = value
             value *= bends[i]
-            sums[_entry(codes, column, n_models, i)] += value * x[i] if len(x) else value
+            sums[unsigned(codes[i] + 1)] += value * x[i] if len(x) else value
 
 
 @kernel

@@ -98,8 +98,8 @@ class SpreadsOfOne(Spreads):
             if piece.prior is Prior.RIDGE and not turns.silent[place] and turns.precision[place] > 0:
                 curvature = turns.curvature[place] if self._is_intercept_alone else self._curvature_now(place)
                 found.append(self._with_flat(place, curvature, turns.precision[place])[2])
-        inverses = [np.linalg.pinv(one, hermitian=True) for one in found]
-        return np.asarray(max(inverses, key=lambda one: float(np.trace(one))))[:, :, None]
+        inverses = np.linalg.pinv(np.array(found), hermitian=True)
+        return np.asarray(inverses[np.argmax(np.trace(inverses, axis1=1, axis2=2))])[:, :, None]
 
     def weigh(self, place: int) -> tuple[float, float]:
         """The same in one go where there is nothing but an intercept that is not held back: this is asked most."""

@@ -57,6 +57,7 @@ class OneScore:
         self._values = self._stand(start)
         self._waiting: tuple[Piece, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}  # of blocks, where they never change
+        self._codes: dict[int, NDArray[np.int32]] = {}  # of blocks, where there are several models
 
     def collect(self, piece: Piece) -> tuple[Floats, Floats]:
         """Sums of slopes and curvatures (q, W) by entry."""
@@ -67,19 +68,27 @@ class OneScore:
         if piece.block in self._curvatures:
             slopes = np.empty(n_lanes * length)
             take_squared_turn(
-                before.codes, before.x, steps, piece.codes, piece.x, self.column, self.width, self.weight,
-                self._values, n_lanes, slopes,
+                self.codes(before), before.x, steps, self.codes(piece), piece.x, self.weight, self._values, n_lanes,
+                slopes,
             )  # fmt: skip
             return self.by_entry(slopes[:length]), self._curvatures[piece.block]
         pulls = np.empty((n_lanes * length, 2))
         take_turn(
-            before.codes, before.x, steps, piece.codes, piece.x, self.column, self.width, self.y, self.weight,
-            self._values, self._code, self._parameter, n_lanes, pulls,
+            self.codes(before), before.x, steps, self.codes(piece), piece.x, self.y, self.weight, self._values,
+            self._code, self._parameter, n_lanes, pulls,
         )  # fmt: skip
         gradient, curvature = self.by_entry(pulls[:length, 0]), self.by_entry(pulls[:length, 1].copy())
         if self._code == SQUARED:
             self._curvatures[piece.block] = curvature
         return gradient, curvature
+
+    def codes(self, piece: Piece) -> NDArray[np.int32]:
+        """Places (n,) of the entries of rows, less one, among those of all models."""
+        if not len(self.column):
+            return piece.codes
+        if piece.block not in self._codes:
+            self._codes[piece.block] = (piece.codes + 1) * np.int32(self.width) + self.column - np.int32(1)
+        return self._codes[piece.block]
 
     def slopes_together(self, columns: Floats) -> Floats:
         """Slopes (f, W) of numbers that columns (n, f) are multiplied by."""
@@ -133,14 +142,10 @@ class OneScore:
 
     def scores_by_sums(self, pieces: list[Piece], theta: list[Floats]) -> Floats:
         """Scores (n, 1) of rows added up piece by piece."""
-        return self.scores_under(pieces, theta, self.column)[:, None]
-
-    def scores_under(self, pieces: list[Piece], theta: list[Floats], column: NDArray[np.int8]) -> Floats:
-        """Scores (n,) of rows under the models of `column`, which may be others than those that see them."""
         scores = self.start.copy()
         for piece, values in zip(pieces, theta, strict=True):
-            add_entries(piece.codes, piece.x, column, self.width, self.padded(values), scores)
-        return scores
+            add_entries(self.codes(piece), piece.x, self.padded(values), scores)
+        return scores[:, None]
 
     def padded(self, numbers: Floats) -> Floats:
         """Numbers (q, W) of entries as kernels read them: 0 before them, for rows without an entry."""
@@ -169,7 +174,7 @@ class OneScore:
     def _catch_up(self) -> None:
         if self._waiting is not None:
             piece, steps = self._waiting
-            move(piece.codes, piece.x, self.column, self.width, steps, self._values, self._code)
+            move(self.codes(piece), piece.x, steps, self._values, self._code)
             self._waiting = None
 
     def _pulls(self, values: Floats) -> tuple[Floats, Floats]:
