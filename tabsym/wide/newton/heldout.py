@@ -79,8 +79,7 @@ class HeldOut:
         for look in range(MOST_LOOKS):
             for place, log in zip(free, logs, strict=True):
                 turns.precision[place] = float(np.exp(log))
-            n_sweeps = SWEEPS if look else FIRST_SWEEPS
-            for _ in range(n_sweeps):
+            for _ in range(SWEEPS if look else FIRST_SWEEPS):
                 turns.sweep()
             scores = self.scores()
             own = turns.loss.values(scores[:, None], turns.y)
@@ -90,7 +89,7 @@ class HeldOut:
                 break
             if looks[-1][0] == min(loss for loss, _ in looks):
                 rows = own
-            signs = np.sign(self._slopes(free, scores, n_sweeps))
+            signs = np.sign(self._slopes(free, scores))
             steps = np.where(signs * before > 0, np.minimum(LONGER * steps, MOST_STEP), steps)
             steps = np.where(signs * before < 0, SHORTER * steps, steps)
             before = signs
@@ -110,15 +109,20 @@ class HeldOut:
         swapped = [theta[:, ::-1] for theta in self.turns.theta]
         return self.rows.scores_by_sums(self.turns.pieces, swapped)[:, 0]
 
-    def _slopes(self, free: Sequence[int], scores: Floats, n_sweeps: int) -> Floats:
-        """How the held-out loss, at `scores`, moves with logarithms of the precisions at `free`, up to a factor."""
+    def _slopes(self, free: Sequence[int], scores: Floats) -> Floats:
+        """How the held-out loss, at `scores`, moves with logarithms of the precisions at `free`, up to a factor.
+
+        Roughly: the linear solve goes on by one sweep a look, as only signs are used. With as many sweeps as the models
+        take amazon's AUC is lower by .0008 and retail's error higher by .3 %, and five other tables are level (four
+        seeds of five folds).
+        """
         turns, rows = self.turns, self.rows
         theirs, _ = rows.pulls_at(scores)
         _, bends = rows.pulls()
         loud = [place for place in range(len(turns.pieces)) if not turns.silent[place]]
         right = {place: self._sum(turns.pieces[place], theirs)[:, ::-1] for place in loud}
         before, steps = turns.pieces[0], np.zeros_like(turns.theta[0])
-        for place in n_sweeps * loud:
+        for place in loud:
             piece, adjoint, precision = turns.pieces[place], self._adjoint[place], turns.precision[place]
             seen = self._turn(before, steps, piece, bends)
             before = piece
