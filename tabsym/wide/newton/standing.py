@@ -61,8 +61,7 @@ class OneScore:
 
     def collect(self, piece: Piece) -> tuple[Floats, Floats]:
         """Sums of slopes and curvatures (q, W) by entry."""
-        before, steps = self._waiting or (piece, self._steps(piece, np.zeros((piece.size, self.width))))
-        self._waiting = None
+        before, steps = self.hand_over(piece)
         length = (1 + piece.size) * self.width
         n_lanes = LANES if piece.size <= FEW_ENTRIES else 1
         if piece.block in self._curvatures:
@@ -81,6 +80,24 @@ class OneScore:
         if self._code == SQUARED:
             self._curvatures[piece.block] = curvature
         return gradient, curvature
+
+    def hand_over(self, piece: Piece, *, plain: bool = False) -> tuple[Piece, Floats]:
+        """The piece whose steps wait, and these, for a pass that will move rows by them; of `piece`, none, if none do.
+
+        `plain`: not of one that something multiplies, by whose steps rows are moved at once.
+        """
+        if plain and self._waiting is not None and len(self._waiting[0].x):
+            self._catch_up()
+        waiting, self._waiting = self._waiting, None
+        return waiting or (piece, self._steps(piece, np.zeros((piece.size, self.width))))
+
+    def take_over(self, piece: Piece, steps: Floats) -> None:
+        """Let the steps of a piece wait, as kernels read them."""
+        self._waiting = piece, steps
+
+    def kept(self) -> tuple[Floats, int, float, float]:
+        """Where rows are kept (n,), the loss and the parameter that say how, and the rate of the exp, or 0 for none."""
+        return self._values, self._code, self._parameter, RATES.get(self._code, 0.0)
 
     def codes(self, piece: Piece) -> NDArray[np.int32]:
         """Places (n,) of the entries of rows, less one, among those of all models."""

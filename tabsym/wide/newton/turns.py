@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from tabsym.wide.losses import Loss
 from tabsym.wide.newton.flats import JointSteps, columns_of, length_of_step
 from tabsym.wide.newton.kernels_entries import hand_level_up, hand_up
 from tabsym.wide.newton.pieces import Piece, Prior
+from tabsym.wide.newton.small import SmallPieces
 from tabsym.wide.newton.standing import ONE_MODEL, OneScore
 from tabsym.wide.newton.standing_classes import ManyClasses
 from tabsym.wide.slopes import MULTINOMIAL, SQUARED
@@ -79,12 +81,27 @@ class Turns:
     def sweep(self) -> float:
         """A turn for every piece; what that lowers the objective by, as far as its curvature tells, per row."""
         fall = self._turn_together() if self.together else 0.0
-        alone = (place for place in range(len(self.pieces)) if place not in self.together and not self.silent[place])
-        fall += sum(self.turn(place) for place in alone)
+        small = self._small_pieces
+        if small is not None:
+            n_moves, more = small.sweep(self.silent, self.precision, self._most)
+            self.n_moves, fall = self.n_moves + n_moves, fall + more
+        done = {*self.together, *(small.places if small else ())}
+        fall += sum(
+            self.turn(place) for place in range(len(self.pieces)) if place not in done and not self.silent[place]
+        )
         for place in range(len(self.pieces)):  # small ones first: the other way round usedcars is .5 % worse
             if self.is_held(place):
                 self._hand_up(place)
         return fall / self.total
+
+    @cached_property
+    def _small_pieces(self) -> SmallPieces | None:
+        """The first pieces of those that step alone, as they are in order of their size."""
+        alone = [place for place in range(len(self.pieces)) if place not in self.together]
+        places = list(takewhile(lambda place: SmallPieces.is_one(self.pieces[place]), alone))
+        if len(places) < 2 or not isinstance(self.rows, OneScore):
+            return None
+        return SmallPieces(places, self.pieces, self.rows, self.theta, self.curvature)
 
     def settle(self, tol: float, most: int, *, surely: bool = False) -> tuple[int, bool]:
         """Sweep until one lowers the objective by less than `tol` per row: how many there were, and whether it did.
@@ -183,6 +200,7 @@ class Turns:
     def put(self, theta: Sequence[Floats]) -> None:
         """Go on from other parameters."""
         self.theta = [np.array(values, order="C") for values in theta]
+        self.__dict__.pop("_small_pieces", None)  # whose parameters these were not
         self.rows.stand_at(self.rows.scores_by_sums(self.pieces, self.theta))
         self.n_moves += 1
 
@@ -226,7 +244,7 @@ class Turns:
         return found
 
     def _move(self, place: int, steps: Floats) -> None:
-        self.theta[place] = self.theta[place] + steps
+        self.theta[place] += steps
         self._move_rows(place, steps)
 
     def _move_rows(self, place: int, steps: Floats) -> None:

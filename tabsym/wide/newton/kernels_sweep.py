@@ -1,0 +1,64 @@
+"""Blocks of few entries take their turns in one call: calls of their own would take longer than their entries do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabsym.jit import kernel, matrix_at
+from tabsym.wide.newton.kernels_entries import step_ridge
+from tabsym.wide.newton.kernels_rows import take_squared_turn, take_turn
+from tabsym.wide.newton.kernels_walk import step_walk
+from tabsym.wide.slopes import SQUARED
+
+
+@kernel
+def take_turns(
+    blocks, before_at, steps, codes_at, like, nothing, starts, walks, aparts, precisions, ridge, most, y, weight,
+    values, loss, parameter, rate, n_models, n_lanes, known, theta, curvature, gradient, right, pivots, pulls, slopes,
+    moves,
+):  # fmt: skip
+    """Turns of `blocks` (b,) one after the other, as `take_turn` and a step each; what they lower the objective by.
+
+    The rows are first moved by the `steps` of the block whose codes are at the address `before_at`; the steps of the
+    last block are left in `moves` (2, places), in the row 0 where b is odd. Of all blocks: `codes_at`, addresses of
+    codes (n,); `starts`, where their entries begin in `theta` and `curvature`, those of several models side by side;
+    `walks`, `aparts`, `precisions`; `known`, whether the curvature is (it never changes for the squared loss). Rows are
+    kept at exp(rate * score), at the score where the rate is 0. `like` has the type of codes; `nothing` is empty.
+    gradient, right, pivots, pulls and slopes are what the kernel works in.
+    """
+    n, fall = len(y), 0.0
+    before = matrix_at(before_at, 1, n, like)[0]
+    for turn in range(len(blocks)):
+        block = blocks[turn]
+        codes = matrix_at(codes_at[block], 1, n, like)[0]
+        start, size = starts[block], starts[block + 1] - starts[block]
+        own, bends, toward = theta[start : start + size], curvature[start : start + size], gradient[:size]
+        places = size + n_models
+        if loss == SQUARED and known[block]:
+            sums = slopes[: n_lanes * places]
+            take_squared_turn(before, nothing, steps, codes, nothing, weight, values, n_lanes, sums)
+            for e in range(size):
+                toward[e] = sums[n_models + e]
+        else:
+            both = pulls[: n_lanes * places]
+            take_turn(before, nothing, steps, codes, nothing, y, weight, values, loss, parameter, n_lanes, both)
+            for e in range(size):
+                toward[e], bends[e] = both[n_models + e, 0], both[n_models + e, 1]
+            known[block] = True
+        moved = moves[turn % 2, :places]
+        moved[:n_models] = 0.0
+        if walks[block]:
+            shape = (size // n_models, n_models)
+            fall += step_walk(
+                toward.reshape(shape), bends.reshape(shape), own.reshape(shape), aparts[block], precisions[block],
+                ridge, most, right[:size].reshape(shape), pivots[:size], moved[n_models:].reshape(shape),
+            )  # fmt: skip
+        else:
+            step_ridge(toward, bends, own, precisions[block], most, right[:size], moved[n_models:])
+            for e in range(size):
+                fall += 0.5 * right[e] * moved[n_models + e]
+        if rate != 0.0:
+            for e in range(places):
+                moved[e] = np.exp(rate * moved[e])
+        before, steps = codes, moved
+    return fall

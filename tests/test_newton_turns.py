@@ -1,0 +1,131 @@
+"""Turns of blocks against steps taken one after the other by dense algebra: small blocks, large ones, and numbers."""
+
+import numpy as np
+import pytest
+
+from tabsym.wide.losses import LOSSES
+from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
+from tabsym.wide.newton.turns import MOST_STEP, Turns
+from tests import naive
+
+N, PLAIN = 700, np.empty(0)
+SIZES = [(1, Prior.FLAT, 0), (5, Prior.RIDGE, 0), (7, Prior.WALK, 1), (40, Prior.RIDGE, 0), (3, Prior.WALK, 0)]
+LARGE = (300, Prior.RIDGE, 0)
+
+
+def problem(seed, loss, *, numbers):
+    """Pieces, small ones first, some rows without an entry of the second; a target that the loss can tell."""
+    rng = np.random.default_rng(seed)
+    pieces = []
+    for block, (size, prior, apart) in enumerate([*SIZES, LARGE]):
+        codes = rng.integers(-1 if block == 1 else 0, size, N).astype(np.int32)
+        pieces.append(Piece(block, codes, PLAIN, size, prior, apart))
+    if numbers:
+        codes = rng.integers(0, 6, N).astype(np.int32)
+        pieces.append(Piece(len(pieces), codes, rng.normal(size=N), 6, Prior.RIDGE))
+    score = rng.normal(size=5)[pieces[1].codes] + 0.5 * rng.normal(size=N)
+    if loss == "squared":
+        return pieces, score, rng
+    if loss == "logistic":
+        return pieces, (score > 0).astype(float), rng
+    return pieces, rng.poisson(np.exp(score)) + (0.1 if loss == "gamma" else 0.0), rng
+
+
+def pulls(loss, score, y):
+    """Slope and curvature of each row, by differences of the oracle's slope."""
+    h = 1e-5
+    slopes = [
+        np.array([naive.slope([s + d], t, loss.name, loss.parameter)[0] for s, t in zip(score, y)]) for d in (0, h, -h)
+    ]
+    return slopes[0], (slopes[1] - slopes[2]) / (2 * h)
+
+
+def penalty(piece, precision):
+    """The matrix of a block's penalty, and its part that is no prior: what holds the level of a walk."""
+    if piece.prior is Prior.FLAT:
+        return np.zeros((1, 1))
+    if piece.prior is Prior.RIDGE:
+        return precision * np.eye(piece.size)
+    out = np.diag(np.where(np.arange(piece.size) < piece.apart, precision, NEXT_TO_NOTHING))
+    for e in range(piece.apart, piece.size - 1):
+        out[e : e + 2, e : e + 2] += precision * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    return out
+
+
+class Obvious:
+    """Parameters (q, W), a step of one block at a time."""
+
+    def __init__(self, pieces, y, weight, start, loss, column, n_models):
+        self.pieces, self.y, self.weight, self.start, self.loss, self.column = pieces, y, weight, start, loss, column
+        self.theta = [np.zeros((piece.size, n_models)) for piece in pieces]
+
+    def scores(self):
+        total = self.start.copy()
+        for piece, theta in zip(self.pieces, self.theta, strict=True):
+            own = np.where(piece.codes >= 0, theta[piece.codes, self.column], 0.0)
+            total += own * (piece.x if len(piece.x) else 1.0)
+        return total
+
+    def turn(self, place, precision):
+        """A step; half of what it gains by the slope."""
+        piece, fall = self.pieces[place], 0.0
+        slope, bend = pulls(self.loss, self.scores(), self.y)
+        x = piece.x if len(piece.x) else np.ones(N)
+        for model in range(self.theta[place].shape[1]):
+            matrix, right = penalty(piece, precision), -penalty(piece, precision) @ self.theta[place][:, model]
+            for e in range(piece.size):
+                rows = (piece.codes == e) & (self.column == model)
+                right[e] -= np.sum((self.weight * slope * x)[rows])
+                matrix[e, e] += np.sum((self.weight * bend * x**2)[rows])
+            most = np.inf if self.loss.name == "squared" else MOST_STEP
+            step = np.clip(np.linalg.solve(matrix, right), -most, most)
+            self.theta[place][:, model] += step
+            fall += 0.5 * np.sum(np.abs(step * right))
+        return fall
+
+
+@pytest.mark.parametrize("numbers", [False, True], ids=["plain", "numbers"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("n_models", [1, 2])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson", "gamma", "tweedie"])
+def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, n_models, weighted, numbers):
+    monkeypatch.setattr(Turns, "_hand_up", lambda turns, place: None)
+    pieces, y, rng = problem(n_models, loss, numbers=numbers)
+    weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
+    start = 0.3 * rng.normal(size=N)
+    column = rng.integers(0, n_models, N).astype(np.int8)
+    precisions = [0.0, *rng.uniform(0.1, 20.0, len(pieces) - 1)]
+    turns = Turns(pieces, y, weight, start[:, None], LOSSES[loss], *([column, 2] if n_models == 2 else []))
+    turns.precision = list(precisions)
+    ones = weight if weighted else np.ones(N)
+    oracle = Obvious(pieces, y, ones, start, LOSSES[loss], column, n_models)
+    for silent in ([], [], [3], [0, 1, 2, 3, 4], [4], []):
+        turns.silent = [place in silent for place in range(len(pieces))]
+        fall = sum(oracle.turn(place, precisions[place]) for place in range(len(pieces)) if place not in silent)
+        assert turns.sweep() * turns.total == pytest.approx(fall, rel=1e-4, abs=1e-6)
+        for place, (found, wanted) in enumerate(zip(turns.theta, oracle.theta, strict=True)):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5, err_msg=f"{place}")
+    np.testing.assert_allclose(turns.scores()[:, 0], oracle.scores(), atol=1e-5)
+
+
+def test_small_blocks_are_silenced_and_put_elsewhere():
+    """Their parameters are parts of one array, which all that changes them has to change."""
+    pieces, y, rng = problem(0, "poisson", numbers=False)
+    turns = Turns(pieces, y, PLAIN, np.zeros((N, 1)), LOSSES["poisson"])
+    turns.precision = [0.0, *[1.0] * (len(pieces) - 1)]
+    turns.sweep()
+    turns.silence(1)
+    assert not turns.theta[1].any()
+    before = turns.scores()
+    np.testing.assert_allclose(turns.rows.scores_by_sums(turns.pieces, turns.theta), before, atol=1e-12)
+    elsewhere = [rng.normal(size=theta.shape) for theta in turns.theta]
+    turns.put(elsewhere)
+    other = Turns(pieces, y, PLAIN, np.zeros((N, 1)), LOSSES["poisson"])
+    other.precision, other.silent = list(turns.precision), list(turns.silent)
+    other.put(elsewhere)
+    for _ in range(2):
+        turns.sweep()
+        other.sweep()
+    for found, wanted in zip(turns.theta, other.theta, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_allclose(turns.rows.scores_by_sums(turns.pieces, turns.theta), turns.scores(), atol=1e-12)
