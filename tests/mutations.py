@@ -160,6 +160,8 @@ FAULTS = [
           'self.__dict__.pop("_small_pieces", None)', "pass", "tests/test_newton_turns.py"),
     Fault("turns: rows without an entry have the other model's", "wide/newton/standing.py",
           "+ self.column - np.int32(1)", "+ self.column.max() - self.column - np.int32(1)", "tests/test_newton_turns.py"),
+    Fault("link: small tables are compared as roughly as large ones", "estimators/linking.py",
+          "ROUGH if n_rows >= SMALL else ROUGH_OF_SMALL", "ROUGH", f"{NEWTON}:one_by_one"),
     Fault("link: rows held out have weight 1", "estimators/linking.py",
           'weights = {} if weight is None else {"sample_weight": weight}', "weights = {}", f"{NEWTON}:one_by_one"),
     Fault("newton: what classes share is in their certainty", "wide/newton/posterior_classes.py",

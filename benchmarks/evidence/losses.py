@@ -73,7 +73,8 @@ WAYS: dict[str, dict[str, float]] = {
     "12,500 rows": {"MOST_ROWS": 12_500},
     "6,000 rows": {"MOST_ROWS": 6_000},
     "one split": {"SPLITS": 1},
-    "a tenth of the tolerance": {"ROUGH": 1e-4},
+    "a tenth of the tolerance": {"ROUGH": 1e-4, "ROUGH_OF_SMALL": 1e-5},
+    "one tolerance": {"ROUGH_OF_SMALL": 1e-3},
 }
 SHOWN = [*WAYS, "with crosses", "squared"]
 
@@ -140,8 +141,8 @@ def chosen_ways(X: pd.DataFrame, y: np.ndarray, scoring: str) -> dict[str, tuple
             found[way] = choose(X, y, scoring)
     rough = linking._rough
 
-    def with_crosses(config):
-        return replace(rough(config), interactions=config.interactions)
+    def with_crosses(config, n_rows):
+        return replace(rough(config, n_rows), interactions=config.interactions)
 
     def whole(config, training, order, known, *others):
         return [_Whole(config, training, split, *others) for split in linking._splits(order)]

@@ -44,13 +44,13 @@ MOST_ROWS = 25_000
 HELD_OUT = 0.4
 """Of these, the share that they are compared on: with a fifth or a third of them the amounts are as good."""
 
-ROUGH = 1e-3
-"""Newton's tolerance, at least, while losses are compared, which differ by more; and variances of rare symbols are left
-to the evidence, without rows held out."""
-
 SMALL, SPLITS = 5_000, 2
 """Of fewer rows the scores are the mean of so many splits, whose held-out rows differ: on generated tables of 1,500
-rows the error above that of the best loss is half of one split's, of 300 rows four fifths; of 6,000 the same."""
+rows the error above that of the best loss is three fifths of one split's; of 300 rows, and of 6,000, the same."""
+
+ROUGH, ROUGH_OF_SMALL = 1e-3, 1e-4
+"""Newton's tolerance, at least, while losses are compared, which differ by more, and that of small tables, of which
+each row weighs more; variances of rare symbols are left to the evidence, without rows held out."""
 
 LEAST_ROWS = 30
 """With fewer, the loss is squared."""
@@ -85,7 +85,7 @@ def choose_loss(
     known = Known(plan_cuts(config, training, losses["squared"]), {})  # intervals are those of any loss of amounts
     if possible == ["squared"]:
         return losses["squared"], {"squared": np.nan}, known
-    trials = _trials(_rough(config), training, order, known, scoring, rng)
+    trials = _trials(_rough(config, n_rows), training, order, known, scoring, rng)
 
     def scores(names: tuple[str, ...]) -> dict[str, float]:
         return {n: float(np.mean([trial.score(losses[n]) for trial in trials])) for n in names if n in possible}
@@ -110,10 +110,11 @@ def _fits(loss: Loss, y: Floats) -> bool:
     return least > loss.lowest if loss.lowest_open else least >= loss.lowest
 
 
-def _rough(config: Config) -> Config:
+def _rough(config: Config, n_rows: int) -> Config:
     """How models are fitted while losses are compared: without crosses that are chosen, and less settled."""
     if isinstance(config.optimizer, Newton):
-        rough = replace(config.optimizer, tol=max(config.optimizer.tol, ROUGH), draws=0, rare_rows=0)
+        tol = max(config.optimizer.tol, ROUGH if n_rows >= SMALL else ROUGH_OF_SMALL)
+        rough = replace(config.optimizer, tol=tol, draws=0, rare_rows=0)
         config = replace(config, optimizer=rough)
     interactions = 1 if isinstance(config.interactions, AutoCrosses) else config.interactions
     return replace(config, interactions=interactions, verbose=0)
