@@ -25,6 +25,7 @@ EVIDENCE, NEWTON = "tests/test_newton_evidence.py", "tests/test_newton.py"
 CROSSES = "tests/test_crosses.py"
 CLASSES, FLATS = "tests/test_newton_classes.py", "tests/test_newton_flats.py"
 STACK, FORMULAS = "tests/test_stacking.py", "tests/test_formula_evidence.py"
+TURNS = "tests/test_newton_turns.py"
 TORCH, MORE = "tests/test_torch.py", "tests/test_torch_more.py"
 
 
@@ -145,21 +146,21 @@ FAULTS = [
     Fault("link: some rows have the first rows' symbols", "codes/raw.py",
           "renumber_used(self.codes[rows],", "renumber_used(self.codes[: len(rows)],", f"{NEWTON}:one_by_one"),
     Fault("turns: small blocks are moved by the steps of the one before last", "wide/newton/kernels_sweep.py",
-          "before, steps = codes, moved", "before = codes", "tests/test_newton_turns.py"),
+          "before, steps = codes, moved", "before = codes", TURNS),
     Fault("turns: curvatures of small blocks never change", "wide/newton/kernels_sweep.py",
-          "if loss == SQUARED and known[block]:", "if known[block]:", "tests/test_newton_turns.py"),
+          "if loss == SQUARED and known[block]:", "if known[block]:", TURNS),
     Fault("turns: small walks have no missing values", "wide/newton/kernels_sweep.py",
-          "own.reshape(shape), aparts[block],", "own.reshape(shape), 0,", "tests/test_newton_turns.py"),
+          "own.reshape(shape), aparts[block],", "own.reshape(shape), 0,", TURNS),
     Fault("turns: the last steps of small blocks are those of the other row", "wide/newton/small.py",
-          "(len(blocks) - 1) % 2", "len(blocks) % 2", "tests/test_newton_turns.py"),
+          "(len(blocks) - 1) % 2", "len(blocks) % 2", TURNS),
     Fault("turns: small blocks begin before rows have moved by numbers", "wide/newton/standing.py",
-          "if plain and self._waiting", "if not plain and self._waiting", "tests/test_newton_turns.py"),
+          "if plain and self._waiting", "if not plain and self._waiting", TURNS),
     Fault("turns: the intercept is held back among small blocks", "wide/newton/small.py",
-          "held[self._free] = 0.0", "held[self._free] += 1.0", "tests/test_newton_turns.py"),
+          "held[self._free] = 0.0", "held[self._free] += 1.0", TURNS),
     Fault("turns: parameters put elsewhere are not those of small blocks", "wide/newton/turns.py",
-          'self.__dict__.pop("_small_pieces", None)', "pass", "tests/test_newton_turns.py"),
+          'self.__dict__.pop("_small_pieces", None)', "pass", TURNS),
     Fault("turns: rows without an entry have the other model's", "wide/newton/standing.py",
-          "+ self.column - np.int32(1)", "+ self.column.max() - self.column - np.int32(1)", "tests/test_newton_turns.py"),
+          "+ self.column - np.int32(1)", "+ self.column.max() - self.column - np.int32(1)", TURNS),
     Fault("link: small tables are compared as roughly as large ones", "estimators/linking.py",
           "ROUGH if n_rows >= SMALL else ROUGH_OF_SMALL", "ROUGH", f"{NEWTON}:one_by_one"),
     Fault("link: rows held out have weight 1", "estimators/linking.py",
