@@ -18,6 +18,7 @@ from tabsym.estimators import fitting, linking
 from tabsym.estimators.training_data import Training
 from tabsym.wide import AutoCrosses, Newton, coding
 from tabsym.wide.newton import fit as newton_fit
+from tests.conftest import as_frame
 
 RNG = np.random.RandomState(0)
 
@@ -332,6 +333,35 @@ def test_large_tables_are_split_once(monkeypatch):
         seen.clear()
         WideRegressor(loss="choose", optimizer="newton", random_state=0).fit(*amounts(False, n))
         assert seen == wanted
+
+
+@pytest.mark.parametrize("frame", ["pandas-str", "pandas-category", "polars"])
+@pytest.mark.parametrize("n", [80, 1500, 6000])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimizer": "newton", "l2": "evidence", "numeric": "smooth", "rarity": True, "interactions": "auto"},
+        {"optimizer": "newton", "l2": "evidence", "numeric": "quantile", "interactions": 2},
+        {"optimizer": "newton", "l2": 0.01, "unseen": "similar"},
+        {"optimizer": "adagrad", "numeric": "quantile", "interactions": "auto"},
+        {"optimizer": "newton", "formula": "1 + g[a] * m[b]"},
+    ],
+)
+def test_the_model_is_that_of_the_chosen_loss_alone(options, n, frame):
+    """To the last bit, whatever is known of the table from the comparison: missing values, rows of weight zero."""
+    rng = np.random.RandomState(n)
+    table, y = amounts(n != 1500, n)
+    table["name"] = rng.zipf(1.4, n).astype(str)
+    table["x"] = np.where(rng.uniform(size=n) < 0.1, np.nan, rng.normal(size=n))
+    table.loc[rng.uniform(size=n) < 0.1, "a"] = None
+    weight = np.where(rng.uniform(size=n) < 0.2, 0.0, rng.uniform(0.5, 2.0, n))
+    table = as_frame(table.to_dict("list"), frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        chosen = WideRegressor(loss="choose", random_state=2, **options).fit(table, y, sample_weight=weight)
+        alone = WideRegressor(loss=chosen.model_.loss.name, random_state=2, **options)
+        alone.fit(table, y, sample_weight=weight)
+    np.testing.assert_array_equal(chosen.predict(table), alone.predict(table))
 
 
 @pytest.mark.parametrize("optimizer", ["newton", "adagrad"])
