@@ -282,7 +282,8 @@ def test_passes_are_counted_by_their_work_where_every_symbol_moves_at_every_upda
         X = pd.DataFrame({"a": [f"s{j % n_symbols}" for j in range(2000)]})
         config = Config.of(WideRegressor(schedule="invscaling", gradient="mean", batch_size=1, **options))
         training = Training(read_table(X), np.zeros(2000), None, None)
-        layout = plan_layout(config, training).grow(training.table)[0]
+        planned = plan_layout(config, training)
+        layout = planned.grow(planned.coder(training.table))[0]
         planned = training_options(config, layout, 2000)
         return within_work(planned, layout, 2000).epochs, planned.epochs
 
