@@ -321,6 +321,22 @@ def test_scores_of_losses_are_those_of_models_fitted_one_by_one(n, tol, weighted
         assert score == pytest.approx(np.mean(wanted), rel=1e-9)
 
 
+def test_values_missing_in_rows_held_out_alone_do_no_harm():
+    """The flag of a number is planned from the whole table: rows that are fitted say nothing of it."""
+    table, y = amounts(True, 5000)
+    order = np.random.RandomState(3).permutation(5000)
+    held_out, rest = order[:2000], order[2000:]
+    table["x"], table["z"] = np.random.RandomState(1).normal(size=(2, 5000))
+    table.loc[held_out[0], "x"] = table.loc[held_out[1], "z"] = np.nan
+    options = {"l2": "evidence", "random_state": 3}
+    found = WideRegressor(loss="choose", optimizer="newton", **options).fit(table, y).losses_
+    for loss, score in zip(found["loss"], found["score"], strict=True):
+        model = WideRegressor(loss=loss, optimizer=Newton(tol=1e-3, rare_rows=0), **options)
+        model.fit(table.iloc[rest], y[rest])
+        error = model.predict(table.iloc[held_out]) - y[held_out]
+        assert score == pytest.approx(-np.sqrt(np.mean(np.square(error))), rel=1e-6)
+
+
 def test_large_tables_are_split_once(monkeypatch):
     seen, targets = [], Training.targets
 

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.wide import Newton
+from tabsym.wide.newton.flats import inverse_of
 
 N = 1500
 NEWTON = {"optimizer": "newton", "l2": "evidence"}
@@ -221,3 +222,15 @@ def test_starts_far_beyond_an_exp(start, n_classes):
     assert all("short of the optimum" in one for one in words), words
     assert np.isfinite(found).all()
     assert words or np.allclose(found, best, atol=1e-3)
+
+
+def test_numbers_that_rows_say_nothing_of_have_no_part():
+    """Flags of missing values of which these rows have none, beside numbers of any size."""
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(50, 6)) * [1.0, 1e6, 0.0, 1e-6, 0.0, 1.0]
+    information = columns.T @ columns
+    found = inverse_of(information, np.diag(information), 1e-12)
+    some = [0, 1, 3, 5]
+    wanted = np.zeros((6, 6))
+    wanted[np.ix_(some, some)] = np.linalg.inv(information[np.ix_(some, some)])
+    np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=0)

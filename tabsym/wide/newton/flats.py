@@ -74,10 +74,11 @@ def inverse_of(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floa
     """
     if left.shape == (1, 1):
         return np.array([[1.0 / left[0, 0] if left[0, 0] > least * sizes[0] else 0.0]])
-    root = np.sqrt(np.maximum(sizes, 1e-300))
+    told = sizes > 0.0  # a flag for missing values of which a half has none: rows say nothing of its number
+    root = np.sqrt(np.where(told, sizes, 1.0))
     lengths, axes = np.linalg.eigh(left / np.outer(root, root))
     inverse = np.where(lengths > least, 1.0 / np.maximum(lengths, least), 0.0)
-    return np.asarray((axes * inverse) @ axes.T / np.outer(root, root))
+    return np.where(np.outer(told, told), (axes * inverse) @ axes.T / np.outer(root, root), 0.0)
 
 
 def length_of_step(scores: Floats, reach: Floats, most: float, loss: Callable[[Floats], float]) -> float:
