@@ -489,20 +489,26 @@ def is_found(fault: Fault, folder: Path) -> bool:
     if text.count(fault.old) != 1:
         raise SystemExit(f"{fault.name}: {fault.old!r} stands {text.count(fault.old)} times in {fault.file}")
     path.write_text(text.replace(fault.old, fault.new))
-    if "jit import" in text:  # the compiler's cache watches one file of several
-        for cached in folder.rglob("*.nb?"):
-            cached.unlink()
+    _forget_machine_code(folder, text)
     file, _, words = fault.tests.partition(":")
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", file]
     environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'integrations'}"}
     command += ["-k", words] if words else []
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     path.write_text(text)
+    _forget_machine_code(folder, text)
     if done.returncode < 0:  # the fault killed the process, which nobody overlooks
         return True
     if done.returncode > 1:
         raise SystemExit(f"{fault.name}: pytest ended with {done.returncode}\n{done.stdout[-2000:]}")
     return done.returncode == 1
+
+
+def _forget_machine_code(folder: Path, text: str) -> None:
+    """Of kernels, where one may have changed: the compiler's cache watches one file of several."""
+    if "jit import" in text:
+        for cached in folder.rglob("*.nb?"):
+            cached.unlink()
 
 
 def main() -> None:

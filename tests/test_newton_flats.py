@@ -234,3 +234,21 @@ def test_numbers_that_rows_say_nothing_of_have_no_part():
     wanted = np.zeros((6, 6))
     wanted[np.ix_(some, some)] = np.linalg.inv(information[np.ix_(some, some)])
     np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=0)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.7, 1 / 3, 1e5 + 0.1, -0.0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_numbers", [0, 4])
+def test_a_constant_number_says_nothing(value, weighted, n_numbers):
+    """However its mean rounds, alone and among others."""
+    rng = np.random.default_rng(1)
+    for n in (300, 777):
+        X = pd.DataFrame({f"x{place}": rng.normal(size=n) for place in range(n_numbers)})
+        X["a"] = rng.integers(0, 5, n).astype(str)
+        y = 3 + X["a"].astype(int) + rng.normal(size=n)
+        weight = rng.uniform(size=n) if weighted else None
+        X.insert(n_numbers // 2, "k", value)
+        model = WideRegressor(**NEWTON).fit(X, y, sample_weight=weight)
+        assert model.params_["k"]["value"].abs().max() < 1e-9
+        alone = WideRegressor(**NEWTON).fit(X.drop(columns="k"), y, sample_weight=weight)
+        np.testing.assert_allclose(model.predict(X), alone.predict(X.drop(columns="k")), rtol=1e-3)

@@ -31,6 +31,8 @@ class Moments:
         total = float(len(values)) if weight is None else float(weight.sum())
         if total == 0.0:
             return cls()
+        if values.min() == values.max():  # what rounding leaves of it would be a number like any other
+            return cls(total, float(values[0]), 0.0)
         mean = float(np.average(values, weights=weight))
         squares = np.square(values - mean)
         return cls(total, mean, float(squares.sum() if weight is None else squares @ weight))
