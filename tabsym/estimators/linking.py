@@ -47,7 +47,7 @@ HELD_OUT = 0.4
 
 SMALL, SPLITS = 5_000, 2
 """Of fewer rows the scores are the mean of so many splits, whose held-out rows differ: on generated tables of 1,500
-rows the error above that of the best loss is three fifths of one split's; of 300 rows, and of 6,000, the same."""
+rows the error above the best loss's is three fifths of one split's, of 300 rows nine tenths; of 6,000 the same."""
 
 ROUGH, ROUGH_OF_SMALL = 1e-3, 1e-4
 """Newton's tolerance, at least, while losses are compared, which differ by more, and that of small tables, of which

@@ -1,20 +1,20 @@
-"""Fit by Newton's method: a model that was begun, its pieces, the solver's answer in the user's units."""
+"""Fit by Newton's method: a model that was begun, its pieces, and what the solver makes of them."""
 
 from __future__ import annotations
 
 import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from tabsym.estimators.answers import Answer, in_users_target, in_users_units, without_idle
 from tabsym.estimators.beginning import Coded, begin, task_of
 from tabsym.estimators.config import Config
-from tabsym.estimators.pieces import pieces_of, source_of
+from tabsym.estimators.pieces import pieces_of
 from tabsym.estimators.training_data import lay_training, training_loss
 from tabsym.wide.certainty import Certainty
 from tabsym.wide.course import Outcome
@@ -25,27 +25,11 @@ from tabsym.wide.newton.formulas import fit_formula
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.optimizers import Newton
 from tabsym.wide.program import Rows as LaidRows
-from tabsym.wide.sources import Rarity
 from tabsym.wide.start import with_state
 from tabsym.wide.target_units import TargetUnits
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """In units of training: parameters (entries, K) with their certainty, mean loss, and sweeps.
-
-    `together`: entries (f,) that nothing holds back, and their covariances (f, f, K), where these are known.
-    """
-
-    phi: Floats
-    certainty: Certainty
-    loss: float
-    n_sweeps: int
-    converged: bool
-    together: tuple[NDArray[np.int64], Floats] | None = None
 
 
 def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> tuple[WideModel, Outcome]:
@@ -67,11 +51,11 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
         answer = _answered(model, pieces, with_certainty(optimum, newton, rng), newton.draws)
     else:
         answer = _by_formula(ridge, newton, model, rows, rng)
-    answer = _in_users_target(answer, units)
+    answer = in_users_target(answer, units)
     model = _counted(model, coded)
     state = model.columns.blank(answer.phi.ravel())
     fitted = with_state(model, state, 0)
-    fitted = _without_idle(replace(fitted, certainty=_in_users_units(fitted, answer)))
+    fitted = without_idle(replace(fitted, certainty=in_users_units(fitted, answer)))
     if not answer.converged:
         warnings.warn(
             f"{config.who} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
@@ -115,14 +99,6 @@ def goes_by_turns(layout: Layout) -> bool:
     return all(layout.stands_alone(term) and layout.blocks[term.factors[0].block].rank == 1 for term in layout.learned)
 
 
-def _in_users_target(answer: _Answer, units: TargetUnits) -> _Answer:
-    """The dispersion and the loss in units of the target; parameters and their certainty have none."""
-    dispersion = answer.certainty.dispersion * units.of_loss
-    return replace(
-        answer, certainty=replace(answer.certainty, dispersion=dispersion), loss=units.users_loss(answer.loss)
-    )
-
-
 def _by_turns(
     ridge: float | None, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, units: TargetUnits, rng: Rng
 ) -> tuple[list[Piece], Optimum]:
@@ -141,7 +117,7 @@ def _by_turns(
     return pieces, find_optimum(pieces, own, training_loss(model), newton, ridge, start, rng, held)
 
 
-def _answered(model: WideModel, pieces: list[Piece], solved: Solved, n_draws: int) -> _Answer:
+def _answered(model: WideModel, pieces: list[Piece], solved: Solved, n_draws: int) -> Answer:
     """What pieces came to, laid out by entries of the model."""
     layout, phi = model.layout, model.state[:, 0].reshape(-1, model.n_outputs)
     found, sd = np.empty_like(phi), np.zeros_like(phi)
@@ -157,7 +133,7 @@ def _answered(model: WideModel, pieces: list[Piece], solved: Solved, n_draws: in
     together = None
     if solved.together is not None:
         together = np.array([layout.entries(pieces[number].block).start for number in solved.flat]), solved.together
-    return _Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged, together)
+    return Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged, together)
 
 
 def _refuse_unknown(layout: Layout, precisions: Mapping[str, float]) -> None:
@@ -181,14 +157,14 @@ def _held(layout: Layout, piece: Piece, held: Mapping[str, float]) -> float:
     return 0.0 if piece.prior is Prior.FLAT else held.get(layout.blocks[piece.block].name, np.inf)
 
 
-def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> _Answer:
+def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> Answer:
     task = task_of(model)
     layout, k = model.layout, model.n_outputs
     answer = fit_formula(layout, rows, task, newton, ridge, model.state[:, 0], rng)
     certainty = Certainty(
         answer.variances, answer.effective, answer.dispersion, answer.sd.reshape(-1, k), None
     )  # fmt: skip
-    return _Answer(answer.phi.reshape(-1, k), certainty, answer.loss, answer.n_passes, answer.converged)
+    return Answer(answer.phi.reshape(-1, k), certainty, answer.loss, answer.n_passes, answer.converged)
 
 
 def _counted(model: WideModel, coded: Coded) -> WideModel:
@@ -223,89 +199,3 @@ def _rows_of_block(
         counts += np.bincount(codes[first], minlength=n)
         weights += np.bincount(codes[first], None if weight is None else weight[first], minlength=n)
     return counts, weights
-
-
-def _in_users_units(model: WideModel, answer: _Answer) -> Certainty:
-    """From units of training; what takes up the centring of slopes is as uncertain as that makes it."""
-    layout, units, certainty = model.layout, model.units, answer.certainty
-    sizes = np.repeat(units.sizes, layout.sizes)[:, None]
-    sd, draws = certainty.sd * sizes, certainty.draws
-    if draws is not None:
-        draws = units.to_user(layout, draws) - units.to_user(layout, np.zeros_like(draws))
-        moved = {home.factors[0].block for home in layout.homes.values()}
-        for own in (layout.entries(block) for block in moved):
-            sd[own] = np.sqrt(np.square(draws[own]).mean(axis=1, keepdims=True))
-    else:
-        variances = np.square(sd)
-        for place, home in layout.homes.items():
-            term = layout.learned[place]
-            share = term.constant * units.means[term.numeric] / home.constant
-            own = layout.entries(home.factors[0].block)
-            variances[own] += np.square(share * sd[layout.entries(term.factors[0].block)])
-        if answer.together is not None:
-            _put_homes_together(model, *answer.together, variances)
-        sd = np.sqrt(variances)
-    variances = certainty.variances * np.square(units.sizes)
-    return replace(certainty, variances=variances, sd=sd, draws=draws, dispersion=_dispersion(model, certainty))
-
-
-def _put_homes_together(model: WideModel, entries: NDArray[np.int64], covariances: Floats, variances: Floats) -> None:
-    """Set the variances (entries, K) of homes that take up the centring of what nothing holds back, and of it alone."""
-    layout, units = model.layout, model.units
-    homes: dict[int, set[int]] = {}
-    for place, home in layout.homes.items():
-        slopes = {layout.entries(factor.block).start for factor in layout.learned[place].factors}
-        homes.setdefault(layout.entries(home.factors[0].block).start, set()).update(slopes)
-    known = set(entries.tolist())
-    alone = [home for home, slopes in homes.items() if home in known and slopes <= known]
-    for k in range(covariances.shape[2]):
-        lengths, axes = np.linalg.eigh(covariances[:, :, k])
-        spread = np.zeros((layout.n_entries, len(entries)))
-        spread[entries] = axes * np.sqrt(np.maximum(lengths, 0.0))
-        moved = units.to_user(layout, spread) - units.to_user(layout, np.zeros_like(spread))
-        variances[alone, k] = np.square(moved[alone]).sum(axis=1)
-
-
-def _dispersion(model: WideModel, certainty: Certainty) -> float:
-    return certainty.dispersion * model.units.scale**2
-
-
-def _without_idle(model: WideModel) -> WideModel:
-    """Without the rarity that said nothing."""
-    layout, certainty = model.layout, model.certainty
-    assert certainty is not None
-    idle = [
-        place
-        for place in range(len(layout.blocks))
-        if isinstance(source_of(layout, place), Rarity) and certainty.variances[place] == 0.0
-    ]
-    if not idle:
-        return model
-    kept = np.setdiff1d(np.arange(len(layout.blocks)), idle)
-    lean = layout.without(idle)
-
-    def of_kept(values: NDArray[Any]) -> NDArray[Any]:
-        """What stands for each entry, K rows of it or one."""
-        wide = len(values) // layout.n_entries
-        own = (layout.entries(place) for place in kept)
-        return np.concatenate([values[one.start * wide : one.stop * wide] for one in own])
-
-    learned = [term.factors[0].block not in idle for term in layout.learned]
-    units = replace(model.units, sizes=model.units.sizes[kept], constants=model.units.constants[learned])
-    certainty = replace(
-        certainty,
-        variances=certainty.variances[kept],
-        effective=certainty.effective[kept],
-        sd=of_kept(certainty.sd),
-        draws=None if certainty.draws is None else of_kept(certainty.draws),
-    )
-    return replace(
-        model,
-        layout=lean,
-        units=units,
-        theta=of_kept(model.theta),
-        counts=of_kept(model.counts),
-        weights=of_kept(model.weights),
-        state=of_kept(model.state),
-        certainty=certainty,
-    )
