@@ -82,7 +82,7 @@ def test_what_is_weighed_is_what_the_whole_posterior_says():
     turns.settle(1e-8, 200)
     spreads = spreads_classes.SpreadsOfClasses(turns)
     for place in range(1, 5):
-        effective, length = spreads.weigh(place)
+        effective, length = spreads.weigh([place])[place]
         assert effective == pytest.approx(spreads.of(place).effective, rel=1e-12)
         assert length == pytest.approx(turns.pieces[place].length(turns.theta[place]), rel=1e-12)
 

@@ -5,6 +5,7 @@ import pytest
 
 from tabsym.wide.losses import LOSSES
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
+from tabsym.wide.newton.sharing import Sharing
 from tabsym.wide.newton.turns import MOST_STEP, Turns
 from tests import naive
 
@@ -89,7 +90,7 @@ class Obvious:
 @pytest.mark.parametrize("n_models", [1, 2])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson", "gamma", "tweedie"])
 def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, n_models, weighted, numbers):
-    monkeypatch.setattr(Turns, "_hand_up", lambda turns, place: None)
+    monkeypatch.setattr(Sharing, "hand_up", lambda sharing, fall: None)
     pieces, y, rng = problem(n_models, loss, numbers=numbers)
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
     start = 0.3 * rng.normal(size=N)

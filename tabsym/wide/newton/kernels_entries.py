@@ -69,15 +69,20 @@ def _hand_up(above, cells, own, theirs, theta, upper, shared, width):
         p = unsigned(above[c])
         for v in range(width):
             shared[p, v] += theta[c, v]
+    gain = 0.0
     for p in range(len(cells)):
+        both = own * cells[p] + theirs
         for v in range(width):
-            moved = (own * shared[p, v] - theirs * upper[p, v]) / (own * cells[p] + theirs)
-            shared[p, v] = moved if cells[p] > 0.0 else 0.0
-            upper[p, v] += shared[p, v]
+            moved = (own * shared[p, v] - theirs * upper[p, v]) / both
+            moved = moved if cells[p] > 0.0 else 0.0
+            gain += 0.5 * both * moved * moved
+            shared[p, v] = moved
+            upper[p, v] += moved
     for c in range(len(above)):
         p = unsigned(above[c])
         for v in range(width):
             theta[c, v] -= shared[p, v]
+    return gain
 
 
 @kernel
@@ -85,13 +90,13 @@ def hand_up(above, cells, own, theirs, theta, upper, shared):
     """Hand what cells (q, W) have in common to the entries (p, W) that they lie within, above (q,), as far as it pays.
 
     `cells` (p,): how many lie within each; own and theirs are the precisions; the kernel works in `shared` (p, W).
+    What the penalty falls by.
     """
     if theta.shape[1] == 1:  # a width that the compiler knows halves the time
-        _hand_up(above, cells, own, theirs, theta, upper, shared, 1)
-    elif theta.shape[1] == 2:
-        _hand_up(above, cells, own, theirs, theta, upper, shared, 2)
-    else:
-        _hand_up(above, cells, own, theirs, theta, upper, shared, theta.shape[1])
+        return _hand_up(above, cells, own, theirs, theta, upper, shared, 1)
+    if theta.shape[1] == 2:
+        return _hand_up(above, cells, own, theirs, theta, upper, shared, 2)
+    return _hand_up(above, cells, own, theirs, theta, upper, shared, theta.shape[1])
 
 
 @kernel

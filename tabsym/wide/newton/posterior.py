@@ -85,9 +85,7 @@ class Draws:
                 if not self.turns.silent[place] and place not in self.turns.together:
                     moved += self._turn(place)
             length = sum(float(np.square(found).sum()) for found in self.found)
-            for place in range(len(self.found)):
-                if self.turns.is_held(place):
-                    moved += self._hand_up(place)
+            moved += sum(self._hand_up(place) for place in self.turns.sharing.held())
             if moved < STILL**2 * length:
                 break
 
@@ -110,21 +108,22 @@ class Draws:
         return float(np.square(steps).sum())
 
     def _hand_up(self, place: int) -> float:
-        """Solve along what moves no row, as `Turns` does: entries by as much less as what holds them has more.
+        """Solve along what moves no row, as `Sharing` does: entries by as much less as what holds them has more.
 
         Between a block and the intercept, and a cross and its columns, turns alone would take as many sweeps as entries
         have rows for each that their prior counts for.
         """
         turns, own = self.turns, self.turns.precision[place]
         moved = 0.0
-        for other, above, cells in turns.above(place):
+        for relation in turns.sharing.above(place):
+            other, above, cells = relation.other, relation.above, relation.cells
             theirs = turns.precision[other]
             pull = self.right[other] - theirs * self.found[other] - self._summed(place, above, len(cells))
             shared = np.where(cells[:, None] > 0, pull / (theirs + own * cells[:, None]), 0.0)
             self.found[other] += shared
             self.found[place] -= shared[above]
             moved += float(np.square(shared).sum())
-        level = turns.level_of(place)
+        level = turns.sharing.level_of(place)
         if level is not None:
             everything = np.zeros(len(self.found[place]), dtype=np.int32)
             pull = self.right[level] - self._summed(place, everything, 1)

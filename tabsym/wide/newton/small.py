@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.kernels_sweep import take_turns
+from tabsym.wide.newton.flats import NOTHING_LEFT
+from tabsym.wide.newton.kernels_sweep import take_turns, weigh_blocks
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
-from tabsym.wide.newton.standing import FEW_ENTRIES, LANES, OneScore
+from tabsym.wide.newton.standing import LANES, OneScore, lanes_of
 
 Floats = NDArray[np.float64]
 
 _CODES = np.empty(0, dtype=np.int32)
 _NOTHING = np.empty(0)
+
+FEW_FOR_CALLS = 2048
+"""Entries, up to which steps by themselves would take longer to call than the exp of each one by one does here."""
 
 
 class SmallPieces:
@@ -49,6 +54,7 @@ class SmallPieces:
         self._walks = np.array([piece.prior is Prior.WALK for piece in self._pieces])
         self._free = np.array([piece.prior is Prior.FLAT for piece in self._pieces])
         self._aparts = np.array([piece.apart for piece in self._pieces])
+        self._lanes = np.array([lanes_of(piece.size) for piece in self._pieces])
         self._known = np.zeros(len(places), dtype=np.bool_)
         most = int(np.diff(self._starts).max(initial=0)) + width
         self._work, self._moves = np.empty((3, most)), np.empty((2, most))
@@ -57,7 +63,7 @@ class SmallPieces:
     @staticmethod
     def is_one(piece: Piece) -> bool:
         """Whether a piece is one."""
-        return piece.size <= FEW_ENTRIES and not len(piece.x)
+        return piece.size <= FEW_FOR_CALLS and not len(piece.x)
 
     def _side_by_side(self, values: list[Floats]) -> Floats:
         flat = np.concatenate([values[place].ravel() for place in self.places])
@@ -67,22 +73,41 @@ class SmallPieces:
 
     def sweep(self, silent: Sequence[bool], precision: Sequence[float], most: float) -> tuple[int, float]:
         """A turn for each that is not silent: how many there were, and what they lower the objective by."""
-        blocks = np.array([block for block, place in enumerate(self.places) if not silent[place]], dtype=np.intp)
+        blocks = np.flatnonzero([not silent[place] for place in self.places])
         if not len(blocks):
             return 0, 0.0
         rows = self.rows
         before, steps = rows.hand_over(self._pieces[blocks[0]], plain=True)
-        held = np.array([precision[place] for place in self.places])
+        held = self._of_these(precision)
         held[self._free] = 0.0
         gradient, right, pivots = self._work
         fall = take_turns(
             blocks, _address(rows.codes(before)), steps, self._codes_at, _CODES, _NOTHING, self._starts, self._walks,
-            self._aparts, held, NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, LANES,
+            self._aparts, held, NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes,
             self._known, self._theta, self._curvature, gradient, right, pivots, self._pulls, self._slopes, self._moves,
         )  # fmt: skip
         last = self._pieces[blocks[-1]]
         rows.take_over(last, self._moves[(len(blocks) - 1) % 2, : (1 + last.size) * rows.width].copy())
         return len(blocks), float(fall)
+
+    def weigh(
+        self, asked: Collection[int], precision: Sequence[float], covers: Sequence[bool], information: float
+    ) -> dict[int, tuple[float, float]]:
+        """Of those `asked` for, by place: the variances' part in the penalty, and the length; of one model.
+
+        `information` on the number that all rows have, with which the variances are joint.
+        """
+        blocks = np.flatnonzero([place in asked for place in self.places])
+        weighed = np.empty((len(blocks), 2))
+        weigh_blocks(
+            blocks, self._starts, self._walks, self._aparts, self._of_these(precision), self._of_these(covers),
+            information, NEXT_TO_NOTHING, NOTHING_LEFT, self._theta, self._curvature, self._work, np.empty(1), weighed,
+        )  # fmt: skip
+        places = (self.places[block] for block in blocks)
+        return {place: (penalised, length) for place, (penalised, length) in zip(places, weighed.tolist(), strict=True)}
+
+    def _of_these(self, values: Sequence[float]) -> NDArray[Any]:
+        return np.array([values[place] for place in self.places])
 
 
 def _address(codes: NDArray[np.int32]) -> int:

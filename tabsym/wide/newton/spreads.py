@@ -6,7 +6,7 @@ In units where the dispersion is one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,12 +54,16 @@ class Spreads(ABC):
     def of(self, place: int) -> Spread:
         """Of one piece."""
         variances, penalised = self._variances(place)
-        held = self.turns.pieces[place].held * self.turns.n_outputs
-        return Spread(variances, penalised, max(held - self.turns.precision[place] * penalised, 0.0))
+        return Spread(variances, penalised, self._effective(place, penalised))
 
-    def weigh(self, place: int) -> tuple[float, float]:
-        """Effective entries of a piece, and the sum of squares that its prior holds small."""
-        return self.of(place).effective, self.turns.pieces[place].length(self.turns.theta[place])
+    def weigh(self, places: Sequence[int]) -> dict[int, tuple[float, float]]:
+        """Of pieces, by place: effective entries, and the sum of squares that the prior holds small."""
+        turns = self.turns
+        return {place: (self.of(place).effective, turns.pieces[place].length(turns.theta[place])) for place in places}
+
+    def _effective(self, place: int, penalised: float) -> float:
+        held = self.turns.pieces[place].held * self.turns.n_outputs
+        return max(held - self.turns.precision[place] * penalised, 0.0)
 
     @abstractmethod
     def of_flat(self) -> Floats:
@@ -101,22 +105,30 @@ class SpreadsOfOne(Spreads):
         inverses = np.linalg.pinv(np.array(found), hermitian=True)
         return np.asarray(inverses[np.argmax(np.trace(inverses, axis1=1, axis2=2))])[:, :, None]
 
-    def weigh(self, place: int) -> tuple[float, float]:
+    def weigh(self, places: Sequence[int]) -> dict[int, tuple[float, float]]:
         """The same in one go where there is nothing but an intercept that is not held back: this is asked most."""
-        turns, piece = self.turns, self.turns.pieces[place]
+        turns = self.turns
         if not self._is_intercept_alone:
-            return super().weigh(place)
+            return super().weigh(places)
+        small = {}
+        if turns.small is not None:
+            information = float(self._flat_information()[0, 0])
+            small = turns.small.weigh(set(places), turns.precision, turns.covers, information)
+        found = {place: small[place] if place in small else self._weigh(place) for place in places}
+        return {place: (self._effective(place, penalised), length) for place, (penalised, length) in found.items()}
+
+    def _weigh(self, place: int) -> tuple[float, float]:
+        """The variances' part in the penalty, and the length, beside nothing but an intercept."""
+        turns, piece = self.turns, self.turns.pieces[place]
         curvature, theta, precision = turns.curvature[place], turns.theta[place], turns.precision[place]
         more = self._beside(place, curvature)
         if piece.prior is Prior.RIDGE:
-            penalised, length = weigh_ridge(curvature, theta, precision, more, NOTHING_LEFT)
-        else:
-            forward, backward, space = np.empty((3, piece.size))
-            penalised, length = weigh_walk(
-                curvature, theta, piece.apart, precision, NEXT_TO_NOTHING, more, NOTHING_LEFT, forward, backward,
-                space[:, None], np.empty(1),
-            )  # fmt: skip
-        return max(piece.held - precision * penalised, 0.0), length
+            return weigh_ridge(curvature, theta, precision, more, NOTHING_LEFT)
+        forward, backward, space = np.empty((3, piece.size))
+        return weigh_walk(
+            curvature, theta, piece.apart, precision, NEXT_TO_NOTHING, more, NOTHING_LEFT, forward, backward,
+            space[:, None], np.empty(1),
+        )  # fmt: skip
 
     def _variances(self, place: int) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that the penalty has part in, for losses of one score."""

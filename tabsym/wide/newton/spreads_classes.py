@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,12 +47,13 @@ class SpreadsOfClasses(Spreads):
         widest = max(inverses, key=lambda one: float(np.trace(one)))
         return np.einsum("ikjk->ijk", widest.reshape(2 * (len(self.flat), turns.n_outputs)))
 
-    def weigh(self, place: int) -> tuple[float, float]:
+    def weigh(self, places: Sequence[int]) -> dict[int, tuple[float, float]]:
         """The same without the variances, of which only their part in the penalty is asked here."""
-        turns, piece = self.turns, self.turns.pieces[place]
+        return {place: self._weigh(place) for place in places}
+
+    def _weigh(self, place: int) -> tuple[float, float]:
         penalised = self._posterior(place).penalised
-        effective = max(piece.held * turns.n_outputs - turns.precision[place] * penalised, 0.0)
-        return effective, piece.length(turns.theta[place])
+        return self._effective(place, penalised), self.turns.pieces[place].length(self.turns.theta[place])
 
     def _variances(self, place: int) -> tuple[Floats, float]:
         """Variances (q, K), and the trace that the penalty has part in, of classes, which pull at each other."""

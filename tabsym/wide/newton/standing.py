@@ -26,6 +26,12 @@ ONE_MODEL = np.empty(0, dtype=np.int8)
 LANES, FEW_ENTRIES = 4, 256
 """Sums of blocks of so few entries are kept so many times over while rows are added up."""
 
+
+def lanes_of(size: int) -> int:
+    """How many sums are kept for each of so many entries."""
+    return LANES if size <= FEW_ENTRIES else 1
+
+
 FAR = 600.0
 """Rows whose score's exp would be beyond numbers, or nearly, stand this side of it; where they are is told by sums."""
 
@@ -63,7 +69,7 @@ class OneScore:
         """Sums of slopes and curvatures (q, W) by entry."""
         before, steps = self.hand_over(piece)
         length = (1 + piece.size) * self.width
-        n_lanes = LANES if piece.size <= FEW_ENTRIES else 1
+        n_lanes = lanes_of(piece.size)
         if piece.block in self._curvatures:
             slopes = np.empty(n_lanes * length)
             take_squared_turn(

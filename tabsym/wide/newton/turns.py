@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from tabsym.wide.losses import Loss
 from tabsym.wide.newton.flats import JointSteps, columns_of, length_of_step
-from tabsym.wide.newton.kernels_entries import hand_level_up, hand_up
 from tabsym.wide.newton.pieces import Piece, Prior
+from tabsym.wide.newton.sharing import Sharing
 from tabsym.wide.newton.small import SmallPieces
 from tabsym.wide.newton.standing import ONE_MODEL, OneScore
 from tabsym.wide.newton.standing_classes import ManyClasses
@@ -69,10 +69,7 @@ class Turns:
         self.n_moves = 0
         self.total = float(weight.sum()) if len(weight) else float(len(y))
         self.covers = [bool((piece.codes >= 0).all()) for piece in self.pieces]
-        self._places = {piece.block: place for place, piece in enumerate(self.pieces)}
-        self._above = [self._entries_above(piece) for piece in self.pieces]
-        ones = (place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT and piece.is_constant)
-        self._intercept = next((place for place in ones if self.covers[place]), None)
+        self.sharing = Sharing(self)
         self._most = np.inf if loss.code == SQUARED else MOST_STEP
         flat = [place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT]
         self._joint: JointSteps | None = None
@@ -81,7 +78,7 @@ class Turns:
     def sweep(self) -> float:
         """A turn for every piece; what that lowers the objective by, as far as its curvature tells, per row."""
         fall = self._turn_together() if self.together else 0.0
-        small = self._small_pieces
+        small = self.small
         if small is not None:
             n_moves, more = small.sweep(self.silent, self.precision, self._most)
             self.n_moves, fall = self.n_moves + n_moves, fall + more
@@ -89,13 +86,11 @@ class Turns:
         fall += sum(
             self.turn(place) for place in range(len(self.pieces)) if place not in done and not self.silent[place]
         )
-        for place in range(len(self.pieces)):  # small ones first: the other way round usedcars is .5 % worse
-            if self.is_held(place):
-                self._hand_up(place)
+        self.sharing.hand_up(fall)
         return fall / self.total
 
     @cached_property
-    def _small_pieces(self) -> SmallPieces | None:
+    def small(self) -> SmallPieces | None:
         """The first pieces of those that step alone, as they are in order of their size."""
         alone = [place for place in range(len(self.pieces)) if place not in self.together]
         places = list(takewhile(lambda place: SmallPieces.is_one(self.pieces[place]), alone))
@@ -200,48 +195,9 @@ class Turns:
     def put(self, theta: Sequence[Floats]) -> None:
         """Go on from other parameters."""
         self.theta = [np.array(values, order="C") for values in theta]
-        self.__dict__.pop("_small_pieces", None)  # whose parameters these were not
+        self.__dict__.pop("small", None)  # whose parameters these were not
         self.rows.stand_at(self.rows.scores_by_sums(self.pieces, self.theta))
         self.n_moves += 1
-
-    def _hand_up(self, place: int) -> None:
-        """Hand what the entries of a ridge have in common to what says the same: no row moves, and the penalty falls.
-
-        Of a cross, what the cells of a symbol share is the symbol's, as far as its own penalty lets it; of any block
-        that all rows have, what all entries share is the intercept's. Turns alone creep along these directions.
-        """
-        theta, own = self.theta[place], self.precision[place]
-        for other, above, cells in self.above(place):
-            upper = self.theta[other]
-            hand_up(above, cells, own, self.precision[other], theta, upper, np.empty_like(upper))
-        level = self.level_of(place)
-        if level is not None:
-            hand_level_up(theta, self.theta[level])
-
-    def above(self, place: int) -> list[tuple[int, NDArray[np.int32], Floats]]:
-        """Of each piece that the entries lie within: its place, theirs in it, and how many lie within each of its.
-
-        Not of one that another of these lies within, which hands on what it was handed, one sweep later.
-        """
-        held = [relation for relation in self._above[place] if self.is_held(relation[0])]
-        passed_on = {upper for other, _, _ in held for upper, _, _ in self._above[other]}
-        return [relation for relation in held if relation[0] not in passed_on]
-
-    def is_held(self, place: int) -> bool:
-        """Whether each entry by itself is held back, and none is held at 0."""
-        is_ridge = self.pieces[place].prior is Prior.RIDGE
-        return is_ridge and not self.silent[place] and 0.0 < self.precision[place] < np.inf
-
-    def level_of(self, place: int) -> int | None:
-        """The place of the intercept, where all rows have an entry of the piece, so that the level of both is one."""
-        return self._intercept if not len(self.pieces[place].x) and self.covers[place] else None
-
-    def _entries_above(self, piece: Piece) -> list[tuple[int, NDArray[np.int32], Floats]]:
-        found = []
-        for block, above in piece.within.items():
-            other = self._places[block]
-            found.append((other, above, np.bincount(above, minlength=self.pieces[other].size).astype(np.float64)))
-        return found
 
     def _move(self, place: int, steps: Floats) -> None:
         self.theta[place] += steps

@@ -38,7 +38,7 @@ SILENT = 0.02
 MOST_CHANGE = math.log(30.0)
 """Of a logarithm of a variance at once."""
 
-STILL, STANDING = 30.0, 3.0
+STILL, STANDING = 60.0, 6.0
 """Variances are settled where an update moves the effective entries, and a sweep lowers the objective, by less than
 this times the tolerance, per row (entries: per class too): a variance is an estimate of a few digits, the parameters
 that follow are not."""
@@ -88,7 +88,9 @@ class Evidence:
         by. But for those of `passing`.
         """
         turns, change = self.turns, 0.0
-        weighed = {place: self._weigh(place) for place in free if not turns.silent[place]}
+        weighed = self.spreads.weigh([place for place in free if not turns.silent[place]])
+        for place, (effective, _) in weighed.items():
+            self.effective[place] = effective
         if self.has_dispersion:
             change = self._move_dispersion()
         for place, (effective, length) in weighed.items():
@@ -105,12 +107,6 @@ class Evidence:
             if place not in passing:
                 change = max(change, moving / (turns.total * turns.n_outputs))
         return change
-
-    def _weigh(self, place: int) -> tuple[float, float]:
-        """Effective entries, which are kept, and length of a piece."""
-        effective, length = self.spreads.weigh(place)
-        self.effective[place] = effective
-        return effective, length
 
     def spread(self, place: int) -> Spread:
         """The posterior of a piece as things stand; its effective entries are kept."""
