@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from tabsym.wide.losses import LOSSES
+from tabsym.wide.newton import small
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
-from tabsym.wide.newton.sharing import Sharing
+from tabsym.wide.newton.sharing import LITTLE, MOST_WAIT, Relation, Sharing
+from tabsym.wide.newton.spreads import SpreadsOfOne
 from tabsym.wide.newton.turns import MOST_STEP, Turns
 from tests import naive
 
@@ -88,8 +90,10 @@ class Obvious:
 @pytest.mark.parametrize("numbers", [False, True], ids=["plain", "numbers"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("n_models", [1, 2])
+@pytest.mark.parametrize("few", [256, 2048], ids=["one large", "all small"])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson", "gamma", "tweedie"])
-def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, n_models, weighted, numbers):
+def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, few, n_models, weighted, numbers):
+    monkeypatch.setattr(small, "FEW_FOR_CALLS", few)
     monkeypatch.setattr(Sharing, "hand_up", lambda sharing, fall: None)
     pieces, y, rng = problem(n_models, loss, numbers=numbers)
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
@@ -130,3 +134,84 @@ def test_small_blocks_are_silenced_and_put_elsewhere():
     for found, wanted in zip(turns.theta, other.theta, strict=True):
         np.testing.assert_array_equal(found, wanted)
     np.testing.assert_allclose(turns.rows.scores_by_sums(turns.pieces, turns.theta), turns.scores(), atol=1e-12)
+
+
+@pytest.mark.parametrize("few", [256, 2048], ids=["one large", "all small"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+def test_blocks_are_weighed_as_by_dense_algebra(monkeypatch, loss, few):
+    """Each jointly with the intercept: effective entries, held less the trace of penalty and covariance; the length."""
+    monkeypatch.setattr(small, "FEW_FOR_CALLS", few)
+    pieces, y, rng = problem(3, loss, numbers=False)
+    turns = Turns(pieces, y, PLAIN, np.zeros((N, 1)), LOSSES[loss])
+    turns.precision = [0.0, *rng.uniform(0.1, 20.0, len(pieces) - 1)]
+    for _ in range(3):
+        turns.sweep()
+    weighed = SpreadsOfOne(turns).weigh([1, 2, 4, 5])  # not the ones that are left out
+    assert list(weighed) == [1, 2, 4, 5]
+    for place, (effective, length) in weighed.items():
+        piece, own, theta = pieces[place], turns.curvature[place][:, 0], turns.theta[place][:, 0]
+        prior = penalty(piece, 1.0) - penalty(piece, 0.0)
+        whole = own.sum() if (piece.codes >= 0).all() else max(own.sum(), turns.curvature[0][0, 0])
+        joint = np.block([[np.array([[whole]]), own[None]], [own[:, None], np.diag(own)]])
+        joint[1:, 1:] += penalty(piece, turns.precision[place])
+        covariance = np.linalg.pinv(joint, hermitian=True)[1:, 1:]
+        wanted = piece.held - turns.precision[place] * np.trace(prior @ covariance)
+        assert effective == pytest.approx(wanted, rel=1e-5, abs=1e-6)
+        assert length == pytest.approx(theta @ prior @ theta, rel=1e-9)
+
+
+def crossed():
+    """Two blocks, and one whose entries lie within theirs."""
+    rng = np.random.default_rng(5)
+    first, second = rng.integers(0, 4, N).astype(np.int32), rng.integers(0, 5, N).astype(np.int32)
+    intercept = Piece(0, np.zeros(N, dtype=np.int32), PLAIN, 1, Prior.FLAT)
+    within = {1: np.repeat(np.arange(4), 5).astype(np.int32), 2: np.tile(np.arange(5), 4).astype(np.int32)}
+    cross = Piece(3, 5 * first + second, PLAIN, 20, Prior.RIDGE, within=within)
+    blocks = [intercept, Piece(1, first, PLAIN, 4, Prior.RIDGE), Piece(2, second, PLAIN, 5, Prior.RIDGE), cross]
+    turns = Turns(blocks, rng.normal(size=N), PLAIN, np.zeros((N, 1)), LOSSES["squared"])
+    turns.precision = [0.0, 3.0, 5.0, 2.0]
+    turns.put([rng.normal(size=theta.shape) for theta in turns.theta])
+    return turns
+
+
+def test_what_cells_share_goes_where_it_costs_least():
+    """No row moves, and no other share of it would lower the penalty more."""
+    turns = crossed()
+    before, scores = [theta.copy() for theta in turns.theta], turns.rows.scores_by_sums(turns.pieces, turns.theta)
+    gain = turns.sharing._hand_up_cells(turns.sharing.above(3)[0])
+
+    def cost(shared):
+        upper, cells = before[1] + shared[:, None], before[3] - np.repeat(shared, 5)[:, None]
+        return 0.5 * (3.0 * np.square(upper).sum() + 2.0 * np.square(cells).sum())
+
+    shared = (turns.theta[1] - before[1])[:, 0]
+    np.testing.assert_allclose(turns.theta[3], before[3] - np.repeat(shared, 5)[:, None], atol=1e-12)
+    assert gain == pytest.approx(cost(np.zeros(4)) - cost(shared))
+    for other in np.random.default_rng(0).normal(scale=0.1, size=(20, 4)):
+        assert cost(shared) < cost(shared + other)
+    np.testing.assert_allclose(turns.rows.scores_by_sums(turns.pieces, turns.theta), scores, atol=1e-12)
+
+
+def test_cells_with_little_to_hand_up_wait_longer():
+    relation = Relation(0, 1, np.zeros(1, dtype=np.int32), np.ones(1))
+    times = []
+    for sweep in range(40):
+        if relation.is_due():
+            times.append(sweep)
+            relation.wait_on(is_little=len(times) < 6)
+    assert np.diff(times)[:5].tolist() == [2, 4, MOST_WAIT, MOST_WAIT, MOST_WAIT]
+    assert np.diff(times)[5:9].tolist() == [MOST_WAIT // 2, MOST_WAIT // 4, 1, 1]
+
+
+def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monkeypatch):
+    turns, handed = crossed(), []
+    gain = {1: 2.0 * LITTLE, 2: 0.5 * LITTLE}
+    monkeypatch.setattr(
+        Sharing, "_hand_up_cells", lambda _, relation: handed.append(relation.other) or gain[relation.other]
+    )
+    for _ in range(4):
+        turns.sharing.hand_up(1.0)
+    assert handed == [1, 2, 1, 1, 2, 1]
+    turns.silence(1)
+    turns.sharing.hand_up(1.0)
+    assert handed == [1, 2, 1, 1, 2, 1]  # 1 is silent, 2 waits

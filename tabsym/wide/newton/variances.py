@@ -38,10 +38,12 @@ SILENT = 0.02
 MOST_CHANGE = math.log(30.0)
 """Of a logarithm of a variance at once."""
 
-STILL, STANDING = 60.0, 6.0
+STILL, STANDING, OF_CLASSES = 60.0, 6.0, 0.5
 """Variances are settled where an update moves the effective entries, and a sweep lowers the objective, by less than
-this times the tolerance, per row (entries: per class too): a variance is an estimate of a few digits, the parameters
-that follow are not."""
+this times the tolerance, per row (entries: per class too), by less than half of that for classes: a variance is an
+estimate of a few digits, the parameters that follow are not. Of amounts, half as much changes no score, and takes a
+tenth more time on retail, a twentieth on usedcars; of classes, twice as much costs amazon .0003 of its AUC (five random
+states), and adult .0001 of its log-loss."""
 
 
 class Evidence:
@@ -71,7 +73,7 @@ class Evidence:
 
         Those of `passing`, some of `free`, need not stand: others will be found for them.
         """
-        n_sweeps = 0
+        n_sweeps, tol = 0, tol if self.has_dispersion else OF_CLASSES * tol
         for _ in range(most):
             n_sweeps += self.spreads.n_sweeps
             for _ in range(self.spreads.n_sweeps):
