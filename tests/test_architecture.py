@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tabsym"
 LAYERS = [
-    ["jit"],
+    ["jit", "warn"],
     ["table"],
     ["codes"],
     ["stats"],
@@ -38,6 +38,11 @@ def imports_of(path):
             assert node.level == 0, f"{path}: relative import"
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def calls_of(path):
+    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    return (ast.unparse(function) for function in calls)
 
 
 def modules():
@@ -74,6 +79,16 @@ def test_kernels_import_nothing_but_numpy_and_the_compiler():
 def test_numba_is_used_in_one_place():
     users = [path for path in modules() if any(name.split(".")[0] == "numba" for name in imports_of(path))]
     assert users == [PACKAGE / "jit.py"]
+
+
+def test_warnings_name_the_line_of_the_user():
+    """By `warn_user`, the one place that calls Python's own."""
+    wrong = [
+        str(path.relative_to(ROOT))
+        for path in modules()
+        if path != PACKAGE / "warn.py" and {"warnings.warn"} & {*imports_of(path), *calls_of(path)}
+    ]
+    assert not wrong
 
 
 def test_no_module_is_called_utils_and_none_evaluates_text():

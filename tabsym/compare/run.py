@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from tabsym.compare.settings import begin, open_folder, settings_of
 from tabsym.compare.splits import make_plan
 from tabsym.compare.tuning import read_budget
 from tabsym.compare.words import summary
+from tabsym.warn import warn_user
 
 
 def compare(
@@ -186,7 +186,7 @@ def _save_best(comparison: Comparison, path: str | Path, quiet: bool) -> None:
     try:
         comparison.best.save(path)
     except (ValueError, ModuleNotFoundError) as error:  # what was compared is not to be lost
-        warnings.warn(str(error), stacklevel=3)
+        warn_user(str(error))
         return
     if not quiet:
         print(f"{comparison.best.label}, trained on all rows: {path}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from tabsym.estimators.beginning import Coded, begin, task_of
 from tabsym.estimators.config import Config
 from tabsym.estimators.pieces import pieces_of
 from tabsym.estimators.training_data import lay_training, training_loss
+from tabsym.warn import warn_user
 from tabsym.wide.certainty import Certainty
 from tabsym.wide.course import Outcome
 from tabsym.wide.layout import Layout
@@ -57,11 +57,10 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     fitted = with_state(model, state, 0)
     fitted = without_idle(replace(fitted, certainty=in_users_units(fitted, answer)))
     if not answer.converged:
-        warnings.warn(
+        warn_user(
             f"{config.who} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
             f"optimizer=Newton(max_passes={10 * newton.max_passes}), or a larger tol.",
             ConvergenceWarning,
-            stacklevel=4,
         )
     if config.verbose:
         print(f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}", file=sys.stderr)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
-from warnings import warn
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from tabsym.table.columns import Column, Kind, Table
+from tabsym.warn import warn_user
 
 
 def remember_features(estimator: Any, table: Table) -> None:
@@ -38,9 +38,9 @@ def match_features(estimator: Any, table: Table) -> Table:
     if (fitted is None) is not table.named:
         return table
     if fitted is None:
-        warn(f"X has feature names, but {who} was fitted without feature names", UserWarning, stacklevel=4)
+        warn_user(f"X has feature names, but {who} was fitted without feature names")
         return _renamed(table, [f"x{place}" for place in range(len(table.names))])
-    warn(f"X does not have valid feature names, but {who} was fitted with feature names", UserWarning, stacklevel=4)
+    warn_user(f"X does not have valid feature names, but {who} was fitted with feature names")
     return _renamed(table, list(fitted))
 
 

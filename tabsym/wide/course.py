@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from tabsym.warn import warn_user
 from tabsym.wide.convergence import FAR, NEAR, Ground
 from tabsym.wide.descent import Descent, RowNumbers, State, take_rows
 from tabsym.wide.optimizers import Adagrad
@@ -263,7 +263,7 @@ class Course:
 
     @staticmethod
     def _warn(sentence: str) -> None:
-        warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
+        warn_user(sentence, ConvergenceWarning)
 
     def _outcome(self, *, interrupted: bool = False) -> Outcome:
         state, n_steps = self.descent.state, self.descent.n_steps

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from tabsym.encoders.modl.parts import as_numbers
 from tabsym.encoders.modl.target import CodedTarget, code_further_classes, code_target, is_classification
 from tabsym.stats import CodedValues, Contingency, code_numbers, code_symbols
 from tabsym.table import Column, Kind, Table, symbolic_columns
+from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 
@@ -110,10 +110,8 @@ def warn_of_light_weights(weight: Floats | None) -> None:
         return
     n_rows, total = int(np.count_nonzero(weight)), float(weight.sum())
     if total < _LIGHT * n_rows:
-        warn(
+        warn_user(
             f"The weights of {n_rows:,} rows add up to {total:.4g}, and MODL takes that for the number of rows, of "
             "which little can be learned; where weights are shares, multiply them by the number of rows: "
             "sample_weight * len(sample_weight) / sample_weight.sum().",
-            UserWarning,
-            stacklevel=4,
         )

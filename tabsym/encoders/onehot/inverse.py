@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from warnings import warn
 
 import numpy as np
 import pandas as pd
@@ -22,6 +21,7 @@ from tabsym.table import (
     restored,
     restored_column,
 )
+from tabsym.warn import warn_user
 
 Places = NDArray[np.int64]
 _TILE = 1 << 18
@@ -119,10 +119,8 @@ def restored_frame(
         else:
             columns[name] = encoding.untouched(kind, library)
     if doubtful:
-        warn(
+        warn_user(
             f"Rows of NaN in the encoding of column {', '.join(map(repr, doubtful))} were missing or unknown, which it "
             "does not tell apart; they come back as missing.",
-            UserWarning,
-            stacklevel=3,
         )
     return frame_of(columns, library, native.index if isinstance(native, pd.DataFrame) else None)

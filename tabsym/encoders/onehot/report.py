@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from warnings import warn
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from tabsym.codes import UNSEEN
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.onehot.column import NANS, ZEROS, OneHotColumn
 from tabsym.encoders.onehot.matrix import Ones, dense_columns
+from tabsym.warn import warn_user
 
 
 class OneHotReport:
@@ -59,7 +59,7 @@ def warn_of_unknown(states: dict[str, OneHotColumn], codes: dict[str, NDArray[np
         names = [n for n in names if states[n].unknown_place == ZEROS and states[n].dropped != UNSEEN]
         how = "are encoded as zeros, as the dropped symbol is"
     if names:
-        warn(f"Found unknown symbols in column {', '.join(map(repr, names))}, which {how}.", UserWarning, stacklevel=7)
+        warn_user(f"Found unknown symbols in column {', '.join(map(repr, names))}, which {how}.")
 
 
 def _mapping_of(state: OneHotColumn) -> pd.DataFrame:

@@ -1,0 +1,26 @@
+"""Warnings that name the user's line, not one of ours: Python shows each once per line, and that is whose it is."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from types import FrameType
+
+_OURS = f"{Path(__file__).parent}{os.sep}"
+_WRAPPERS = ("sklearn", "joblib")
+"""Libraries that call estimators on behalf of the user: pipelines, searches, output containers."""
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the innermost line that is neither of this package nor of a library that calls it for the user."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_between(frame):  # the outermost line of a thread is one of ours
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_between(frame: FrameType) -> bool:
+    library = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return frame.f_code.co_filename.startswith(_OURS) or library in _WRAPPERS

@@ -1,0 +1,73 @@
+"""Warnings name the line that called us: each is shown once a line."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+
+from tabsym import MODLEncoder, OneHotEncoder, WideClassifier
+from tabsym.wide import Newton
+
+HERE = str(Path(__file__))
+TABLE = pd.DataFrame({"colour": ["red", "blue", "green", "red"] * 30, "size": ["s", "m", "l"] * 40})
+Y = np.tile([0, 1, 1, 0, 1, 0], 20)
+NEW = pd.DataFrame({"colour": ["black"], "size": ["s"]})
+
+
+def one_hot():
+    encoder = OneHotEncoder(handle_unknown="warn").fit(TABLE)
+    return lambda: encoder.transform(NEW)
+
+
+def one_hot_of_frames():
+    encoder = OneHotEncoder(handle_unknown="warn").set_output(transform="pandas").fit(TABLE)
+    return lambda: encoder.transform(NEW)
+
+
+def pipeline():
+    model = make_pipeline(OneHotEncoder(handle_unknown="warn"), LogisticRegression()).fit(TABLE, Y)
+    return lambda: model.predict(NEW)
+
+
+def newton():
+    model = WideClassifier(optimizer=Newton(tol=1e-12, max_passes=2), l2=1e-3)
+    return lambda: model.fit(TABLE, Y)
+
+
+def folds():
+    model = WideClassifier(optimizer=Newton(tol=1e-12, max_passes=2), l2=1e-3)
+    return lambda: cross_val_predict(model, TABLE, Y, cv=3)
+
+
+def descent():
+    model = WideClassifier(learning_rate=1e-9)
+    return lambda: model.fit(TABLE, Y)
+
+
+def names():
+    model = WideClassifier().fit(TABLE, Y)
+    return lambda: model.predict(NEW.to_numpy())
+
+
+def modl():
+    return lambda: MODLEncoder().fit(TABLE, Y, sample_weight=np.full(len(Y), 1e-3))
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [one_hot, one_hot_of_frames, pipeline, newton, folds, descent, names, modl],
+    ids=lambda begin: begin.__name__,
+)
+def test_the_line_of_the_user_is_named(begin):
+    call = begin()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        call()
+    ours = [warning for warning in seen if "tabsym" not in str(warning.message)]
+    assert ours, "there is nothing to warn of"
+    assert {warning.filename for warning in ours} == {HERE}
