@@ -169,7 +169,7 @@ FAULTS = [
     Fault("turns: the intercept is held back among small blocks", "wide/newton/small.py",
           "held[self._free] = 0.0", "held[self._free] += 1.0", TURNS),
     Fault("turns: parameters put elsewhere are not those of small blocks", "wide/newton/turns.py",
-          'self.__dict__.pop("_small_pieces", None)', "pass", TURNS),
+          'self.__dict__.pop("small", None)', "pass", TURNS),
     Fault("turns: rows without an entry have the other model's", "wide/newton/standing.py",
           "+ self.column - np.int32(1)", "+ self.column.max() - self.column - np.int32(1)", TURNS),
     Fault("link: small tables are compared as roughly as large ones", "estimators/linking.py",
