@@ -677,6 +677,23 @@ def test_sparse_kinds(spec, kind):
     follow(Run(kind, spec, sparse=True), draw_batches(kind, 8, 4, seed=4))
 
 
+@over("set_to_none", [True, False])
+@over("name", ["SGD", "Adagrad", "Adam"])
+def test_sparse_gradients_that_moved_a_table_can_grow(name, set_to_none):
+    """torch adds the next gradient up in the storage of the last one, and empties it in place where it is asked to."""
+    bag = nn.EmbeddingBag(9, 2, sparse=True)
+    gse = GSE(getattr(torch.optim, name)(bag.parameters(), lr=0.1), bag)
+    batches = [[1], [2, 3, 4], [], [5], [6, 7, 8, 1, 2, 3]]
+    for codes in batches * 2:
+        bag(integers(codes, "cpu"), integers([0], "cpu")).sum().backward()
+        gse.step()
+        gradient = bag.weight.grad
+        for part in (gradient._indices(), gradient._values()):
+            assert part.untyped_storage().resizable()
+        if len(codes) != 3:
+            gse.zero_grad(set_to_none=set_to_none)
+
+
 @over("kind", [Sentence(), Columns()])
 @over("spec", ONE_EACH)
 def test_maximize(spec, kind):

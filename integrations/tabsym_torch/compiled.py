@@ -195,13 +195,16 @@ class Kernels:
         return np.array(lines, np.int64).reshape(len(tables), -1)
 
     def _add_up(self, counted: Counted, place: int) -> Tensor:
-        """A sparse gradient by present symbol."""
+        """A sparse gradient by present symbol.
+
+        By addresses: as arrays of NumPy its parts could no longer grow, in which torch adds the next gradient up.
+        """
         gradient = counted.gradients[place]
         first, n = self._found[place].tolist()
-        values = gradient._values().detach()
+        indices, values = gradient._indices()[0].contiguous(), gradient._values().detach().contiguous()
         sums = torch.zeros((n, values.shape[1]), dtype=values.dtype)
         symbols = self._distinct[first : first + n]
-        kernels.add_up(gradient._indices()[0].numpy(), values.numpy(), symbols, self._last, sums.numpy())
+        kernels.add_up(indices.data_ptr(), values.data_ptr(), len(indices), symbols, self._last, sums.numpy())
         return sums
 
 

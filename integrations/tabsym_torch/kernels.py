@@ -66,11 +66,14 @@ def count(plan, hits, last, distinct, counts, found):
 
 
 @kernel
-def add_up(indices, values, symbols, place, sums):
+def add_up(indices_at, values_at, n_rows, symbols, place, sums):
     """Rows of a sparse gradient added up by symbol: sums (n, width), zeros before.
 
-    place (K,) is -1, and is left so.
+    Its indices (n_rows,) and values (n_rows, width) lie at addresses, of the types of `symbols` and `sums`; place (K,)
+    is -1, and is left so.
     """
+    indices = matrix_at(indices_at, 1, n_rows, symbols)[0]
+    values = matrix_at(values_at, n_rows, sums.shape[1], sums)
     for i in range(len(symbols)):
         place[symbols[i]] = i
     for i in range(len(indices)):
