@@ -43,7 +43,8 @@ STILL, STANDING, OF_TWO_CLASSES = 60.0, 6.0, 0.5
 this times the tolerance, per row (entries: per class too), by less than half of that for two classes: a variance is an
 estimate of a few digits, the parameters that follow are not. Of amounts and of more classes, half as much is level
 (chicago_taxi's MAE .2 % lower, rossmann's .3 % higher), and takes an eighth more time on covtype_small, a tenth on
-retail, a twentieth on usedcars; of two classes, twice as much costs amazon .0002 of its AUC, and adult .00003 of its log-loss (three seeds), in a twentieth less time."""
+retail, a twentieth on usedcars; of two classes, twice as much costs amazon .0002 of its AUC, and adult .00003 of its
+log-loss (three seeds), in a twentieth less time."""
 
 
 class Evidence:
