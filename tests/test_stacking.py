@@ -29,7 +29,7 @@ from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, Wide
 from tabsym.estimators.refitting import fit_alike, held_precisions
 from tabsym.stacking import evidence, trials
 from tabsym.stacking.crossed import Crossed, Learner, Nested
-from tabsym.stacking.layer import Rows
+from tabsym.stacking.layer import Rows, adapter_of
 from tabsym.stacking.tally import Tally
 from tabsym.wide import Newton
 from tests.stack_tables import carriers_of
@@ -520,6 +520,38 @@ def test_what_cannot_be_is_said_in_a_sentence():
             model.fit(X, TWO)
     with pytest.raises(ValueError, match="predict_proba"):
         WideBoostClassifier(WideClassifier(), LinearSVC(), mode="feature").fit(X, TWO)
+
+
+@pytest.mark.parametrize(
+    ("booster", "words"),
+    [
+        (LGBMClassifier(n_estimators=0), "LGBMClassifier asks for 0 rounds, which make no trees; use at least 1"),
+        (LGBMClassifier(num_trees=0), "asks for 0 rounds"),
+        (XGBClassifier(n_estimators=-3), "XGBClassifier asks for -3 rounds"),
+        (CatBoostClassifier(iterations=0), "CatBoostClassifier asks for 0 rounds"),
+        (
+            LGBMClassifier(boosting_type="rf"),
+            r"\(boosting_type='rf'\) averages its trees, and can't start from margins",
+        ),
+        (LGBMClassifier(boosting="random_forest"), r"\(boosting='random_forest'\) averages its trees"),
+        (XGBClassifier(booster="gblinear"), r"XGBClassifier\(booster='gblinear'\) has no trees, and can't start"),
+    ],
+)
+def test_boosters_whose_trees_do_not_add_up_to_a_margin_are_refused_before_anything_is_trained(
+    monkeypatch, booster, words
+):
+    monkeypatch.setattr(WideClassifier, "fit", lambda *_, **__: pytest.fail("the wide model was trained"))
+    for mode in ("auto", "margin"):
+        with pytest.raises(ValueError, match=words):
+            WideBoostClassifier(booster=booster, mode=mode).fit(X, TWO)
+    margin = np.zeros(len(X))
+    with pytest.raises(ValueError, match=words):
+        adapter_of(booster).fit_margin(booster, X[["price"]].to_numpy(), TWO, margin)
+
+
+def test_forests_beside_the_wide_model_as_a_feature_are_theirs():
+    forest = LGBMClassifier(boosting_type="rf", bagging_freq=1, bagging_fraction=0.5, n_estimators=5, verbose=-1)
+    assert WideBoostClassifier(booster=forest, mode="feature").fit(X, TWO).predict_proba(X).shape == (len(X), 2)
 
 
 def test_every_type_of_table_means_the_same():

@@ -33,6 +33,8 @@ class LightGBMAdapter(MarginAdapter):
     label = "LightGBM native"
     unset = (None,)
     objective_names = ("objective", "objective_type", "app", "application", "loss")
+    kind_names = ("boosting_type", "boosting", "boost")
+    kinds_without_sums = dict.fromkeys(["rf", "random_forest"], "averages its trees")
     objectives = {
         "absolute": {"objective": "regression_l1"},
         "quantile": {"objective": "quantile", "alpha": "{parameter}"},

@@ -31,6 +31,8 @@ class XGBoostAdapter(MarginAdapter):
     name = "xgboost"
     label = "XGBoost native"
     unset = (None, "reg:squarederror", "binary:logistic")
+    kind_names = ("booster",)
+    kinds_without_sums = {"gblinear": "has no trees"}
     objectives = {
         "absolute": {"objective": "reg:absoluteerror"},
         "quantile": {"objective": "reg:quantileerror", "quantile_alpha": "{parameter}"},

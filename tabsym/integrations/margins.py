@@ -52,6 +52,10 @@ class MarginAdapter(ABC):
         What an estimator holds as its objective where the user named none.
     objective_names : tuple of str
         What the library calls its objective; its own aliases after the first.
+    kind_names : tuple of str
+        What it calls the kind of model that it boosts.
+    kinds_without_sums : dict of str -> str
+        The kinds whose trees do not add up to a margin, and why.
     """
 
     name: str
@@ -60,6 +64,8 @@ class MarginAdapter(ABC):
     links: dict[str, str]
     unset: tuple[Any, ...]
     objective_names: tuple[str, ...] = ("objective",)
+    kind_names: tuple[str, ...] = ()
+    kinds_without_sums: dict[str, str] = {}
 
     # -- for the libraries to fill in -----------------------------------------------
 
@@ -131,6 +137,8 @@ class MarginAdapter(ABC):
         estimator
             Which knows classes as 0, 1, ...
         """
+        if margin is not None:
+            self.refuse_without_sums(booster)
         fitted = self._fresh(booster)
         target, labels = _coded(booster, y)
         weight = _weights(sample_weight)
@@ -182,6 +190,16 @@ class MarginAdapter(ABC):
         total = self.n_rounds(booster)
         for place, scores in enumerate(self._steps(booster, ready(frame, self), every, on_margin)):
             yield min((place + 1) * every, total), np.asarray(scores, dtype=np.float64)
+
+    def refuse_without_sums(self, booster: Any) -> None:
+        """A `ValueError` for an estimator whose trees would not add up to a margin, or that asks for none."""
+        who, params = type(booster).__name__, booster.get_params()
+        for name in self.kind_names:
+            why = self.kinds_without_sums.get(str(params.get(name)))
+            if why is not None:
+                raise ValueError(f"{who}({name}={params[name]!r}) {why}, and can't start from margins; leave it out.")
+        if self.n_rounds(booster) < 1:
+            raise ValueError(f"{who} asks for {self.n_rounds(booster)} rounds, which make no trees; use at least 1.")
 
     def _by_one_name(self, booster: Any) -> Any:
         """The booster, or a clone that calls its objective by the library's first name for it."""

@@ -185,6 +185,8 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             )
         if self.booster is not None:
             _refuse_own_stop(self.booster)
+            if self.mode != "feature" and (adapter := adapter_of(self.booster)) is not None:
+                adapter.refuse_without_sums(self.booster)
         if self.cv is None:
             raise ValueError("cv=None would train the booster on margins of rows that the wide model saw; use cv=5.")
 
@@ -200,7 +202,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         can_start = adapter_of(booster) is not None or (labels is None and not loss.log_link)
         mode: Any = self.mode if self.mode != "auto" else "margin" if can_start else "feature"
         first = Plan(booster, mode, self.codes, task, columns, seed)
-        matched(booster, loss, mode)  # refuses what cannot be, before anything is trained
+        matched(booster, loss, mode)  # refuses what cannot be, before any booster is trained
         if self.mode != "auto":
             return [first]
         codes = "native" if reads_categories(other) else self.codes
