@@ -72,7 +72,7 @@ FAULTS = [
     Fault("newton: dispersion without the degrees of freedom", "wide/newton/variances.py",
           "left = max(turns.total - used, 0.05 * turns.total)", "left = turns.total", f"{EVIDENCE}:yestuff or reml"),
     Fault("newton: what is little is not measured by the sweep", "wide/newton/sharing.py",
-          "< LITTLE * fall", "< 3.0 * LITTLE * fall", f"{TURNS}:measured_by"),
+          "< self._little * fall", "< 3.0 * self._little * fall", f"{TURNS}:measured_by"),
     Fault("newton: cells that hand up much wait too", "wide/newton/sharing.py",
           "if is_little else max(self.wait // 2, 1)", "if is_little else self.wait", f"{TURNS}:wait_longer"),
     Fault("newton: what handing up gains is not halved", "wide/newton/kernels_entries.py",

@@ -160,7 +160,7 @@ def test_blocks_are_weighed_as_by_dense_algebra(monkeypatch, loss, few):
         assert length == pytest.approx(theta @ prior @ theta, rel=1e-9)
 
 
-def crossed():
+def crossed(loss="squared"):
     """Two blocks, and one whose entries lie within theirs."""
     rng = np.random.default_rng(5)
     first, second = rng.integers(0, 4, N).astype(np.int32), rng.integers(0, 5, N).astype(np.int32)
@@ -168,7 +168,8 @@ def crossed():
     within = {1: np.repeat(np.arange(4), 5).astype(np.int32), 2: np.tile(np.arange(5), 4).astype(np.int32)}
     cross = Piece(3, 5 * first + second, PLAIN, 20, Prior.RIDGE, within=within)
     blocks = [intercept, Piece(1, first, PLAIN, 4, Prior.RIDGE), Piece(2, second, PLAIN, 5, Prior.RIDGE), cross]
-    turns = Turns(blocks, rng.normal(size=N), PLAIN, np.zeros((N, 1)), LOSSES["squared"])
+    y = rng.integers(0, 2, N).astype(float) if loss == "logistic" else rng.normal(size=N)
+    turns = Turns(blocks, y, PLAIN, np.zeros((N, 1)), LOSSES[loss])
     turns.precision = [0.0, 3.0, 5.0, 2.0]
     turns.put([rng.normal(size=theta.shape) for theta in turns.theta])
     return turns
@@ -203,15 +204,19 @@ def test_cells_with_little_to_hand_up_wait_longer():
     assert np.diff(times)[5:9].tolist() == [MOST_WAIT // 2, MOST_WAIT // 4, 1, 1]
 
 
-def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monkeypatch):
-    turns, handed = crossed(), []
+@pytest.mark.parametrize(
+    ("loss", "wanted"), [("logistic", [1, 2, 1, 1, 2, 1]), ("squared", [1, 2] * 4)], ids=["classes", "amounts"]
+)
+def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monkeypatch, loss, wanted):
+    """Of amounts none waits."""
+    turns, handed = crossed(loss), []
     gain = {1: 2.0 * LITTLE, 2: 0.5 * LITTLE}
     monkeypatch.setattr(
         Sharing, "_hand_up_cells", lambda _, relation: handed.append(relation.other) or gain[relation.other]
     )
     for _ in range(4):
         turns.sharing.hand_up(1.0)
-    assert handed == [1, 2, 1, 1, 2, 1]
+    assert handed == wanted
     turns.silence(1)
     turns.sharing.hand_up(1.0)
-    assert handed == [1, 2, 1, 1, 2, 1]  # 1 is silent, 2 waits
+    assert handed == wanted + [2] * (loss == "squared")  # 1 is silent; of classes 2 waits
