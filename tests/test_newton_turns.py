@@ -205,10 +205,10 @@ def test_cells_with_little_to_hand_up_wait_longer():
 
 
 @pytest.mark.parametrize(
-    ("loss", "wanted"), [("logistic", [1, 2, 1, 1, 2, 1]), ("squared", [1, 2] * 4)], ids=["classes", "amounts"]
+    ("loss", "wanted"), [("logistic", [1, 2, 1, 1, 2, 1]), ("squared", [1, 2] * 4)], ids=["two classes", "amounts"]
 )
 def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monkeypatch, loss, wanted):
-    """Of amounts none waits."""
+    """Of two classes; of amounts none waits."""
     turns, handed = crossed(loss), []
     gain = {1: 2.0 * LITTLE, 2: 0.5 * LITTLE}
     monkeypatch.setattr(
