@@ -219,4 +219,8 @@ def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monk
     assert handed == wanted
     turns.silence(1)
     turns.sharing.hand_up(1.0)
-    assert handed == wanted + [2] * (loss == "squared")  # 1 is silent; of classes 2 waits
+    wanted = wanted + [2] * (loss == "squared")  # 1 is silent; of classes 2 waits
+    assert handed == wanted
+    turns.precision[3] = 0.0  # what nothing holds back has nothing to hand up
+    turns.sharing.hand_up(1.0)
+    assert handed == wanted

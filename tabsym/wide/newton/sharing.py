@@ -73,14 +73,14 @@ class Sharing:
         ones = (place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT and piece.is_constant)
         self._intercept = next((place for place in ones if turns.covers[place]), None)
         self._plan: list[tuple[int, list[Relation], int | None]] = []
-        self._silent: list[bool] | None = None  # when it was planned
+        self._planned_for: list[int] = []
 
     def hand_up(self, fall: float) -> None:
         """Once for all pieces whose time has come, after a sweep that lowered the objective by `fall`."""
         turns = self._turns
-        if self._silent != turns.silent:
-            self._plan = [(place, self.above(place), self.level_of(place)) for place in self.held()]
-            self._silent = list(turns.silent)
+        if (held := self.held()) != self._planned_for:
+            self._plan = [(place, self.above(place), self.level_of(place)) for place in held]
+            self._planned_for = held
         for place, relations, level in self._plan:  # small ones first: the other way round usedcars is .5 % worse
             for relation in relations:
                 if relation.is_due():
