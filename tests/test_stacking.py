@@ -527,6 +527,8 @@ def test_what_cannot_be_is_said_in_a_sentence():
     [
         (LGBMClassifier(n_estimators=0), "LGBMClassifier asks for 0 rounds, which make no trees; use at least 1"),
         (LGBMClassifier(num_trees=0), "asks for 0 rounds"),
+        (LGBMClassifier(n_estimators=None), "LGBMClassifier asks for rounds that are no number"),
+        (LGBMClassifier(n_estimators="many"), "asks for rounds that are no number"),
         (XGBClassifier(n_estimators=-3), "XGBClassifier asks for -3 rounds"),
         (CatBoostClassifier(iterations=0), "CatBoostClassifier asks for 0 rounds"),
         (

@@ -2,13 +2,14 @@
 
 "before": crosses chosen by evidence, trained by Adagrad (the contender `wide-crosses` of the comparison);
 "shrunk": the same blocks by Newton's method, one variance each by evidence; "smooth": numbers as smooth intervals
-too; "rare": rarity too; "strict" (two classes): as "rare", but with crosses chosen as without evidence; "link": for
-amounts, the loss chosen by rows held out too, by RMSE ("link") and by MAE
-("link-mae"). 5 folds (kdd99: 2), seed 0, everything else at its defaults; `seconds` from the DataFrame to the fitted
-model, after a warm-up. Rows go to results/study.csv as they arrive; what stands there is not run again.
+too; "rare": rarity too; "strict" (two classes): as "rare", but with crosses chosen as without evidence; "pairs" (two
+classes): as "rare", but without triples; "link": for amounts, the loss chosen by rows held out too, by RMSE ("link")
+and by MAE ("link-mae"). 5 folds (kdd99: 2), seed 0, everything else at its defaults; `seconds` from the DataFrame to
+the fitted model, after a warm-up. Rows go to results/study.csv as they arrive; what stands there is not run again.
 
     TABSYM_DATA=FOLDER python benchmarks/evidence/study.py [--tables amazon adult] [--report]
     TABSYM_DATA=FOLDER python benchmarks/evidence/study.py --tables amazon --variants rare --seed 1  # other folds
+    TABSYM_DATA=FOLDER python benchmarks/evidence/study.py --tables amazon --variants before rare --state 1  # of models
 
 An earlier version beside this one, in one sitting: PYTHONPATH=ITS_CHECKOUT with --out of its own, then --against that.
 """
@@ -19,6 +20,7 @@ import argparse
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,7 @@ from tables import TABLES, commit, measure, read  # noqa: E402
 
 from tabsym import WideClassifier, WideRegressor  # noqa: E402
 from tabsym.wide import AutoCrosses  # noqa: E402
+from tabsym.wide.crosses import FOR_EVIDENCE  # noqa: E402
 
 MOST_ROWS = {"rossmann": 60_000}
 """A random sample of these."""
@@ -41,7 +44,7 @@ MEASURES = {"auc": False, "log-loss": True, "rmse": True, "mae": True}
 """Whether less is better."""
 
 
-COLUMNS = ("shrunk", "smooth", "strict", "rare", "link", "link-mae")
+COLUMNS = ("shrunk", "smooth", "strict", "pairs", "rare", "link", "link-mae")
 
 
 def variants(n_classes: int) -> dict[str, dict[str, object]]:
@@ -55,13 +58,14 @@ def variants(n_classes: int) -> dict[str, dict[str, object]]:
     }
     if n_classes == 2:
         made["strict"] = made["rare"] | {"interactions": AutoCrosses()}
+        made["pairs"] = made["rare"] | {"interactions": replace(FOR_EVIDENCE, max_order=2)}
     if is_number:
         chosen = made["rare"] | {"loss": "choose"}
         made |= {"link": chosen, "link-mae": chosen | {"scoring": "neg_mean_absolute_error"}}
     return made
 
 
-def run(name: str, wanted: list[str] | None, seed: int, out: Path) -> None:
+def run(name: str, wanted: list[str] | None, seed: int, state: int, out: Path) -> None:
     ready = read(name, MOST_ROWS.get(name))
     is_number = ready.task == "regression"
     kind = WideRegressor if is_number else WideClassifier
@@ -76,12 +80,12 @@ def run(name: str, wanted: list[str] | None, seed: int, out: Path) -> None:
         if not todo or (wanted and variant not in wanted):
             continue
         some = np.random.RandomState(0).permutation(len(ready.y))[:2000]
-        kind(random_state=0, **options).fit(ready.X.iloc[some], ready.y[some])
+        kind(random_state=state, **options).fit(ready.X.iloc[some], ready.y[some])
         for fold, (train, test) in enumerate(folds.split(ready.X, ready.y)):
             if fold not in todo:
                 continue
             start, cpu = time.perf_counter(), time.thread_time()
-            model = kind(random_state=0, **options).fit(ready.X.iloc[train], ready.y[train])
+            model = kind(random_state=state, **options).fit(ready.X.iloc[train], ready.y[train])
             row = {"table": name, "variant": variant, "fold": fold, "rows": len(ready.y), "commit": commit()}
             row |= {"seconds": time.perf_counter() - start, "cpu": time.thread_time() - cpu}
             row |= {"loss": model.model_.loss.name, "sweeps": model.n_iter_} | dict.fromkeys(MEASURES, np.nan)
@@ -123,21 +127,26 @@ def report(out: Path, against: Path) -> None:
         print(f"| {name} | time | " + " | ".join(cells) + " |")
 
 
+def _of_run(seed: int, state: int) -> str:
+    return (f"-seed{seed}" if seed else "") + (f"-state{state}" if state else "")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
-    parser.add_argument("--variants", nargs="+")
+    parser.add_argument("--variants", nargs="+", help="the table at the end needs before")
     parser.add_argument("--seed", type=int, default=0, help="of the folds; others than 0 go to a file of their own")
-    parser.add_argument("--out", type=Path, help="default: results/study.csv, or study-seedN.csv")
+    parser.add_argument("--state", type=int, default=0, help="of the models; others than 0 go to a file of their own")
+    parser.add_argument("--out", type=Path, help="default: results/study.csv, study-seedN.csv or study-stateN.csv")
     parser.add_argument("--report", action="store_true", help="run nothing, read --out")
     parser.add_argument("--against", type=Path, help='times are multiples of those of "before" here; default: --out')
     args = parser.parse_args()
-    args.out = args.out or HERE / "results" / f"study{f'-seed{args.seed}' if args.seed else ''}.csv"
+    args.out = args.out or HERE / "results" / f"study{_of_run(args.seed, args.state)}.csv"
     warnings.simplefilter("ignore")
     if not args.report:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         for name in args.tables:
-            run(name, args.variants, args.seed, args.out)
+            run(name, args.variants, args.seed, args.state, args.out)
     report(args.out, args.against or args.out)
 
 

@@ -198,8 +198,12 @@ class MarginAdapter(ABC):
             why = self.kinds_without_sums.get(str(params.get(name)))
             if why is not None:
                 raise ValueError(f"{who}({name}={params[name]!r}) {why}, and can't start from margins; leave it out.")
-        if self.n_rounds(booster) < 1:
-            raise ValueError(f"{who} asks for {self.n_rounds(booster)} rounds, which make no trees; use at least 1.")
+        try:
+            n_rounds = self.n_rounds(booster)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{who} asks for rounds that are no number ({error}); use a whole one.") from error
+        if n_rounds < 1:
+            raise ValueError(f"{who} asks for {n_rounds} rounds, which make no trees; use at least 1.")
 
     def _by_one_name(self, booster: Any) -> Any:
         """The booster, or a clone that calls its objective by the library's first name for it."""

@@ -32,6 +32,7 @@ class Donors:
 
     @classmethod
     def of(cls, encoder: TIWSEncoder, table: Table, column: str, context: str | None) -> Donors:
+        """Of a fitted encoder, for the rows of a table whose symbols in `column` it has not seen."""
         fitted = encoder.columns_[column].fitted
         found = encoder.unseen_rows(table, column, context=context)
         if fitted.method.method != "poster":

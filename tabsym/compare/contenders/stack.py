@@ -19,6 +19,7 @@ def _stack(library: str | None = None) -> Callable[[str, int, int, str], Any]:
     """The defaults of `WideBoost*`; `library`: with the booster of another one."""
 
     def make(task: str, random_state: int, n_jobs: int, metric: str) -> Any:
+        """An unfitted stack for a task, whose wide model chooses its loss by the metric."""
         is_class = task in CLASSES
         wide = default_wide(is_class, random_state, n_jobs)
         if task == "count":

@@ -26,14 +26,13 @@ ONE_MODEL = np.empty(0, dtype=np.int8)
 LANES, FEW_ENTRIES = 4, 256
 """Sums of blocks of so few entries are kept so many times over while rows are added up."""
 
+FAR = 600.0
+"""Rows whose score's exp would be beyond numbers, or nearly, stand this side of it; where they are is told by sums."""
+
 
 def lanes_of(size: int) -> int:
     """How many sums are kept for each of so many entries."""
     return LANES if size <= FEW_ENTRIES else 1
-
-
-FAR = 600.0
-"""Rows whose score's exp would be beyond numbers, or nearly, stand this side of it; where they are is told by sums."""
 
 
 class OneScore:
