@@ -71,7 +71,7 @@ def main() -> None:
                 options = [*how, "--drop", ",".join(drop), "--folds", "3", "--out", f"{folder}/shell"]
                 options += ["--tune", tune] if tune else []
                 options += ["--contender", "mine=own_pipeline:mine", "--contenders", ",".join(BESIDE)]
-                command = [sys.executable, "-m", "tabsym.cli", "compare", path, "--target", target, *options]
+                command = [sys.executable, "-m", "tabsym", "compare", path, "--target", target, *options]
                 here = Path(__file__).parent
                 done = subprocess.run(command, capture_output=True, text=True, cwd=here, check=False)
                 lines = done.stdout.split("\n\n")

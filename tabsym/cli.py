@@ -134,7 +134,3 @@ def _contenders(names: list[str] | None, own: list[str] | None) -> dict[str, str
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

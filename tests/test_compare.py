@@ -304,6 +304,12 @@ def test_command_line(tmp_path, capsys):
     assert "nosuch" in capsys.readouterr().err
 
 
+def test_python_m_is_the_command():
+    command = [sys.executable, "-m", "tabsym", "compare", "nowhere.csv", "--target", "y"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "tabsym: There is no file 'nowhere.csv'.\n")
+
+
 def test_the_function_is_there_whatever_was_imported_first():
     code = (
         "import tabsym.compare.worker, tabsym; assert callable(tabsym.compare); from tabsym import compare; compare()"
