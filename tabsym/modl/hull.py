@@ -150,11 +150,10 @@ def _offer(found: Found, number: int, prior: Floats, best: Best, tag: int) -> No
 
 
 def _slope(prior: Floats, place: int) -> float:
-    """The prior's increase from `place` parts to one more, at place + 1 the last."""
+    """The prior's increase from `place` parts to one more, at place + 1 the last; 0 where so many are impossible."""
     up = min(place + 1, len(prior) - 1)
-    down = up - 1
-    rise = float(prior[up] - prior[down])
-    return rise if np.isfinite(rise) else 0.0
+    low, high = float(prior[up - 1]), float(prior[up])
+    return high - low if math.isfinite(low) and math.isfinite(high) else 0.0
 
 
 def _bracket(number: int, known: dict[int, float]) -> float | None:
