@@ -56,7 +56,8 @@ def in_users_units(model: WideModel, answer: Answer) -> Certainty:
             term = layout.learned[place]
             share = term.constant * units.means[term.numeric] / home.constant
             own = layout.entries(home.factors[0].block)
-            variances[own] += np.square(share * sd[layout.entries(term.factors[0].block)])
+            if share != 0.0:
+                variances[own] += np.square(share * sd[layout.entries(term.factors[0].block)])
         if answer.together is not None:
             _put_homes_together(model, *answer.together, variances)
         sd = np.sqrt(variances)

@@ -14,7 +14,7 @@ from tabsym.estimators.answers import Answer, in_users_target, in_users_units, w
 from tabsym.estimators.beginning import Coded, begin, task_of
 from tabsym.estimators.config import Config
 from tabsym.estimators.pieces import pieces_of
-from tabsym.estimators.training_data import lay_training, training_loss
+from tabsym.estimators.training_data import lay_training, robust_spread, training_loss
 from tabsym.warn import warn_user
 from tabsym.wide.certainty import Certainty
 from tabsym.wide.course import Outcome
@@ -25,8 +25,10 @@ from tabsym.wide.newton.formulas import fit_formula
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.optimizers import Newton
 from tabsym.wide.program import Rows as LaidRows
+from tabsym.wide.slopes import HUBER
 from tabsym.wide.start import with_state
 from tabsym.wide.target_units import TargetUnits
+from tabsym.wide.units import with_sizes
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
@@ -48,7 +50,14 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     model, rows, units, ridge = _begun(config, model, coded)
     if by_turns:
         pieces, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
-        answer = _answered(model, pieces, with_certainty(optimum, newton, rng), newton.draws)
+        solved = with_certainty(optimum, newton, rng)
+        answer = _answered(model, pieces, solved, newton.draws)
+        if not solved.drawn:
+            warn_user(
+                f"{config.who} ended its draws of the posterior short: deviations may be too small; give l2='evidence' "
+                "or a larger l2.",
+                ConvergenceWarning,
+            )
     else:
         answer = _by_formula(ridge, newton, model, rows, rng)
     answer = in_users_target(answer, units)
@@ -86,11 +95,19 @@ def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, L
     by_turns = goes_by_turns(model.layout)
     order = np.arange(len(coded.training.y)) if not by_turns else None
     codes = None if by_turns and config.init is None else coded.codes
+    if model.loss.code == HUBER and config.standardize:
+        model = _in_robust_units(model, coded)
     rows = lay_training(model, codes, coded.numbers, coded.training, order, config.n_jobs)
     model = begin(model, rows, config)
     units = TargetUnits.of(rows, training_loss(model))
     ridge = None if config.ridge is None else config.ridge / units.of_loss
     return model, units.rows(rows), units, ridge
+
+
+def _in_robust_units(model: WideModel, coded: Coded) -> WideModel:
+    """In units of the target's spread without its outliers, which Huber's loss is for: theirs says little of others."""
+    units = replace(model.units, scale=robust_spread(coded.training))
+    return replace(model, units=with_sizes(model.layout, units))
 
 
 def goes_by_turns(layout: Layout) -> bool:

@@ -94,19 +94,24 @@ def read_offset(offset: Any, n_rows: int, n_outputs: int) -> Floats | None:
 
 
 def with_spread(loss: Loss, training: Training) -> Loss:
-    """huber's delta in units of the target, from one in units of its spread; other losses as they are.
-
-    The spread is the interquartile mean of the absolute deviations of the
-    target (without its offset) from its interquartile mean, over what that is
-    for a standard normal variable; where it is 0, the standard deviation.
-    Unlike a median it does not jump with weights.
-    """
+    """huber's delta in units of the target, from one in units of its spread; other losses as they are."""
     if loss.code != HUBER:
         return loss
+    return replace(loss, parameter=loss.parameter * robust_spread(training))
+
+
+def robust_spread(training: Training) -> float:
+    """The spread of a target that outliers have little part in.
+
+    The interquartile mean of the absolute deviations of the target (without
+    its offset) from its interquartile mean, over what that is for a standard
+    normal variable; where it is 0, the standard deviation. Unlike a median it
+    does not jump with weights.
+    """
     y, weight = training.differences, training.weight
     middle = _interquartile_mean(y, weight)
     spread = _interquartile_mean(np.abs(y - middle), weight) / NORMAL_DEVIATION
-    return replace(loss, parameter=loss.parameter * (spread or Moments.of(y, weight).spread_about(middle)))
+    return spread or Moments.of(y, weight).spread_about(middle)
 
 
 def _interquartile_mean(values: Floats, weight: Floats | None) -> float:

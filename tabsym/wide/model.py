@@ -141,18 +141,36 @@ class WideModel:
             out = np.empty((part.stop - part.start, draws.shape[1]))
             laid = self._lay(rows, len(out), n_jobs)
             predict_margins(laid, compiled.program, neutral, draws.reshape(-1, 1), out)
-            spread[part] = np.square(out).mean(axis=1) + self._unseen_variance(rows, len(out))
+            spread[part] = np.square(out).mean(axis=1) + self._unseen_variance(rows, laid.x)
         return np.sqrt(spread)
 
-    def _unseen_variance(self, coder: Coder, n_rows: int) -> Floats:
-        """What unseen symbols add to the variance of scores (n,)."""
+    def _unseen_variance(self, coder: Coder, x: Floats) -> Floats:
+        """What entries of which no row told add to the variance of scores (n,): their prior's, times what multiplies.
+
+        `x` (n, numerics): the numeric factors of the program that predicts. The prior is about the number at the mean
+        of a factor that is centred.
+        """
         assert self.certainty is not None
-        total = np.zeros(n_rows)
-        for read, codes in self.layout.code(coder).items():
-            source = self.layout.blocks[read.block].source
-            if source is not None and isinstance(self.layout.sources[source], (Symbols, Crossing)):
-                total += np.where(codes == UNSEEN, self.certainty.variances[read.block], 0.0)
+        layout, numerics = self.layout, self._user_program[0].numerics
+        total, codes = np.zeros(len(x)), layout.code(coder)
+        for place, term in enumerate(layout.learned):
+            (factor,) = term.factors
+            source = layout.blocks[factor.block].source
+            if source is None or not isinstance(layout.sources[source], (Symbols, Crossing)):
+                continue
+            by = np.full(len(x), term.constant)
+            if term.numeric is not None:
+                centre = self.units.means[term.numeric] if place in layout.homes else 0.0
+                by *= x[:, numerics.index(term.numeric)] - centre
+            unknown = self._unknown(factor.block, codes[factor.read]) & (by != 0.0)
+            total[unknown] += np.square(by[unknown]) * self.certainty.variances[factor.block]
         return total
+
+    def _unknown(self, block: int, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether codes (n,) of a block are of no entry, or of one that nothing is known of."""
+        assert self.certainty is not None
+        untold = np.isinf(self.certainty.sd[self.layout.entries(block), 0])
+        return np.asarray(np.append(untold, True)[np.where(codes == UNSEEN, len(untold), codes)])
 
     def _score(self, coder: Coder, out: Floats, n_jobs: int | None) -> None:
         compiled, _, neutral = self._user_program

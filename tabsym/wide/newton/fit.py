@@ -38,7 +38,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a fit ends: parameters `turns.theta`, and variances `evidence`; `n_sweeps` it took, and whether it did."""
+    """Where a fit ends: parameters `turns.theta`, variances `evidence`, how many sweeps, and whether all stand."""
 
     turns: Turns
     evidence: Evidence
@@ -64,7 +64,8 @@ class Solved:
     loss : float
         Mean of the rows.
     n_sweeps : int
-    converged : bool
+    converged, drawn : bool
+        Whether the optimum was reached, and whether the draws stand.
     """
 
     theta: list[Floats]
@@ -78,6 +79,7 @@ class Solved:
     loss: float
     n_sweeps: int
     converged: bool
+    drawn: bool
 
 
 def find_optimum(
@@ -97,43 +99,57 @@ def find_optimum(
     turns = Turns(pieces, rows.y, rows.weight, rows.start, loss)
     turns.put(theta)
     evidence = Evidence(turns)
-    n_sweeps = 0
+    n_sweeps, stood = 0, True
     if held is not None:
-        turns.precision, turns.silent = list(held), [precision == np.inf for precision in held]
+        _hold(turns, held)
     elif penalty is None:
-        n_sweeps = _find_variances(turns, evidence, rows, newton, rng)
+        n_sweeps, stood = _find_variances(turns, evidence, rows, newton, rng)
     else:
         for place, piece in enumerate(turns.pieces):
             turns.precision[place] = 0.0 if piece.prior is Prior.FLAT else penalty * turns.total
     more, converged = turns.settle(newton.tol, newton.max_passes, surely=penalty is not None)
     if held is not None or penalty is not None:
         _weigh(turns, evidence)
-    return Optimum(turns, evidence, n_sweeps + more, converged)
+    return Optimum(turns, evidence, n_sweeps + more, converged and stood)
 
 
-def _find_variances(turns: Turns, evidence: Evidence, rows: Rows, newton: Newton, rng: np.random.RandomState) -> int:
-    """Variances by evidence; of blocks with few rows a symbol, on rows held out. How many sweeps it took."""
+def _hold(turns: Turns, precisions: Sequence[float]) -> None:
+    """Give pieces their precisions; what is held at 0 says nothing, wherever it started."""
+    for place, precision in enumerate(precisions):
+        if precision == np.inf:
+            turns.silence(place)
+        else:
+            turns.precision[place] = precision
+
+
+def _find_variances(
+    turns: Turns, evidence: Evidence, rows: Rows, newton: Newton, rng: np.random.RandomState
+) -> tuple[int, bool]:
+    """Variances by evidence; of blocks with few rows a symbol, on rows held out.
+
+    How many sweeps it took, and whether those by evidence stand at last.
+    """
     evidence.start()
     held = [place for place, piece in enumerate(turns.pieces) if piece.prior is not Prior.FLAT]
     rare = [place for place in held if turns.n_outputs == 1 and _is_rare(turns, place, newton.rare_rows)]
     common = [place for place in held if place not in rare]
     if evidence.has_dispersion or not rare:
-        n_sweeps = evidence.find(held, newton.tol, newton.max_passes, passing=rare)
+        n_sweeps, stood = evidence.find(held, newton.tol, newton.max_passes, passing=rare)
         rare = [place for place in rare if not turns.silent[place]]
     else:
-        n_sweeps = _find_without(turns, evidence, common, rare, newton)
+        n_sweeps, stood = _find_without(turns, evidence, common, rare, newton)
     if not rare:
-        return n_sweeps
+        return n_sweeps, stood
     halves = _two_halves(turns, rows, rng)
     halves.precision, halves.silent = list(turns.precision), list(turns.silent)
     for place, precision in zip(rare, HeldOut(halves).tune(rare), strict=True):
         turns.precision[place] = float(precision)
-    n_sweeps += evidence.find(common, AFTERWARDS * newton.tol, newton.max_passes)
+    more, stood = evidence.find(common, AFTERWARDS * newton.tol, newton.max_passes)
     for place in rare + common:
         if not turns.silent[place]:
             evidence.spread(place)
     evidence.move(())
-    return n_sweeps
+    return n_sweeps + more, stood
 
 
 def _two_halves(turns: Turns, rows: Rows, rng: np.random.RandomState) -> Turns:
@@ -153,8 +169,10 @@ def _two_halves(turns: Turns, rows: Rows, rng: np.random.RandomState) -> Turns:
     return halves
 
 
-def _find_without(turns: Turns, evidence: Evidence, common: list[int], rare: list[int], newton: Newton) -> int:
-    """Variances of common blocks while the rare ones are out: how many sweeps it took.
+def _find_without(
+    turns: Turns, evidence: Evidence, common: list[int], rare: list[int], newton: Newton
+) -> tuple[int, bool]:
+    """Variances of common blocks while the rare ones are out: as `Evidence.find`.
 
     Symbols seen once explain their own rows, of classes as far as their variance lets them, and would leave the others
     nothing to explain.
@@ -162,10 +180,10 @@ def _find_without(turns: Turns, evidence: Evidence, common: list[int], rare: lis
     waiting = [turns.precision[place] for place in rare]
     for place in rare:
         turns.silent[place] = True
-    n_sweeps = evidence.find(common, newton.tol, newton.max_passes)
+    found = evidence.find(common, newton.tol, newton.max_passes)
     for place, precision in zip(rare, waiting, strict=True):
         turns.silent[place], turns.precision[place] = False, precision
-    return n_sweeps
+    return found
 
 
 def _is_rare(turns: Turns, place: int, rows: float) -> bool:
@@ -206,5 +224,5 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
     return Solved(
         turns.theta, sd, variance, evidence.effective.tolist(), evidence.dispersion, found, flat,
         None if together is None else evidence.dispersion * together, turns.mean_loss(), optimum.n_sweeps,
-        optimum.converged,
+        optimum.converged, draws is None or draws.settled,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.flats import NOTHING_LEFT, columns_of, inverse_of
+from tabsym.wide.newton.flats import NOTHING_LEFT, SAME, columns_of, inverse_of
 from tabsym.wide.newton.kernels_entries import spread_ridge, weigh_ridge
 from tabsym.wide.newton.kernels_rows import sum_products
 from tabsym.wide.newton.kernels_walk import walk_variances, weigh_walk
@@ -22,6 +22,9 @@ from tabsym.wide.newton.turns import Turns
 from tabsym.wide.slopes import SQUARED
 
 Floats = NDArray[np.float64]
+
+ROUNDING = 1e-9
+"""Of the information on what is not held back: what is left of it beside a block is no less, or is rounding."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Spreads(ABC):
     def of(self, place: int) -> Spread:
         """Of one piece."""
         variances, penalised = self._variances(place)
-        return Spread(variances, penalised, self._effective(place, penalised))
+        unknown = int(np.isinf(variances).sum())
+        return Spread(variances, penalised, self._effective(place, penalised) - unknown)
 
     def weigh(self, places: Sequence[int]) -> dict[int, tuple[float, float]]:
         """Of pieces, by place: effective entries, and the sum of squares that the prior holds small."""
@@ -78,6 +82,10 @@ class Spreads(ABC):
         pieces = self.turns.pieces
         return len(self.flat) == 1 and not len(pieces[self.flat[0]].x)
 
+    def _shares_all(self, place: int) -> bool:
+        """Whether all that nothing holds back is an intercept, whose curvature is that of a piece's entries."""
+        return self._is_intercept_alone and not len(self.turns.pieces[place].x)
+
     @cached_property
     def _columns(self) -> Floats:
         """What the flat pieces, which are one number each, are multiplied by (n, f)."""
@@ -97,13 +105,14 @@ class SpreadsOfOne(Spreads):
     def of_flat(self) -> Floats:
         """Exact for one block of symbols."""
         turns = self.turns
-        found = [self._flat_information()]
+        whole = self._flat_information()
+        inverses = [inverse_of(whole, np.diag(whole), SAME)]
         for place, piece in enumerate(turns.pieces):
-            if piece.prior is Prior.RIDGE and not turns.silent[place] and turns.precision[place] > 0:
-                curvature = turns.curvature[place] if self._is_intercept_alone else self._curvature_now(place)
-                found.append(self._with_flat(place, curvature, turns.precision[place])[2])
-        inverses = np.linalg.pinv(np.array(found), hermitian=True)
-        return np.asarray(inverses[np.argmax(np.trace(inverses, axis1=1, axis2=2))])[:, :, None]
+            tells = turns.precision[place] > 0 or len(piece.x) > 0  # else its entries leave nothing of the level
+            if piece.prior is Prior.RIDGE and not turns.silent[place] and tells:
+                left = self._with_flat(place, self._curvature(place), turns.precision[place])[2]
+                inverses.append(inverse_of(left, np.diag(whole), ROUNDING))
+        return max(inverses, key=lambda one: float(np.trace(one)))[:, :, None]
 
     def weigh(self, places: Sequence[int]) -> dict[int, tuple[float, float]]:
         """The same in one go where there is nothing but an intercept that is not held back: this is asked most."""
@@ -112,8 +121,7 @@ class SpreadsOfOne(Spreads):
             return super().weigh(places)
         small = {}
         if turns.small is not None:
-            information = float(self._flat_information()[0, 0])
-            small = turns.small.weigh(set(places), turns.precision, turns.covers, information)
+            small = turns.small.weigh(set(places), turns.precision, turns.covers, self._level_information())
         found = {place: small[place] if place in small else self._weigh(place) for place in places}
         return {place: (self._effective(place, penalised), length) for place, (penalised, length) in found.items()}
 
@@ -121,6 +129,8 @@ class SpreadsOfOne(Spreads):
         """The variances' part in the penalty, and the length, beside nothing but an intercept."""
         turns, piece = self.turns, self.turns.pieces[place]
         curvature, theta, precision = turns.curvature[place], turns.theta[place], turns.precision[place]
+        if not self._shares_all(place):
+            return self._variances(place)[1], piece.length(theta)
         more = self._beside(place, curvature)
         if piece.prior is Prior.RIDGE:
             return weigh_ridge(curvature, theta, precision, more, NOTHING_LEFT)
@@ -133,8 +143,8 @@ class SpreadsOfOne(Spreads):
     def _variances(self, place: int) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that the penalty has part in, for losses of one score."""
         piece, precision = self.turns.pieces[place], self.turns.precision[place]
-        curvature = self.turns.curvature[place] if self._is_intercept_alone else self._curvature_now(place)
-        if piece.prior is Prior.RIDGE and self._is_intercept_alone:
+        curvature = self._curvature(place)
+        if piece.prior is Prior.RIDGE and self._shares_all(place):
             variances = np.empty((piece.size, 1))
             more = self._beside(place, curvature)
             total = spread_ridge(curvature[:, 0], precision, more, NOTHING_LEFT, variances[:, 0])
@@ -142,11 +152,11 @@ class SpreadsOfOne(Spreads):
         if piece.prior is Prior.WALK:
             variances, penalised = _walk_spread(piece, curvature, precision)
         else:
-            variances = 1.0 / (curvature + precision)
-            penalised = float(variances.sum())
+            variances = _alone(curvature, precision)
+            penalised = float(variances[np.isfinite(variances)].sum())
         shared, pulled, left = self._with_flat(place, curvature, precision)
         if shared.shape[1]:
-            covariance = inverse_of(left, self._flat_sizes(shared))
+            covariance = inverse_of(left, self._flat_sizes(place, shared))
             variances = variances + np.einsum("qf,fg,qg->q", pulled, covariance, pulled)[:, None]
             penalised += float((piece.pull_back(pulled, 1.0) * (pulled @ covariance)).sum())
         return variances, penalised
@@ -156,9 +166,9 @@ class SpreadsOfOne(Spreads):
         piece = self.turns.pieces[place]
         if not self.flat:
             return np.zeros((piece.size, 0)), np.zeros((piece.size, 0)), np.zeros((0, 0))
-        shared = curvature if self._is_intercept_alone else self._shared(place)
+        shared = curvature if self._shares_all(place) else self._shared(place)
         pulled = piece.solve(np.repeat(curvature, shared.shape[1], axis=1), precision, shared)
-        if not self._is_intercept_alone:
+        if not self._shares_all(place):
             return shared, pulled, self._flat_information() - shared.T @ pulled
         # all from the piece's own curvatures, as others are of another moment
         left = float((curvature * (1.0 - pulled)).sum()) + self._beside(place, curvature)
@@ -168,11 +178,11 @@ class SpreadsOfOne(Spreads):
         """Information on the intercept from rows without an entry of the piece."""
         if self.turns.covers[place]:
             return 0.0
-        return max(float(self._flat_information()[0, 0] - curvature.sum()), 0.0)
+        return max(self._level_information() - float(curvature.sum()), 0.0)
 
-    def _flat_sizes(self, shared: Floats) -> Floats:
+    def _flat_sizes(self, place: int, shared: Floats) -> Floats:
         """Information on each flat piece by itself (f,)."""
-        return shared.sum(axis=0) if self._is_intercept_alone else np.diag(self._flat_information())
+        return shared.sum(axis=0) if self._shares_all(place) else np.diag(self._flat_information())
 
     def _shared(self, place: int) -> Floats:
         """Curvature that the entries share with the flat pieces (q, f)."""
@@ -185,9 +195,11 @@ class SpreadsOfOne(Spreads):
 
         return self._now("shared", place, sum_them)
 
-    def _curvature_now(self, place: int) -> Floats:
-        """Curvature (q, 1) of the entries where the rows stand, after the turns of other pieces."""
+    def _curvature(self, place: int) -> Floats:
+        """Curvature (q, 1) of the entries: of their last turn where all is of that moment, else where rows stand."""
         piece = self.turns.pieces[place]
+        if self._shares_all(place):
+            return self.turns.curvature[place]
 
         def sum_them() -> Floats:
             sums = np.empty((piece.size, 1))
@@ -196,10 +208,12 @@ class SpreadsOfOne(Spreads):
 
         return self._now("curvature", place, sum_them)
 
+    def _level_information(self) -> float:
+        """Curvature of the intercept at its last turn."""
+        return float(self.turns.curvature[self.flat[0]][0, 0])
+
     def _flat_information(self) -> Floats:
         """X'HX (f, f) of the flat pieces."""
-        if self._is_intercept_alone:
-            return self.turns.curvature[self.flat[0]]
         columns = self._columns
         return self._now("information", -1, lambda: np.asarray(columns.T @ (self._bends() * columns)))
 
@@ -217,9 +231,16 @@ class SpreadsOfOne(Spreads):
         return self._known[what, place]
 
 
+def _alone(curvature: Floats, precision: float) -> Floats:
+    """Variances of entries by themselves; infinite where neither a row nor the prior says anything."""
+    both = curvature + precision
+    return np.divide(1.0, both, out=np.full_like(both, np.inf), where=both > 0)
+
+
 def _walk_spread(piece: Piece, curvature: Floats, precision: float) -> tuple[Floats, float]:
     """Variances (q, K) of a walk's entries, and the trace that its penalty has part in."""
-    variances = 1.0 / (curvature + precision)
+    variances = np.empty_like(curvature)
+    variances[: piece.apart] = _alone(curvature[: piece.apart], precision)
     penalised = float(variances[: piece.apart].sum())
     own = np.ascontiguousarray(curvature[piece.apart :])
     inside, steps = np.empty_like(own), np.empty(own.shape[1])

@@ -21,12 +21,25 @@ from tabsym.wide.newton.sharing import Sharing
 from tabsym.wide.newton.small import SmallPieces
 from tabsym.wide.newton.standing import ONE_MODEL, OneScore
 from tabsym.wide.newton.standing_classes import ManyClasses
-from tabsym.wide.slopes import MULTINOMIAL, SQUARED
+from tabsym.wide.slopes import HUBER, MULTINOMIAL, SQUARED
 
 Floats = NDArray[np.float64]
 
 MOST_STEP = 2.0
 """Of a score at once, where the loss is no parabola: far from the optimum its curvature says little."""
+
+PARABOLAS = SQUARED, HUBER
+"""Losses below the parabola of their slope and curvature everywhere, so that any step lowers them."""
+
+
+def spread_of(y: Floats, weight: Floats, loss: Loss) -> float:
+    """The mean square of targets (n,) about their mean, 1 where there is none; of Huber's loss, delta's at most.
+
+    A few outliers, which that loss is for, can be all of their spread.
+    """
+    shares = weight if len(weight) and weight.any() else None
+    spread = float(np.average(np.square(y - np.average(y, weights=shares)), weights=shares)) or 1.0
+    return min(spread, loss.parameter**2) if loss.code == HUBER else spread
 
 
 class Turns:
@@ -70,7 +83,8 @@ class Turns:
         self.total = float(weight.sum()) if len(weight) else float(len(y))
         self.covers = [bool((piece.codes >= 0).all()) for piece in self.pieces]
         self.sharing = Sharing(self)
-        self._most = np.inf if loss.code == SQUARED else MOST_STEP
+        self._most = np.inf if loss.code in PARABOLAS else MOST_STEP
+        self.spread = spread_of(y - start[:, 0], weight, loss) if loss.scales else 1.0
         flat = [place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT]
         self._joint: JointSteps | None = None
         self.together = flat if len(flat) > 1 or any(len(self.pieces[place].x) for place in flat) else []
@@ -113,13 +127,20 @@ class Turns:
             before = fall
         return most, False
 
-    def scale(self) -> float:
-        """What a change of the loss is measured by: the dispersion of the rows, where that is above 1."""
+    def scale(self, dispersion: float | None = None) -> float:
+        """What a change of the loss is measured by; the dispersion of the rows is found now where it is not known.
+
+        Of amounts their spread; behind a log link, where targets have a mean of 1, the dispersion where it is above 1.
+        """
         if self.loss.scales or self.loss.for_classes:
-            return 1.0
+            return self.spread
+        return max(1.0, self.dispersion() if dispersion is None else dispersion)
+
+    def dispersion(self) -> float:
+        """Squares of the rows' slopes over their curvature, without regard to degrees of freedom."""
         slopes, bends = self.pulls()
         weight = self.weight if len(self.weight) else 1.0
-        return max(1.0, float((np.square(slopes) / weight).sum() / bends.sum()))
+        return float((np.square(slopes) / weight).sum() / bends.sum())
 
     def turn(self, place: int) -> float:
         """A step of one piece; half its Newton decrement."""

@@ -67,20 +67,21 @@ class Evidence:
             if piece.prior is not Prior.FLAT:
                 self.turns.precision[place] = 1.0 / FIRST_VARIANCE
 
-    def find(self, free: Collection[int], tol: float, most: int, *, passing: Collection[int] = ()) -> int:
-        """Sweep, and move the variances of the pieces at `free`, until they stand still: how many sweeps it took.
+    def find(self, free: Collection[int], tol: float, most: int, *, passing: Collection[int] = ()) -> tuple[int, bool]:
+        """Sweep, and move the variances of the pieces at `free`, until they stand still.
 
-        Those of `passing`, some of `free`, need not stand: others will be found for them.
+        Those of `passing`, some of `free`, need not stand: others will be found for them. How many sweeps it took, at
+        most `most` but for those before a last look, and whether they stand.
         """
         n_sweeps = 0
-        for _ in range(most):
+        while n_sweeps < most:
             n_sweeps += self.spreads.n_sweeps
             for _ in range(self.spreads.n_sweeps):
                 fall = self.turns.sweep()
             change = self.move(free, passing)
-            if change < STILL * tol and fall < STANDING * tol * max(1.0, self.dispersion):
-                break
-        return n_sweeps
+            if change < STILL * tol and fall < STANDING * tol * self.turns.scale(self.dispersion):
+                return n_sweeps, True
+        return n_sweeps, False
 
     def move(self, free: Collection[int], passing: Collection[int] = ()) -> float:
         """One update of the dispersion and of the variances at `free`.
@@ -125,12 +126,9 @@ class Evidence:
     def _move_dispersion(self) -> float:
         """Variance of gradients over their curvature, for the degrees of freedom that are left."""
         turns = self.turns
-        slopes, bends = turns.pulls()
-        weight = turns.weight if len(turns.weight) else 1.0
         used = sum(effective for effective, silent in zip(self.effective, turns.silent, strict=True) if not silent)
         left = max(turns.total - used, 0.05 * turns.total)
-        share = float((np.square(slopes) / weight).sum() / bends.sum())
-        now = max(share * turns.total / left, 1e-12)
+        now = float(max(turns.dispersion() * turns.total / left, 1e-12 * turns.spread))
         change = abs(np.log(now / self.dispersion)) * used / turns.total
         self.dispersion = now
         return float(change)

@@ -1,0 +1,278 @@
+"""How certain numbers and predictions are, against dense algebra and known answers: slopes by symbol, draws, unseen."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import Newton
+from tabsym.wide.newton import posterior
+from tabsym.wide.newton.kernels_entries import spread_ridge
+from tests import naive_evidence
+
+EXACT = Newton(tol=1e-12, max_passes=5000)
+LOSSES = ["squared", "logistic", "poisson"]
+
+
+def estimator(loss, *formula, **options):
+    """Of the loss, in the user's units where they matter."""
+    if loss == "logistic":
+        return WideClassifier(*formula, random_state=0, **options)
+    return WideRegressor(*formula, loss=loss, random_state=0, **options)
+
+
+def draw(loss, score, rng):
+    if loss == "squared":
+        return score + rng.normal(size=len(score))
+    if loss == "poisson":
+        return rng.poisson(np.exp(0.4 * score)).astype(float)
+    return (rng.random(len(score)) < expit(score)).astype(int)
+
+
+def curvature_of_rows(loss, model, X):
+    """Of each row at the model, over the dispersion."""
+    if loss == "squared":
+        return np.full(len(X), 1.0 / model.dispersion_)
+    if loss == "logistic":
+        p = model.predict_proba(X)[:, 1]
+        return p * (1 - p)
+    return model.predict(X) / model.dispersion_
+
+
+def indicators(column, symbols):
+    return (column.to_numpy()[:, None] == np.asarray(symbols)).astype(float)
+
+
+# -- slopes by symbol beside a lone intercept ---------------------------------------------
+
+
+def slopes_by_symbol(loss, seed, mean=2.0, n=400, size=8):
+    rng = np.random.default_rng(seed)
+    s, x = rng.integers(0, size, n), rng.normal(mean, 1.0, n)
+    numbers = rng.normal(0.0, 0.5, size)
+    y = draw(loss, 0.5 + numbers[s] * x, rng)
+    return pd.DataFrame({"s": [f"s{code}" for code in s], "x": x}), y
+
+
+@pytest.mark.parametrize("mean", [0.0, 2.0, 10.0])
+def test_slopes_by_symbol_have_the_variance_of_restricted_likelihood(mean):
+    X, y = slopes_by_symbol("squared", 1, mean)
+    Z = indicators(X["s"], sorted(X["s"].unique())) * X[["x"]].to_numpy()
+    variance, phi = naive_evidence.maximise_reml(y, np.ones((len(y), 1)), Z)
+    model = WideRegressor("w[s]*x + b[1]", optimizer=EXACT, l2="evidence").fit(X, y)
+    assert model.variances_.loc["w", "variance"] == pytest.approx(variance, rel=1e-3)
+    assert model.dispersion_ == pytest.approx(phi, rel=1e-3)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.02, "evidence"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_slopes_by_symbol_and_their_intercept_are_as_uncertain_as_dense_algebra_says(loss, l2):
+    X, y = slopes_by_symbol(loss, 2, n=600)
+    model = estimator(loss, "w[s]*x + b[1]", optimizer=EXACT, l2=l2, standardize=False).fit(X, y)
+    symbols = sorted(X["s"].unique())
+    design = np.column_stack([indicators(X["s"], symbols) * X[["x"]].to_numpy(), np.ones(len(X))])
+    bends = curvature_of_rows(loss, model, X)
+    rows = len(X) * l2 / (1.0 if loss == "logistic" else model.dispersion_) if l2 != "evidence" else 0.0
+    held = 1.0 / model.variances_.loc["w", "variance"] if l2 == "evidence" else rows
+    penalty = np.diag([*np.full(len(symbols), held), 0.0])
+    want = np.sqrt(np.diag(np.linalg.inv(design.T @ (bends[:, None] * design) + penalty)))
+    found = [*model.params_["w"]["sd"].loc[symbols], model.params_["b"]["sd"].iloc[0]]
+    np.testing.assert_allclose(found, want, rtol=2e-3)
+    if l2 == "evidence":
+        own = np.linalg.inv(design.T @ (bends[:, None] * design) + penalty)[:-1, :-1]
+        assert model.variances_.loc["w", "effective"] == pytest.approx(len(symbols) - held * np.trace(own), rel=1e-3)
+
+
+@pytest.mark.parametrize("draws", [0, 400])
+def test_a_slope_of_which_rows_say_nothing_is_not_known(draws):
+    """One symbol has x = 0 in all rows: without a penalty its number is anything, and the others' are what they are."""
+    X, y = slopes_by_symbol("squared", 3, n=600)
+    gone = X["s"] == "s3"
+    X.loc[gone, "x"] = 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = WideRegressor("w[s]*x + b[1]", optimizer=Newton(draws=draws), random_state=0).fit(X, y)
+        known = WideRegressor("w[s]*x + b[1]", optimizer=Newton(draws=draws), random_state=0).fit(X[~gone], y[~gone])
+    assert model.params_["w"]["value"]["s3"] == 0.0
+    assert np.isinf(model.params_["w"]["sd"]["s3"])
+    others = known.params_["w"].index
+    np.testing.assert_allclose(model.params_["w"]["sd"][others], known.params_["w"]["sd"][others], rtol=0.2)
+    assert np.isfinite(model.dispersion_)
+    symbols = sorted(others)
+    design = np.column_stack([indicators(X["s"], symbols) * X[["x"]].to_numpy(), np.ones(len(X))])
+    rest = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    assert model.dispersion_ == pytest.approx(rest @ rest / (len(y) - len(symbols) - 1), rel=1e-3)
+    if draws:
+        new = pd.DataFrame({"s": ["s3", "s3", "s1"], "x": [0.0, 1.0, 1.0]})
+        _, std = model.predict(new, return_std=True)
+        assert np.isfinite(std).tolist() == [True, False, True]
+
+
+def test_numbers_by_symbol_take_up_what_centring_their_slopes_moves():
+    """As uncertain as both: at the raw zero of x the number is that at its mean, less mean times slope."""
+    X, y = slopes_by_symbol("squared", 4, mean=3.0, n=900)
+    formula = "a[s] + w[s]*x + b[1]"
+    model = WideRegressor(formula, optimizer=EXACT, l2=0.01).fit(X, y)
+    centre = X["x"].mean()
+    about = WideRegressor(formula, optimizer=EXACT, l2=0.01).fit(X.assign(x=X["x"] - centre), y)
+    symbols = model.params_["a"].index
+    slope = about.params_["w"]["sd"][symbols]
+    np.testing.assert_allclose(model.params_["w"]["sd"], slope, rtol=1e-6)
+    want = np.hypot(about.params_["a"]["sd"][symbols], centre * slope)
+    np.testing.assert_allclose(model.params_["a"]["sd"], want, rtol=1e-6)
+
+
+# -- draws --------------------------------------------------------------------------------
+
+
+def cut(x, labels):
+    """Indicators (n, q) of intervals by their labels, a first one for missing values."""
+    apart = int(labels[0] == "Missing")
+    bounds = np.array([float(label.split(";")[1].strip(" ]")) for label in labels[apart:-1]])
+    codes = np.where(np.isnan(x), 0, np.searchsorted(bounds, np.nan_to_num(x), side="left") + apart)
+    return np.eye(len(labels))[codes], apart
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["", "missing"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_draws_of_smooth_intervals_are_of_the_whole_posterior(loss, missing):
+    rng = np.random.default_rng(1)
+    x, c = rng.integers(0, 50, 1500).astype(float), rng.integers(0, 8, 1500)
+    score = np.sin(x / 6) + rng.normal(size=8)[c]
+    y = draw(loss, score, rng)
+    X = pd.DataFrame({"c": [f"c{code}" for code in c], "x": np.where(missing & (rng.random(1500) < 0.1), np.nan, x)})
+    model = estimator(loss, optimizer=Newton(draws=1000, tol=1e-9, max_passes=2000), l2="evidence", numeric="smooth")
+    model.fit(X, y)
+    symbols = sorted(X["c"].unique())
+    intervals, apart = cut(X["x"].to_numpy(), list(model.params_["x"].index))
+    assert apart == missing
+    design = np.column_stack([indicators(X["c"], symbols), intervals, np.ones(1500)])
+    variance = model.variances_["variance"]
+    jumps = np.diff(np.eye(intervals.shape[1]), axis=0)[apart:]
+    held = np.diag((np.arange(intervals.shape[1]) < apart).astype(float)) + jumps.T @ jumps
+    penalty = np.zeros((design.shape[1],) * 2)
+    penalty[:8, :8] = np.eye(8) / variance["c"]
+    penalty[8:-1, 8:-1] = held / variance["x"]
+    bends = curvature_of_rows(loss, model, X)
+    whole = np.linalg.pinv(design.T @ (bends[:, None] * design) + penalty, hermitian=True, rcond=1e-11)
+    ask = model.decision_function if loss == "logistic" else model.predict
+    predicted, std = ask(X, return_std=True)
+    want = np.sqrt(np.einsum("ia,ab,ib->i", design, whole, design)) * (predicted if loss == "poisson" else 1.0)
+    np.testing.assert_allclose(std, want, rtol=0.12)
+    assert np.mean(std / want) == pytest.approx(1.0, abs=0.03)
+    own = whole[8:-1, 8:-1]
+    if not missing:  # the level is the intercept's: intervals are about their mean
+        share = bends @ intervals
+        beside = np.eye(len(own)) - share / share.sum()
+        own = beside @ own @ beside.T
+    np.testing.assert_allclose(model.params_["x"]["sd"], np.sqrt(np.diag(own)), rtol=0.12)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_draws_of_an_intercept_at_the_raw_zero_of_a_number(loss):
+    """It takes up what centring the number moves, and is as uncertain as that makes it."""
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame({"x": rng.normal(5.0, 1.0, 800), "c": rng.choice(list("abc"), 800)})
+    y = draw(loss, 0.5 * (X["x"].to_numpy() - 5), rng)
+    model = estimator(loss, optimizer=Newton(draws=2000), l2=0.01).fit(X, y)
+    exact = estimator(loss, optimizer="newton", l2=0.01).fit(X, y)
+    found = model.params_["(intercept)"]["sd"].iloc[0]
+    assert found == pytest.approx(exact.params_["(intercept)"]["sd"].iloc[0], rel=0.06)
+    assert found > 4 * model.params_["x"]["sd"].iloc[0]
+
+
+def test_draws_are_of_the_curvature_where_the_fit_ends():
+    """After a first sweep: that of the first block's turn was another, before the others moved."""
+    rng = np.random.default_rng(9)
+    X = pd.DataFrame({name: rng.choice(list("pqrst"), 900) for name in "uv"})
+    score = sum(X[name].map(dict(zip("pqrst", rng.normal(0, 1.5, 5)))) for name in "uv").to_numpy()
+    y = rng.poisson(np.exp(score)).astype(float)
+    with pytest.warns(ConvergenceWarning):
+        model = WideRegressor(loss="poisson", optimizer=Newton(max_passes=1, draws=1500), l2=0.05, random_state=0)
+        model.fit(X, y)
+    design = np.column_stack([*(indicators(X[name], list("pqrst")) for name in "uv"), np.ones(900)])
+    mean = model.predict(X)
+    rows = 0.05 * len(X)  # of the mean loss, where a row of the target's mean counts as one
+    whole = design.T @ (mean[:, None] * design) + np.diag([*np.full(10, rows), 0.0])
+    want = np.sqrt(model.dispersion_ * np.diag(np.linalg.inv(whole)))
+    found = np.concatenate([model.params_[name]["sd"].loc[list("pqrst")] for name in "uv"])
+    np.testing.assert_allclose(found, want[:10], rtol=0.06)
+
+
+@pytest.mark.parametrize("seed", [35, 88, 153, 215])
+def test_draws_where_a_huge_outlier_was_moved_after_its_turn(seed):
+    """Steps by the curvature of an entry's last turn grew from sweep to sweep, to 1e119."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({name: rng.integers(0, size, 300).astype(str) for name, size in zip("abc", (150, 3, 40))})
+    y = rng.standard_cauchy(300) * 3
+    options = {"loss": "huber", "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        drawn = WideRegressor(optimizer=Newton(draws=16), **options).fit(X, y)
+        exact = WideRegressor(optimizer="newton", **options).fit(X, y)
+    for name in X:
+        ratio = drawn.params_[name]["sd"] / exact.params_[name]["sd"]
+        assert 0.9 < ratio.median() < 5  # the others are held in what is exact
+        assert ratio.max() < 100
+
+
+def test_draws_that_end_short_are_told_of(monkeypatch):
+    X, y = slopes_by_symbol("squared", 5)
+    X["t"] = np.random.default_rng(0).choice(list("abcdefgh"), len(X))
+    monkeypatch.setattr(posterior, "MOST_STEPS", 1)
+    with pytest.warns(ConvergenceWarning, match=r"draws of the posterior short: .* a larger l2\.$"):
+        WideRegressor(optimizer=Newton(draws=8), l2="evidence").fit(X, y)
+
+
+# -- what was never seen ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("formula", ["w[s]*x + b[1]", "3*a[s] + b[1]", "-2*w[s]*x + 3*a[s] + b[1]"])
+def test_an_unseen_symbol_has_its_variance_times_what_multiplies_it(formula, standardize):
+    X, y = slopes_by_symbol("squared", 6, mean=5.0, n=900)
+    options = {"optimizer": Newton(draws=400, tol=1e-8), "l2": "evidence", "random_state": 0}
+    model = WideRegressor(formula, standardize=standardize, **options).fit(X, y)
+    x = np.array([0.0, 1.0, 5.0, 10.0])
+    _, std = model.predict(pd.DataFrame({"s": "never", "x": x}), return_std=True)
+    variance, want = model.variances_["variance"], model.params_["b"]["sd"].iloc[0] ** 2
+    if "x" in formula:
+        centre = X["x"].mean() if standardize and "a[s]" in formula else 0.0  # where `a` is held to 0
+        want = want + (variance["w"] if formula[0] == "w" else 4 * variance["w"]) * (x - centre) ** 2
+    if "a[s]" in formula:
+        want = want + 9 * variance["a"]
+    np.testing.assert_allclose(std, np.sqrt(want + 0 * x), rtol=0.03)
+
+
+def test_an_unseen_pair_of_seen_symbols_has_the_variance_of_its_cross():
+    rng = np.random.default_rng(7)
+    X = pd.DataFrame({name: rng.choice(list("abcdef"), 900) for name in "uv"})
+    X = X[(X["u"] != "a") | (X["v"] != "b")].reset_index(drop=True)
+    cells = {pair: rng.normal() for pair in {*zip(X["u"], X["v"])}}
+    y = np.array([cells[pair] for pair in zip(X["u"], X["v"])]) + 0.3 * rng.normal(size=len(X))
+    model = WideRegressor(interactions=2, optimizer=Newton(draws=400), l2="evidence", random_state=0).fit(X, y)
+    _, seen = model.predict(pd.DataFrame({"u": ["a"], "v": ["c"]}), return_std=True)
+    _, std = model.predict(pd.DataFrame({"u": ["a"], "v": ["b"]}), return_std=True)
+    assert seen[0] ** 2 < 0.1
+    assert std[0] ** 2 == pytest.approx(model.variances_.loc["u:v", "variance"], rel=0.5)
+    assert std[0] ** 2 > model.variances_.loc["u:v", "variance"]
+
+
+# -- kernels ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("more", [0.0, 3.0])
+def test_variances_of_entries_are_those_of_the_whole_inverse(more):
+    """Jointly with a level that `more` other information is on."""
+    rng = np.random.default_rng(8)
+    curvature, found = rng.uniform(0.2, 4.0, 6), np.empty(6)
+    total = spread_ridge(curvature, 2.5, more, 1e-5, found)
+    whole = np.diag([*(curvature + 2.5), curvature.sum() + more])
+    whole[-1, :-1] = whole[:-1, -1] = curvature
+    want = np.diag(np.linalg.inv(whole))[:-1]
+    np.testing.assert_allclose(found, want, rtol=1e-12)
+    assert total == pytest.approx(want.sum())
