@@ -5,6 +5,7 @@ The optimum, variances and deviations of sums have a dense oracle of their own (
 
 import pickle
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from tabsym.estimators import fitting, linking
 from tabsym.estimators.training_data import Training
 from tabsym.wide import AutoCrosses, Newton, coding
 from tabsym.wide.newton import fit as newton_fit
+from tabsym.wide.newton import formulas
 from tests.conftest import as_frame
 
 RNG = np.random.RandomState(0)
@@ -190,6 +192,11 @@ def test_rarity_that_says_nothing_is_left_out():
     table, _ = rare_table()
     model = WideRegressor(optimizer="newton", l2="evidence", rarity=True).fit(table, rng.normal(size=200))
     assert "rarity of a" not in model.params_ or model.variances_.loc["rarity of a", "effective"] < 2
+    seen = pd.DataFrame({"a": np.repeat([f"s{place}" for place in range(160)], np.tile([20, 40, 60, 120], 40))})
+    y = np.log(seen.groupby("a")["a"].transform("size")) + rng.normal(0, 1.0, len(seen))
+    model = WideRegressor(optimizer="newton", l2="evidence", rarity=True)
+    assert "rarity of a" not in model.fit(seen, y).params_  # of 60 rows a symbol it is not asked, whatever it would say
+    assert "rarity of a" in model.fit(seen[::2], y[::2]).params_
     common = pd.DataFrame({"a": list("uv") * 200})
     assert "rarity of a" not in WideRegressor(optimizer="newton", l2="evidence", rarity=True).fit(
         common, rng.normal(size=400)
@@ -226,6 +233,21 @@ def test_a_smooth_number_keeps_its_jump_and_costs_little():
     assert smooth.variances_.loc["x", "effective"] < 35
     at = smooth.decision_function(pd.DataFrame({"x": [0.66, 0.74]}))
     assert at[1] - at[0] > 1.5
+
+
+@pytest.mark.parametrize("kind", [WideClassifier, WideRegressor])
+def test_a_jump_between_two_quantiles_has_a_cut_of_its_own(kind):
+    """Of classes MODL cuts where the data show one: gains from capital, which few rows have."""
+    rng = np.random.RandomState(0)
+    x = rng.uniform(0, 1, 20_000)
+    y = (rng.uniform(size=20_000) < np.where(x > 0.9945, 0.95, 0.05)).astype(int)
+    model = kind(numeric="smooth", optimizer="newton", l2="evidence").fit(pd.DataFrame({"x": x}), y)
+    ask = model.decision_function if kind is WideClassifier else model.predict
+    below, above = ask(pd.DataFrame({"x": [0.9935, 0.9955]}))
+    if kind is WideClassifier:
+        assert above - below > 3.5
+    else:  # of amounts 64 intervals of equal frequency are all there is, which is documented
+        assert above - below < 0.5
 
 
 def test_missing_numbers_have_an_entry_of_their_own():
@@ -270,6 +292,46 @@ def test_the_link_of_the_data_is_found(multiplied):
     assert model.losses_["score"].is_monotonic_decreasing
     best = WideRegressor(loss=model.model_.loss.name, optimizer="newton", l2="evidence", random_state=0).fit(table, y)
     assert model.predict(table) == pytest.approx(best.predict(table), rel=1e-6)
+
+
+def test_other_log_links_are_tried_where_the_first_one_is_better_alone():
+    """Three more fits each time would cost what a choice of the loss is not worth."""
+    for multiplied in (True, False):
+        table, y = amounts(multiplied, 12_000)
+        scores = WideRegressor(loss="choose", optimizer="newton", random_state=0).fit(table, y).losses_
+        tried = {"squared", "poisson", "gamma", "tweedie"} if multiplied else {"squared", "poisson"}
+        assert set(scores["loss"]) == tried
+
+
+@pytest.mark.parametrize("away", [np.inf, np.nan])
+def test_a_loss_that_runs_away_is_not_chosen(monkeypatch, away):
+    """It has the worst score, even of a scorer whose best one is below 0."""
+    table, y = amounts(True, 1000)
+    margins = linking._ByNewton._margins
+
+    def runaway(trial, loss, rng):
+        found = margins(trial, loss, rng)
+        return np.full_like(found, away) if loss.name == "poisson" else found
+
+    monkeypatch.setattr(linking._ByNewton, "_margins", runaway)
+    model = WideRegressor(loss="choose", optimizer="newton", random_state=0).fit(table, y)
+    assert model.losses_["loss"].tolist() == ["squared", "poisson"]
+    assert model.losses_["score"].tolist()[1] == -np.inf
+
+
+def test_a_model_goes_on_by_the_loss_that_was_chosen():
+    """Another one was ignored."""
+    table, y = amounts(True, 1000)
+    model = WideRegressor(loss="choose", epochs=3, random_state=0).fit(table, y)
+    chosen = model.model_.loss.name
+    assert chosen != "squared"
+    model.set_params(loss=chosen).partial_fit(table, y)
+    assert model.losses_["loss"][0] == chosen  # the model goes on by it
+    with pytest.raises(ValueError, match=f"started with loss='{chosen}', and goes on by it, not by 'squared'"):
+        model.set_params(loss="squared").partial_fit(table, y)
+    model.fit(table, y)
+    with pytest.raises(AttributeError, match="loss='choose' only"):
+        model.losses_  # noqa: B018
 
 
 def test_losses_are_compared_without_crosses_that_are_chosen(monkeypatch):
@@ -448,6 +510,11 @@ def test_the_summary_says_which_columns_matter():
     variances = model.variances_["variance"]
     assert variances["a"] > 20 * variances["home"]
     assert list(variances) == sorted(variances, reverse=True)
+    for line in text.splitlines():
+        if line.split()[:1] in (["a"], ["b"], ["home"]):
+            effective = model.variances_.loc[line.split()[0], "effective"]
+            assert f" {effective:.1f} " in line
+            assert effective < len(model.params_[line.split()[0]]) - 0.3
 
 
 def test_plots_show_deviations_and_contributions():
@@ -465,7 +532,9 @@ def test_plots_show_deviations_and_contributions():
     widths = [patch.get_width() for patch in axes.patches]
     assert sum(widths) == pytest.approx(made.sum())
     classes = WideClassifier(optimizer="newton").fit(table, np.digitize(y, [2, 3]))
-    assert "score of" in classes.plot_explanation(table).get_title(loc="left")
+    for row in range(6):
+        title = classes.plot_explanation(table, row=row).get_title(loc="left")
+        assert title.startswith(f"score of {classes.predict(table)[row]} ")
     with pytest.raises(ValueError, match="row=9999"):
         model.plot_explanation(table, row=9999)
     plt.close("all")
@@ -476,6 +545,32 @@ def test_formulas_are_explained_term_by_term(formula):
     table, y = products()
     model = WideRegressor(formula, random_state=0).fit(table, y)
     assert model.explain(table).sum(axis=1).to_numpy() == pytest.approx(model.predict(table), abs=1e-9)
+    new = table.assign(a="never", home="never")  # among factors an unseen symbol is its block's mean
+    assert model.explain(new).sum(axis=1).to_numpy() == pytest.approx(model.predict(new), abs=1e-9)
+    if "g[a]" in formula:
+        assert model.explain(new).iloc[:, 0].abs().min() > 0.1
+
+
+def test_other_starts_are_others(monkeypatch):
+    """Of factors, each time anew; what is added is not moved."""
+    table, y = products()
+    begun, descend = [], formulas._descend
+    monkeypatch.setattr(
+        formulas, "_descend", lambda objective, start, newton: begun.append(start) or descend(objective, start, newton)
+    )
+    WideRegressor("g[a]*m[b] + c[1]", optimizer=Newton(starts=4), random_state=0).fit(table, y)
+    assert len(begun) == 4
+    assert all(0.1 < np.abs(one - other)[:9].max() < 3.0 for one, other in combinations(begun, 2))
+    assert len({one[9] for one in begun}) == 1
+
+
+def test_means_that_factors_are_held_to_use_degrees_of_freedom():
+    """The dispersion is the squared rest over the rows that nothing was fitted to: numbers, scalars and means."""
+    table, y = products(60)
+    model = WideRegressor("g[a]*m[b] + c[1]", optimizer=Newton(tol=1e-9), l2="evidence", random_state=0).fit(table, y)
+    rest = np.square(y - model.predict(table)).sum()
+    used = model.variances_["effective"].sum() + 1 + 2
+    assert model.dispersion_ == pytest.approx(rest / (60 - used), rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -565,6 +660,30 @@ def test_intervals_and_rarity_are_drawn_in_order_and_classes_by_name():
             classes.plot_params(block, output="else")
     with pytest.raises(ValueError, match="row='a' is not among the 600 rows"):
         model.plot_explanation(X, row="a")
+
+
+@pytest.mark.parametrize("l2", [0.0, "evidence"])
+@pytest.mark.parametrize("formula", [[], ["g[a]*m[b] + c[1]"]], ids=["sum", "product"])
+@pytest.mark.parametrize("outlier", [0.0, 1e4, 1e8])
+def test_outliers_do_not_end_a_fit_by_hubers_loss(outlier, formula, l2):
+    """One row's 1e4 was the unit of all: sweeps seemed to gain nothing after two, and little of the truth was found."""
+    rng = np.random.RandomState(0)
+    table = pd.DataFrame({"a": rng.choice(8, 3000).astype(str), "b": rng.choice(12, 3000).astype(str)})
+    g, m = rng.normal(1, 0.5, 8)[table["a"].astype(int)], rng.normal(1, 0.5, 12)[table["b"].astype(int)]
+    truth = g * m if formula else g + m
+    y = truth + 0.3 * rng.normal(size=3000)
+    y[7] += outlier
+    options = {"loss": "huber", "l2": l2, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        found = WideRegressor(*formula, optimizer="newton", **options).fit(table, y).predict(table)
+    settled = WideRegressor(*formula, optimizer=Newton(tol=1e-10, max_passes=2000), **options).fit(table, y)
+    assert np.sqrt(np.mean(np.square(found - truth))) < 0.04
+    np.testing.assert_allclose(found, settled.predict(table), atol=0.02)
+    if not formula:
+        for unit in (1e4, 1e-4):
+            raw = WideRegressor(optimizer="newton", standardize=False, **options).fit(table, unit * y).predict(table)
+            np.testing.assert_allclose(raw / unit, settled.predict(table), atol=0.02)
 
 
 @pytest.mark.parametrize("wrong", [{"tol": "1e-5"}, {"rare_rows": None}, {"tol": True}])

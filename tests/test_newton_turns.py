@@ -193,6 +193,21 @@ def test_what_cells_share_goes_where_it_costs_least():
     np.testing.assert_allclose(turns.rows.scores_by_sums(turns.pieces, turns.theta), scores, atol=1e-12)
 
 
+@pytest.mark.parametrize("prior", [Prior.RIDGE, Prior.WALK])
+def test_steps_are_no_longer_than_asked(prior):
+    """Of both signs, whatever they would have been; others are as they are, and parameters move with them."""
+    rng = np.random.default_rng(2)
+    piece = Piece(0, np.zeros(0, dtype=np.int32), PLAIN, 7, prior, 1)
+    gradient, curvature, theta = rng.normal(size=(7, 2)), rng.uniform(0.5, 2.0, (7, 2)), rng.normal(size=(7, 2))
+    whole, _ = piece.step(gradient, curvature, theta.copy(), 0.7)
+    assert whole.min() < -0.3 < 0.3 < whole.max()
+    assert np.abs(whole).min() < 0.3
+    moved = theta.copy()
+    steps, _ = piece.step(gradient, curvature, moved, 0.7, 0.3)
+    np.testing.assert_allclose(steps, np.clip(whole, -0.3, 0.3))
+    np.testing.assert_allclose(moved, theta + steps)
+
+
 def test_cells_with_little_to_hand_up_wait_longer():
     relation = Relation(0, 1, np.zeros(1, dtype=np.int32), np.ones(1))
     times = []

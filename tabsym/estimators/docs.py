@@ -143,7 +143,8 @@ losses_ : pandas.DataFrame
 model_ : tabsym.wide.model.WideModel
     The fitted state: arrays and alphabets.
 loss_curve_ : list of float
-    Mean training loss of each epoch, each row's before its own update.
+    Mean training loss of each epoch, each row's before its own update; by Newton's method that of the end, for every
+    sweep.
 validation_curve_ : list of float
     Loss of the held-out rows after each epoch; with early stopping only.
 n_iter_ : int

@@ -45,6 +45,7 @@ from tabsym.wide.optimizers import Newton
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows
 from tabsym.wide.rates import is_known_to_do, search_rate
+from tabsym.wide.slopes import HUBER
 from tabsym.wide.start import grow_model, with_state
 from tabsym.wide.training import train
 
@@ -129,6 +130,11 @@ def continue_model(
         model = begin(model, rows, config)
     else:
         options = piece_options(config, model.layout)
+        if loss.name != model.loss.name or (loss.code != HUBER and loss.parameter != model.loss.parameter):
+            raise ValueError(
+                f"The model was started with loss={model.loss.name!r}, and goes on by it, not by {loss.name!r} or with "
+                "another number; set it back, or fit from scratch."
+            )
         if options.columns != model.columns:
             raise ValueError(
                 "The optimizer, schedule, gradient or average changed since the model was started, and its state does "

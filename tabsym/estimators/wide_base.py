@@ -236,8 +236,9 @@ class WideBase(BaseEstimator):
         pandas.DataFrame of shape (n_rows, n_terms)
             The contribution of every block (of a formula: of every term) to the score, in units of the target, or of
             the score behind a link. A row adds up to `decision_function`, or to the prediction before its link, without
-            an offset. With several scores the columns are (block, class). Unseen symbols contribute what
-            ``unseen="neutral"`` says.
+            an offset. With several scores the columns are (block, class), and each class adds up to its own (of two
+            classes by ``loss="multinomial"``, to scores whose difference is `decision_function`). Unseen symbols
+            contribute what ``unseen="neutral"`` says.
         """
         table = self._table_to_predict(X)
         found = contributions(self.model_, table, self.n_jobs)

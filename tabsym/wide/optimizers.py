@@ -213,7 +213,8 @@ class Newton:
         A sweep that lowers the objective by less, per row, is the last.
     max_passes : int, default 200
         Sweeps at most, of those that find variances and of those that settle parameters each; a
-        ``ConvergenceWarning`` says where they end short.
+        ``ConvergenceWarning`` says where they end short. Of formulas, passes of a descent, of which there are up to a
+        quarter as many.
     starts : int, default 3
         From how many points a formula with products is descended; the best is kept.
     draws : int, default 0
@@ -223,8 +224,8 @@ class Newton:
         out, as the evidence of a symbol seen once or twice misleads; 0 for none.
     precisions : mapping of block -> float, default None
         With ``l2="evidence"``, for sums of blocks: instead of estimating variances, how many rows each block's prior
-        counts for (of symbols: `dispersion_` over the variance in `variances_`); a block not named adds nothing. What
-        nothing holds back (intercept, slopes) has none, and is refused.
+        counts for (of symbols: `dispersion_` over the variance in `variances_`); a block not named adds nothing,
+        wherever `init` starts it. What nothing holds back (intercept, slopes) has none, and is refused.
 
     Examples
     --------

@@ -22,6 +22,7 @@ from tabsym.wide.kernels import predict_margins
 from tabsym.wide.kernels_newton import newton_sums
 from tabsym.wide.layout import Layout
 from tabsym.wide.newton.formula_spreads import Derivatives, FormulaSpreads
+from tabsym.wide.newton.turns import spread_of
 from tabsym.wide.optimizers import SGD, Newton
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows, Work
@@ -32,8 +33,9 @@ Floats = NDArray[np.float64]
 JITTER = 0.3
 """Other starts are the first one, with normal numbers of this deviation added to the factors of products."""
 
-LOOKS, STILL = 50, 0.01
-"""At most so many turns of optimum and variances; they stand still where no logarithm moves by more."""
+PASSES_A_LOOK, STILL = 4, 0.01
+"""Optimum and variances take a turn for so many of `max_passes`, at most; they stand still where no logarithm of a
+variance moves by more, of those that move the effective entries of their block by as much: 0 is never reached."""
 
 FIRST_VARIANCE = 1.0
 
@@ -65,6 +67,11 @@ class Objective:
     task : Task
     centred : bool
         Whether numbers that multiply are held to the mean of their block, not to 0.
+
+    Attributes
+    ----------
+    unit : float
+        What a change of the mean loss is measured by: of amounts their spread.
     """
 
     def __init__(self, layout: Layout, rows: Rows, task: Task, *, centred: bool) -> None:
@@ -75,6 +82,8 @@ class Objective:
         self._work = Work.make(task.program, task.n_outputs, batches=False)
         self._rule = Options(optimizer=SGD(), learning_rate=1.0).rule(task.loss, 1.0)
         self.centred = [centred and block.neutral_mean for block in layout.blocks]
+        y = rows.y - rows.offset if len(rows.offset) and task.loss.scales else rows.y
+        self.unit = spread_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
 
     def sums(self, phi: Floats) -> tuple[float, Floats, Floats]:
         """The sum of the losses, gradient and own curvature (entries * K,)."""
@@ -138,12 +147,12 @@ def fit_formula(
     phi, converged = min(reached, key=lambda one: objective.value(one[0])[0])
     weighed = _weigh(objective, phi)
     if penalty is None:
-        for _ in range(LOOKS):
-            change = _move_variances(objective, phi, weighed)
+        change, looks = np.inf, 0
+        while change >= STILL and PASSES_A_LOOK * looks < newton.max_passes:
+            change, looks = _move_variances(objective, phi, weighed), looks + 1
             phi, converged = _descend(objective, phi, newton)
             weighed = _weigh(objective, phi)
-            if change < STILL:
-                break
+        converged = converged and change < STILL
     dispersion = weighed.dispersion
     variances = np.full(len(layout.blocks), np.inf)
     for place, _ in objective.held():
@@ -166,14 +175,14 @@ def _jittered(layout: Layout, n_outputs: int, start: Floats, rng: np.random.Rand
 
 def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Floats, bool]:
     """The optimum near a start, and whether it was reached."""
-    phi, total = start, objective.total
+    phi, unit, first = start, objective.total * objective.unit, objective.value(start)[0]
     for _ in range(3):  # its memory starts afresh, in units of the curvature where it stands
         curvature = objective.curvature(phi)
         root = np.sqrt(np.maximum(curvature, 1e-6 * max(float(curvature.max()), 1e-300)))
 
         def value(z: Floats, root: Floats = root) -> tuple[float, Floats]:
             lost, gradient = objective.value(z / root)
-            return lost / total, gradient / (root * total)
+            return (lost - first) / unit, gradient / (root * unit)  # what outliers cost is no measure of a step
 
         options = {"maxiter": newton.max_passes, "maxcor": 20, "ftol": 0.01 * newton.tol, "gtol": 0.0}
         found = minimize(value, phi * root, jac=True, method="L-BFGS-B", options=options)
@@ -233,7 +242,7 @@ def _pulls(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
 
 
 def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> float:
-    """One update of the precisions; the largest change of a logarithm."""
+    """One update of the precisions; the largest change of a logarithm, or of the effective entries if that is less."""
     held = [place for place, _ in objective.held()]
     lengths = np.array([np.square(objective.away(place, phi)).sum() for place in held])
     now = weighed.dispersion * weighed.effective[held] / np.maximum(lengths, 1e-300)
@@ -241,7 +250,9 @@ def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> flo
     free = scale_free(objective.layout)[held]
     moves -= free @ (np.linalg.pinv(free) @ moves)
     objective.precision[held] = np.clip(objective.precision[held] * np.exp(moves), LEAST, MOST)
-    return float(np.abs(moves).max(initial=0.0))
+    effective, entries = weighed.effective[held], np.array([own.stop - own.start for _, own in objective.held()])
+    moving = np.abs(moves) * np.minimum(effective * (1.0 - effective / entries), 1.0)
+    return float(moving.max(initial=0.0))
 
 
 def scale_free(layout: Layout) -> Floats:

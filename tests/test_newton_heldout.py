@@ -1,0 +1,165 @@
+"""Variances of rare blocks, by rows held out: the slope against differences, the looks, and what the halves know."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import Newton
+from tabsym.wide.losses import LOSSES
+from tabsym.wide.newton import fit as newton_fit
+from tabsym.wide.newton import formulas, heldout
+from tabsym.wide.newton.heldout import HeldOut
+from tabsym.wide.newton.pieces import Piece, Prior
+from tabsym.wide.newton.turns import Turns
+from tabsym.wide.newton.variances import Evidence
+
+N, PLAIN = 900, np.empty(0)
+
+
+def halves(loss, *, numbers, weighted=False, seed=0):
+    """Two models of half the rows each, of an intercept, two blocks of symbols, intervals, and slopes by symbol."""
+    rng = np.random.default_rng(seed)
+    sizes = [(1, Prior.FLAT), (12, Prior.RIDGE), (9, Prior.WALK), (60, Prior.RIDGE)]
+    pieces = [
+        Piece(block, rng.integers(0, size, N).astype(np.int32), PLAIN, size, prior)
+        for block, (size, prior) in enumerate(sizes)
+    ]
+    if numbers:
+        x = rng.normal(1.0, 1.0, N)
+        pieces.insert(2, Piece(len(pieces), rng.integers(0, 6, N).astype(np.int32), x, 6, Prior.RIDGE))
+    score = rng.normal(size=12)[pieces[1].codes] + 0.6 * rng.normal(size=60)[pieces[-1].codes]
+    y = score + rng.normal(size=N) if loss == "squared" else (rng.random(N) < expit(score)).astype(float)
+    weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
+    column = rng.integers(0, 2, N).astype(np.int8)
+    turns = Turns(pieces, y, weight, np.zeros((N, 1)), LOSSES[loss], column, 2)
+    turns.precision = [0.0, *rng.uniform(0.5, 8.0, len(pieces) - 1)]
+    return turns
+
+
+def settled_loss(turns, place, log):
+    """The loss of each row by the model that has not seen it, at the optimum for a precision."""
+    before = turns.precision[place]
+    turns.precision[place] = float(np.exp(log))
+    for _ in range(400):
+        if turns.sweep() < 1e-15:
+            break
+    total = 0.0
+    for i, target in enumerate(turns.y):
+        score = 0.0
+        for piece, theta in zip(turns.pieces, turns.theta, strict=True):
+            score += theta[piece.codes[i], 1 - turns.rows.column[i]] * (piece.x[i] if len(piece.x) else 1.0)
+        own = (score - target) ** 2 / 2 if turns.loss.name == "squared" else np.logaddexp(0.0, score) - target * score
+        total += own * (turns.weight[i] if len(turns.weight) else 1.0)
+    turns.precision[place] = before
+    return total
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("numbers", [False, True], ids=["plain", "numbers"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_slopes_of_the_loss_held_out_are_its_differences(loss, numbers, weighted):
+    """By precisions' logarithms, once the linear solve has gone on for long enough."""
+    turns = halves(loss, numbers=numbers, weighted=weighted)
+    free, want = [place for place in range(len(turns.pieces)) if place], []
+    for place in free:
+        log = np.log(turns.precision[place])
+        above, below = (settled_loss(turns, place, log + step) for step in (1e-3, -1e-3))
+        want.append((above - below) / 2e-3)
+    settled_loss(turns, free[0], np.log(turns.precision[free[0]]))  # back at the optimum of these precisions
+    held_out = HeldOut(turns)
+    for _ in range(300):
+        found = held_out._slopes(free, held_out.scores())
+    np.testing.assert_allclose(found, want, rtol=0.01, atol=0.01 * np.abs(want).max())
+
+
+@pytest.mark.parametrize(("loss", "n_best"), [("squared", 1), ("logistic", 2)])
+def test_the_best_looks_are_kept_not_the_last(monkeypatch, loss, n_best):
+    turns = halves(loss, numbers=False)
+    free = [3]
+    monkeypatch.setattr(HeldOut, "_slopes", lambda held_out, free, scores: np.full(len(free), 1.0))  # ever down
+    losses = iter([0.5, 0.1, 0.2, 0.9, 1.0, 1.1])
+    monkeypatch.setattr(Turns, "mean_of", lambda turns, own: next(losses))
+    monkeypatch.setattr(HeldOut, "_is_much_better", lambda held_out, own, than: False)
+    start = np.log(turns.precision[3])
+    first = heldout.FIRST_STEP_OF_CLASSES if loss == "logistic" else heldout.FIRST_STEP
+    steps = [0.0, first, first + min(first * heldout.LONGER, heldout.MOST_STEP)]
+    want = start - np.mean(steps[1 : 1 + n_best])
+    assert np.log(HeldOut(turns).tune(free)[0]) == pytest.approx(want)
+
+
+def rare_and_common(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    shop, kind = rng.integers(0, 600, n), rng.integers(0, 5, n)
+    score = rng.normal(size=600)[shop] + rng.normal(size=5)[kind]
+    X = pd.DataFrame({"shop": [f"s{one}" for one in shop], "kind": [f"k{one}" for one in kind]})
+    return X, (rng.random(n) < expit(score)).astype(int), shop
+
+
+def test_variances_of_common_blocks_are_found_while_rare_ones_are_out(monkeypatch):
+    """Symbols that are seen once would explain their own rows; afterwards they are in."""
+    X, y, _ = rare_and_common()
+    sizes, silent, find = [], [], Evidence.find
+
+    def spied(evidence, *arguments, **options):
+        sizes.append([piece.size for piece in evidence.turns.pieces])
+        silent.append(list(evidence.turns.silent))
+        return find(evidence, *arguments, **options)
+
+    monkeypatch.setattr(Evidence, "find", spied)
+    model = WideClassifier(optimizer="newton", l2="evidence").fit(X, y)
+    rare = sizes[0].index(max(sizes[0]))
+    assert [one[rare] for one in silent] == [True, False]
+    assert not any(silent[0][:rare] + silent[0][rare + 1 :])
+    assert model.variances_.loc["shop", "variance"] > 0.2
+
+
+def test_a_sample_of_a_large_table_has_its_rows_own_weights_and_offsets(monkeypatch):
+    X, y, shop = rare_and_common()
+    weight, offset = 1.0 + shop % 3, 0.1 * (shop % 7)
+    monkeypatch.setattr(newton_fit, "MOST_HELD_OUT", 1000)
+    seen, held_out = [], newton_fit.HeldOut
+    monkeypatch.setattr(newton_fit, "HeldOut", lambda turns: seen.append(turns) or held_out(turns))
+    model = WideClassifier(optimizer="newton", l2="evidence").fit(X, y, sample_weight=weight, offset=offset)
+    (turns,) = seen
+    names = model.params_["shop"].index
+    (piece,) = (piece for piece in turns.pieces if piece.size == len(names))
+    sampled = np.array([int(names[code][1:]) for code in piece.codes])
+    assert len(sampled) == 1000
+    assert len(np.unique(sampled)) > 300
+    np.testing.assert_allclose(turns.weight / turns.weight[0], (1.0 + sampled % 3) / (1.0 + sampled[0] % 3))
+    np.testing.assert_allclose(turns.rows.start, 0.1 * (sampled % 7))
+
+
+@pytest.mark.parametrize(
+    ("kind", "newton"),
+    [
+        ("amounts", Newton(tol=1e-9, max_passes=6)),
+        ("classes", Newton(tol=1e-7, max_passes=8)),
+        ("formula", Newton()),
+    ],
+    ids=["amounts", "classes", "formula"],
+)
+def test_variances_that_end_short_are_told_of(monkeypatch, kind, newton):
+    """They were borne with, where the parameters for them settled."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(0, 30, 600).astype(str), "b": rng.integers(0, 6, 600).astype(str)})
+    score = rng.normal(1.0, 1.0, 30)[X["a"].astype(int)] * rng.normal(1.0, 0.5, 6)[X["b"].astype(int)]
+    options = {"optimizer": newton, "l2": "evidence", "random_state": 0}
+    monkeypatch.setattr(formulas, "PASSES_A_LOOK", 200)  # one look
+    with pytest.warns(match="ended short of the optimum after"):
+        if kind == "classes":
+            WideClassifier(**options).fit(X, np.digitize(score + rng.normal(size=600), [0.0, 1.5]))
+        else:
+            formula = ["a[a]*m[b] + c[1]"] if kind == "formula" else []
+            WideRegressor(*formula, **options).fit(X, score + rng.normal(size=600))
+
+
+def test_as_many_sweeps_as_asked_for_are_taken_for_variances_of_classes():
+    """A look at variances of classes is two sweeps; they counted as one."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(0, 30, 600).astype(str)})
+    y = rng.integers(0, 3, 600)
+    with pytest.warns(match="ended short of the optimum after 2[01] sweeps"):
+        WideClassifier(optimizer=Newton(tol=1e-300, max_passes=10), l2="evidence").fit(X, y)
