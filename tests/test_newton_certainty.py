@@ -126,6 +126,124 @@ def test_numbers_by_symbol_take_up_what_centring_their_slopes_moves():
     np.testing.assert_allclose(model.params_["a"]["sd"], want, rtol=1e-6)
 
 
+# -- any sum ------------------------------------------------------------------------------
+
+TERMS = {  # of a formula: what multiplies the numbers of a block, and by which symbols they go, if any
+    "a[s]": ("a", "s", lambda X: 1.0),
+    "3*c[t]": ("c", "t", lambda X: 3.0),
+    "w[s]*x": ("w", "s", lambda X: X["x"]),
+    "-2*v[t]*x*z": ("v", "t", lambda X: -2.0 * X["x"] * X["z"]),
+    "u[s, t]": ("u", ("s", "t"), lambda X: 1.0),
+    "d[1]*x": ("d", None, lambda X: X["x"]),
+    "e[1]*z": ("e", None, lambda X: X["z"]),
+    "b[1]": ("b", None, lambda X: 1.0),
+}
+
+
+def a_sum(seed):
+    """Some of the terms, a table, and what it is fitted with."""
+    rng = np.random.default_rng(seed)
+    names = [str(name) for name in rng.choice(list(TERMS)[:-1], rng.integers(1, 5), replace=False)]
+    names += ["b[1]"] * (rng.random() < 0.7)
+    if not any(TERMS[name][1] for name in names):
+        names.append("a[s]")
+    n, loss = int(rng.integers(200, 700)), str(rng.choice([*LOSSES, "gamma"]))
+    X = pd.DataFrame({"s": rng.choice(list("abcdef"), n), "t": rng.choice(list("pqrs"), n)})
+    X["x"], X["z"] = rng.normal(rng.choice([0.0, 2.0]), 1.0, n), rng.uniform(0.5, 1.5, n)
+    score = np.zeros(n)
+    for _, symbols, by in (TERMS[name] for name in names):
+        codes = symbols and X.groupby(list(symbols)).ngroup()
+        score += (rng.normal(0.0, 0.4, 24)[codes] if symbols else 0.3) * by(X)
+    y = rng.gamma(2.0, np.exp(0.4 * score) / 2.0) if loss == "gamma" else draw(loss, score, rng)
+    weight = rng.uniform(0.5, 2.0, n) if rng.random() < 0.5 else np.ones(n)
+    offset = 0.3 * rng.normal(size=n) if rng.random() < 0.5 else np.zeros(n)
+    return " + ".join(names), names, X, y, loss, weight, offset, "evidence" if rng.random() < 0.6 else 0.05
+
+
+def dense_parts(model, names, X, y, loss, weight, offset, l2):
+    """Over the dispersion: curvature (n,) of rows, columns that nothing holds back, and (columns, precision) of blocks.
+
+    Blocks that say nothing are left out.
+    """
+    if loss == "logistic":
+        p = model.predict_proba(X, offset=offset)[:, 1]
+        bends = p * (1 - p)
+    else:
+        mean = model.predict(X, offset=offset)
+        bends = {"squared": np.ones(len(X)), "poisson": mean, "gamma": y / mean}[loss] / model.dispersion_
+    dispersion = 1.0 if loss == "logistic" else model.dispersion_
+    flat, blocks = {}, {}
+    for name in names:
+        block, symbols, by = TERMS[name]
+        factor = np.broadcast_to(by(X), len(X))[:, None]
+        if symbols is None:
+            flat[block] = factor
+            continue
+        own = X[symbols] if isinstance(symbols, str) else pd.Series([*zip(*(X[one] for one in symbols))])
+        one_hot = np.column_stack([[value == key for value in own] for key in model.params_[block].index])
+        variance = model.variances_.loc[block, "variance"] if l2 == "evidence" else dispersion / (0.05 * len(X))
+        if variance > 0:
+            blocks[block] = one_hot * factor, 1.0 / variance
+        else:
+            assert not model.params_[block].to_numpy().any(where=[True, False, True])  # but rows it has
+    return weight / weight.mean() * bends, flat, blocks
+
+
+def inverse_beside(bends, Z, held, F):
+    """Covariance of a block's numbers and of those that nothing holds back."""
+    both = np.column_stack([Z, F])
+    held = np.broadcast_to(held, Z.shape[1])
+    return np.linalg.inv(both.T @ (bends[:, None] * both) + np.diag([*held, *np.zeros(F.shape[1])]))
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
+    """Each block jointly with what nothing holds back, given the others; that, beside the block it is known least by."""
+    formula, names, *data, l2 = a_sum(seed)
+    X, y, loss, weight, offset = data
+    model = estimator(loss, formula, optimizer=EXACT, l2=l2, standardize=False)
+    model.fit(X, y, sample_weight=weight, offset=offset)
+    bends, flat, blocks = dense_parts(model, names, *data, l2)
+    F = np.column_stack([np.empty((len(X), 0)), *flat.values()])
+    widest = inverse_beside(bends, np.empty((len(X), 0)), 0.0, F)
+    for block, (Z, held) in blocks.items():
+        size, covariance = Z.shape[1], inverse_beside(bends, Z, held, F)
+        want = np.sqrt(np.diag(covariance)[:size])
+        np.testing.assert_allclose(model.params_[block]["sd"], want, rtol=2e-3, err_msg=formula)
+        if l2 == "evidence":
+            effective = size - held * np.trace(covariance[:size, :size])
+            assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=2e-3, abs=2e-3), formula
+        widest = max(widest, covariance[size:, size:], key=np.trace)
+    for place, block in enumerate(flat):
+        want = np.sqrt(widest[place, place])
+        assert model.params_[block]["sd"].iloc[0] == pytest.approx(want, rel=2e-3), formula
+
+
+@pytest.mark.parametrize("seed", range(80, 110))
+def test_draws_of_any_sum_are_of_the_whole_posterior(seed):
+    formula, names, *data, l2 = a_sum(seed)
+    X, y, loss, weight, offset = data
+    newton = Newton(draws=1000, tol=1e-10, max_passes=2000)
+    model = estimator(loss, formula, optimizer=newton, l2=l2, standardize=False)
+    model.fit(X, y, sample_weight=weight, offset=offset)
+    bends, flat, blocks = dense_parts(model, names, *data, l2)
+    F = np.column_stack([np.empty((len(X), 0)), *flat.values()])
+    Z = np.column_stack([np.empty((len(X), 0)), *(columns for columns, _ in blocks.values())])
+    held = np.concatenate([np.empty(0), *(np.full(columns.shape[1], own) for columns, own in blocks.values())])
+    covariance = inverse_beside(bends, Z, held, F)
+    want = np.sqrt(np.diag(covariance))
+    found = np.concatenate([model.params_[block]["sd"] for block in [*blocks, *flat]])
+    np.testing.assert_allclose(found, want, rtol=0.12, err_msg=formula)
+    predicted, std = (model.decision_function if loss == "logistic" else model.predict)(
+        X, offset=offset, return_std=True
+    )
+    std = std / predicted if loss in ("poisson", "gamma") else std
+    design = np.column_stack([Z, F])
+    want = np.sqrt(np.einsum("ia,ab,ib->i", design, covariance, design))
+    np.testing.assert_allclose(std, want, rtol=0.15, err_msg=formula)
+    assert np.mean(std) == pytest.approx(np.mean(want), rel=0.06), formula
+
+
 # -- draws --------------------------------------------------------------------------------
 
 

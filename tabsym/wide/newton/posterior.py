@@ -52,9 +52,7 @@ class Draws:
         self._loud = [place for place in range(len(turns.pieces)) if not turns.silent[place]]
         starts = np.cumsum([0, *(piece.size for piece in turns.pieces)])
         self._own = [slice(start, end) for start, end in pairwise(starts.tolist())]
-        noise = rng.standard_normal((len(turns.y), n_draws)) * np.sqrt(self._bends)
-        right = np.concatenate([self._perturb(place, noise, rng) for place in range(len(turns.pieces))])
-        found, self.settled = self._solve(right)
+        found, self.settled = self._solve(self._right_sides(n_draws, rng))
         self.found = [found[own] for own in self._own]
         self._hand_levels_up()
         self._reach = self._scores(found)
@@ -72,6 +70,12 @@ class Draws:
         if piece.prior is Prior.FLAT:
             return found  # 0: a number that is the same in all rows, beside an intercept
         return np.where(both > 0, found, np.inf)
+
+    def _right_sides(self, n_draws: int, rng: np.random.RandomState) -> Floats:
+        """Normal numbers (entries, M) of the Hessian's covariance."""
+        noise = rng.standard_normal((len(self._bends), n_draws))
+        noise *= np.sqrt(self._bends)
+        return np.concatenate([self._perturb(place, noise, rng) for place in range(len(self.turns.pieces))])
 
     def _perturb(self, place: int, noise: Floats, rng: np.random.RandomState) -> Floats:
         """The right side (q, M) of a piece."""
