@@ -198,7 +198,7 @@ def inverse_beside(bends, Z, held, F):
 
 @pytest.mark.parametrize("seed", range(80))
 def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
-    """Each block jointly with what nothing holds back, given the others; that, beside the block it is known least by."""
+    """Each block jointly with what nothing holds back, given the others; that, beside the block that blurs it most."""
     formula, names, *data, l2 = a_sum(seed)
     X, y, loss, weight, offset = data
     model = estimator(loss, formula, optimizer=EXACT, l2=l2, standardize=False)
