@@ -106,6 +106,10 @@ def test_a_slope_of_which_rows_say_nothing_is_not_known(draws):
     design = np.column_stack([indicators(X["s"], symbols) * X[["x"]].to_numpy(), np.ones(len(X))])
     rest = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
     assert model.dispersion_ == pytest.approx(rest @ rest / (len(y) - len(symbols) - 1), rel=1e-3)
+    plt = pytest.importorskip("matplotlib.pyplot")
+    dotted = [line for line in model.plot_params("w").get_lines() if line.get_linestyle() == ":"]
+    assert len(dotted) == 1  # from one side to the other
+    plt.close("all")
     if draws:
         new = pd.DataFrame({"s": ["s3", "s3", "s1"], "x": [0.0, 1.0, 1.0]})
         _, std = model.predict(new, return_std=True)

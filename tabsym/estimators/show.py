@@ -105,8 +105,11 @@ def plot_block(frame: pd.DataFrame, name: str, *, top: int, output: Any = None, 
     ax.barh(range(len(shown)), shown.to_numpy(), color=["#b5482a" if v < 0 else "#12355b" for v in shown])
     certain = deviations(frame)
     if certain is not None:
-        spread = 1.96 * certain.loc[shown.index].iloc[:, place].to_numpy()
-        ax.errorbar(shown.to_numpy(), range(len(shown)), xerr=spread, fmt="none", ecolor="#7a7a7a", elinewidth=1)
+        spread, rows = 1.96 * certain.loc[shown.index].iloc[:, place].to_numpy(), np.arange(len(shown))
+        told = np.isfinite(spread)
+        ax.errorbar(shown.to_numpy()[told], rows[told], xerr=spread[told], fmt="none", ecolor="#7a7a7a", elinewidth=1)
+        for row in rows[~told]:  # it may be anything
+            ax.axhline(row, color="#7a7a7a", linewidth=1, linestyle=":")
     labels = [_symbol(symbol) for symbol in shown.index]
     if counts is not None:
         labels = [f"{label}  ({int(counts.loc[s]):,})" for label, s in zip(labels, shown.index, strict=True)]

@@ -48,7 +48,7 @@ class Entries:
 
     def _matrices(self, some: slice) -> tuple[Floats, Floats]:
         square = triangle(self.n_classes)
-        own = self.own[some][:, square]
+        own = np.ascontiguousarray(self.own[some][:, square])  # an index lays it out as it likes, kernels do not
         if self.shared is None:
             return own, own
         shared = [one[some][:, square] for one in self.shared]
