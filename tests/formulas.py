@@ -385,3 +385,15 @@ def random_formula(rng, *, intercept=None, pieces=PIECES, fixed=None):
 def has_lone_scalar(tree):
     """Whether `c0[1]` was added."""
     return "c0" in blocks_of(tree)
+
+
+TERMS = {  # of a formula: what multiplies the numbers of a block, and by which symbols they go, if any
+    "a[s]": ("a", "s", lambda X: 1.0),
+    "3*c[t]": ("c", "t", lambda X: 3.0),
+    "w[s]*x": ("w", "s", lambda X: X["x"]),
+    "-2*v[t]*x*z": ("v", "t", lambda X: -2.0 * X["x"] * X["z"]),
+    "u[s, t]": ("u", ("s", "t"), lambda X: 1.0),
+    "d[1]*x": ("d", None, lambda X: X["x"]),
+    "e[1]*z": ("e", None, lambda X: X["z"]),
+    "b[1]": ("b", None, lambda X: 1.0),
+}

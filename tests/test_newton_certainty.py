@@ -13,6 +13,7 @@ from tabsym.wide import Newton
 from tabsym.wide.newton import posterior
 from tabsym.wide.newton.kernels_entries import spread_ridge
 from tests import naive_evidence
+from tests.formulas import TERMS
 
 EXACT = Newton(tol=1e-12, max_passes=5000)
 LOSSES = ["squared", "logistic", "poisson"]
@@ -131,17 +132,6 @@ def test_numbers_by_symbol_take_up_what_centring_their_slopes_moves():
 
 
 # -- any sum ------------------------------------------------------------------------------
-
-TERMS = {  # of a formula: what multiplies the numbers of a block, and by which symbols they go, if any
-    "a[s]": ("a", "s", lambda X: 1.0),
-    "3*c[t]": ("c", "t", lambda X: 3.0),
-    "w[s]*x": ("w", "s", lambda X: X["x"]),
-    "-2*v[t]*x*z": ("v", "t", lambda X: -2.0 * X["x"] * X["z"]),
-    "u[s, t]": ("u", ("s", "t"), lambda X: 1.0),
-    "d[1]*x": ("d", None, lambda X: X["x"]),
-    "e[1]*z": ("e", None, lambda X: X["z"]),
-    "b[1]": ("b", None, lambda X: 1.0),
-}
 
 
 def a_sum(seed):

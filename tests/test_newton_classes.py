@@ -10,6 +10,7 @@ from tabsym.wide.losses import LOSSES
 from tabsym.wide.newton import posterior_classes, spreads_classes
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.turns import Turns
+from tests.formulas import TERMS
 from tests.naive_evidence import matrices_of_classes, probabilities_of_classes, slopes_of_classes
 
 N, K = 60, 4
@@ -177,3 +178,69 @@ def test_two_classes_as_many_are_the_logistic_model(l2, scale):
     found = WideClassifier(optimizer="newton", l2=l2, loss="multinomial").fit(X, y)
     np.testing.assert_allclose(found.predict_proba(X), best.predict_proba(X), atol=0.012)
     assert found.n_iter_ < 120
+
+
+def a_sum_of_classes(seed):
+    """Some terms of sums, a table with classes that follow them, weights, offsets, and a penalty."""
+    rng = np.random.default_rng(seed)
+    names = [str(name) for name in rng.choice(list(TERMS)[:-1], rng.integers(1, 5), replace=False)]
+    names += ["b[1]"] * (rng.random() < 0.7)
+    if not any(TERMS[name][1] for name in names):
+        names.append("a[s]")
+    n, k = int(rng.integers(200, 600)), int(rng.integers(3, 5))
+    X = pd.DataFrame({"s": rng.choice(list("abcdef"), n), "t": rng.choice(list("pqrs"), n)})
+    X["x"], X["z"] = rng.normal(rng.choice([0.0, 2.0]), 1.0, n), rng.uniform(0.5, 1.5, n)
+    score = np.zeros((n, k))
+    for _, symbols, by in (TERMS[name] for name in names):
+        codes = X.groupby(list(symbols)).ngroup() if symbols else 0
+        score += rng.normal(0.0, 0.5, (24, k))[codes] * np.broadcast_to(by(X), n)[:, None]
+    y = np.argmax(score + rng.gumbel(size=score.shape), axis=1)
+    weight = rng.uniform(0.5, 2.0, n) if rng.random() < 0.5 else np.ones(n)
+    offset = 0.3 * rng.normal(size=(n, k)) if rng.random() < 0.5 else np.zeros((n, k))
+    return names, X, y, weight / weight.mean(), offset, "evidence" if rng.random() < 0.6 else 0.05
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_says(seed):
+    """Gradients, deviations, effective numbers, and variances by evidence that their updates leave where they are."""
+    names, X, y, weight, offset, l2 = a_sum_of_classes(seed)
+    newton = Newton(tol=1e-13, max_passes=5000)
+    model = WideClassifier(" + ".join(names), loss="multinomial", optimizer=newton, l2=l2, standardize=False)
+    p = model.fit(X, y, sample_weight=weight, offset=offset).predict_proba(X, offset=offset)
+    k = p.shape[1]
+    bends = weight[:, None, None] * (np.einsum("ij,jk->ijk", p, np.eye(k)) - p[:, :, None] * p[:, None, :])
+    slopes = weight[:, None] * (p - np.eye(k)[y])
+    values, deviations = [str(c) for c in range(k)], [f"sd {c}" for c in range(k)]
+
+    def covariance(Z, held, F):
+        both = np.column_stack([Z, F])
+        whole = np.einsum("ia,ikl,ib->akbl", both, bends, both).reshape(2 * (both.shape[1] * k,))
+        whole[: Z.shape[1] * k, : Z.shape[1] * k] += held * np.eye(Z.shape[1] * k)
+        return np.linalg.pinv(whole, hermitian=True, rcond=1e-11)  # all classes may move together
+
+    flat = {TERMS[name][0]: np.broadcast_to(TERMS[name][2](X), len(X)) for name in names if TERMS[name][1] is None}
+    F = np.column_stack([np.empty((len(X), 0)), *flat.values()])
+    beside = np.kron(np.eye(F.shape[1]), np.eye(k) - 1.0 / k)
+    found = [beside @ covariance(np.empty((len(X), 0)), 0.0, F) @ beside]
+    for block, symbols, by in (TERMS[name] for name in names):
+        variance = model.variances_.loc[block, "variance"] if l2 == "evidence" and symbols else 1 / (0.05 * len(X))
+        if symbols is None or variance == 0:
+            continue
+        frame, held = model.params_[block], 1.0 / variance
+        own = X[symbols] if isinstance(symbols, str) else pd.Series([*zip(*(X[one] for one in symbols))])
+        Z = np.column_stack([[value == key for value in own] for key in frame.index])
+        Z = Z * np.broadcast_to(by(X), len(X))[:, None]
+        theta, size = frame[values].to_numpy(), Z.shape[1] * k
+        np.testing.assert_allclose(Z.T @ slopes + held * theta, 0.0, atol=1e-4)
+        whole = covariance(Z, held, F)
+        want = np.sqrt(np.diag(whole)[:size]).reshape(theta.shape)
+        np.testing.assert_allclose(frame[deviations], want, rtol=5e-3)
+        found.append(beside @ whole[size:, size:] @ beside)
+        if l2 == "evidence":
+            effective = size - held * np.trace(whole[:size, :size])
+            assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=5e-3, abs=5e-3)
+            assert np.square(theta).sum() / effective == pytest.approx(variance, rel=0.02)
+    widest = max(found, key=np.trace)
+    for place, block in enumerate(flat):
+        want = np.sqrt(np.diag(widest)[place * k : (place + 1) * k])
+        np.testing.assert_allclose(model.params_[block][deviations].iloc[0], want, rtol=5e-3)
