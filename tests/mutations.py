@@ -273,7 +273,7 @@ FAULTS = [
     Fault("formulas: means use no degrees of freedom", "wide/newton/formulas.py",
           "used += layout.blocks[place].rank if centred else 0", "used += 0", f"{NEWTON}:means"),
     Fault("formulas: other starts are the first", "wide/newton/formulas.py",
-          "out[own] += rng.normal(0.0, JITTER, own.stop - own.start)", "pass", f"{NEWTON}:starts"),
+          "out[own] += rng.normal(0.0, jitter, own.stop - own.start)", "pass", f"{NEWTON}:starts"),
     Fault("summary: effective numbers are those of entries", "estimators/show.py",
           "{certain.effective[place]:11.1f}", "{float(len(frame)):11.1f}", f"{NEWTON}:summary"),
     Fault("a model goes on by another loss", "estimators/fitting.py",

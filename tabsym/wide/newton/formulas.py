@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import cycle, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,9 @@ from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL
 
 Floats = NDArray[np.float64]
 
-JITTER = 0.3
-"""Other starts are the first one, with normal numbers of this deviation added to the factors of products."""
+JITTERS = 0.3, 1.0
+"""Other starts are the first one, with normal numbers of these deviations, by turns, added to the factors of products:
+near it, and where factors have other signs."""
 
 PASSES_A_LOOK, STILL = 4, 0.01
 """Optimum and variances take a turn for so many of `max_passes`, at most; they stand still where no logarithm of a
@@ -142,7 +144,8 @@ def fit_formula(
         objective.precision[place] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
     starts = [start]
     if not layout.is_additive:
-        starts += [_jittered(layout, task.n_outputs, start, rng) for _ in range(newton.starts - 1)]
+        jitters = islice(cycle(JITTERS), newton.starts - 1)
+        starts += [_jittered(layout, task.n_outputs, start, jitter, rng) for jitter in jitters]
     reached = [_descend(objective, one, newton) for one in starts]
     phi, converged = min(reached, key=lambda one: objective.value(one[0])[0])
     weighed = _weigh(objective, phi)
@@ -162,14 +165,14 @@ def fit_formula(
     return Answer(phi, sd, variances, weighed.effective, dispersion, loss, objective.n_passes, converged)
 
 
-def _jittered(layout: Layout, n_outputs: int, start: Floats, rng: np.random.RandomState) -> Floats:
+def _jittered(layout: Layout, n_outputs: int, start: Floats, jitter: float, rng: np.random.RandomState) -> Floats:
     """Another start: of products the factors, moved at random."""
     out = start.copy()
     for place, block in enumerate(layout.blocks):
         if block.start != 0.0 or block.rank > 1:
             own = layout.entries(place)
             own = slice(own.start * n_outputs, own.stop * n_outputs)
-            out[own] += rng.normal(0.0, JITTER, own.stop - own.start)
+            out[own] += rng.normal(0.0, jitter, own.stop - own.start)
     return out
 
 
