@@ -27,6 +27,28 @@ def step_ridge(gradient, curvature, theta, precision, most, right, steps):
 
 
 @kernel
+def step_pulled(pulls, precision, most, rate, theta, curvature, steps):
+    """As `step_ridge`, from pulls (q W, 2), of which curvatures are kept; steps are left times `rate`. Half the decrement.
+
+    One pass instead of several: entries can be more than fit into the cache.
+    """
+    first = second = third = fourth = 0.0  # four sums, as each addition waits for the one before
+    for e in range(len(theta)):
+        bend = pulls[e, 1]
+        right = -pulls[e, 0] - precision * theta[e]
+        both = bend + precision
+        step = right / both
+        step = step if both > 0.0 else 0.0
+        step = most if step > most else step
+        step = -most if step < -most else step
+        theta[e] += step
+        curvature[e] = bend
+        steps[e] = rate * step
+        first, second, third, fourth = second, third, fourth, first + right * step
+    return 0.5 * (first + second + third + fourth)
+
+
+@kernel
 def spread_ridge(curvature, precision, more, least, variances):
     """Posterior variances (q,) of entries held back each by itself, jointly with one number that all rows have.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.wide.losses import RATES, Loss, as_kept
+from tabsym.wide.newton.kernels_entries import step_pulled, step_ridge
 from tabsym.wide.newton.kernels_rows import (
     add_entries,
     move,
@@ -62,29 +63,73 @@ class OneScore:
         self._values = self._stand(start)
         self._waiting: tuple[Piece, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}  # of blocks, where they never change
+        self._sums = np.empty((0, 2))  # kept, as fresh memory takes longer than what is done in it
+        self._moves = np.empty((2, 0))
         self._codes: dict[int, NDArray[np.int32]] = {}  # of blocks, where there are several models
 
     def collect(self, piece: Piece) -> tuple[Floats, Floats]:
         """Sums of slopes and curvatures (q, W) by entry."""
-        before, steps = self.hand_over(piece)
-        length = (1 + piece.size) * self.width
-        n_lanes = lanes_of(piece.size)
         if piece.block in self._curvatures:
+            before, steps = self.hand_over(piece)
+            length, n_lanes = (1 + piece.size) * self.width, lanes_of(piece.size)
             slopes = np.empty(n_lanes * length)
             take_squared_turn(
                 self.codes(before), before.x, steps, self.codes(piece), piece.x, self.weight, self._values, n_lanes,
                 slopes,
             )  # fmt: skip
             return self.by_entry(slopes[:length]), self._curvatures[piece.block]
-        pulls = np.empty((n_lanes * length, 2))
+        pulls = self._collect(piece)
+        gradient, curvature = self.by_entry(pulls[:, 0]), self.by_entry(pulls[:, 1].copy())
+        if self._code == SQUARED:
+            self._curvatures[piece.block] = curvature
+        return gradient, curvature
+
+    def _collect(self, piece: Piece) -> Floats:
+        """Slopes and curvatures summed by places of entries ((1 + q) W, 2), as kernels write them; in work space."""
+        before, steps = self.hand_over(piece)
+        length, n_lanes = (1 + piece.size) * self.width, lanes_of(piece.size)
+        if len(self._sums) < n_lanes * length:
+            self._sums = np.empty((n_lanes * length, 2))
+        pulls = self._sums[: n_lanes * length]
         take_turn(
             self.codes(before), before.x, steps, self.codes(piece), piece.x, self.y, self.weight, self._values,
             self._code, self._parameter, n_lanes, pulls,
         )  # fmt: skip
-        gradient, curvature = self.by_entry(pulls[:length, 0]), self.by_entry(pulls[:length, 1].copy())
-        if self._code == SQUARED:
-            self._curvatures[piece.block] = curvature
-        return gradient, curvature
+        return pulls[:length]
+
+    def take_ridge_turn(
+        self, piece: Piece, theta: Floats, curvature: Floats, precision: float, most: float
+    ) -> tuple[Floats, float]:
+        """A turn of a piece whose entries are held back each by itself: their curvatures, and half the decrement.
+
+        theta (q, W) moves in place, and curvature (q, W), which may be returned, is written over; rows move later.
+        """
+        if self._code == SQUARED:  # whose curvatures are found once
+            gradient, curvature = self.collect(piece)
+            steps = self._free_moves(piece)
+            own, right = steps[self.width :], np.empty(theta.size)
+            step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), precision, most, right, own)
+            fall = 0.5 * float(right.dot(own))
+        else:
+            rate = 0.0 if len(piece.x) else RATES.get(self._code, 0.0)
+            pulls = self._collect(piece)[self.width :]
+            steps = self._free_moves(piece)
+            own = steps[self.width :]
+            fall = step_pulled(pulls, precision, most, rate or 1.0, theta.ravel(), curvature.ravel(), own)
+            if rate != 0.0:
+                np.exp(steps, out=steps)  # by several at once, in a quarter of the time that one after the other takes
+        self._waiting = piece, steps
+        return curvature, float(fall)
+
+    def _free_moves(self, piece: Piece) -> Floats:
+        """Work space for the steps of a piece as kernels read them, 0 for rows without an entry; not that which waits."""
+        length = (1 + piece.size) * self.width
+        if self._moves.shape[1] < length:
+            self._moves = np.empty((2, length))
+        self._moves = self._moves[::-1]
+        steps = self._moves[0, :length]
+        steps[: self.width] = 0.0
+        return steps
 
     def hand_over(self, piece: Piece, *, plain: bool = False) -> tuple[Piece, Floats]:
         """The piece whose steps wait, and these, for a pass that will move rows by them; of `piece`, none, if none do.

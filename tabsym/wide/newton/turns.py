@@ -144,11 +144,17 @@ class Turns:
 
     def turn(self, place: int) -> float:
         """A step of one piece; half its Newton decrement."""
-        gradient, curvature = self.rows.collect(self.pieces[place])
+        piece, theta, precision = self.pieces[place], self.theta[place], self.precision[place]
+        if isinstance(self.rows, OneScore) and piece.prior is not Prior.WALK:
+            held = 0.0 if piece.prior is Prior.FLAT else precision
+            own = self.curvature[place]
+            self.n_moves += 1
+            self.curvature[place], fall = self.rows.take_ridge_turn(piece, theta, own, held, self._most)
+            return fall
+        gradient, curvature = self.rows.collect(piece)
         self.curvature[place] = curvature
-        piece = self.pieces[place]
         step = piece.step_of_classes if self.loss.code == MULTINOMIAL else piece.step
-        steps, fall = step(gradient, curvature, self.theta[place], self.precision[place], self._most)
+        steps, fall = step(gradient, curvature, theta, precision, self._most)
         self._move_rows(place, steps)
         return fall
 
