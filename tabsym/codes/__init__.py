@@ -2,7 +2,7 @@
 
 from tabsym.codes.alphabet import UNSEEN, Alphabet
 from tabsym.codes.cross import Cross
-from tabsym.codes.kernels import count_codes
+from tabsym.codes.kernels import count_codes, count_column
 from tabsym.codes.matrix import CodeMatrix, csr, gather, row_numbers
 from tabsym.codes.raw import RawCodes, encode_column, encode_columns
 
@@ -13,6 +13,7 @@ __all__ = [
     "Cross",
     "RawCodes",
     "count_codes",
+    "count_column",
     "csr",
     "encode_column",
     "encode_columns",

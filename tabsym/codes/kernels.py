@@ -101,6 +101,14 @@ def count_codes(codes, n_entries):
     return counts
 
 
+@kernel
+def count_column(codes, counts):
+    """Add to counts (n_symbols,) how often each symbol occurs in a code column."""
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            counts[unsigned(codes[i])] += 1
+
+
 @allocating_kernel
 def mark_used(codes, n_symbols):
     """Whether each symbol occurs in a code column (n_symbols,)."""

@@ -43,14 +43,13 @@ def in_users_target(answer: Answer, units: TargetUnits) -> Answer:
 def in_users_units(model: WideModel, answer: Answer) -> Certainty:
     """From units of training; what takes up the centring of slopes is as uncertain as that makes it."""
     layout, units, certainty = model.layout, model.units, answer.certainty
-    sizes = np.repeat(units.sizes, layout.sizes)[:, None]
-    sd, draws = certainty.sd * sizes, certainty.draws
+    sd, draws = certainty.sd * units.sizes_of_entries(layout), certainty.draws
     if draws is not None:
         draws = units.to_user(layout, draws) - units.to_user(layout, np.zeros_like(draws))
         moved = {home.factors[0].block for home in layout.homes.values()}
         for own in (layout.entries(block) for block in moved):
             sd[own] = np.sqrt(np.square(draws[own]).mean(axis=1, keepdims=True))
-    else:
+    elif layout.homes:
         variances = np.square(sd)
         for place, home in layout.homes.items():
             term = layout.learned[place]
@@ -74,6 +73,8 @@ def _put_homes_together(model: WideModel, entries: NDArray[np.int64], covariance
         homes.setdefault(layout.entries(home.factors[0].block).start, set()).update(slopes)
     known = set(entries.tolist())
     alone = [home for home, slopes in homes.items() if home in known and slopes <= known]
+    if not alone:
+        return
     for k in range(covariances.shape[2]):
         lengths, axes = np.linalg.eigh(covariances[:, :, k])
         spread = np.zeros((layout.n_entries, len(entries)))

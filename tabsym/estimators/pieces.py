@@ -36,26 +36,27 @@ def pieces_of(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
         prior, apart = _prior(layout, factor.block)
         pieces.append(Piece(factor.block, codes, x, layout.sizes[factor.block], prior, apart))
     made_of = {piece.block: _made_of(layout, piece.block) for piece in pieces}
-    pieces = [replace(piece, within=_within(layout, piece, pieces, made_of)) for piece in pieces]
+    whole = {piece.block for piece in pieces if not len(piece.x) and piece.codes.min(initial=0) >= 0}
+    pieces = [replace(piece, within=_within(layout, piece, pieces, made_of, whole)) for piece in pieces]
     return sorted(pieces, key=lambda piece: (piece.prior is not Prior.FLAT, piece.size))
 
 
 def _within(
-    layout: Layout, piece: Piece, pieces: list[Piece], made_of: dict[int, frozenset[tuple[int, str]]]
+    layout: Layout, piece: Piece, pieces: list[Piece], made_of: dict[int, frozenset[tuple[int, str]]], whole: set[int]
 ) -> dict[int, NDArray[np.int32]]:
-    """The entries of other blocks that each entry of a cross lies within: of its columns, and of crosses of some."""
-    if not isinstance(source_of(layout, piece.block), Crossing) or len(piece.x) or piece.codes.min(initial=0) < 0:
+    """The entries of other blocks that each entry of a cross lies within: of its columns, and of crosses of some.
+
+    `whole`: the blocks of which every row has an entry, as it is.
+    """
+    if not isinstance(source_of(layout, piece.block), Crossing) or piece.block not in whole:
         return {}
     found: dict[int, NDArray[np.int32]] = {}
-    a_row = np.zeros(piece.size, dtype=np.int64)  # of each entry
+    a_row = np.zeros(piece.size, dtype=np.intp)  # of each entry
     a_row[piece.codes] = np.arange(len(piece.codes))
     for other in pieces:
-        if not made_of[other.block] < made_of[piece.block]:
+        if other.block not in whole or not made_of[other.block] < made_of[piece.block]:
             continue
-        plain = (
-            other.prior is Prior.RIDGE and not len(other.x) and not isinstance(source_of(layout, other.block), Rarity)
-        )
-        if plain and other.codes.min(initial=0) >= 0:
+        if other.prior is Prior.RIDGE and not isinstance(source_of(layout, other.block), Rarity):
             found[other.block] = other.codes[a_row]
     return found
 

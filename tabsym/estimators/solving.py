@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from tabsym.codes import count_column
 from tabsym.estimators.answers import Answer, in_users_target, in_users_units, without_idle
 from tabsym.estimators.beginning import Coded, begin, task_of
 from tabsym.estimators.config import Config
@@ -192,7 +193,9 @@ def _counted(model: WideModel, coded: Coded) -> WideModel:
     for place, block in enumerate(layout.blocks):
         own, n = layout.entries(place), layout.sizes[place] // block.rank
         found, heavy = _rows_of_block(layout, place, coded, n, weight)
-        counts[own], weights[own] = np.repeat(found, block.rank), np.repeat(heavy, block.rank)
+        if block.rank > 1:
+            found, heavy = np.repeat(found, block.rank), np.repeat(heavy, block.rank)
+        counts[own], weights[own] = found, heavy
     return replace(model, counts=counts, weights=weights)
 
 
@@ -204,10 +207,10 @@ def _rows_of_block(
     if not reads:
         return np.zeros(n, dtype=np.int64), np.zeros(n)
     columns = [np.asarray(coded.codes[read]) for read in reads]
-    if len(columns) == 1 and weight is None and len(columns[0]) and columns[0].min() >= 0:
-        counts = np.bincount(columns[0], minlength=n)
-        return counts, counts.astype(np.float64)
     counts, weights = np.zeros(n, dtype=np.int64), np.zeros(n)
+    if len(columns) == 1 and weight is None:
+        count_column(columns[0], counts)
+        return counts, counts.astype(np.float64)
     for number, codes in enumerate(columns):
         first = codes >= 0
         for before in columns[:number]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import Alphabet, Cross
+from tabsym.codes import Alphabet, Cross, count_column
 from tabsym.codes.intervals import Stairs, interval_codes, stairs
 
 Floats = NDArray[np.float64]
@@ -121,8 +121,9 @@ class Rarity:
 
     def grow(self, codes: NDArray[np.signedinteger]) -> tuple[Rarity, NDArray[np.int32]]:
         """With the rows of a table, coded by the other source, and their classes (n,), each without itself."""
-        counts = np.bincount(codes + 1, minlength=1 + len(self.counts))[1:]
-        counts[: len(self.counts)] += self.counts
+        counts = np.zeros(max(len(self.counts), int(codes.max(initial=-1)) + 1), dtype=np.int64)
+        counts[: len(self.counts)] = self.counts
+        count_column(codes, counts)
         others = np.append(np.maximum(counts - 1, 0), 0)  # the last is read by rows without an entry, whose code is -1
         lowest = self.lowest if len(self) else classes_of_counts(int(others.max()))
         grown = replace(self, counts=counts, lowest=lowest)
@@ -136,6 +137,12 @@ class Rarity:
         return self._classes(np.where(codes >= 0, np.where(seen > 1, seen - 1, seen), 0))
 
     def _classes(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:
+        most = int(counts.max(initial=0))
+        if most < len(counts):  # fewer counts are possible than there are
+            return self._of_counts(np.arange(most + 1))[counts]
+        return self._of_counts(counts)
+
+    def _of_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:
         return (np.searchsorted(self.lowest, counts, side="right") - 1).astype(np.int32)
 
 

@@ -64,14 +64,19 @@ class Units:
     def to_training(self, layout: Layout, theta: Floats) -> Floats:
         """Parameters (entries, K) of training, from the user's."""
         phi = theta - self._shifts(layout, theta)
-        return phi / self._sizes_of_entries(layout)
+        return phi / self.sizes_of_entries(layout)
 
     def to_user(self, layout: Layout, phi: Floats) -> Floats:
         """Parameters (entries, K) in the user's units, from training's."""
-        theta = phi * self._sizes_of_entries(layout)
+        theta = phi * self.sizes_of_entries(layout)
+        if self.centre == 0.0 and not layout.homes:  # nothing is shifted
+            return theta
         return theta + self._shifts(layout, theta)
 
-    def _sizes_of_entries(self, layout: Layout) -> Floats:
+    def sizes_of_entries(self, layout: Layout) -> Floats:
+        """What a parameter of 1 in training is to the user, by entry (entries, 1), or (1, 1) where all are alike."""
+        if (self.sizes == self.sizes[:1]).all():
+            return self.sizes[:1, None]
         return np.repeat(self.sizes, layout.sizes)[:, None]
 
     def _shifts(self, layout: Layout, theta: Floats) -> Floats:

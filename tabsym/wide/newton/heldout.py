@@ -45,7 +45,12 @@ FIRST_STEP, FIRST_STEP_OF_CLASSES, MOST_STEP, LONGER, SHORTER = 1.0, 0.7, 1.5, 1
 """Steps of the logarithm of a precision."""
 
 FIRST_SWEEPS, SWEEPS = 4, 2
-"""Of the models, before the first look and between two: they need not be settled to tell which way is down."""
+FIRST_SWEEPS_OF_CLASSES, SWEEPS_OF_CLASSES = 3, 1
+"""Of the models, before the first look and between two: they need not be settled to tell which way is down.
+
+With as few for amounts usedcars' error by MAE is 2 % higher and rossmann's by RMSE .3 %. With as many for classes the
+six tables of two are level (amazon's log-loss -.0003, titanic's AUC -.003, both within the spread).
+"""
 
 LEAST, MOST = 1e-3, 1e5
 """Of a precision, over the curvature of a row of average weight and the dispersion."""
@@ -72,6 +77,7 @@ class HeldOut:
         logs = np.log([turns.precision[place] for place in free])
         for_classes = turns.loss.for_classes
         n_looks, n_best = (LOOKS_OF_CLASSES, AS_GOOD_OF_CLASSES) if for_classes else (LOOKS, AS_GOOD)
+        first, more = (FIRST_SWEEPS_OF_CLASSES, SWEEPS_OF_CLASSES) if for_classes else (FIRST_SWEEPS, SWEEPS)
         steps = np.full(len(free), FIRST_STEP_OF_CLASSES if for_classes else FIRST_STEP)
         before = np.zeros(len(free))
         looks: list[tuple[float, Floats]] = []
@@ -79,7 +85,7 @@ class HeldOut:
         for look in range(MOST_LOOKS):
             for place, log in zip(free, logs, strict=True):
                 turns.precision[place] = float(np.exp(log))
-            for _ in range(SWEEPS if look else FIRST_SWEEPS):
+            for _ in range(more if look else first):
                 turns.sweep()
             scores = self.scores()
             own = turns.loss.values(scores[:, None], turns.y)
@@ -96,6 +102,13 @@ class HeldOut:
             logs = np.clip(logs - signs * steps, np.log(LEAST), np.log(MOST))
         best = sorted(looks, key=lambda look: look[0])[:n_best]
         return np.exp(np.mean([logs for _, logs in best], axis=0))
+
+    def of_all_rows(self, place: int) -> Floats:
+        """Entries (q, 1) of a piece, had one model seen all rows: their optimum by the curvatures of both, others held."""
+        turns = self.turns
+        bends, precision = turns.curvature[place], turns.precision[place]
+        known = (turns.theta[place] * (bends + precision)).sum(axis=1, keepdims=True)
+        return np.asarray(known / (bends.sum(axis=1, keepdims=True) + precision))
 
     def _is_much_better(self, losses: Floats, than: Floats) -> bool:
         """Whether losses (n,) are much less than others in the mean, and for certain."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.codes import count_column
 from tabsym.wide.newton.kernels_entries import hand_level_up, hand_up
 from tabsym.wide.newton.pieces import Prior
 from tabsym.wide.slopes import LOGISTIC
@@ -120,5 +121,6 @@ class Sharing:
         return is_ridge and not turns.silent[place] and 0.0 < turns.precision[place] < np.inf
 
     def _relation(self, place: int, other: int, above: NDArray[np.int32]) -> Relation:
-        size = self._turns.pieces[other].size
-        return Relation(place, other, above, np.bincount(above, minlength=size).astype(np.float64))
+        cells = np.zeros(self._turns.pieces[other].size)
+        count_column(above, cells)
+        return Relation(place, other, above, cells)

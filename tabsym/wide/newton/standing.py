@@ -211,7 +211,8 @@ class OneScore:
         """Scores (n, 1) of rows added up piece by piece."""
         scores = self.start.copy()
         for piece, values in zip(pieces, theta, strict=True):
-            add_entries(self.codes(piece), piece.x, self.padded(values), scores)
+            if values.any():  # of many nothing is known yet
+                add_entries(self.codes(piece), piece.x, self.padded(values), scores)
         return scores[:, None]
 
     def padded(self, numbers: Floats) -> Floats:
