@@ -79,11 +79,11 @@ def test_what_is_weighed_is_what_the_whole_posterior_says():
     pieces, y, weight, start, _ = problem(3, weighted=True, missing=True)
     walk = Piece(4, np.arange(N, dtype=np.int32) % 6, np.empty(0), 6, Prior.WALK, apart=1)
     turns = Turns([*pieces, walk], y, weight, start, LOSSES["multinomial"])
-    turns.precision = [0.0, 0.5, 2.0, 1.0, 3.0]
+    turns.precision = np.array([0.0, 0.5, 2.0, 1.0, 3.0])
     turns.settle(1e-8, 200)
     spreads = spreads_classes.SpreadsOfClasses(turns)
     for place in range(1, 5):
-        effective, length = spreads.weigh([place])[place]
+        effective, length = spreads.weigh([place])[0]
         assert effective == pytest.approx(spreads.of(place).effective, rel=1e-12)
         assert length == pytest.approx(turns.pieces[place].length(turns.theta[place]), rel=1e-12)
 

@@ -34,7 +34,7 @@ def halves(loss, *, numbers, weighted=False, seed=0):
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
     column = rng.integers(0, 2, N).astype(np.int8)
     turns = Turns(pieces, y, weight, np.zeros((N, 1)), LOSSES[loss], column, 2)
-    turns.precision = [0.0, *rng.uniform(0.5, 8.0, len(pieces) - 1)]
+    turns.precision = np.array([0.0, *rng.uniform(0.5, 8.0, len(pieces) - 1)])
     return turns
 
 

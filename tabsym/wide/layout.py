@@ -30,6 +30,9 @@ Numbers = Mapping[str, Floats]
 
 MOST_ENTRIES = np.iinfo(np.int32).max
 
+MOST_PROGRAMS = 4
+"""Kept by a layout, which models of other units share: those of training and of the user, and what came before."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -131,6 +134,9 @@ class Layout:
     blocks: tuple[Block, ...]
     numerics: tuple[Numeric, ...]
     terms: tuple[Term, ...]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # caches are made again
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -253,8 +259,21 @@ class Layout:
         ]
         return replace(self, blocks=tuple(self.blocks[place] for place in kept), terms=tuple(terms))
 
+    @cached_property
+    def _compiled(self) -> dict[bytes, Compiled]:
+        """The last programs, by their constants: models of one layout have few."""
+        return {}
+
     def compile(self, constants: Sequence[float] | Floats) -> Compiled:
         """The program of the kernels, with these constants of the learned terms."""
+        key = np.asarray(constants, dtype=np.float64).tobytes()
+        if key not in self._compiled:
+            if len(self._compiled) >= MOST_PROGRAMS:
+                self._compiled.clear()
+            self._compiled[key] = self._compile(constants)
+        return self._compiled[key]
+
+    def _compile(self, constants: Sequence[float] | Floats) -> Compiled:
         places = {read: place for place, read in enumerate(self.reads)}
 
         def slot(factor: Factor) -> Slot:

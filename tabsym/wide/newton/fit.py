@@ -146,10 +146,10 @@ def _find_variances(
     if not rare:
         return n_sweeps, stood
     halves = _two_halves(turns, rows, rng)
-    halves.precision, halves.silent = list(turns.precision), list(turns.silent)
+    halves.precision, halves.silent = turns.precision.copy(), turns.silent.copy()
     held_out = HeldOut(halves)
     for place, precision in zip(rare, held_out.tune(rare), strict=True):
-        turns.precision[place] = float(precision)
+        turns.precision[place] = precision
     if not evidence.has_dispersion:  # of amounts they are where their evidence had them
         turns.put([held_out.of_all_rows(place) if place in rare else theta for place, theta in enumerate(turns.theta)])
     more, stood = evidence.find(common, AFTERWARDS * newton.tol, newton.max_passes)

@@ -5,6 +5,8 @@ Shapes, for q entries of a block and W models or classes: theta (q, W), or one a
 
 from __future__ import annotations
 
+import numpy as np
+
 from tabsym.jit import inlined, kernel, unsigned
 
 
@@ -82,6 +84,24 @@ def weigh_ridge(curvature, theta, precision, more, least):
         length += theta[e, 0] ** 2
     of_level = 1.0 / left if left > least * size else 0.0
     return alone + followed * of_level, length
+
+
+@kernel
+def move_precisions(places, weighed, held, dispersion, least, most, precision, moving):
+    """Move precisions (P,) at `places` (a,) to where Fellner and Schall's update has them, by `most` of a logarithm.
+
+    `weighed` (a, 2): effective entries, of which fewer than `least` move nothing, and sums of squares; `held` (P,):
+    entries held back. `moving` (a,) is set to how far the effective entries are moved by that.
+    """
+    for at in range(len(places)):
+        place, effective = places[at], weighed[at, 0]
+        moving[at] = 0.0
+        if effective < least:
+            continue
+        now = dispersion * effective / max(weighed[at, 1], 1e-300)
+        moved = min(max(np.log(max(now / precision[place], 1e-300)), -most), most)
+        precision[place] *= np.exp(moved)
+        moving[at] = abs(moved) * effective * (1.0 - effective / held[place])
 
 
 @inlined

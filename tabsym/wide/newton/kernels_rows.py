@@ -178,6 +178,18 @@ def pulls_of_rows(values, y, weight, loss, parameter, slopes, bends):
 
 
 @kernel
+def sum_pulls(values, y, weight, loss, parameter, least):
+    """Sums over rows: squares of slopes times their weights, and curvatures times theirs."""
+    squares = bends = 0.0
+    for i in range(len(y)):
+        share = weight[i] if len(weight) else 1.0
+        slope, bend = pulls_there(values[i], y[i], loss, parameter, least)
+        squares += share * slope * slope
+        bends += share * bend
+    return squares, bends
+
+
+@kernel
 def sum_rows(codes, x, numbers, sums):
     """Sum numbers (n, W) of rows, times x, by entry; sums are set."""
     sums[:] = 0.0

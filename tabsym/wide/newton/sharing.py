@@ -74,13 +74,15 @@ class Sharing:
         ones = (place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT and piece.is_constant)
         self._intercept = next((place for place in ones if turns.covers[place]), None)
         self._plan: list[tuple[int, list[Relation], int | None]] = []
-        self._planned_for: list[int] = []
+        self._ridges = np.array([piece.prior is Prior.RIDGE for piece in turns.pieces])
+        self._planned_for = np.zeros(len(turns.pieces), dtype=np.bool_)
 
     def hand_up(self, fall: float) -> None:
         """Once for all pieces whose time has come, after a sweep that lowered the objective by `fall`."""
         turns = self._turns
-        if (held := self.held()) != self._planned_for:
-            self._plan = [(place, self.above(place), self.level_of(place)) for place in held]
+        held = self.held()
+        if not np.array_equal(held, self._planned_for):
+            self._plan = [(int(place), self.above(place), self.level_of(place)) for place in np.flatnonzero(held)]
             self._planned_for = held
         for place, relations, level in self._plan:  # small ones first: the other way round usedcars is .5 % worse
             for relation in relations:
@@ -97,28 +99,24 @@ class Sharing:
         own, theirs = turns.precision[place], turns.precision[other]
         return float(hand_up(relation.above, relation.cells, own, theirs, theta, upper, work))
 
-    def held(self) -> list[int]:
-        """The pieces that hand up."""
-        return [place for place in range(len(self._turns.pieces)) if self._is_held(place)]
+    def held(self) -> NDArray[np.bool_]:
+        """Whether each piece hands up: each entry by itself is held back, and none is held at 0."""
+        turns = self._turns
+        return self._ridges & ~turns.silent & (turns.precision > 0.0) & (turns.precision < np.inf)
 
     def above(self, place: int) -> list[Relation]:
         """Those of a piece.
 
         None to one that another of these lies within, which hands on what it was handed, one sweep later.
         """
-        held = [relation for relation in self._relations[place] if self._is_held(relation.other)]
+        is_held = self.held()
+        held = [relation for relation in self._relations[place] if is_held[relation.other]]
         passed_on = {further.other for relation in held for further in self._relations[relation.other]}
         return [relation for relation in held if relation.other not in passed_on]
 
     def level_of(self, place: int) -> int | None:
         """The place of the intercept, where all rows have an entry of the piece, so that the level of both is one."""
         return self._intercept if not len(self._turns.pieces[place].x) and self._turns.covers[place] else None
-
-    def _is_held(self, place: int) -> bool:
-        """Whether each entry by itself is held back, and none is held at 0."""
-        turns = self._turns
-        is_ridge = turns.pieces[place].prior is Prior.RIDGE
-        return is_ridge and not turns.silent[place] and 0.0 < turns.precision[place] < np.inf
 
     def _relation(self, place: int, other: int, above: NDArray[np.int32]) -> Relation:
         cells = np.zeros(self._turns.pieces[other].size)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +44,8 @@ class SmallPieces:
         curvature: list[Floats],
     ) -> None:
         self.places, self.rows = list(places), rows
+        self._at = np.array(self.places, dtype=np.intp)
+        self._blocks = {place: block for block, place in enumerate(self.places)}
         self._pieces = [pieces[place] for place in places]
         width = rows.width
         self._starts = np.cumsum([0, *(piece.size * width for piece in self._pieces)])
@@ -71,14 +72,14 @@ class SmallPieces:
             values[place] = flat[start:end].reshape(values[place].shape)
         return flat
 
-    def sweep(self, silent: Sequence[bool], precision: Sequence[float], most: float) -> tuple[int, float]:
+    def sweep(self, silent: NDArray[np.bool_], precision: Floats, most: float) -> tuple[int, float]:
         """A turn for each that is not silent: how many there were, and what they lower the objective by."""
-        blocks = np.flatnonzero([not silent[place] for place in self.places])
+        blocks = np.flatnonzero(~silent[self._at])
         if not len(blocks):
             return 0, 0.0
         rows = self.rows
         before, steps = rows.hand_over(self._pieces[blocks[0]], plain=True)
-        held = self._of_these(precision)
+        held = precision[self._at]
         held[self._free] = 0.0
         gradient, right, pivots = self._work
         fall = take_turns(
@@ -91,23 +92,20 @@ class SmallPieces:
         return len(blocks), float(fall)
 
     def weigh(
-        self, asked: Collection[int], precision: Sequence[float], covers: Sequence[bool], information: float
-    ) -> dict[int, tuple[float, float]]:
-        """Of those `asked` for, by place: the variances' part in the penalty, and the length; of one model.
+        self, places: Sequence[int], precision: Floats, covers: NDArray[np.bool_], information: float, weighed: Floats
+    ) -> None:
+        """Of those that are among `places` (a,): the variances' part in the penalty, and the length, into (a, 2).
 
-        `information` on the number that all rows have, with which the variances are joint.
+        Of one model; `information` on the number that all rows have, with which the variances are joint.
         """
-        blocks = np.flatnonzero([place in asked for place in self.places])
-        weighed = np.empty((len(blocks), 2))
+        asked = np.array([self._blocks.get(place, -1) for place in places], dtype=np.intp)
+        mine = asked >= 0
+        own = np.empty((np.count_nonzero(mine), 2))
         weigh_blocks(
-            blocks, self._starts, self._walks, self._aparts, self._of_these(precision), self._of_these(covers),
-            information, NEXT_TO_NOTHING, NOTHING_LEFT, self._theta, self._curvature, self._work, np.empty(1), weighed,
+            asked[mine], self._starts, self._walks, self._aparts, precision[self._at], covers[self._at], information,
+            NEXT_TO_NOTHING, NOTHING_LEFT, self._theta, self._curvature, self._work, np.empty(1), own,
         )  # fmt: skip
-        places = (self.places[block] for block in blocks)
-        return {place: (penalised, length) for place, (penalised, length) in zip(places, weighed.tolist(), strict=True)}
-
-    def _of_these(self, values: Sequence[float]) -> NDArray[Any]:
-        return np.array([values[place] for place in self.places])
+        weighed[mine] = own
 
 
 def _address(codes: NDArray[np.int32]) -> int:

@@ -48,6 +48,7 @@ class Spreads(ABC):
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
         self.flat = [place for place, piece in enumerate(turns.pieces) if piece.prior is Prior.FLAT]
+        self.held = np.array([float(piece.held * turns.n_outputs) for piece in turns.pieces])
 
     @property
     @abstractmethod
@@ -60,14 +61,14 @@ class Spreads(ABC):
         unknown = int(np.isinf(variances).sum())
         return Spread(variances, penalised, self._effective(place, penalised) - unknown)
 
-    def weigh(self, places: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Of pieces, by place: effective entries, and the sum of squares that the prior holds small."""
+    def weigh(self, places: Sequence[int]) -> Floats:
+        """Of pieces at `places` (a,): effective entries, and the sum of squares that the prior holds small (a, 2)."""
         turns = self.turns
-        return {place: (self.of(place).effective, turns.pieces[place].length(turns.theta[place])) for place in places}
+        both = [(self.of(place).effective, turns.pieces[place].length(turns.theta[place])) for place in places]
+        return np.array(both).reshape(-1, 2)
 
     def _effective(self, place: int, penalised: float) -> float:
-        held = self.turns.pieces[place].held * self.turns.n_outputs
-        return max(held - self.turns.precision[place] * penalised, 0.0)
+        return max(float(self.held[place] - self.turns.precision[place] * penalised), 0.0)
 
     @abstractmethod
     def of_flat(self) -> Floats:
@@ -114,16 +115,21 @@ class SpreadsOfOne(Spreads):
                 inverses.append(inverse_of(left, np.diag(whole), ROUNDING))
         return max(inverses, key=lambda one: float(np.trace(one)))[:, :, None]
 
-    def weigh(self, places: Sequence[int]) -> dict[int, tuple[float, float]]:
+    def weigh(self, places: Sequence[int]) -> Floats:
         """The same in one go where there is nothing but an intercept that is not held back: this is asked most."""
         turns = self.turns
         if not self._is_intercept_alone:
             return super().weigh(places)
-        small = {}
+        weighed, alone = np.empty((len(places), 2)), set(places)
         if turns.small is not None:
-            small = turns.small.weigh(set(places), turns.precision, turns.covers, self._level_information())
-        found = {place: small[place] if place in small else self._weigh(place) for place in places}
-        return {place: (self._effective(place, penalised), length) for place, (penalised, length) in found.items()}
+            turns.small.weigh(places, turns.precision, turns.covers, self._level_information(), weighed)
+            alone.difference_update(turns.small.places)
+        for number, place in enumerate(places):
+            if place in alone:
+                weighed[number] = self._weigh(place)
+        at = np.array(places, dtype=np.intp)
+        weighed[:, 0] = np.maximum(self.held[at] - turns.precision[at] * weighed[:, 0], 0.0)
+        return weighed
 
     def _weigh(self, place: int) -> tuple[float, float]:
         """The variances' part in the penalty, and the length, beside nothing but an intercept."""

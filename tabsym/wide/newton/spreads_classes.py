@@ -47,9 +47,9 @@ class SpreadsOfClasses(Spreads):
         widest = max(inverses, key=lambda one: float(np.trace(one)))
         return np.einsum("ikjk->ijk", widest.reshape(2 * (len(self.flat), turns.n_outputs)))
 
-    def weigh(self, places: Sequence[int]) -> dict[int, tuple[float, float]]:
+    def weigh(self, places: Sequence[int]) -> Floats:
         """The same without the variances, of which only their part in the penalty is asked here."""
-        return {place: self._weigh(place) for place in places}
+        return np.array([self._weigh(place) for place in places]).reshape(-1, 2)
 
     def _weigh(self, place: int) -> tuple[float, float]:
         penalised = self._posterior(place).penalised

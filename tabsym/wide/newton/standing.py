@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from tabsym.wide.losses import RATES, Loss, as_kept
 from tabsym.wide.newton.kernels_entries import step_pulled, step_ridge
 from tabsym.wide.newton.kernels_rows import (
+    LEAST,
     add_entries,
     move,
     pulls_of_rows,
+    sum_pulls,
     take_squared_turn,
     take_turn,
 )
@@ -202,6 +204,10 @@ class OneScore:
     def pulls(self) -> tuple[Floats, Floats]:
         """Slopes and curvatures (n,) of rows times their weights."""
         return self._pulls(self._caught_up())
+
+    def sum_pulls(self) -> tuple[float, float]:
+        """Sums over rows of squared slopes and of curvatures, times their weights."""
+        return sum_pulls(self._caught_up(), self.y, self.weight, self._code, self._parameter, LEAST)
 
     def pulls_at(self, scores: Floats) -> tuple[Floats, Floats]:
         """The same at other scores (n,)."""

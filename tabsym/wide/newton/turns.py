@@ -77,11 +77,11 @@ class Turns:
             self.rows = OneScore(y, weight, start[:, 0], loss, column, n_models)
         self.theta = [np.zeros((piece.size, self.rows.width)) for piece in self.pieces]
         self.curvature = [np.zeros((piece.size, self.rows.width)) for piece in self.pieces]
-        self.precision = [0.0] * len(self.pieces)
-        self.silent = [False] * len(self.pieces)
+        self.precision = np.zeros(len(self.pieces))
+        self.silent = np.zeros(len(self.pieces), dtype=np.bool_)
         self.n_moves = 0
         self.total = float(weight.sum()) if len(weight) else float(len(y))
-        self.covers = [bool((piece.codes >= 0).all()) for piece in self.pieces]
+        self.covers = np.array([piece.codes.min(initial=0) >= 0 for piece in self.pieces])
         self.sharing = Sharing(self)
         self._most = np.inf if loss.code in PARABOLAS else MOST_STEP
         self.spread = spread_of(y - start[:, 0], weight, loss) if loss.scales else 1.0
@@ -138,9 +138,9 @@ class Turns:
 
     def dispersion(self) -> float:
         """Squares of the rows' slopes over their curvature, without regard to degrees of freedom."""
-        slopes, bends = self.pulls()
-        weight = self.weight if len(self.weight) else 1.0
-        return float((np.square(slopes) / weight).sum() / bends.sum())
+        assert isinstance(self.rows, OneScore)
+        squares, bends = self.rows.sum_pulls()
+        return squares / bends
 
     def turn(self, place: int) -> float:
         """A step of one piece; half its Newton decrement."""

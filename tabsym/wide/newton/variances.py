@@ -21,6 +21,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.wide.newton.kernels_entries import move_precisions
 from tabsym.wide.newton.pieces import Prior
 from tabsym.wide.newton.spreads import Spread, Spreads, SpreadsOfOne
 from tabsym.wide.newton.spreads_classes import SpreadsOfClasses
@@ -90,25 +91,19 @@ class Evidence:
         by. But for those of `passing`.
         """
         turns, change = self.turns, 0.0
-        weighed = self.spreads.weigh([place for place in free if not turns.silent[place]])
-        for place, (effective, _) in weighed.items():
-            self.effective[place] = effective
+        places = [place for place in free if not turns.silent[place]]
+        at = np.array(places, dtype=np.intp)
+        weighed = self.spreads.weigh(places)
+        self.effective[at] = weighed[:, 0]
         if self.has_dispersion:
             change = self._move_dispersion()
-        for place, (effective, length) in weighed.items():
-            if effective < SILENT:
-                turns.silence(place)
-                self.effective[place] = 0.0
-                continue
-            now = self.dispersion * effective / max(length, 1e-300)
-            ratio = max(now / turns.precision[place], 1e-300)
-            moved = min(max(math.log(ratio), -MOST_CHANGE), MOST_CHANGE)
-            turns.precision[place] *= math.exp(moved)
-            held = turns.pieces[place].held * turns.n_outputs
-            moving = abs(moved) * effective * (1.0 - effective / held)
-            if place not in passing:
-                change = max(change, moving / (turns.total * turns.n_outputs))
-        return change
+        moving = np.empty(len(at))
+        move_precisions(at, weighed, self.spreads.held, self.dispersion, SILENT, MOST_CHANGE, turns.precision, moving)
+        for place in at[weighed[:, 0] < SILENT]:
+            turns.silence(place)
+            self.effective[place] = 0.0
+        counted = (own for place, own in zip(places, moving.tolist(), strict=True) if place not in passing)
+        return max(change, max(counted, default=0.0) / (turns.total * turns.n_outputs))
 
     def spread(self, place: int) -> Spread:
         """The posterior of a piece as things stand; its effective entries are kept."""
@@ -126,9 +121,9 @@ class Evidence:
     def _move_dispersion(self) -> float:
         """Variance of gradients over their curvature, for the degrees of freedom that are left."""
         turns = self.turns
-        used = sum(effective for effective, silent in zip(self.effective, turns.silent, strict=True) if not silent)
+        used = float(self.effective[~turns.silent].sum())
         left = max(turns.total - used, 0.05 * turns.total)
         now = float(max(turns.dispersion() * turns.total / left, 1e-12 * turns.spread))
-        change = abs(np.log(now / self.dispersion)) * used / turns.total
+        change = abs(math.log(now / self.dispersion)) * used / turns.total
         self.dispersion = now
-        return float(change)
+        return change
