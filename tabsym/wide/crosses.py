@@ -29,7 +29,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from tabsym.codes.threads import in_threads
-from tabsym.wide.evidence import CodeColumn, Evidence, Sorted, Weighed
+from tabsym.wide.evidence import MANY_SYMBOLS, THINNED, CodeColumn, Evidence, Sorted, Weighed
 
 FEW_STRAYS = 0.01
 """A column is a function of another where no larger share of the rows strays from it: their cross says nothing new.
@@ -233,14 +233,24 @@ class _Search:
             candidates = candidates[n_done:]
 
     def _weigh(self, candidate: _Candidate) -> Weighed:
+        """A candidate on all rows; on a sample of its symbols where that shows that it gains too little."""
+        least = self._least(candidate)
+        if least > self.options.threshold and candidate.left.column.size > MANY_SYMBOLS:
+            one = self.evidence.weigh(candidate.left, candidate.right, thinned=True)
+            if THINNED * (one.gain - HOPELESS * one.error) < least:
+                return one
+            self.evidence.drop(one)
         return self.evidence.weigh(candidate.left, candidate.right)
 
+    def _least(self, candidate: _Candidate) -> float:
+        """What a candidate must gain, however certain that is."""
+        if len(candidate.places) < 3 or self.options.triple_share == 0:
+            return self.options.threshold
+        most = max(taken.gain for places, taken in self._taken.items() if len(places) == 2)
+        return max(self.options.threshold, self.options.triple_share * most)
+
     def _is_evident(self, candidate: _Candidate, one: Weighed) -> bool:
-        least = max(self.options.threshold, self.options.significance * one.error)
-        if len(candidate.places) > 2:
-            most = max(taken.gain for places, taken in self._taken.items() if len(places) == 2)
-            least = max(least, self.options.triple_share * most)
-        return one.gain > least
+        return one.gain > self._least(candidate) and one.gain > self.options.significance * one.error
 
     def _take(self, candidate: _Candidate, one: Weighed, round_: int) -> bool:
         """Take a candidate if it says something new: add its steps to the scores."""

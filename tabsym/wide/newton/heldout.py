@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.wide.losses import Loss
-from tabsym.wide.newton.kernels_rows import sum_entries, take_linear_turn
+from tabsym.wide.newton.kernels_rows import take_linear_turn
 from tabsym.wide.newton.pieces import Piece
 from tabsym.wide.newton.standing import OneScore
 from tabsym.wide.newton.turns import Turns
@@ -70,6 +70,7 @@ class HeldOut:
         self.turns, self.rows = turns, turns.rows
         self._adjoint = [np.zeros_like(theta) for theta in turns.theta]
         self._reach = np.zeros(len(turns.y))
+        self._sums = np.empty((1 + max(piece.size for piece in turns.pieces)) * self.rows.width)
 
     def tune(self, free: Sequence[int]) -> Floats:
         """Precisions of the pieces at `free`, the mean of the best of a few looks."""
@@ -133,28 +134,22 @@ class HeldOut:
         theirs, _ = rows.pulls_at(scores)
         _, bends = rows.pulls()
         loud = [place for place in range(len(turns.pieces)) if not turns.silent[place]]
-        right = {place: self._sum(turns.pieces[place], theirs)[:, ::-1] for place in loud}
         before, steps = turns.pieces[0], np.zeros_like(turns.theta[0])
         for place in loud:
             piece, adjoint, precision = turns.pieces[place], self._adjoint[place], turns.precision[place]
-            seen = self._turn(before, steps, piece, bends)
+            gradient = self._turn(before, steps, piece, bends, theirs)
             before = piece
-            steps, _ = piece.step(seen - right[place], turns.curvature[place], adjoint, precision)
-        self._turn(before, steps, before, bends)
+            steps, _ = piece.step(gradient, turns.curvature[place], adjoint, precision)
+        self._turn(before, steps, before, bends, theirs)
         pulls = (turns.pieces[place].pull_back(turns.theta[place], turns.precision[place]) for place in free)
         return np.array([-float((self._adjoint[place] * pull).sum()) for place, pull in zip(free, pulls, strict=True)])
 
-    def _sum(self, piece: Piece, numbers: Floats) -> Floats:
-        """Numbers (n,) of rows summed (q, 2) by the entries of the models that see them."""
-        sums = np.empty((1 + piece.size) * self.rows.width)
-        sum_entries(self.rows.codes(piece), piece.x, numbers, sums)
-        return self.rows.by_entry(sums)
-
-    def _turn(self, before: Piece, steps: Floats, piece: Piece, bends: Floats) -> Floats:
-        """Move the rows' share of z by the steps of one piece; what the Hessian makes of it, by entries of another."""
-        rows, sums = self.rows, np.empty((1 + piece.size) * self.rows.width)
+    def _turn(self, before: Piece, steps: Floats, piece: Piece, bends: Floats, theirs: Floats) -> Floats:
+        """Move the rows' share of z by the steps of one piece; what is left of Hz = g, by entries (q, 2) of another."""
+        rows, sums = self.rows, self._sums[: (1 + piece.size) * self.rows.width]
         take_linear_turn(
-            rows.codes(before), before.x, rows.padded(steps), rows.codes(piece), piece.x, bends, self._reach, sums
+            rows.codes(before), before.x, rows.padded(steps), rows.codes(piece), piece.x, bends, theirs, self._reach,
+            sums,
         )  # fmt: skip
         return rows.by_entry(sums)
 

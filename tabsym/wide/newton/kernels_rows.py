@@ -139,33 +139,28 @@ def add_entries(codes, x, theta, scores):
 
 
 @kernel
-def sum_entries(codes, x, numbers, sums):
-    """Sum numbers (n,), times x, by entry; sums are set."""
-    sums[:] = 0.0
-    if len(x):
-        for i in range(len(codes)):
-            sums[unsigned(codes[i] + 1)] += numbers[i] * x[i]
-    else:
-        for i in range(len(codes)):
-            sums[unsigned(codes[i] + 1)] += numbers[i]
+def take_linear_turn(before, x_before, steps, codes, x, bends, others, reach, sums):
+    """Of two models: move `reach` (n,) by the steps of the block `before`, and sum what pulls at entries of the next.
 
-
-@kernel
-def take_linear_turn(before, x_before, steps, codes, x, bends, reach, sums):
-    """Move `reach` (n,) by the steps of the block `before`, and sum it, times `bends` (n,), by entries of the next."""
+    That is `reach` times `bends` (n,) of the rows that an entry's model sees, less `others` (n,) of those it does not.
+    """
     sums[:] = 0.0
     if len(x_before) + len(x) == 0:
         for i in range(len(codes)):
             value = reach[i] + steps[unsigned(before[i] + 1)]
             reach[i] = value
-            sums[unsigned(codes[i] + 1)] += value * bends[i]
+            at = unsigned(codes[i] + 1)
+            sums[at] += value * bends[i]
+            sums[at ^ unsigned(1)] -= others[i]
     else:
         for i in range(len(codes)):
             step = steps[unsigned(before[i] + 1)]
             value = reach[i] + (step * x_before[i] if len(x_before) else step)
             reach[i] = value
-            value *= bends[i]
-            sums[unsigned(codes[i] + 1)] += value * x[i] if len(x) else value
+            factor = x[i] if len(x) else 1.0
+            at = unsigned(codes[i] + 1)
+            sums[at] += value * bends[i] * factor
+            sums[at ^ unsigned(1)] -= others[i] * factor
 
 
 @kernel
