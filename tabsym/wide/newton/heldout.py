@@ -105,11 +105,13 @@ class HeldOut:
         return np.exp(np.mean([logs for _, logs in best], axis=0))
 
     def of_all_rows(self, place: int) -> Floats:
-        """Entries (q, 1) of a piece, had one model seen all rows: their optimum by the curvatures of both, others held."""
-        turns = self.turns
-        bends, precision = turns.curvature[place], turns.precision[place]
-        known = (turns.theta[place] * (bends + precision)).sum(axis=1, keepdims=True)
-        return np.asarray(known / (bends.sum(axis=1, keepdims=True) + precision))
+        """Entries (q, 1) of a piece, had one model seen all rows: their optimum by the curvatures of both.
+
+        While the others are held, and as far as curvatures are those where the models stand.
+        """
+        bends, precision = self.turns.curvature[place], self.turns.precision[place]
+        known = self.turns.theta[place] * (bends + precision)
+        return (known[:, :1] + known[:, 1:]) / (bends[:, :1] + bends[:, 1:] + precision)
 
     def _is_much_better(self, losses: Floats, than: Floats) -> bool:
         """Whether losses (n,) are much less than others in the mean, and for certain."""
