@@ -96,6 +96,8 @@ def sum_cells(starts, order, every, other, fold, n_folds, pulls, seen, sums, cod
         return _sum_cells(starts, order, by_symbol, by_row, other, fold, 2, pulls, seen, sums, codes)
     if n_folds == 4 and by_symbol * by_row == 1:
         return _sum_cells(starts, order, 1, 1, other, fold, 4, pulls, seen, sums, codes)
+    if n_folds == 4:
+        return _sum_cells(starts, order, by_symbol, by_row, other, fold, 4, pulls, seen, sums, codes)
     return _sum_cells(starts, order, by_symbol, by_row, other, fold, n_folds, pulls, seen, sums, codes)
 
 
