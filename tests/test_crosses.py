@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import LOSSES, AutoCrosses
+from tabsym.wide import LOSSES, AutoCrosses, crosses
 from tabsym.wide.crosses import choose_crosses
 from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
 from tests import naive
@@ -255,13 +256,59 @@ def test_a_triple_that_extends_pairs_is_found():
     assert set(only_pairs.interactions_["order"]) == {2}
 
 
+def with_triples():
+    """Pairs that gain much, a triple of them that gains a sixth of that, one that gains a twentieth."""
+    rng = np.random.default_rng(3)
+    X = random_table(6000, [30, 25, 20, 15, 300])
+    a, b, c, d = (X[f"c{k}"].astype(int).to_numpy() for k in range(4))
+    effect = 1.5 * rng.normal(size=(30, 25, 20))[a, b, c] + rng.normal(size=(30, 25))[a, b]
+    effect += rng.normal(size=(20, 15))[c, d] + rng.normal(size=(30, 20))[a, c] + rng.normal(size=(25, 20))[b, c]
+    return X, (rng.random(6000) < expit(effect)).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("share", "wanted"), [(0.0, {"c0:c1:c2", "c1:c2:c3"}), (0.1, {"c0:c1:c2"}), (0.3, set())], ids=["any", "some", "no"]
+)
+def test_triples_must_gain_a_share_of_what_the_best_pair_did(share, wanted):
+    X, y = with_triples()
+    options = AutoCrosses(significance=0.0, threshold=0.0, triple_share=share)
+    table = WideClassifier(interactions=options, random_state=0).fit(X, y).interactions_
+    pairs, triples = table[table["order"] == 2], table[table["order"] == 3]
+    assert set(triples["cross"]) == wanted
+    assert (triples["gain"] > share * pairs["gain"].max()).all()
+    assert len(pairs) == 6
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.15, 0.3, 1.0])
+def test_a_sample_spares_triples_that_gain_too_little_and_no_others(monkeypatch, share):
+    """What is chosen is what looks at all rows choose, and those are fewer where much is asked for."""
+    X, y = with_triples()
+    options = AutoCrosses(significance=0.0, threshold=0.0, triple_share=share)
+    looks, weigh = [], Evidence.weigh
+
+    def counted(evidence, left, right, *, thinned=False):
+        looks.append(thinned)
+        return weigh(evidence, left, right, thinned=thinned)
+
+    monkeypatch.setattr(Evidence, "weigh", counted)
+    found = WideClassifier(interactions=options, random_state=0).fit(X, y).interactions_
+    with_samples = looks.count(False)
+    looks.clear()
+    monkeypatch.setattr(
+        crosses._Search, "_weigh", lambda search, one: search.evidence.weigh(one.left, one.right)
+    )  # all of them on all rows
+    wanted = WideClassifier(interactions=options, random_state=0).fit(X, y).interactions_
+    pd.testing.assert_frame_equal(found, wanted)
+    assert with_samples <= looks.count(False) - (share >= 0.3)
+
+
 def test_of_a_name_and_its_id_one_is_crossed():
     X = random_table(4000, [6, 6, 12])
     X["id"] = "id " + X["c0"]
     X.loc[::500, "id"] = "lost"  # nearly its double
     y = with_share(np.where((X["c0"] < "3") ^ (X["c1"] < "3"), 0.8, 0.2))
-    crosses = chosen_by(WideClassifier(interactions="auto", random_state=0).fit(X, y))
-    assert crosses in (["c0:c1"], ["c1:id"])
+    found = chosen_by(WideClassifier(interactions="auto", random_state=0).fit(X, y))
+    assert found in (["c0:c1"], ["c1:id"])
 
 
 def test_a_column_is_not_crossed_with_a_function_of_it():
@@ -371,7 +418,8 @@ def test_few_columns_or_rows_have_no_crosses():
 @pytest.mark.parametrize(
     ("option", "value"),
     [("max_order", 4), ("max_order", 1), ("rounds", 0), ("folds", 1), ("folds", 2.0), ("threshold", -1.0),
-     ("significance", "high"), ("penalty", 0.0), ("max_crosses", True), ("max_rows", 10), ("threshold", np.inf)],
+     ("significance", "high"), ("triple_share", -0.1), ("penalty", 0.0), ("max_crosses", True), ("max_rows", 10),
+     ("threshold", np.inf)],
 )  # fmt: skip
 def test_wrong_options_are_named(option, value):
     with pytest.raises(ValueError, match=rf"AutoCrosses\({option}="):

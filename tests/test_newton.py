@@ -18,8 +18,10 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.estimators import fitting, linking
 from tabsym.estimators.training_data import Training
 from tabsym.wide import AutoCrosses, Newton, coding
+from tabsym.wide.layout import MOST_PROGRAMS
 from tabsym.wide.newton import fit as newton_fit
 from tabsym.wide.newton import formulas
+from tabsym.wide.sources import Rarity
 from tests.conftest import as_frame
 
 RNG = np.random.RandomState(0)
@@ -185,6 +187,41 @@ def test_a_row_counts_the_others_of_its_symbol():
     assert seen[3] == frame["value"].iloc[max(place for place, least in enumerate(classes) if least <= 59)]
     assert model.predict(new[:1])[0] > 0.8
     assert model.predict(new[3:])[0] < 0.2
+
+
+@pytest.mark.parametrize("n_symbols", [3, 40, 400], ids=["common", "both", "rare"])
+@pytest.mark.parametrize("unknown", [False, True], ids=["", "rows without"])
+def test_classes_of_counts_are_counted_by_hand(n_symbols, unknown):
+    """Of training rows by the others with their symbol, of later ones by those less one; fewer counts than rows or not."""
+    rng = np.random.default_rng(n_symbols)
+    codes = (n_symbols * rng.random(500) ** 3).astype(np.int32) - unknown
+    nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    grown, classes = Rarity(0, ("a",), nothing, none).grow(codes)
+    counts = [int(np.sum(codes == symbol)) for symbol in range(codes.max() + 1)]
+    assert grown.counts.tolist() == counts
+    for later, found in ((False, classes), (True, grown.codes(codes))):
+        for code, own in zip(codes, found, strict=True):
+            others = 0 if code < 0 else counts[code] - 1
+            if later and code >= 0 and counts[code] == 1:
+                others = 1
+            assert own == max(place for place, least in enumerate(grown.lowest) if least <= others)
+
+
+def test_programs_are_kept_by_layouts_and_not_in_files():
+    """Models of one layout compile it once for each set of constants, of which the last few are kept."""
+    table = pd.DataFrame({"a": list("xyz") * 20, "n": np.arange(60.0)})
+    model = WideRegressor("w[a] * n + b[1]").fit(table, np.arange(60.0)).model_
+    layout, constants = model.layout, np.asarray(model.units.constants)
+    assert layout.compile(constants) is layout.compile(constants.copy())
+    assert layout.compile(2.0 * constants) is not layout.compile(constants)
+    np.testing.assert_array_equal(
+        layout.compile(2.0 * constants).program.constants, 2.0 * layout.compile(constants).program.constants
+    )
+    for factor in range(3, 20):
+        layout.compile(factor * constants)
+    assert len(layout._compiled) <= MOST_PROGRAMS
+    other = pickle.loads(pickle.dumps(layout))
+    assert set(vars(other)) == set(layout.__dataclass_fields__)
 
 
 def test_rarity_that_says_nothing_is_left_out():
@@ -609,7 +646,7 @@ def test_auto_lets_more_crosses_in_where_evidence_shrinks_those_of_two_classes(l
     lean = 0.9 * ((X["u"] > "c") ^ (X["v"] > "c")).to_numpy() + 0.35 * ((X["w"] > "c") ^ (X["x"] > "c")).to_numpy()
     y = (lean + rng.normal(size=1500) > 0.6).astype(int) + (n_classes == 3) * (rng.random(1500) < 0.2)
     options = {"optimizer": "newton", "l2": l2, "random_state": 0}
-    freer = AutoCrosses(significance=1.5, folds=4, penalty=15.0)
+    freer = AutoCrosses(significance=1.5, triple_share=0.3, folds=4, penalty=15.0)
     stated = freer if (l2, n_classes) == ("evidence", 2) else AutoCrosses()
     found = WideClassifier(interactions="auto", **options).fit(X, y).interactions_
     pd.testing.assert_frame_equal(found, WideClassifier(interactions=stated, **options).fit(X, y).interactions_)

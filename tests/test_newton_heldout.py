@@ -12,6 +12,7 @@ from tabsym.wide.newton import fit as newton_fit
 from tabsym.wide.newton import formulas, heldout
 from tabsym.wide.newton.heldout import HeldOut
 from tabsym.wide.newton.pieces import Piece, Prior
+from tabsym.wide.newton.sharing import Sharing
 from tabsym.wide.newton.turns import Turns
 from tabsym.wide.newton.variances import Evidence
 
@@ -72,6 +73,41 @@ def test_slopes_of_the_loss_held_out_are_its_differences(loss, numbers, weighted
     for _ in range(300):
         found = held_out._slopes(free, held_out.scores())
     np.testing.assert_allclose(found, want, rtol=0.01, atol=0.01 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+def test_of_a_parabola_both_halves_tell_the_optimum_of_all_rows(monkeypatch, weighted):
+    """Of one block: what each half knows, put together, is where a model of all rows ends."""
+    monkeypatch.setattr(Sharing, "hand_up", lambda sharing, fall: None)  # to an intercept, which is left out here
+    turns = halves("squared", numbers=False, weighted=weighted)
+    turns.silent[:] = True
+    turns.silent[3] = False
+    for _ in range(3):
+        turns.sweep()
+    (found,) = HeldOut(turns).of_all_rows(3).T
+    share = turns.weight if weighted else np.ones(N)
+    for entry in range(60):
+        rows = turns.pieces[3].codes == entry
+        want = np.sum((share * turns.y)[rows]) / (np.sum(share[rows]) + turns.precision[3])
+        assert found[entry] == pytest.approx(want)
+
+
+def test_models_of_classes_go_on_from_both_halves(monkeypatch):
+    """Rare blocks of the model of all rows start where these ended; those of amounts, which are in it, stay."""
+    starts, put = [], Turns.put
+
+    def spied(turns, theta):
+        if turns.rows.width == 1:
+            starts.append(max(np.abs(one).max() for one in theta))
+        put(turns, theta)
+
+    monkeypatch.setattr(Turns, "put", spied)
+    X, y, _ = rare_and_common()
+    WideClassifier(optimizer="newton", l2="evidence").fit(X, y)
+    assert len(starts) == 2
+    assert starts[1] > 0.5
+    WideRegressor(optimizer="newton", l2="evidence").fit(X, y + np.random.default_rng(0).normal(size=len(y)))
+    assert len(starts) == 3
 
 
 @pytest.mark.parametrize(("loss", "n_best"), [("squared", 1), ("logistic", 2)])

@@ -5,6 +5,7 @@ import pytest
 
 from tabsym.wide.losses import LOSSES
 from tabsym.wide.newton import small
+from tabsym.wide.newton.kernels_entries import move_precisions
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.sharing import LITTLE, MOST_WAIT, Relation, Sharing
 from tabsym.wide.newton.spreads import SpreadsOfOne
@@ -61,6 +62,7 @@ class Obvious:
     def __init__(self, pieces, y, weight, start, loss, column, n_models):
         self.pieces, self.y, self.weight, self.start, self.loss, self.column = pieces, y, weight, start, loss, column
         self.theta = [np.zeros((piece.size, n_models)) for piece in pieces]
+        self.curvature = [np.zeros((piece.size, n_models)) for piece in pieces]
 
     def scores(self):
         total = self.start.copy()
@@ -79,7 +81,8 @@ class Obvious:
             for e in range(piece.size):
                 rows = (piece.codes == e) & (self.column == model)
                 right[e] -= np.sum((self.weight * slope * x)[rows])
-                matrix[e, e] += np.sum((self.weight * bend * x**2)[rows])
+                self.curvature[place][e, model] = np.sum((self.weight * bend * x**2)[rows])
+                matrix[e, e] += self.curvature[place][e, model]
             most = np.inf if self.loss.name == "squared" else MOST_STEP
             step = np.clip(np.linalg.solve(matrix, right), -most, most)
             self.theta[place][:, model] += step
@@ -110,6 +113,8 @@ def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, few, n_models, 
         assert turns.sweep() * turns.total == pytest.approx(fall, rel=1e-4, abs=1e-6)
         for place, (found, wanted) in enumerate(zip(turns.theta, oracle.theta, strict=True)):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5, err_msg=f"{place}")
+        for place, (found, wanted) in enumerate(zip(turns.curvature, oracle.curvature, strict=True)):
+            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4, err_msg=f"{place}")
     np.testing.assert_allclose(turns.scores()[:, 0], oracle.scores(), atol=1e-5)
 
 
@@ -134,6 +139,27 @@ def test_small_blocks_are_silenced_and_put_elsewhere():
     for found, wanted in zip(turns.theta, other.theta, strict=True):
         np.testing.assert_array_equal(found, wanted)
     np.testing.assert_allclose(turns.rows.scores_by_sums(turns.pieces, turns.theta), turns.scores(), atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson", "gamma", "tweedie"])
+def test_the_dispersion_is_squared_slopes_over_curvatures(loss, weighted):
+    pieces, y, rng = problem(5, loss, numbers=False)
+    weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
+    start = 0.3 * rng.normal(size=N)
+    turns = Turns(pieces, y, weight, start[:, None], LOSSES[loss])
+    slope, bend = pulls(LOSSES[loss], start, y)
+    share = weight if weighted else np.ones(N)
+    assert turns.dispersion() == pytest.approx(np.sum(share * slope**2) / np.sum(share * bend), rel=1e-4)
+
+
+def test_precisions_move_as_fellner_and_schall_say():
+    """By hand: 4 effective entries with a sum of squares of 2 want a precision of 2 times the dispersion."""
+    weighed = np.array([[4.0, 2.0], [0.01, 5.0], [3.0, 1e-9], [6.0, 12.0]])
+    precision, moving, held = np.array([9.0, 1.0, 2.0, 5.0, 1.0]), np.empty(4), np.array([0.0, 8.0, 8.0, 6.0, 6.0])
+    move_precisions(np.array([1, 2, 3, 4]), weighed, held, 1.5, 0.02, np.log(30.0), precision, moving)
+    np.testing.assert_allclose(precision, [9.0, 3.0, 2.0, 150.0, 0.75])  # one is too little, one moves by the most
+    np.testing.assert_allclose(moving, [np.log(3) * 4 / 2, 0.0, np.log(30) * 3 / 2, 0.0])
 
 
 @pytest.mark.parametrize("few", [256, 2048], ids=["one large", "all small"])

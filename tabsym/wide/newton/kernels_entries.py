@@ -30,7 +30,7 @@ def step_ridge(gradient, curvature, theta, precision, most, right, steps):
 
 @kernel
 def step_pulled(pulls, precision, most, rate, theta, curvature, steps):
-    """As `step_ridge`, from pulls (q W, 2), of which curvatures are kept; steps are left times `rate`. Half the decrement.
+    """As `step_ridge`, from pulls (q W, 2), whose curvatures are kept; steps are left times `rate`. Half the decrement.
 
     One pass instead of several: entries can be more than fit into the cache.
     """

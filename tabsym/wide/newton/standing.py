@@ -124,7 +124,7 @@ class OneScore:
         return curvature, float(fall)
 
     def _free_moves(self, piece: Piece) -> Floats:
-        """Work space for the steps of a piece as kernels read them, 0 for rows without an entry; not that which waits."""
+        """Work space for the steps of a piece as kernels read them, 0 for rows without an entry; none that waits."""
         length = (1 + piece.size) * self.width
         if self._moves.shape[1] < length:
             self._moves = np.empty((2, length))
