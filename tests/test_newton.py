@@ -192,7 +192,7 @@ def test_a_row_counts_the_others_of_its_symbol():
 @pytest.mark.parametrize("n_symbols", [3, 40, 400], ids=["common", "both", "rare"])
 @pytest.mark.parametrize("unknown", [False, True], ids=["", "rows without"])
 def test_classes_of_counts_are_counted_by_hand(n_symbols, unknown):
-    """Of training rows by the others with their symbol, of later ones by those less one; fewer counts than rows or not."""
+    """Of training rows by the others with their symbol, of later ones by those less one; of few and of many symbols."""
     rng = np.random.default_rng(n_symbols)
     codes = (n_symbols * rng.random(500) ** 3).astype(np.int32) - unknown
     nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -213,14 +213,12 @@ def test_programs_are_kept_by_layouts_and_not_in_files():
     model = WideRegressor("w[a] * n + b[1]").fit(table, np.arange(60.0)).model_
     layout, constants = model.layout, np.asarray(model.units.constants)
     assert layout.compile(constants) is layout.compile(constants.copy())
-    assert layout.compile(2.0 * constants) is not layout.compile(constants)
-    np.testing.assert_array_equal(
-        layout.compile(2.0 * constants).program.constants, 2.0 * layout.compile(constants).program.constants
-    )
+    for factor in (2.0, 3.0):
+        assert factor * constants[0] in layout.compile(factor * constants).program.constants
     for factor in range(3, 20):
         layout.compile(factor * constants)
     assert len(layout._compiled) <= MOST_PROGRAMS
-    other = pickle.loads(pickle.dumps(layout))
+    other = pickle.loads(pickle.dumps(layout))  # noqa: S301
     assert set(vars(other)) == set(layout.__dataclass_fields__)
 
 

@@ -10,6 +10,7 @@ from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.sharing import LITTLE, MOST_WAIT, Relation, Sharing
 from tabsym.wide.newton.spreads import SpreadsOfOne
 from tabsym.wide.newton.turns import MOST_STEP, Turns
+from tabsym.wide.newton.variances import Evidence
 from tests import naive
 
 N, PLAIN = 700, np.empty(0)
@@ -18,11 +19,11 @@ LARGE = (300, Prior.RIDGE, 0)
 
 
 def problem(seed, loss, *, numbers):
-    """Pieces, small ones first, some rows without an entry of the second; a target that the loss can tell."""
+    """Pieces, small ones first, some rows without an entry of two; a target that the loss can tell."""
     rng = np.random.default_rng(seed)
     pieces = []
     for block, (size, prior, apart) in enumerate([*SIZES, LARGE]):
-        codes = rng.integers(-1 if block == 1 else 0, size, N).astype(np.int32)
+        codes = rng.integers(-1 if block in (1, 5) else 0, size, N).astype(np.int32)
         pieces.append(Piece(block, codes, PLAIN, size, prior, apart))
     if numbers:
         codes = rng.integers(0, 6, N).astype(np.int32)
@@ -151,6 +152,23 @@ def test_the_dispersion_is_squared_slopes_over_curvatures(loss, weighted):
     slope, bend = pulls(LOSSES[loss], start, y)
     share = weight if weighted else np.ones(N)
     assert turns.dispersion() == pytest.approx(np.sum(share * slope**2) / np.sum(share * bend), rel=1e-4)
+
+
+def test_blocks_that_pass_need_not_stand():
+    """They move as the others do, and are not counted in how far all moved."""
+    pieces, y, _ = problem(3, "logistic", numbers=False)
+    changes, precisions = [], []
+    for passing in ((), (5,), (1, 3), (1, 2, 3, 4, 5)):
+        turns = Turns(pieces, y, PLAIN, np.zeros((N, 1)), LOSSES["logistic"])
+        evidence = Evidence(turns)
+        evidence.start()
+        turns.sweep()
+        changes.append(evidence.move([1, 2, 3, 4, 5], passing))
+        precisions.append(turns.precision)
+    assert changes[0] >= changes[1] > changes[3] == 0.0
+    assert changes[0] >= changes[2]
+    assert len({*changes[:3]}) > 1
+    np.testing.assert_array_equal(precisions[0], precisions[3])
 
 
 def test_precisions_move_as_fellner_and_schall_say():

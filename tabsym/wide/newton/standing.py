@@ -66,7 +66,7 @@ class OneScore:
         self._waiting: tuple[Piece, Floats] | None = None
         self._curvatures: dict[int, Floats] = {}  # of blocks, where they never change
         self._sums = np.empty((0, 2))  # kept, as fresh memory takes longer than what is done in it
-        self._moves = np.empty((2, 0))
+        self._moves = np.empty(0)
         self._codes: dict[int, NDArray[np.int32]] = {}  # of blocks, where there are several models
 
     def collect(self, piece: Piece) -> tuple[Floats, Floats]:
@@ -124,12 +124,11 @@ class OneScore:
         return curvature, float(fall)
 
     def _free_moves(self, piece: Piece) -> Floats:
-        """Work space for the steps of a piece as kernels read them, 0 for rows without an entry; none that waits."""
+        """Work space for the steps of a piece as kernels read them, 0 for rows without an entry; once none wait."""
         length = (1 + piece.size) * self.width
-        if self._moves.shape[1] < length:
-            self._moves = np.empty((2, length))
-        self._moves = self._moves[::-1]
-        steps = self._moves[0, :length]
+        if len(self._moves) < length:
+            self._moves = np.empty(length)
+        steps = self._moves[:length]
         steps[: self.width] = 0.0
         return steps
 
