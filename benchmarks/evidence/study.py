@@ -3,7 +3,7 @@
 "before": crosses chosen by evidence, trained by Adagrad (the contender `wide-crosses` of the comparison);
 "shrunk": the same blocks by Newton's method, one variance each by evidence; "smooth": numbers as smooth intervals
 too; "rare": rarity too; "strict" (two classes): as "rare", but with crosses chosen as without evidence; "pairs" (two
-classes): as "rare", but without triples; "link": for amounts, the loss chosen by rows held out too, by RMSE ("link")
+classes): as "rare", but without triples; "triples" (two classes): with all that say something; "link": for amounts, the loss chosen by rows held out too, by RMSE ("link")
 and by MAE ("link-mae"). 5 folds (kdd99: 2), seed 0, everything else at its defaults; `seconds` from the DataFrame to
 the fitted model, after a warm-up. Rows go to results/study.csv as they arrive; what stands there is not run again.
 
@@ -43,7 +43,7 @@ MEASURES = {"auc": False, "log-loss": True, "rmse": True, "mae": True}
 """Whether less is better."""
 
 
-COLUMNS = ("shrunk", "smooth", "strict", "pairs", "rare", "link", "link-mae")
+COLUMNS = ("shrunk", "smooth", "strict", "pairs", "rare", "triples", "link", "link-mae")
 
 
 def variants(n_classes: int) -> dict[str, dict[str, object]]:
@@ -59,6 +59,8 @@ def variants(n_classes: int) -> dict[str, dict[str, object]]:
         made["strict"] = made["rare"] | {"interactions": AutoCrosses()}
         if hasattr(crosses, "FOR_EVIDENCE"):  # an earlier version has none
             made["pairs"] = made["rare"] | {"interactions": replace(crosses.FOR_EVIDENCE, max_order=2)}
+        if hasattr(AutoCrosses, "triple_share"):
+            made["triples"] = made["rare"] | {"interactions": replace(crosses.FOR_EVIDENCE, triple_share=0.0)}
     if is_number:
         chosen = made["rare"] | {"loss": "choose"}
         made |= {"link": chosen, "link-mae": chosen | {"scoring": "neg_mean_absolute_error"}}
