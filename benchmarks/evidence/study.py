@@ -3,9 +3,10 @@
 "before": crosses chosen by evidence, trained by Adagrad (the contender `wide-crosses` of the comparison);
 "shrunk": the same blocks by Newton's method, one variance each by evidence; "smooth": numbers as smooth intervals
 too; "rare": rarity too; "strict" (two classes): as "rare", but with crosses chosen as without evidence; "pairs" (two
-classes): as "rare", but without triples; "triples" (two classes): with all that say something; "link": for amounts, the loss chosen by rows held out too, by RMSE ("link")
-and by MAE ("link-mae"). 5 folds (kdd99: 2), seed 0, everything else at its defaults; `seconds` from the DataFrame to
-the fitted model, after a warm-up. Rows go to results/study.csv as they arrive; what stands there is not run again.
+classes): as "rare", but without triples; "triples" (two classes): as "rare", but with all that say something; "link":
+for amounts, the loss chosen by rows held out too, by RMSE ("link") and by MAE ("link-mae"). 5 folds (kdd99: 2), seed 0,
+everything else at its defaults; `seconds` from the DataFrame to the fitted model, after a warm-up. Rows go to
+results/study.csv as they arrive; what stands there is not run again.
 
     TABSYM_DATA=FOLDER python benchmarks/evidence/study.py [--tables amazon adult] [--report]
     TABSYM_DATA=FOLDER python benchmarks/evidence/study.py --tables amazon --variants rare --seed 1  # other folds

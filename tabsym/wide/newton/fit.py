@@ -28,8 +28,9 @@ beside symbols that explain their own rows, the worse: settled as before, titani
 
 
 MEANWHILE = 4.0
-"""And so many times less while rare ones of classes are out, as they will move again. Fifteen times less is no faster
-in the end but for amazon, and clicks' AUC is .002 lower; level are titanic, compas, adult, amazon and kick."""
+"""And so many times less while rare ones of classes are out, as they will move again: amazon takes 28 sweeps for 43.
+Clicks' AUC is .0016 lower, at the same log-loss; kick loses .0001 of each, four other tables are level. Fifteen times
+less costs clicks .0024, and saves little more. For amounts four times less costs chicago_taxi .7 % of its MAE."""
 
 
 @dataclass(frozen=True)
