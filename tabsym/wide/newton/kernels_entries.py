@@ -29,25 +29,32 @@ def step_ridge(gradient, curvature, theta, precision, most, right, steps):
 
 
 @kernel
-def step_pulled(pulls, precision, most, rate, theta, curvature, steps):
-    """As `step_ridge`, from pulls (q W, 2), whose curvatures are kept; steps are left times `rate`. Half the decrement.
+def step_pulled(pulls, precision, most, rate, theta, curvature, right, steps):
+    """As `step_ridge`, from pulls (2 q W,), slopes and curvatures by turns; these are kept, and steps left times `rate`.
 
-    One pass instead of several: entries can be more than fit into the cache.
+    Of pulls in two columns the compiler would take one entry after the other, which takes four times as long.
     """
-    first = second = third = fourth = 0.0  # four sums, as each addition waits for the one before
     for e in range(len(theta)):
-        bend = pulls[e, 1]
-        right = -pulls[e, 0] - precision * theta[e]
+        bend = pulls[2 * e + 1]
+        toward = -pulls[2 * e] - precision * theta[e]
         both = bend + precision
-        step = right / both
+        step = toward / both
         step = step if both > 0.0 else 0.0
         step = most if step > most else step
         step = -most if step < -most else step
         theta[e] += step
         curvature[e] = bend
+        right[e] = toward
         steps[e] = rate * step
-        first, second, third, fourth = second, third, fourth, first + right * step
-    return 0.5 * (first + second + third + fourth)
+
+
+@kernel
+def sum_products_of(left, right):
+    """Of two arrays (q W,); BLAS would call other threads for long ones, which may be busy."""
+    first = second = third = fourth = 0.0  # four sums, as each addition waits for the one before
+    for e in range(len(left)):
+        first, second, third, fourth = second, third, fourth, first + left[e] * right[e]
+    return first + second + third + fourth
 
 
 @kernel
@@ -145,10 +152,10 @@ def hand_up(above, cells, own, theirs, theta, upper, shared):
 def hand_level_up(theta, level):
     """Hand the mean of entries (q, W) to a number that all rows have, level (1, W)."""
     for v in range(theta.shape[1]):
-        mean = 0.0
+        first = second = third = fourth = 0.0  # as in `sum_products_of`
         for e in range(theta.shape[0]):
-            mean += theta[e, v]
-        mean /= theta.shape[0]
+            first, second, third, fourth = second, third, fourth, first + theta[e, v]
+        mean = (first + second + third + fourth) / theta.shape[0]
         level[0, v] += mean
         for e in range(theta.shape[0]):
             theta[e, v] -= mean

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.wide.newton.kernels_classes import step_classes
-from tabsym.wide.newton.kernels_entries import step_ridge
+from tabsym.wide.newton.kernels_entries import step_ridge, sum_products_of
 from tabsym.wide.newton.kernels_walk import solve_walk, step_walk, step_walk_of_classes
 
 Floats = NDArray[np.float64]
@@ -105,7 +105,7 @@ class Piece:
             assert theta.flags.c_contiguous, "it moves in place"
             flat, right = steps.ravel(), np.empty(theta.size)
             step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), held, most, right, flat)
-            fall = 0.5 * right.dot(flat)
+            fall = 0.5 * sum_products_of(right, flat)
         return steps, float(fall)
 
     def step_of_classes(
