@@ -30,7 +30,7 @@ def step_ridge(gradient, curvature, theta, precision, most, right, steps):
 
 @kernel
 def step_pulled(pulls, precision, most, rate, theta, curvature, right, steps):
-    """As `step_ridge`, from pulls (2 q W,), slopes and curvatures by turns; these are kept, and steps left times `rate`.
+    """As `step_ridge`, from pulls (2 q W,), a slope and a curvature each, which is kept; steps are left times `rate`.
 
     Of pulls in two columns the compiler would take one entry after the other, which takes four times as long.
     """
