@@ -71,7 +71,7 @@ def test_slopes_of_the_loss_held_out_are_its_differences(loss, numbers, weighted
     settled_loss(turns, free[0], np.log(turns.precision[free[0]]))  # back at the optimum of these precisions
     held_out = HeldOut(turns)
     for _ in range(300):
-        found = held_out._slopes(free, held_out.scores(), range(len(turns.pieces)))
+        found = held_out._slopes(free, held_out.scores())
     np.testing.assert_allclose(found, want, rtol=0.01, atol=0.01 * np.abs(want).max())
 
 
@@ -114,7 +114,7 @@ def test_models_of_classes_go_on_from_both_halves(monkeypatch):
 def test_the_best_looks_are_kept_not_the_last(monkeypatch, loss, n_best):
     turns = halves(loss, numbers=False)
     free = [3]
-    monkeypatch.setattr(HeldOut, "_slopes", lambda held_out, free, scores, among: np.ones(len(free)))  # ever down
+    monkeypatch.setattr(HeldOut, "_slopes", lambda held_out, free, scores: np.full(len(free), 1.0))  # ever down
     losses = iter([0.5, 0.1, 0.2, 0.9, 1.0, 1.1])
     monkeypatch.setattr(Turns, "mean_of", lambda turns, own: next(losses))
     monkeypatch.setattr(HeldOut, "_is_much_better", lambda held_out, own, than: False)
