@@ -253,8 +253,6 @@ FAULTS = [
     Fault("crosses: triples need no share", "wide/crosses.py",
           "return max(self.options.threshold, self.options.triple_share * most)", "return self.options.threshold",
           f"{CROSSES}:triples"),
-    Fault("crosses: a sample that says little is believed", "wide/crosses.py",
-          "if THINNED * (one.gain - HOPELESS * one.error) < least:", "if one.gain < least:", f"{CROSSES}:triples"),
     Fault("heldout: the last looks are kept", "wide/newton/heldout.py",
           "best = sorted(looks, key=lambda look: look[0])[:n_best]", "best = looks[-n_best:]", HELDOUT),
     Fault("heldout: common blocks are found beside rare ones", "wide/newton/fit.py",

@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import LOSSES, AutoCrosses, crosses
+from tabsym.wide import LOSSES, AutoCrosses
 from tabsym.wide.crosses import choose_crosses
 from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
 from tests import naive
@@ -279,27 +279,20 @@ def test_triples_must_gain_a_share_of_what_the_best_pair_did(share, wanted):
     assert len(pairs) == 6
 
 
-@pytest.mark.parametrize("share", [0.01, 0.1, 0.15, 0.3, 1.0])
-def test_a_sample_spares_triples_that_gain_too_little_and_no_others(monkeypatch, share):
-    """What is chosen is what looks at all rows choose, and those are fewer where much is asked for."""
-    X, y = with_triples()
-    options = AutoCrosses(significance=0.0, threshold=0.0, triple_share=share)
-    looks, weigh = [], Evidence.weigh
-
-    def counted(evidence, left, right, *, thinned=False):
-        looks.append(thinned)
-        return weigh(evidence, left, right, thinned=thinned)
-
-    monkeypatch.setattr(Evidence, "weigh", counted)
-    found = WideClassifier(interactions=options, random_state=0).fit(X, y).interactions_
-    with_samples = looks.count(False)
-    looks.clear()
-    monkeypatch.setattr(
-        crosses._Search, "_weigh", lambda search, one: search.evidence.weigh(one.left, one.right)
-    )  # all of them on all rows
-    wanted = WideClassifier(interactions=options, random_state=0).fit(X, y).interactions_
-    pd.testing.assert_frame_equal(found, wanted)
-    assert with_samples <= looks.count(False) - (share >= 0.3)
+def test_a_triple_of_few_frequent_cells_is_weighed_by_all_of_them():
+    """A sample of symbols, which is looked at to order pairs, would have none of the rows that tell."""
+    rng = np.random.default_rng(0)
+    n = 40_000
+    a, b, both = rng.integers(1, 30, n), rng.integers(1, 25, n), rng.random(n) < 0.15
+    one = rng.random(n)
+    a[both | (one < 0.2)], b[both | (one > 0.8)] = 0, 0
+    c = rng.integers(0, 6, n)
+    effect = 1.5 * rng.normal(size=6)[c] * ((a == 0) & (b == 0)) + rng.normal(size=(30, 25))[a, b] * ~both
+    effect += 0.5 * rng.normal(size=(30, 6))[a, c] * (a > 0) + 0.5 * rng.normal(size=(25, 6))[b, c] * (b > 0)
+    X = pd.DataFrame({"a": a.astype(str), "b": b.astype(str), "c": c.astype(str)})[:30_000]
+    y = (rng.random(n) < expit(effect)).astype(int)[:30_000]
+    model = WideClassifier(optimizer="newton", l2="evidence", interactions="auto", random_state=0)
+    assert "a:b:c" in chosen_by(model.fit(X, y))
 
 
 def test_of_a_name_and_its_id_one_is_crossed():

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
@@ -166,8 +165,7 @@ class _Trial(ABC):
         y, weight = self.held_out.y, self.held_out.weight
         weights = {} if weight is None else {"sample_weight": weight}
         try:
-            with config_context(assume_finite=True, skip_parameter_validation=True):
-                score = float(self.scorer(_Predicted(predicted), np.zeros((len(predicted), 1)), y, **weights))
+            score = float(self.scorer(_Predicted(predicted), np.zeros((len(predicted), 1)), y, **weights))
         except (TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"scoring={_name_of(self.scoring)} can't score numbers with these targets"

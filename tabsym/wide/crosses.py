@@ -29,7 +29,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from tabsym.codes.threads import in_threads
-from tabsym.wide.evidence import MANY_SYMBOLS, THINNED, CodeColumn, Evidence, Sorted, Weighed
+from tabsym.wide.evidence import CodeColumn, Evidence, Sorted, Weighed
 
 FEW_STRAYS = 0.01
 """A column is a function of another where no larger share of the rows strays from it: their cross says nothing new.
@@ -233,13 +233,6 @@ class _Search:
             candidates = candidates[n_done:]
 
     def _weigh(self, candidate: _Candidate) -> Weighed:
-        """A candidate on all rows; on a sample of its symbols where that shows that it gains too little."""
-        least = self._least(candidate)
-        if least > self.options.threshold and candidate.left.column.size > MANY_SYMBOLS:
-            one = self.evidence.weigh(candidate.left, candidate.right, thinned=True)
-            if THINNED * (one.gain - HOPELESS * one.error) < least:
-                return one
-            self.evidence.drop(one)
         return self.evidence.weigh(candidate.left, candidate.right)
 
     def _least(self, candidate: _Candidate) -> float:
