@@ -243,7 +243,7 @@ FAULTS = [
     Fault("newton: precisions move without the dispersion", "wide/newton/kernels_entries.py",
           "now = dispersion * effective / max(", "now = effective / max(", TURNS),
     Fault("newton: blocks that pass must stand", "wide/newton/variances.py",
-          "if place not in passing)", "if True)", f"{TURNS}:pass"),
+          "if place not in passing:\n", "if True:\n", f"{TURNS}:pass"),
     Fault("rarity: counts are of all rows", "wide/sources.py",
           "np.append(np.maximum(counts - 1, 0), 0)", "np.append(counts, 0)", f"{NEWTON}:by_hand"),
     Fault("rarity: rows without an entry have the last one's class", "wide/sources.py",

@@ -13,6 +13,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import make_scorer, mean_pinball_loss
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.estimators import fitting, linking
@@ -517,10 +518,11 @@ def test_losses_that_targets_forbid_are_not_tried():
     [
         ({"scoring": "nonsense"}, "scoring='nonsense'"),
         ({"scoring": None}, "scoring=None"),
+        ({"scoring": make_scorer(mean_pinball_loss, alpha=5.0, greater_is_better=False)}, "'alpha' parameter"),
         ({"offset": True}, "offset"),
         ({"partial": True}, "partial_fit"),
     ],
-    ids=["scoring", "no scoring", "offset", "partial_fit"],
+    ids=["scoring", "no scoring", "wrong scoring", "offset", "partial_fit"],
 )
 def test_what_a_choice_of_the_loss_does_not_go_with(change, words):
     table, y = amounts(True, n=200)

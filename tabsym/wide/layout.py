@@ -267,11 +267,12 @@ class Layout:
     def compile(self, constants: Sequence[float] | Floats) -> Compiled:
         """The program of the kernels, with these constants of the learned terms."""
         key = np.asarray(constants, dtype=np.float64).tobytes()
-        if key not in self._compiled:
+        compiled = self._compiled.get(key)
+        if compiled is None:
             if len(self._compiled) >= MOST_PROGRAMS:
                 self._compiled.clear()
-            self._compiled[key] = self._compile(constants)
-        return self._compiled[key]
+            compiled = self._compiled[key] = self._compile(constants)
+        return compiled
 
     def _compile(self, constants: Sequence[float] | Floats) -> Compiled:
         places = {read: place for place, read in enumerate(self.reads)}

@@ -224,8 +224,9 @@ class Newton:
         out, as the evidence of a symbol seen once or twice misleads; 0 for none.
     precisions : mapping of block -> float, default None
         With ``l2="evidence"``, for sums of blocks: instead of estimating variances, how many rows each block's prior
-        counts for (of symbols: `dispersion_` over the variance in `variances_`); a block not named adds nothing,
-        wherever `init` starts it. What nothing holds back (intercept, slopes) has none, and is refused.
+        counts for (of symbols that nothing multiplies: `dispersion_` over the variance in `variances_`); a block not
+        named adds nothing, wherever `init` starts it. What nothing holds back (intercept, slopes) has none, and is
+        refused.
 
     Examples
     --------

@@ -223,7 +223,7 @@ class OneScore:
         """Scores (n, 1) of rows added up piece by piece."""
         scores = self.start.copy()
         for piece, values in zip(pieces, theta, strict=True):
-            if values.max() != 0.0 or values.min() != 0.0:  # of many nothing is known yet
+            if values.max(initial=0.0) != 0.0 or values.min(initial=0.0) != 0.0:  # of many nothing is known yet
                 add_entries(self.codes(piece), piece.x, self.padded(values), scores)
         return scores[:, None]
 

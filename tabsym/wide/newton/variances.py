@@ -102,8 +102,10 @@ class Evidence:
         for place in at[weighed[:, 0] < SILENT]:
             turns.silence(place)
             self.effective[place] = 0.0
-        counted = (own for place, own in zip(places, moving.tolist(), strict=True) if place not in passing)
-        return max(change, max(counted, default=0.0) / (turns.total * turns.n_outputs))
+        for place, own in zip(places, moving.tolist(), strict=True):
+            if place not in passing:
+                change = max(change, own / (turns.total * turns.n_outputs))
+        return change
 
     def spread(self, place: int) -> Spread:
         """The posterior of a piece as things stand; its effective entries are kept."""
