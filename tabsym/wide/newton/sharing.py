@@ -82,7 +82,7 @@ class Sharing:
         turns = self._turns
         held = self.held()
         if not np.array_equal(held, self._planned_for):
-            self._plan = [(int(place), self.above(place), self.level_of(place)) for place in np.flatnonzero(held)]
+            self._plan = [(place, self.above(place), self.level_of(place)) for place in np.flatnonzero(held).tolist()]
             self._planned_for = held
         for place, relations, level in self._plan:  # small ones first: the other way round usedcars is .5 % worse
             for relation in relations:
