@@ -89,8 +89,8 @@ def run(name: str, wanted: list[str] | None, seed: int, state: int, out: Path) -
                 continue
             start, cpu = time.perf_counter(), time.thread_time()
             model = kind(random_state=state, **options).fit(ready.X.iloc[train], ready.y[train])
-            row = {"table": name, "variant": variant, "fold": fold, "rows": len(ready.y), "commit": commit()}
-            row |= {"seconds": time.perf_counter() - start, "cpu": time.thread_time() - cpu}
+            times = {"seconds": time.perf_counter() - start, "cpu": time.thread_time() - cpu}
+            row = {"table": name, "variant": variant, "fold": fold, "rows": len(ready.y), "commit": commit()} | times
             row |= {"loss": model.model_.loss.name, "sweeps": model.n_iter_} | dict.fromkeys(MEASURES, np.nan)
             row |= measure(model, ready.X.iloc[test], ready.y[test], len(ready.classes))
             pd.DataFrame([row]).to_csv(out, mode="a", header=not out.exists(), index=False)
@@ -103,6 +103,9 @@ def report(out: Path, against: Path) -> None:
     The times are those of "before" in the file `against`.
     """
     table, other = pd.read_csv(out), pd.read_csv(against)
+    if not (table["variant"] == "before").any():
+        print(f'{out} has no rows of "before", with which the others would be compared.')
+        return
     print("| table | measure | before | " + " | ".join(COLUMNS) + " |")
     print("| --- | --- | ---: |" + " ---: |" * len(COLUMNS))
     for name, part in table.groupby("table", sort=False):
