@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import LOSSES, AutoCrosses
+from tabsym.wide import LOSSES, AutoCrosses, crosses
 from tabsym.wide.crosses import choose_crosses
 from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
 from tests import naive
@@ -172,7 +172,8 @@ def test_a_first_look_takes_a_sample():
         assert one.gain * evidence.total == pytest.approx(gain, rel=1e-6)
 
 
-def test_threads_change_nothing():
+def test_threads_change_nothing(monkeypatch):
+    monkeypatch.setattr(crosses, "MANY_ROWS", 0)
     table = random_table(3000, [40, 30, 20, 10, 5])
     y = with_share(np.where((table["c3"] < "5") ^ (table["c4"] < "2"), 0.7, 0.2)).astype(float)
     fold = (np.arange(3000) % 2).astype(np.int8)
@@ -363,7 +364,8 @@ def test_what_is_shown():
     assert "none gained" in noise.summary()
 
 
-def test_reproducible_for_any_table_and_threads():
+def test_reproducible_for_any_table_and_threads(monkeypatch):
+    monkeypatch.setattr(crosses, "MANY_ROWS", 0)
     X, y = small()
     reference = WideClassifier(interactions="auto", random_state=7).fit(X, y)
     for frame, n_jobs in ((X, 2), (pl.from_pandas(X), 1), (X.astype({"c0": "category"}), 1)):

@@ -47,6 +47,9 @@ With a hundredth of the rows astray it would be all but one in fifty; this spare
 HOPELESS = -2.0
 """A pair whose gain in the sample is below so many standard errors is not weighed on all rows."""
 
+MANY_ROWS = 100_000
+"""With fewer, threads take longer to start than crosses to weigh: with two, retail's fit took half as long again."""
+
 _TINY = 1e-300
 
 
@@ -182,7 +185,8 @@ class _Search:
     def __init__(
         self, columns: Sequence[CodeColumn], evidence: Evidence, options: AutoCrosses, n_jobs: int | None
     ) -> None:
-        self.evidence, self.options, self.n_jobs = evidence, options, n_jobs
+        self.evidence, self.options = evidence, options
+        self.n_jobs = n_jobs if len(evidence.fold) >= MANY_ROWS else 1
         self.chosen: list[Chosen] = []
         self._rank = {column.name: rank for rank, column in enumerate(columns)}
         self._sorted = _without_doubles(column for column in columns if column.size > 1)
