@@ -26,7 +26,7 @@ CERTAINTY, HELDOUT = "tests/test_newton_certainty.py", "tests/test_newton_heldou
 CROSSES = "tests/test_crosses.py"
 CLASSES, FLATS = "tests/test_newton_classes.py", "tests/test_newton_flats.py"
 STACK, FORMULAS = "tests/test_stacking.py", "tests/test_formula_evidence.py"
-TURNS = "tests/test_newton_turns.py"
+TURNS, HONESTY = "tests/test_newton_turns.py", "tests/test_newton_honesty.py"
 TORCH, MORE = "tests/test_torch.py", "tests/test_torch_more.py"
 
 
@@ -65,6 +65,27 @@ FAULTS = [
     Fault("stack: shares are swapped", "stacking/evidence.py",
           "mixed = [(1 - share) * first + share * second", "mixed = [share * first + (1 - share) * second",
           f"{STACK}:shares_the"),
+    Fault("newton: missing values are held as neighbours are", "wide/newton/kernels_walk.py",
+          "return 6.0 * n_walk / (n_walk * n_walk - 1.0) if n_walk > 1 else 1.0", "return 1.0", f"{HONESTY}:missing"),
+    Fault("newton: missing values that training had not are certain", "wide/model.py",
+          "(Bins, Symbols, Crossing)", "(Symbols, Crossing)", f"{HONESTY}:training_had_not"),
+    Fault("newton: an id's variance is chance", "wide/newton/fit.py",
+          "FEW_SHARED = 0.02", "FEW_SHARED = 0.0", f"{HONESTY}:an_id"),
+    Fault("newton: columns that say nothing take a degree of freedom", "wide/newton/variances.py",
+          "*= rank_of(turns.flat_columns) / len(turns.together)", "*= 1.0", f"{HONESTY}:degree"),
+    Fault("newton: the same in formulas", "wide/newton/formulas.py",
+          "effective[place] += spreads.rank_of_flat / len(spreads.flat)", "effective[place] += 1.0",
+          f"{HONESTY}:degree"),
+    Fault("newton: a slope far from 0 is taken for known", "wide/newton/spreads.py",
+          "least = NOTHING_LEFT if piece.prior is Prior.WALK else ROUNDING", "least = NOTHING_LEFT",
+          f"{HONESTY}:far_from_zero"),
+    Fault("newton: entries without a row make all NaN", "wide/newton/kernels_entries.py",
+          "variances[e] = np.inf", "variances[e] = np.nan", f"{HONESTY}:always_missing"),
+    Fault("newton: levels of draws are left to steps", "wide/newton/posterior.py",
+          "found = self._levels.solve(right)", "found = np.zeros_like(right)", f"{HONESTY}:levels"),
+    Fault("newton: draws end before long steps", "wide/newton/posterior.py",
+          "((size <= STILL**2 * whole) & (gain <= GAINED * total)).all()", "(size <= STILL**2 * whole).all()",
+          f"{HONESTY}:levels"),
     Fault("newton: weights do not reach the curvature", "wide/newton/kernels_rows.py",
           "            bend *= weight[i]\n", "",
           f"{EVIDENCE}:weights_are_precisions"),
@@ -316,7 +337,7 @@ FAULTS = [
     Fault("newton: crosses behind log links are weighed in the user's unit", "estimators/crossing.py",
           "rows = TargetUnits.of(rows, loss).rows(rows)", "rows = rows", f"{EVIDENCE}:another_unit"),
     Fault("newton: missing values beside a walk leave the level as it is", "wide/newton/kernels_walk.py",
-          "            followed += (bend * own) ** 2\n", "", f"{EVIDENCE}:one_go"),
+          "            followed += share * (bend * own) ** 2\n", "", f"{EVIDENCE}:one_go"),
     Fault("newton: sums of several lanes are not added up", "wide/newton/kernels_rows.py",
           "pulls[at % length, 1] += pulls[at, 1]", "pass", f"{EVIDENCE}:dense_optimum"),
     Fault("newton: lanes of squared slopes are not added up", "wide/newton/kernels_rows.py",

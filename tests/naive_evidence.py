@@ -17,6 +17,12 @@ from scipy.special import expit, softmax
 INTERCEPT = "(intercept)"
 
 
+def held_of_missing(n_intervals):
+    """Of a walk's penalty, that of the missing values beside it: as far as its intervals lie from their mean."""
+    jumps = np.diff(np.eye(n_intervals), axis=0)
+    return 1.0 / np.mean(np.diag(np.linalg.pinv(jumps.T @ jumps))) if n_intervals > 1 else 1.0
+
+
 # -- the design matrix --------------------------------------------------------------------
 
 
@@ -95,7 +101,7 @@ def walk(keys):
         penalty += np.outer(step, step)
     for place, key in enumerate(keys):
         if key == -1:
-            penalty[place, place] = 1.0
+            penalty[place, place] = held_of_missing(len(order))
     return penalty
 
 

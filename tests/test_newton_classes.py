@@ -11,7 +11,12 @@ from tabsym.wide.newton import posterior_classes, spreads_classes
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.turns import Turns
 from tests.formulas import TERMS
-from tests.naive_evidence import matrices_of_classes, probabilities_of_classes, slopes_of_classes
+from tests.naive_evidence import (
+    held_of_missing,
+    matrices_of_classes,
+    probabilities_of_classes,
+    slopes_of_classes,
+)
 
 N, K = 60, 4
 
@@ -137,7 +142,8 @@ def dense_step(piece, gradient, curvature, theta, precision, ridge):
         pull = precision * np.eye(q)
     else:
         jumps = np.diff(np.eye(q)[piece.apart :], axis=0)
-        pull = precision * jumps.T @ jumps + np.diag(np.where(np.arange(q) < piece.apart, precision, ridge))
+        beside = precision * held_of_missing(q - piece.apart)
+        pull = precision * jumps.T @ jumps + np.diag(np.where(np.arange(q) < piece.apart, beside, ridge))
     right = -gradient - pull @ theta
     step = np.linalg.lstsq(matrix + np.kron(pull, np.eye(k)), right.ravel(), rcond=1e-12)[0].reshape(q, k)
     return step, right

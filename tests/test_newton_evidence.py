@@ -213,7 +213,7 @@ def test_oracle_fellner_schall_is_reml_where_the_layout_is_not(weighted):
 
 def test_oracle_walk_has_free_levels():
     penalty = naive_evidence.walk([-1, 0, 1, 2])
-    assert penalty.tolist() == [[1, 0, 0, 0], [0, 1, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]]
+    np.testing.assert_allclose(penalty, [[9 / 4, 0, 0, 0], [0, 1, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]])
 
 
 @pytest.mark.parametrize("standardize", [True, False])
@@ -687,8 +687,8 @@ def test_walks_of_classes_are_as_uncertain_as_dense_algebra_says(q, k, precision
 
     own = np.array([curvature_of_rows() for _ in range(q)])
     whole = own.sum(axis=0) + curvature_of_rows()  # and of rows without an interval, which tell the intercepts alone
-    differences = np.diff(np.eye(q)[apart:], axis=0)
-    penalty = np.kron(differences.T @ differences + np.diag(np.arange(q) < apart), np.eye(k))
+    differences, held = np.diff(np.eye(q)[apart:], axis=0), naive_evidence.held_of_missing(q - apart)
+    penalty = np.kron(differences.T @ differences + np.diag((np.arange(q) < apart) * held), np.eye(k))
     hessian, shared = np.zeros((q, k, q, k)), np.concatenate(list(own))
     hessian[np.arange(q), :, np.arange(q)] = own
     joint = np.block([[hessian.reshape(q * k, q * k) + precision * penalty, shared], [shared.T, whole]])
@@ -698,8 +698,8 @@ def test_walks_of_classes_are_as_uncertain_as_dense_algebra_says(q, k, precision
     piece = Piece(0, np.zeros(1, np.int32), np.empty(0), q, Prior.WALK, apart)
     found = walk_of_classes(piece, own, own, precision, whole)
     np.testing.assert_allclose(found.variances(), want, rtol=0.005)
-    held = (q - 1) * k
-    effective = [max(held - precision * trace, 0.0) for trace in (found.penalised, np.trace(penalty @ covariance))]
+    numbers = (q - 1) * k
+    effective = [max(numbers - precision * trace, 0.0) for trace in (found.penalised, np.trace(penalty @ covariance))]
     assert effective[0] == pytest.approx(effective[1], abs=0.02, rel=0.001)
 
 
@@ -934,7 +934,7 @@ def test_blocks_weighed_in_one_go_are_those_of_whole_matrices(apart, more):
     penalty = np.eye(q)
     if apart is not None:
         jumps = np.diff(np.eye(q), axis=0)[apart:]
-        penalty = np.diag(np.arange(q) < apart).astype(float) + jumps.T @ jumps
+        penalty = np.diag((np.arange(q) < apart) * naive_evidence.held_of_missing(q - apart)) + jumps.T @ jumps
     whole = np.zeros((q + 1, q + 1))
     whole[:q, :q] = np.diag(curvature[:, 0]) + precision * penalty
     whole[q, :q] = whole[:q, q] = curvature[:, 0]

@@ -24,7 +24,8 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
         units += "; factors of a product up to what they can hand to each other"
     lines = [heading, f"score = {score_text(model.layout)}", f"parameters in {units}", ""]
     certain = model.certainty
-    spreads = [] if certain is None else [f"{_deviation(v):>11}" for v in certain.variances]
+    blocks = range(len(model.layout.blocks))
+    spreads = [] if certain is None else [f"{_deviation(model.entry_variance(block)):>11}" for block in blocks]
     heads = "" if certain is None else f"{'sd of block':>12}{'effective':>11}"
     lines.append(
         f"{'block':24}{'entries':>9}{'rows':>12}{'lowest':>11}{'highest':>11}{heads}  symbols from high to low"

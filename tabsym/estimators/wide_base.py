@@ -284,7 +284,11 @@ class WideBase(BaseEstimator):
 
     @property
     def variances_(self) -> pd.DataFrame:
-        """The prior variance of each block's numbers, and as how many free numbers they count, widest first."""
+        """The prior variance of each block's numbers, and as how many free numbers they count, widest first.
+
+        `variance` is that of the difference of neighbours where a block is smooth; `sd` is that of numbers about their
+        mean, and compares blocks of all kinds. What nothing holds back, as slopes, has none.
+        """
         check_is_fitted(self, "model_")
         certainty = self.model_.certainty
         if certainty is None:
@@ -293,13 +297,13 @@ class WideBase(BaseEstimator):
         frame = pd.DataFrame(
             {
                 "variance": certainty.variances,
-                "sd": np.sqrt(certainty.variances),
+                "sd": np.sqrt([self.model_.entry_variance(block) for block in range(len(layout.blocks))]),
                 "effective": certainty.effective,
                 "entries": [size * self.model_.n_outputs for size in layout.sizes],
             },
             index=pd.Index([block.name for block in layout.blocks], name="block", dtype=object),
         )
-        return frame[np.isfinite(certainty.variances)].sort_values("variance", ascending=False, kind="stable")
+        return frame[np.isfinite(certainty.variances)].sort_values("sd", ascending=False, kind="stable")
 
     @property
     def dispersion_(self) -> float:

@@ -17,10 +17,11 @@ from tabsym.wide.kernels import predict_margins
 from tabsym.wide.layout import Layout
 from tabsym.wide.losses import Loss
 from tabsym.wide.moments import Moments
+from tabsym.wide.newton.kernels_walk import share_apart
 from tabsym.wide.optimizers import StateColumns
 from tabsym.wide.program import Compiled, Program, Rows
 from tabsym.wide.rows import fixed_score, lay_rows
-from tabsym.wide.sources import Crossing, Symbols
+from tabsym.wide.sources import Bins, Crossing, Symbols
 from tabsym.wide.units import Units, users_units
 
 Floats = NDArray[np.float64]
@@ -156,15 +157,24 @@ class WideModel:
         for place, term in enumerate(layout.learned):
             (factor,) = term.factors
             source = layout.blocks[factor.block].source
-            if source is None or not isinstance(layout.sources[source], (Symbols, Crossing)):
+            if source is None or not isinstance(layout.sources[source], (Bins, Symbols, Crossing)):
                 continue
             by = np.full(len(x), term.constant)
             if term.numeric is not None:
                 centre = self.units.means[term.numeric] if place in layout.homes else 0.0
                 by *= x[:, numerics.index(term.numeric)] - centre
             unknown = self._unknown(factor.block, codes[factor.read]) & (by != 0.0)
-            total[unknown] += np.square(by[unknown]) * self.certainty.variances[factor.block]
+            total[unknown] += np.square(by[unknown]) * self.entry_variance(factor.block)
         return total
+
+    def entry_variance(self, block: int) -> float:
+        """The prior variance of an entry of a block: of a walk, whose neighbours differ by its own, about its mean."""
+        assert self.certainty is not None
+        own, variance = self.layout.blocks[block], float(self.certainty.variances[block])
+        if not own.ordered or own.source is None:
+            return variance
+        source = self.layout.sources[own.source]
+        return variance / share_apart(len(source) - int(isinstance(source, Bins) and source.missing))
 
     def _unknown(self, block: int, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether codes (n,) of a block are of no entry, or of one that nothing is known of."""

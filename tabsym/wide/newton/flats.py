@@ -18,8 +18,10 @@ Floats = NDArray[np.float64]
 SAME = 1e-12
 """Of the information on numbers scaled to 1 each: directions with less are none, since the numbers say the same."""
 
-NOTHING_LEFT = 1e-5
-"""Of the information on what is not held back, beside a block that says the same."""
+NOTHING_LEFT, ROUNDING = 1e-5, 1e-9
+"""Of the information on what is not held back: so little beside a walk, whose level no difference holds, is none;
+beside other blocks less is rounding. (With 1e-5 there, too, the level of a block of large variance, and a slope of
+numbers far from 0, counted as known: deviations were up to a third too small.)"""
 
 HARDLY, MOST_STEPS = 0.3, 4
 """An information is kept while no score moves by more than this, for so many steps at most: it takes as long to make
@@ -79,6 +81,18 @@ def inverse_of(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floa
     lengths, axes = np.linalg.eigh(left / np.outer(root, root))
     inverse = np.where(lengths > least, 1.0 / np.maximum(lengths, least), 0.0)
     return np.where(np.outer(told, told), (axes * inverse) @ axes.T / np.outer(root, root), 0.0)
+
+
+def rank_of(columns: Floats) -> int:
+    """How many numbers the rows tell of those that multiply columns (n, f): fewer than f where some say the same."""
+    return rank_of_information(columns.T @ columns)
+
+
+def rank_of_information(information: Floats) -> int:
+    """The same from the information (f, f) on these numbers."""
+    sizes = np.diag(information)
+    root = np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
+    return int(np.count_nonzero(np.linalg.eigvalsh(information / np.outer(root, root)) > SAME))
 
 
 def length_of_step(scores: Floats, reach: Floats, most: float, loss: Callable[[Floats], float]) -> float:

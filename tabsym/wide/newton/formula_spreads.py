@@ -19,6 +19,7 @@ from scipy import sparse
 from scipy.sparse.linalg import cg
 
 from tabsym.wide.layout import Layout
+from tabsym.wide.newton.flats import rank_of_information
 from tabsym.wide.program import Program, Rows
 
 Floats = NDArray[np.float64]
@@ -143,6 +144,11 @@ class FormulaSpreads:
         """Variances (f,) of what is not held back, given the block that leaves it the least certain."""
         alone = np.diag(np.linalg.pinv(self._flat_information, rcond=NOTHING_LEFT, hermitian=True))
         return np.maximum(alone, np.diag(self._widest))
+
+    @property
+    def rank_of_flat(self) -> int:
+        """How many numbers the rows tell of those that are not held back."""
+        return rank_of_information(self._flat_information)
 
     @property
     def flat(self) -> list[int]:

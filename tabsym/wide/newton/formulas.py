@@ -160,7 +160,8 @@ def fit_formula(
     variances = np.full(len(layout.blocks), np.inf)
     for place, _ in objective.held():
         variances[place] = dispersion / objective.precision[place] if objective.precision[place] > 0 else np.inf
-    sd = np.sqrt(dispersion * weighed.variances)
+    told = weighed.variances >= 0.0  # less is rounding, where more vectors are asked for than the rows can tell
+    sd = np.sqrt(dispersion * np.where(told, weighed.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
     return Answer(phi, sd, variances, weighed.effective, dispersion, loss, objective.n_passes, converged)
 
@@ -219,7 +220,7 @@ def _weigh(objective: Objective, phi: Floats) -> _Weighed:
             variances[layout.entries(place), output] = found.variances
             used += layout.blocks[place].rank if centred else 0
         for place, variance in zip(spreads.flat, spreads.of_flat(), strict=True):
-            effective[place] += 1.0
+            effective[place] += spreads.rank_of_flat / len(spreads.flat)
             variances[layout.entries(place), output] = variance
     dispersion = 1.0
     if objective.task.loss.code not in (LOGISTIC, MULTINOMIAL):

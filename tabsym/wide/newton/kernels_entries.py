@@ -62,18 +62,22 @@ def spread_ridge(curvature, precision, more, least, variances):
     """Posterior variances (q,) of entries held back each by itself, jointly with one number that all rows have.
 
     `more`: information on that number from rows without an entry; where less than `least` of it is left beside the
-    entries, it counts as known. The sum of the variances.
+    entries, it counts as known. Infinite where neither a row nor the penalty says anything; the sum of the others.
     """
     left, size = more, 0.0
     for e in range(len(curvature)):
-        left += curvature[e] * (1.0 - curvature[e] / (curvature[e] + precision))
+        both = curvature[e] + precision
+        left += curvature[e] * (precision / both if both > 0.0 else 0.0)
         size += curvature[e]
     of_level = 1.0 / left if left > least * size else 0.0
     total = 0.0
     for e in range(len(curvature)):
-        own = 1.0 / (curvature[e] + precision)
-        variances[e] = own + (curvature[e] * own) ** 2 * of_level
-        total += variances[e]
+        both = curvature[e] + precision
+        if both > 0.0:
+            variances[e] = 1.0 / both + (curvature[e] / both) ** 2 * of_level
+            total += variances[e]
+        else:
+            variances[e] = np.inf
     return total
 
 
@@ -83,8 +87,8 @@ def weigh_ridge(curvature, theta, precision, more, least):
     left, size, alone, followed, length = more, 0.0, 0.0, 0.0, 0.0
     for e in range(len(curvature)):
         bend = curvature[e, 0]
-        own = 1.0 / (bend + precision)
-        left += bend * (1.0 - bend * own)
+        own = 1.0 / (bend + precision) if bend + precision > 0.0 else 0.0
+        left += bend * (precision * own)
         size += bend
         alone += own
         followed += (bend * own) ** 2

@@ -67,8 +67,9 @@ def take_turns(
 
 @kernel
 def weigh_blocks(
-    blocks, starts, walks, aparts, precisions, covers, information, ridge, least, theta, curvature, work, jumps, weighed
-):
+    blocks, starts, walks, aparts, precisions, covers, information, ridge, least, least_of_walks, theta, curvature,
+    work, jumps, weighed,
+):  # fmt: skip
     """Of each of `blocks` (b,) of one model, into `weighed` (b, 2), what `weigh_ridge` or `weigh_walk` returns.
 
     `covers`: whether all rows have an entry; `information` on the number that all rows have; the others are as in
@@ -85,8 +86,8 @@ def weigh_blocks(
             more = max(information - more, 0.0)
         if walks[block]:
             weighed[turn] = weigh_walk(
-                bends, own, aparts[block], precisions[block], ridge, more, least, work[0, :size], work[1, :size],
-                work[2, :size].reshape(size, 1), jumps,
+                bends, own, aparts[block], precisions[block], ridge, more, least_of_walks, work[0, :size],
+                work[1, :size], work[2, :size].reshape(size, 1), jumps,
             )  # fmt: skip
         else:
             weighed[turn] = weigh_ridge(bends, own, precisions[block], more, least)

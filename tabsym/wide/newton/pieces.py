@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.wide.newton.kernels_classes import step_classes
 from tabsym.wide.newton.kernels_entries import step_ridge, sum_products_of
-from tabsym.wide.newton.kernels_walk import solve_walk, step_walk, step_walk_of_classes
+from tabsym.wide.newton.kernels_walk import share_apart, solve_walk, step_walk, step_walk_of_classes
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,8 @@ class Piece:
         Entries.
     prior : Prior
     apart : int
-        So many entries at the start are no part of a walk, and held back by a ridge: missing values.
+        So many entries at the start are no part of a walk, and held back by a ridge, as far as its entries are: missing
+        values.
     within : mapping of block -> (q,) int32
         Of a cross: the entries of other blocks that its own lie within, such as those of its columns.
     """
@@ -67,6 +68,11 @@ class Piece:
         return self.size if self.prior is Prior.RIDGE else self.size - 1
 
     @property
+    def share_apart(self) -> float:
+        """Of the walk's precision, what the entries beside it are held back by."""
+        return float(share_apart(self.size - self.apart))
+
+    @property
     def is_constant(self) -> bool:
         """Whether it is one number, added as it is."""
         return self.size == 1 and not len(self.x)
@@ -78,6 +84,7 @@ class Piece:
         pull = precision * theta
         if self.prior is Prior.WALK:
             own = theta[self.apart :]
+            pull[: self.apart] *= self.share_apart
             jumps = precision * np.diff(own, axis=0)
             pull[self.apart :] = NEXT_TO_NOTHING * own
             pull[self.apart : -1] -= jumps
@@ -87,7 +94,8 @@ class Piece:
     def length(self, theta: Floats) -> float:
         """The sum of squares that the prior holds small."""
         if self.prior is Prior.WALK:
-            return float(np.square(theta[: self.apart]).sum() + np.square(np.diff(theta[self.apart :], axis=0)).sum())
+            beside = self.share_apart * np.square(theta[: self.apart]).sum()
+            return float(beside + np.square(np.diff(theta[self.apart :], axis=0)).sum())
         return float(np.square(theta).sum())
 
     def step(
@@ -127,7 +135,7 @@ class Piece:
         """Curvature and penalty together, inverted, times `right` (q, W)."""
         if self.prior is Prior.FLAT:
             return np.divide(right, curvature, out=np.zeros_like(right), where=curvature > 0)
-        both = curvature + precision
+        both = curvature + (precision * self.share_apart if self.prior is Prior.WALK else precision)
         out = np.divide(right, both, out=np.zeros_like(right), where=both > 0)
         if self.prior is Prior.WALK:
             walk = slice(self.apart, None)

@@ -9,6 +9,7 @@ and that of its mean given the others, over the draws (Sidén, Lindgren, Bolin a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -21,10 +22,53 @@ from tabsym.wide.newton.turns import Turns
 
 Floats = NDArray[np.float64]
 
-MOST_STEPS, STILL = 1000, 0.01
+MOST_STEPS, STILL, GAINED = 1000, 0.01, 1e-3
 """A draw stands where what is left of its right side, in the norm of each block by itself, is less than this share of
-it. Against the whole inverse of 4 tables, with 300 draws, a hundredth of that gains nothing, in 2 to 7 times the time;
-three times as much leaves a few rows a third too certain."""
+it, and where a step gains no more than that share of what all did. The latter is what tells of directions in which
+penalties are all there is, as from a column's symbols to the cells of its cross: of the right side they are next to
+nothing, and steps along them are long."""
+
+NOTHING = 1e-12
+"""Of the same, squared: rounding is left where levels are all there is."""
+
+
+class _Levels:
+    """What a matrix H makes of the levels of some blocks, 1 for each of their entries, and its inverse among these.
+
+    Parameters
+    ----------
+    blocks : list of slice
+        Their entries among all.
+    size : int
+        All entries.
+    pull : callable
+        H times numbers (entries, M).
+    """
+
+    def __init__(self, blocks: list[slice], size: int, pull: Callable[[Floats], Floats]) -> None:
+        self._blocks = blocks
+        columns = np.zeros((size, len(blocks)))
+        for number, own in enumerate(blocks):
+            columns[own, number] = 1.0
+        self._pulled = pull(columns)
+        matrix = self._sums(self._pulled)
+        self._inverse = inverse_of(matrix, np.diag(matrix), SAME)
+
+    def solve(self, right: Floats) -> Floats:
+        """The levels (entries, M) that H makes nearest to `right`."""
+        return self._add(np.zeros_like(right), self._inverse @ self._sums(right))
+
+    def beside(self, numbers: Floats) -> Floats:
+        """Numbers (entries, M) less levels, so that H leaves none."""
+        return self._add(numbers.copy(), -self._inverse @ (self._pulled.T @ numbers))
+
+    def _sums(self, numbers: Floats) -> Floats:
+        return np.array([numbers[own].sum(axis=0) for own in self._blocks]).reshape(-1, numbers.shape[1])
+
+    def _add(self, numbers: Floats, levels: Floats) -> Floats:
+        for own, level in zip(self._blocks, levels, strict=True):
+            numbers[own] += level
+        return numbers
 
 
 class Draws:
@@ -52,6 +96,8 @@ class Draws:
         self._loud = [place for place in range(len(turns.pieces)) if not turns.silent[place]]
         starts = np.cumsum([0, *(piece.size for piece in turns.pieces)])
         self._own = [slice(start, end) for start, end in pairwise(starts.tolist())]
+        level = [self._own[place] for place in self._loud if turns.pieces[place].prior is not Prior.WALK]
+        self._levels = _Levels(level, starts[-1], self._pull)
         found, self.settled = self._solve(self._right_sides(n_draws, rng))
         self.found = [found[own] for own in self._own]
         self._hand_levels_up()
@@ -87,27 +133,36 @@ class Draws:
         own = np.sqrt(precision) * rng.standard_normal(right.shape)
         if piece.prior is Prior.RIDGE:
             return np.asarray(right + own)
-        right[: piece.apart] += own[: piece.apart]
+        right[: piece.apart] += np.sqrt(piece.share_apart) * own[: piece.apart]
         right[piece.apart : -1] -= own[piece.apart : -1]
         right[piece.apart + 1 :] += own[piece.apart : -1]
         return right
 
     def _solve(self, right: Floats) -> tuple[Floats, bool]:
-        """The draws (entries, M) for right sides, and whether they stand: conjugate gradients, each by itself."""
-        found, left = np.zeros_like(right), right.copy()
+        """The draws (entries, M) for right sides, and whether they stand: conjugate gradients, each by itself.
+
+        Levels are solved exactly, and the rest beside them (deflation; Saad, Yeung, Erhel and Guyomarc'h 2000): one
+        block's up and another's down is told by penalties alone, which are next to nothing where symbols have many
+        rows or a large variance. Steps that want the rows' share first would end before they got there.
+        """
+        whole = (right * self._by_blocks(right)).sum(axis=0)
+        found = self._levels.solve(right)
+        left = right - self._pull(found)
         toward = self._by_blocks(left)
-        way, size = toward.copy(), (left * toward).sum(axis=0)
-        enough = STILL**2 * size
+        way, size = self._levels.beside(toward), (left * toward).sum(axis=0)
+        gain, total = np.where(size > NOTHING * whole, np.inf, 0.0), np.zeros(len(size))
         for _ in range(MOST_STEPS):
-            if (size <= enough).all():
+            if ((size <= STILL**2 * whole) & (gain <= GAINED * total)).all():
                 return found, True
             pulled = self._pull(way)
-            step = _share(size, (way * pulled).sum(axis=0))
+            step = _share(np.where(size > NOTHING * whole, size, 0.0), (way * pulled).sum(axis=0))
+            gain = step * size
+            total += gain
             found += step * way
             left -= step * pulled
             toward = self._by_blocks(left)
             before, size = size, (left * toward).sum(axis=0)
-            way = toward + _share(size, before) * way
+            way = self._levels.beside(toward) + _share(size, before) * way
         return found, False
 
     def _hand_levels_up(self) -> None:

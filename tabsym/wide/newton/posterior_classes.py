@@ -169,11 +169,11 @@ def walk_of_classes(piece: Piece, own: Floats, shared: Floats, precision: float,
     ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # enough to invert by, of levels that nothing holds
     inverse, followed = np.empty_like(own), np.empty_like(shared)
     apart, walk = slice(0, piece.apart), slice(piece.apart, None)
-    inverse[apart] = np.linalg.inv(own[apart] + (precision + ridge) * np.eye(k))
+    inverse[apart] = np.linalg.inv(own[apart] + (piece.share_apart * precision + ridge) * np.eye(k))
     followed[apart] = inverse[apart] @ shared[apart]
     level = ridge + precision * NEXT_TO_NOTHING
     jumps = spread_walk_of_classes(own[walk], shared[walk], precision, level, inverse[walk], followed[walk])
     flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), least=1e-3)  # beside rounding
     pulled = piece.pull_back(followed.reshape(q, -1), 1.0).reshape(followed.shape)
-    penalised = float(jumps) + float(np.einsum("qkk->", inverse[apart]))
+    penalised = float(jumps) + piece.share_apart * float(np.einsum("qkk->", inverse[apart]))
     return OfWalk(inverse, followed, flat, penalised + float((_inner(pulled, followed) * flat).sum()))

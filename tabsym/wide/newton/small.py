@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.flats import NOTHING_LEFT
+from tabsym.wide.newton.flats import NOTHING_LEFT, ROUNDING
 from tabsym.wide.newton.kernels_sweep import take_turns, weigh_blocks
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.standing import LANES, OneScore, lanes_of
@@ -103,7 +103,7 @@ class SmallPieces:
         own = np.empty((np.count_nonzero(mine), 2))
         weigh_blocks(
             asked[mine], self._starts, self._walks, self._aparts, precision[self._at], covers[self._at], information,
-            NEXT_TO_NOTHING, NOTHING_LEFT, self._theta, self._curvature, self._work, np.empty(1), own,
+            NEXT_TO_NOTHING, ROUNDING, NOTHING_LEFT, self._theta, self._curvature, self._work, np.empty(1), own,
         )  # fmt: skip
         weighed[mine] = own
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.flats import NOTHING_LEFT, SAME, columns_of, inverse_of
+from tabsym.wide.newton.flats import NOTHING_LEFT, ROUNDING, SAME, columns_of, inverse_of
 from tabsym.wide.newton.kernels_entries import spread_ridge, weigh_ridge
 from tabsym.wide.newton.kernels_rows import sum_products
 from tabsym.wide.newton.kernels_walk import walk_variances, weigh_walk
@@ -22,9 +22,6 @@ from tabsym.wide.newton.turns import Turns
 from tabsym.wide.slopes import SQUARED
 
 Floats = NDArray[np.float64]
-
-ROUNDING = 1e-9
-"""Of the information on what is not held back: what is left of it beside a block is no less, or is rounding."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ class SpreadsOfOne(Spreads):
             return self._variances(place)[1], piece.length(theta)
         more = self._beside(place, curvature)
         if piece.prior is Prior.RIDGE:
-            return weigh_ridge(curvature, theta, precision, more, NOTHING_LEFT)
+            return weigh_ridge(curvature, theta, precision, more, ROUNDING)
         forward, backward, space = np.empty((3, piece.size))
         return weigh_walk(
             curvature, theta, piece.apart, precision, NEXT_TO_NOTHING, more, NOTHING_LEFT, forward, backward,
@@ -153,7 +150,7 @@ class SpreadsOfOne(Spreads):
         if piece.prior is Prior.RIDGE and self._shares_all(place):
             variances = np.empty((piece.size, 1))
             more = self._beside(place, curvature)
-            total = spread_ridge(curvature[:, 0], precision, more, NOTHING_LEFT, variances[:, 0])
+            total = spread_ridge(curvature[:, 0], precision, more, ROUNDING, variances[:, 0])
             return variances, float(total)
         if piece.prior is Prior.WALK:
             variances, penalised = _walk_spread(piece, curvature, precision)
@@ -162,7 +159,8 @@ class SpreadsOfOne(Spreads):
             penalised = float(variances[np.isfinite(variances)].sum())
         shared, pulled, left = self._with_flat(place, curvature, precision)
         if shared.shape[1]:
-            covariance = inverse_of(left, self._flat_sizes(place, shared))
+            least = NOTHING_LEFT if piece.prior is Prior.WALK else ROUNDING
+            covariance = inverse_of(left, self._flat_sizes(place, shared), least)
             variances = variances + np.einsum("qf,fg,qg->q", pulled, covariance, pulled)[:, None]
             penalised += float((piece.pull_back(pulled, 1.0) * (pulled @ covariance)).sum())
         return variances, penalised
@@ -246,8 +244,8 @@ def _alone(curvature: Floats, precision: float) -> Floats:
 def _walk_spread(piece: Piece, curvature: Floats, precision: float) -> tuple[Floats, float]:
     """Variances (q, K) of a walk's entries, and the trace that its penalty has part in."""
     variances = np.empty_like(curvature)
-    variances[: piece.apart] = _alone(curvature[: piece.apart], precision)
-    penalised = float(variances[: piece.apart].sum())
+    variances[: piece.apart] = _alone(curvature[: piece.apart], piece.share_apart * precision)
+    penalised = piece.share_apart * float(variances[: piece.apart].sum())
     own = np.ascontiguousarray(curvature[piece.apart :])
     inside, steps = np.empty_like(own), np.empty(own.shape[1])
     walk_variances(own, precision, NEXT_TO_NOTHING, np.empty(len(own)), np.empty(len(own)), inside, steps)

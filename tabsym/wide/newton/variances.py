@@ -21,6 +21,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.wide.newton.flats import rank_of
 from tabsym.wide.newton.kernels_entries import move_precisions
 from tabsym.wide.newton.pieces import Prior
 from tabsym.wide.newton.spreads import Spread, Spreads, SpreadsOfOne
@@ -60,6 +61,8 @@ class Evidence:
         self.has_dispersion = turns.loss.code not in (LOGISTIC, MULTINOMIAL)
         self.dispersion = 1.0
         self.effective = np.array([float(piece.size * turns.n_outputs) for piece in turns.pieces])
+        if turns.together:  # a constant column, or one flag of two that are the same, takes no degree of freedom
+            self.effective[turns.together] *= rank_of(turns.flat_columns) / len(turns.together)
         self.spreads: Spreads = (SpreadsOfClasses if turns.loss.code == MULTINOMIAL else SpreadsOfOne)(turns)
 
     def start(self) -> None:

@@ -1,0 +1,197 @@
+"""What evidence models say of what hardly any row tells: missing values, ids, columns that say nothing, levels."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import Newton
+from tabsym.wide.newton.kernels_walk import share_apart
+from tests.naive_evidence import held_of_missing
+
+EVIDENCE = {"optimizer": "newton", "l2": "evidence"}
+
+
+# -- missing values beside a smooth number ------------------------------------------------
+
+
+def test_missing_values_are_held_as_intervals_lie_about_their_mean():
+    """By hand: of two intervals that differ by d each is d / 2 from the mean, a quarter of the difference's square."""
+    assert share_apart(2) == 4.0
+    assert share_apart(3) == pytest.approx(9 / 4)
+    for n_intervals in (2, 3, 10, 64):
+        assert share_apart(n_intervals) == pytest.approx(held_of_missing(n_intervals), rel=1e-9)
+
+
+def with_missing(n_missing, seed):
+    """A slope, and missing values whose rows stand elsewhere; amounts and classes."""
+    rng = np.random.default_rng(seed)
+    x, gone = rng.normal(size=3000), np.arange(3000) < n_missing
+    y = np.where(gone, 4.0, 2 * x) + rng.normal(size=3000)
+    chance = np.where(gone, 0.98, 1 / (1 + np.exp(-2 * x)))
+    return pd.DataFrame({"x": np.where(gone, np.nan, x)}), y, rng.random(3000) < chance
+
+
+def test_a_few_missing_values_are_believed():
+    found = []
+    for seed in range(5):
+        X, y, kinds = with_missing(10, seed)
+        amount = WideRegressor(numeric="smooth", **EVIDENCE).fit(X, y).predict(X.head(1))
+        chance = WideClassifier(numeric="smooth", **EVIDENCE).fit(X, kinds).predict_proba(X.head(1))[:, 1]
+        found.append([amount[0] - y[:10].mean(), chance[0] - kinds[:10].mean()])
+    amount, chance = np.abs(np.mean(found, axis=0))
+    assert amount < 0.5  # held as neighbours are: 1.1
+    assert chance < 0.25  # .4
+
+
+@pytest.mark.parametrize("numeric", ["smooth", "quantile", "modl"])
+def test_missing_values_that_training_had_not_are_uncertain(numeric):
+    """As far as the number moves what is predicted, about its mean."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=3000)
+    model = WideRegressor(optimizer=Newton(draws=32), l2="evidence", numeric=numeric, random_state=0)
+    model.fit(pd.DataFrame({"x": x}), 2 * x + rng.normal(size=3000))
+    _, std = model.predict(pd.DataFrame({"x": [np.nan, 0.0]}), return_std=True)
+    assert std[1] < 0.3
+    assert 0.7 < std[0] < 5.0
+
+
+def test_blocks_of_all_kinds_are_compared_by_the_spread_of_their_numbers():
+    rng = np.random.default_rng(0)
+    x, s = rng.uniform(-3, 3, 5000), rng.integers(0, 50, 5000)
+    y = 5 * np.sin(x) + 0.5 * rng.normal(size=50)[s] + rng.normal(size=5000)
+    model = WideRegressor(numeric="smooth", **EVIDENCE).fit(pd.DataFrame({"x": x, "s": s.astype(str)}), y)
+    found = model.variances_
+    assert list(found.index[:2]) == ["x", "s"]
+    n_intervals = len(model.params_["x"])
+    jumps = np.diff(np.eye(n_intervals), axis=0)
+    spread = np.linalg.pinv(jumps.T @ jumps) * found.loc["x", "variance"]
+    assert found.loc["x", "sd"] == pytest.approx(np.sqrt(np.mean(np.diag(spread))))
+    assert found.loc["s", "sd"] == pytest.approx(np.sqrt(found.loc["s", "variance"]))
+    assert f"{found.loc['x', 'sd']:.4g}" in model.summary()
+
+
+# -- columns that no row can tell from noise ----------------------------------------------
+
+
+def ids(n_rows, n_pairs, rng):
+    """A symbol for each row, but for so many pairs."""
+    own = np.arange(n_rows)
+    own[:n_pairs] = own[n_pairs : 2 * n_pairs]
+    return np.array([f"i{one}" for one in rng.permutation(own)])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_id_says_nothing(seed):
+    """Its variance and that of the rows are one number, which was shared out by chance."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"id": ids(3000, 0, rng), "g": rng.integers(0, 5, 3000).astype(str)})
+    model = WideRegressor(random_state=seed, **EVIDENCE).fit(X, rng.normal(size=3000))
+    assert model.variances_.loc["id", "variance"] == 0.0
+    assert model.dispersion_ == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_column_with_some_pairs_may_say_something():
+    rng = np.random.default_rng(1)
+    own = ids(3000, 450, rng)
+    effect = dict(zip(own, 2 * rng.normal(size=3000)))
+    y = np.array([effect[one] for one in own]) + 0.5 * rng.normal(size=3000)
+    model = WideRegressor(random_state=0, **EVIDENCE).fit(pd.DataFrame({"id": own}), y)
+    assert model.variances_.loc["id", "variance"] > 1.0
+
+
+# -- columns that say nothing, or the same ------------------------------------------------
+
+
+def test_constant_numbers_and_equal_flags_take_no_degree_of_freedom():
+    rng = np.random.default_rng(1)
+    c = rng.integers(0, 6, 30)
+    X = pd.DataFrame({"c": [f"s{i}" for i in c]})
+    y = rng.normal(size=6)[c] + rng.normal(size=30)
+    options = {"optimizer": Newton(tol=1e-12, max_passes=9999), "l2": "evidence"}
+    alone = WideRegressor(**options).fit(X, y)
+    constants = WideRegressor(**options).fit(X.assign(k=7.5, k2=1.0, k3=0.0), y)
+    assert constants.dispersion_ == pytest.approx(alone.dispersion_, rel=1e-6)
+    formulas = "w[c]*x + b[1] + s[1]*k", "w[c]*x + b[1]"
+    Z = X.assign(x=rng.normal(size=30), k=7.5)
+    beside, by_itself = (WideRegressor(f"y ~ {one}", **options).fit(Z, y) for one in formulas)
+    assert beside.dispersion_ == pytest.approx(by_itself.dispersion_, rel=1e-6)
+    formulas = "dot(w[c], v[d], rank=1) + b[1] + s[1]*k", "dot(w[c], v[d], rank=1) + b[1]"
+    Z = Z.assign(d=rng.choice(list("uv"), 30))
+    beside, by_itself = (WideRegressor(one, **options).fit(Z, y) for one in formulas)
+    assert beside.dispersion_ == pytest.approx(by_itself.dispersion_, rel=1e-3)
+    np.testing.assert_allclose(constants.predict(X.assign(k=7.5, k2=1.0, k3=0.0)), alone.predict(X), atol=1e-6)
+    gone = np.where(rng.random(30) < 0.3, np.nan, rng.normal(size=30))
+    one, two = X.assign(a=gone), X.assign(a=gone, b=2 * gone + 1)
+    once, twice = (WideRegressor(**options).fit(table, y) for table in (one, two))
+    assert twice.dispersion_ == pytest.approx(once.dispersion_, rel=1e-6)
+
+
+def test_numbers_far_from_zero_are_as_certain_without_standardizing():
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 20, 300)
+    X = pd.DataFrame({"c": [f"s{i}" for i in c], "year": 2000.0 + c + rng.integers(0, 3, 300)})
+    y = 0.5 * (X["year"] - 2010) + rng.normal(size=20)[c] + rng.normal(size=300)
+    found = [WideRegressor(standardize=one, **EVIDENCE).fit(X, y) for one in (True, False)]
+    variances = [one.variances_.loc["c", "variance"] for one in found]
+    assert variances[1] == pytest.approx(variances[0], rel=0.01)
+    np.testing.assert_allclose(*(one.params_["c"]["sd"] for one in found), rtol=0.02)
+
+
+@pytest.mark.parametrize("numeric", ["quantile", "smooth"])
+def test_a_number_that_is_always_missing_leaves_the_rest_certain(numeric):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"c": rng.choice(list("abc"), 40), "x": np.nan})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        amount = WideRegressor(optimizer="newton", numeric=numeric).fit(X, rng.normal(size=40))
+        kinds = WideClassifier(optimizer="newton", numeric=numeric).fit(X, rng.random(40) < 0.5)
+    assert np.isfinite(amount.dispersion_)
+    assert np.isfinite(amount.params_["c"]["sd"]).all()
+    for model in (amount, kinds):
+        assert not model.params_["x"]["sd"].isna().any()
+        assert np.isinf(model.params_["x"]["sd"]).any()
+
+
+def test_vectors_that_rows_cannot_tell_apart_have_no_nan():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"c": rng.choice(list("abcd"), 60), "d": rng.choice(list("uvw"), 60)})
+    y = rng.normal(size=60) + (X["c"] == "a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = WideRegressor("dot(u[c],v[d],rank=9)+b[1]", optimizer="newton").fit(X, y)
+    assert not model.params_["u"].isna().any(axis=None)
+    assert not model.params_["v"].isna().any(axis=None)
+
+
+# -- levels, which hardly a row tells -----------------------------------------------------
+
+
+@pytest.mark.parametrize("crosses", [1, 2])
+@pytest.mark.parametrize(("n_rows", "noise"), [(300, 1.0), (300, 0.1), (300, 0.01), (20_000, 1.0)])
+def test_draws_know_that_levels_of_blocks_are_not_told(n_rows, noise, crosses):
+    """One block up and another down: the less noise, and the more rows, the less the steps of draws see of it."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("abcdefgh"), n_rows), "b": rng.choice(list("uvwxyz"), n_rows)})
+    keys = [X["a"], X["b"], X["a"] + X["b"]][: 2 * crosses - 1]
+    y = 10 + noise * rng.normal(size=n_rows)
+    for key in keys:
+        symbols = key.unique()
+        y = y + key.map(dict(zip(symbols, rng.normal(size=len(symbols))))).to_numpy()
+    options = {"l2": "evidence", "interactions": crosses, "random_state": 0}
+    model = WideRegressor(optimizer=Newton(draws=500), **options).fit(X, y)
+    columns, held, found = [np.ones(n_rows)], [0.0], [model.params_["(intercept)"]["sd"].iloc[0]]
+    for name, key in zip(["a", "b", "a:b"], keys):
+        frame, variance = model.params_[name], model.variances_.loc[name, "variance"]
+        if variance == 0.0:
+            assert (frame["sd"] == 0.0).all()
+            continue
+        for labels, sd in zip(frame.index, frame["sd"]):
+            columns.append((key == "".join(labels)).to_numpy(dtype=float))
+            held.append(model.dispersion_ / variance)
+            found.append(sd)
+    design = np.column_stack(columns)
+    wanted = np.sqrt(model.dispersion_ * np.diag(np.linalg.inv(design.T @ design + np.diag(held))))
+    np.testing.assert_allclose(found, wanted, rtol=0.2)
