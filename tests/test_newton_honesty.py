@@ -1,9 +1,11 @@
 """What evidence models say of what hardly any row tells: missing values, ids, columns that say nothing, levels."""
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from tabsym import WideClassifier, WideRegressor
@@ -195,3 +197,40 @@ def test_draws_know_that_levels_of_blocks_are_not_told(n_rows, noise, crosses):
     design = np.column_stack(columns)
     wanted = np.sqrt(model.dispersion_ * np.diag(np.linalg.inv(design.T @ design + np.diag(held))))
     np.testing.assert_allclose(found, wanted, rtol=0.2)
+
+
+# -- what people see ----------------------------------------------------------------------
+
+
+def test_decimals_are_numbers_in_every_frame():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 10, 400).round(2)
+    y = 3 * np.sin(x) + 0.3 * rng.normal(size=400)
+    exact = [Decimal(str(one)) for one in x]
+    frames = pd.DataFrame({"x": x}), pd.DataFrame({"x": exact}), pl.DataFrame({"x": exact})
+    found = [WideRegressor(numeric="smooth", **EVIDENCE).fit(frame, y) for frame in frames]
+    for model, frame in zip(found, frames):
+        assert len(model.params_["x"]) > 20
+        np.testing.assert_allclose(model.predict(frame), found[0].predict(frames[0]), rtol=1e-12)
+
+
+def test_long_symbols_leave_room_for_their_bars():
+    X = pd.DataFrame({"n": ["x" * k for k in range(1, 121)] * 5})
+    model = WideRegressor(optimizer="newton", l2=1e-3).fit(X, np.random.default_rng(0).normal(size=600))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a layout that collapsed
+        axes = model.plot_params("n")
+        axes.figure.canvas.draw()
+    box = axes.get_window_extent()
+    assert box.width > 0.4 * axes.figure.bbox.width
+    for text in (axes.title, axes._left_title, axes._right_title, *axes.get_yticklabels()):
+        assert text.get_window_extent().x0 >= 0
+        assert text.get_window_extent().x1 <= axes.figure.bbox.width + 1
+
+
+def test_sentences_offer_what_helps():
+    X, y = pd.DataFrame({"a": list("ab") * 5}), np.arange(10.0)
+    with pytest.raises(ValueError, match=r"rarity=True has no meaning beside a formula; leave it out\.$"):
+        WideRegressor("w[a]", rarity=True, optimizer="newton").fit(X, y)
+    with pytest.raises(ValueError, match="'tweedie' or 'choose'"):
+        WideRegressor(loss="mse").fit(X, y)

@@ -175,4 +175,5 @@ def _refuse_beside_formula(config: Config) -> None:
     for name in (name for name, is_given in given.items() if is_given):
         value = getattr(config, name)
         shown = "'auto'" if isinstance(value, AutoCrosses) else repr(value)
-        raise ValueError(f"{name}={shown} has no meaning beside a formula; leave it out, or write it there: w[a, b].")
+        instead = ", or write it there: w[a, b]" if name in ("interactions", "cols") else ""
+        raise ValueError(f"{name}={shown} has no meaning beside a formula; leave it out{instead}.")

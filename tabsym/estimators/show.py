@@ -15,6 +15,7 @@ from tabsym.wide.tables import deviations, split_counts
 
 _MOST_NAMED = 3
 _MOST_TICKS = 10
+_LONGEST = 32
 
 
 def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading: str) -> str:
@@ -111,13 +112,15 @@ def plot_block(frame: pd.DataFrame, name: str, *, top: int, output: Any = None, 
         ax.errorbar(shown.to_numpy()[told], rows[told], xerr=spread[told], fmt="none", ecolor="#7a7a7a", elinewidth=1)
         for row in rows[~told]:  # it may be anything
             ax.axhline(row, color="#7a7a7a", linewidth=1, linestyle=":")
-    labels = [_symbol(symbol) for symbol in shown.index]
+    labels = [_cut(_symbol(symbol), _LONGEST) for symbol in shown.index]
     if counts is not None:
         labels = [f"{label}  ({int(counts.loc[s]):,})" for label, s in zip(labels, shown.index, strict=True)]
     ax.set_yticks(range(len(shown)), labels)
     ax.axvline(0, color="#1c1c1c", linewidth=0.8)
     more = f", the {len(shown)} largest of {len(values):,}" if len(values) > len(shown) else ""
-    ax.set_title(f"{_plain(name)}: {_plain(str(column))}{more} (training rows)", loc="left", fontsize=10)
+    title = f"{_plain(_cut(name, _LONGEST))}: {_plain(str(column))}{more} (training rows)"
+    side = "right" if max(map(len, labels)) > len(title) // 2 else "left"  # beside long labels the axes are narrow
+    ax.set_title(title, loc=side, fontsize=10)
     ax.spines[["top", "right", "left"]].set_visible(False)
     return ax
 

@@ -360,5 +360,5 @@ class WideRegressor(RegressorMixin, WideBase):
             )
         known = ("auto", *(name for name, loss in LOSSES.items() if not loss.for_classes))
         if self.loss not in known:
-            raise ValueError(f"loss={self.loss!r} is not known; use {', '.join(map(repr, known))}.")
+            raise ValueError(f"loss={self.loss!r} is not known; use {', '.join(map(repr, known))} or 'choose'.")
         return self._choose("squared" if self.loss == "auto" else self.loss)

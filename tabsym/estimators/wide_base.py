@@ -238,7 +238,7 @@ class WideBase(BaseEstimator):
             the score behind a link. A row adds up to `decision_function`, or to the prediction before its link, without
             an offset. With several scores the columns are (block, class), and each class adds up to its own (of two
             classes by ``loss="multinomial"``, to scores whose difference is `decision_function`). Unseen symbols
-            contribute what ``unseen="neutral"`` says.
+            contribute what ``unseen="neutral"`` says, also under "similar", whose rows then add up to that.
         """
         table = self._table_to_predict(X)
         found = contributions(self.model_, table, self.n_jobs)
@@ -350,6 +350,8 @@ class WideBase(BaseEstimator):
 
     def plot_params(self, block: str, *, top: int = 30, output: Any = None, ax: Any = None) -> Any:
         """Draw the parameters of a block (needs matplotlib): bars of symbols, a curve of intervals and of rarity.
+
+        After a fit by Newton's method with whiskers, or a band, of 1.96 of their deviations to either side.
 
         Parameters
         ----------

@@ -39,7 +39,7 @@ _RARE = {  # how types are called that narwhals does not know, or has no use for
 
 
 class Objects(Enum):
-    """What objects are, but dates and durations, which are numbers always."""
+    """What objects are, but dates, durations and decimals, which are numbers always."""
 
     SYMBOLS = "symbols"
     NUMBERS = "numbers"  # where they can be, else symbols
@@ -151,7 +151,7 @@ def _kind_of_objects(name: str, values: Any, objects: Objects) -> Kind:
         _refuse_content(name, values)
     if content == "complex":
         _refuse_complex(name)
-    if content in (*DATES, *DURATIONS) or (objects is not Objects.SYMBOLS and content in _NUMBERS):
+    if content in (*DATES, *DURATIONS, "decimal") or (objects is not Objects.SYMBOLS and content in _NUMBERS):
         return Kind.NUMERIC
     return Kind.BOOLEAN if objects is Objects.VALUES and content == "boolean" else Kind.SYMBOLIC
 

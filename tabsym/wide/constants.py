@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 
 from tabsym.wide import slopes
 from tabsym.wide.losses import Loss
@@ -60,12 +61,13 @@ def _best_hinge(y: Floats, weights: Floats | None, offset: Floats) -> Floats:
 
 
 def _best_log(loss: Loss, y: Floats, weights: Floats | None, offset: Floats) -> Floats:
-    """Of a log link: the ratio of two sums, in closed form; offsets are taken relative to their highest."""
-    top = float(offset.max())
+    """Of a log link: the ratio of two sums, in closed form, by their logarithms: offsets may lie far apart."""
     power = {slopes.POISSON: 1.0, slopes.GAMMA: 2.0}.get(loss.code, loss.parameter)
-    above = np.average(y * np.exp((1.0 - power) * (offset - top)), weights=weights)
-    below = np.average(np.exp((2.0 - power) * (offset - top)), weights=weights)
-    return np.array([np.log(above / below) - top if above > 0 else -top])
+    share = np.ones(len(y)) if weights is None else weights
+    if not (share * y).any():
+        return np.array([-float(offset.max())])
+    above, below = logsumexp((1.0 - power) * offset, b=share * y), logsumexp((2.0 - power) * offset, b=share)
+    return np.array([above - below])
 
 
 def _search(values: object, weights: Floats | None, bounds: tuple[float, float]) -> Floats:
