@@ -234,3 +234,15 @@ def test_sentences_offer_what_helps():
         WideRegressor("w[a]", rarity=True, optimizer="newton").fit(X, y)
     with pytest.raises(ValueError, match="'tweedie' or 'choose'"):
         WideRegressor(loss="mse").fit(X, y)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
+@pytest.mark.parametrize("options", [EVIDENCE, {}], ids=["newton", "adagrad"])
+def test_offsets_that_are_no_logarithms_are_refused(loss, options):
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame({"a": rng.choice(list("abc"), 60)}), rng.poisson(3.0, 60) + 1.0
+    with pytest.raises(ValueError, match=r"offset goes from 1 to 5000, .*offset=np.log\(exposure\)"):
+        WideRegressor(loss=loss, **options).fit(X, y, offset=np.linspace(1, 5000, 60))
+    options = options or {"epochs": 5}
+    model = WideRegressor(loss=loss, **options).fit(X, y, offset=np.linspace(-250, 250, 60))
+    assert np.isfinite(model.params_["a"]["value"]).all()

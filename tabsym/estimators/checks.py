@@ -15,6 +15,9 @@ from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import FTRL, OPTIMIZERS, SGD, Newton, Optimizer
 from tabsym.wide.start import Init
 
+WIDEST_LOGARITHMS = 600.0
+"""Between two offsets: numbers hold no wider range."""
+
 
 def check_interactions(value: Any) -> int | AutoCrosses:
     """The highest order of crosses, or how they are chosen."""
@@ -136,6 +139,18 @@ def check_offset(offset: Any, n_rows: int, n_outputs: int) -> NDArray[np.float64
         row = int(np.argmin(np.isfinite(values).all(axis=1)))
         raise ValueError(f"offset is not finite in row {row}; an exposure of 0 has no logarithm, drop such rows.")
     return values
+
+
+def check_offset_of_loss(offset: NDArray[np.float64] | None, loss: Loss) -> None:
+    """A `ValueError` where an offset is none of logarithms: no number is exp(1,000) times another."""
+    if offset is None or not loss.log_link or not len(offset):
+        return
+    low, high = float(offset.min()), float(offset.max())
+    if high - low > WIDEST_LOGARITHMS:
+        raise ValueError(
+            f"offset goes from {low:g} to {high:g}, and loss={loss.name!r} multiplies predictions by its exp; give "
+            "logarithms, such as offset=np.log(exposure)."
+        )
 
 
 def check_one_of(name: str, value: Any, allowed: tuple[str, ...], *others: str) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from tabsym.estimators.checks import check_target_of_loss
+from tabsym.estimators.checks import check_offset_of_loss, check_target_of_loss
 from tabsym.estimators.config import Config
 from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
 from tabsym.estimators.linking import choose_loss
@@ -350,7 +350,9 @@ class WideRegressor(RegressorMixin, WideBase):
         table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
         target = check_regression_target(y, len(table), who=type(self).__name__)
         check_target_of_loss(target, self._choose_loss())
-        return Training(table, target, weight, read_offset(offset, len(table), 1))
+        own_offset = read_offset(offset, len(table), 1)
+        check_offset_of_loss(own_offset, self._choose_loss())
+        return Training(table, target, weight, own_offset)
 
     def _choose_loss(self) -> Loss:
         if self.loss == "choose":
