@@ -122,7 +122,7 @@ def test_constant_numbers_and_equal_flags_take_no_degree_of_freedom():
     assert beside.dispersion_ == pytest.approx(by_itself.dispersion_, rel=1e-6)
     formulas = "dot(w[c], v[d], rank=1) + b[1] + s[1]*k", "dot(w[c], v[d], rank=1) + b[1]"
     Z = Z.assign(d=rng.choice(list("uv"), 30))
-    beside, by_itself = (WideRegressor(one, **options).fit(Z, y) for one in formulas)
+    beside, by_itself = (WideRegressor(one, random_state=0, **EVIDENCE).fit(Z, y) for one in formulas)
     assert beside.dispersion_ == pytest.approx(by_itself.dispersion_, rel=1e-3)
     np.testing.assert_allclose(constants.predict(X.assign(k=7.5, k2=1.0, k3=0.0)), alone.predict(X), atol=1e-6)
     gone = np.where(rng.random(30) < 0.3, np.nan, rng.normal(size=30))
