@@ -59,6 +59,21 @@ def test_new_tables_of_any_kind_mean_the_same():
         model.predict(SALES.drop(columns="store"))
 
 
+def test_files_are_read_by_what_the_columns_were_in_training(tmp_path):
+    codes = pd.Series(["1.10", "1.20", "x"] * 60)
+    table = pd.DataFrame({"code": codes, "size": [1.5, 2.0, 3.25] * 60, "sales": codes.map({"1.10": 9.0}).fillna(1.0)})
+    prepared = prepare(table, "sales", symbolic=["size"], task="regression")
+    own = from_address("mine", "tests.own_contenders:ready")
+    new, file = table.head(30).query("code == '1.10'"), tmp_path / "new.csv"
+    new.to_csv(file, index=False)
+    assert prepared.as_text == {"code": True, "size": False}
+    for contender in (all_contenders()["wide"], own):
+        model = train_best(contender, prepared, PLAN, choose_metric("regression", None), None, 0, 1)
+        np.testing.assert_array_equal(model.predict(file), model.predict(new))
+    back = load(winner(all_contenders()["wide"], table).save(tmp_path / "best.skops"))
+    np.testing.assert_allclose(back.predict(file), 9.0, atol=0.5)
+
+
 def test_one_of_the_users_own_gets_its_own_columns():
     own = from_address("mine", "tests.own_contenders:ready")
     table = SALES[["store", "colour", "sales"]].dropna()

@@ -66,6 +66,13 @@ class Prepared:
         """Names of the classes."""
         return [str(value) for value in self.target.classes]
 
+    @property
+    def as_text(self) -> dict[str, bool]:
+        """Column -> whether later files hold it as text; numbers that are taken as symbols are numbers in a file."""
+        kinds = self.features.kinds
+        text = {name: kind != "number" and not _holds_numbers(self.raw[name]) for name, kind in kinds.items()}
+        return text | {name: False for name in (self.roles.exposure, self.roles.offset) if name is not None}
+
 
 def prepare(
     table: Any,
@@ -173,6 +180,10 @@ def _weights(frame: pd.DataFrame, task: str, roles: Columns) -> tuple[Floats | N
             "exposure and offset cannot go together: the offset of a count is the logarithm of its exposure."
         )
     return weight, np.exp(offset), None
+
+
+def _holds_numbers(values: pd.Series) -> bool:
+    return is_number(values.cat.categories.to_series() if isinstance(values.dtype, pd.CategoricalDtype) else values)
 
 
 def _numbers(values: pd.Series, name: str, role: str) -> Floats:
