@@ -79,6 +79,21 @@ def test_resume_refuses_another_comparison(done):
         compare(SALES, "sales", folds=3, out=done.folder, quiet=True)
 
 
+def test_resume_refuses_other_weights_exposures_and_folds(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": list("uvwx") * 30, "n": rng.poisson(1.0, 120), "size": rng.uniform(1, 2, 120)})
+    table["fold"] = np.arange(120) % 3
+    of_table = {"target": "n", "task": "count", "contenders": ["constant"], "out": tmp_path / "o", "quiet": True}
+    compare(table, **of_table, weight="size", fold_column="fold")
+    of_table["resume"] = True
+    with pytest.raises(ValueError, match=r"another comparison \(weight: 'size', now None\)"):
+        compare(table, **of_table, exposure="size", fold_column="fold")
+    with pytest.raises(ValueError, match=r"another comparison \(the rows of the folds differ\); use the same settings"):
+        compare(table.assign(fold=table["fold"].sample(frac=1, random_state=0).to_numpy()), **of_table,
+                weight="size", fold_column="fold")  # fmt: skip
+    assert len(compare(table, **of_table, weight="size", fold_column="fold").ranking) == 1
+
+
 def test_a_failing_contender_is_reported_and_the_rest_go_on(tmp_path, monkeypatch):
     broken = Contender("broken", "Broken <b>", lambda task, seed, jobs: None, order=-1)
     # the worker process does not know it, so it dies there, as a library that aborts does

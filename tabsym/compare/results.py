@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tabsym.compare.ranking import rank
 
-FORMAT = 2
+FORMAT = 3
 _FIELDS = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "one_row_seconds", "peak_bytes", "model_bytes")
 
 

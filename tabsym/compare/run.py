@@ -19,7 +19,7 @@ from tabsym.compare.processes import Course, Runner
 from tabsym.compare.ranking import complete, partial, rank
 from tabsym.compare.results import Results
 from tabsym.compare.rows import pairs_with, unit_errors
-from tabsym.compare.settings import begin, open_folder, settings_of
+from tabsym.compare.settings import begin, forget_changed, open_folder, settings_of
 from tabsym.compare.splits import make_plan
 from tabsym.compare.tuning import read_budget
 from tabsym.compare.words import summary
@@ -149,6 +149,8 @@ def compare(
     folder = open_folder(out, name, resume)
     results = begin(folder, settings, resume)
     with Live(settings, quiet=quiet) as live:
+        for changed in forget_changed(results, chosen):
+            live.note(changed)
         Runner(course, results, folder, live).run(_able(chosen, results, live))
         ranking = _judged(course, results, folder)
         finding = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
