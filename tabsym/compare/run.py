@@ -19,6 +19,7 @@ from tabsym.compare.processes import Course, Runner
 from tabsym.compare.ranking import complete, partial, rank
 from tabsym.compare.results import Results
 from tabsym.compare.rows import pairs_with, unit_errors
+from tabsym.compare.scores import refuse_unscorable
 from tabsym.compare.settings import begin, forget_changed, open_folder, settings_of
 from tabsym.compare.splits import make_plan
 from tabsym.compare.tuning import read_budget
@@ -227,6 +228,7 @@ def _course(
         frame = frame.assign(**{split["unseen"]: prepared.X[split["unseen"]].to_numpy()})
     plan = make_plan(frame, seed=seed, **split)
     splits = plan.splits(prepared.y, prepared.task)
+    refuse_unscorable(prepared, plan, splits, metric)
     return Course(
         prepared, plan, splits, metric, time_limit, None if tune is None else str(tune), seed, jobs
     )  # fmt: skip
