@@ -242,3 +242,12 @@ def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):
     scores = [one.ranking.set_index("name")["score"] for one in (first, again)]
     assert scores[1]["mine"] != scores[0]["mine"] == scores[0]["constant"]
     assert scores[1]["constant"] == scores[0]["constant"]
+
+
+def test_of_an_error_only_the_first_line_is_said(tmp_path):
+    class Wordy(Mean):
+        def fit(self, X, y, sample_weight=None):
+            raise RuntimeError("\nno fit\nStack trace:\n  [bt] (0) lib.so")
+
+    result = run(SALES, "sales", {"mine": Wordy()}, tmp_path, folds=2)
+    assert result.failures["mine"] == "fold 1: RuntimeError: no fit"

@@ -26,6 +26,7 @@ from tabsym.compare.prepare import Prepared
 from tabsym.compare.results import Results
 from tabsym.compare.scores import score_fold
 from tabsym.compare.splits import Plan, Split
+from tabsym.compare.words import in_one_line
 from tabsym.compare.worker import MARK
 
 
@@ -162,7 +163,7 @@ class Runner:
         try:
             result |= score_fold(course.prepared, course.splits[fold][1], prediction, course.metric)
         except Exception as error:  # the user's own metric may raise anything
-            self._fail(contender, f"fold {fold + 1}: {type(error).__name__}: {error}")
+            self._fail(contender, f"fold {fold + 1}: {in_one_line(error)}")
             return False
         with self._lock:
             self.results.add(contender.name, contender.label, fold, result, prediction, self.folder)

@@ -11,6 +11,12 @@ _MOST_REPEATS = 10
 _SHOWN = 4  # contenders named in a list before the rest is counted
 
 
+def in_one_line(error: Exception) -> str:
+    """An error's kind and first line: some libraries add the stack of their own code."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
 def verdict(row: dict[str, Any], settings: dict[str, Any]) -> str:
     """In a few words, how a contender compares with the best."""
     what = {
