@@ -113,6 +113,25 @@ def test_targets_without_a_finite_square_are_refused(tmp_path):
         compare(huge, "sales", contenders=["wide"], folds=2, out=tmp_path / "o", quiet=True)
 
 
+def test_results_are_kept_where_what_columns_say_fails(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OverflowError("too large\nfor a float")
+
+    monkeypatch.setattr("tabsym.compare.run.column_levels", fail)
+    result = compare(SALES.head(60), "sales", contenders=["constant"], folds=2, out=tmp_path / "o", quiet=True)
+    assert result.ranking["name"].tolist() == ["constant"]
+    why = "What each column says on its own is left out: OverflowError: too large"
+    assert json.loads((tmp_path / "o" / "results.json").read_text())["settings"]["notes"][-1] == why
+    assert f"<li>{why}</li>" in (tmp_path / "o" / "report.html").read_text()
+
+
+def test_targets_without_a_finite_square_are_refused_before_training(tmp_path):
+    huge = SALES.assign(sales=np.linspace(-1e200, 1e200, len(SALES)))
+    with pytest.raises(ValueError, match="Row 0 of the target is -1e\\+200, and its square is no finite number"):
+        compare(huge, "sales", contenders=["constant"], folds=2, out=tmp_path / "o", quiet=True)
+    assert not (tmp_path / "o").exists()
+
+
 def test_time_limit_keeps_what_was_done(tmp_path):
     result = compare(
         SALES, "sales", contenders=["constant", "catboost"], folds=3, time_limit=0.05, out=tmp_path / "o", quiet=True

@@ -23,7 +23,7 @@ from tabsym.compare.scores import refuse_unscorable
 from tabsym.compare.settings import begin, forget_changed, open_folder, settings_of
 from tabsym.compare.splits import make_plan
 from tabsym.compare.tuning import read_budget
-from tabsym.compare.words import summary
+from tabsym.compare.words import in_one_line, summary
 from tabsym.warn import warn_user
 
 
@@ -158,7 +158,7 @@ def compare(
         results.settings["finding"] = finding
         _write(results, ranking, finding, folder, course)
         live.note("what each column says on its own, for the report: at most half a minute or so")
-        results.settings["levels"] = column_levels(prepared, seed)
+        results.settings["levels"] = _levels(prepared, seed, live)
         _write(results, ranking, finding, folder, course)
     failures = {n: e["error"] for n, e in results.contenders.items() if e["error"]}
     by_name = {one.name: one for one in chosen}
@@ -170,6 +170,17 @@ def compare(
     if save_best is not None and ranking:
         _save_best(comparison, save_best, quiet)
     return comparison
+
+
+def _levels(prepared: Prepared, seed: int, live: Live) -> list[dict[str, Any]]:
+    """What each column says; where that fails it is left out, and said in a note: results are not lost by it."""
+    try:
+        return column_levels(prepared, seed)
+    except Exception as error:
+        why = f"What each column says on its own is left out: {in_one_line(error)}"
+        prepared.notes.append(why)  # which the settings hold, too
+        live.note(why)
+        return []
 
 
 def _write(results: Results, ranking: list[dict[str, Any]], finding: list[str], folder: Path, course: Course) -> None:
