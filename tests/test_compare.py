@@ -20,6 +20,7 @@ from tabsym.compare.prepare import prepare
 from tabsym.compare.processes import last_words
 from tabsym.compare.ranking import partial, rank
 from tabsym.compare.reading import read_path
+from tabsym.compare.results import load_results
 from tabsym.compare.splits import make_plan
 from tabsym.compare.words import summary
 from tabsym.datasets import make_retail
@@ -77,6 +78,18 @@ def test_resume_refuses_another_comparison(done):
         compare(SALES, "sales", folds=3, tune=3, out=done.folder, resume=True, quiet=True)
     with pytest.raises(ValueError, match="holds results already"):
         compare(SALES, "sales", folds=3, out=done.folder, quiet=True)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"format": 3}', '{"format": 3, "sett', "[]", '{"settings": 1, "contenders": {}}', ""]
+)
+def test_damaged_results_are_told_of(tmp_path, text):
+    path = write(tmp_path, text, "results.json")
+    with pytest.raises(ValueError) as error:
+        load_results(tmp_path)
+    assert str(error.value) == f"{path} is damaged and cannot be gone on with; remove it, or choose another folder."
+    with pytest.raises(ValueError, match=r"are of another version of tabsym; choose another folder\."):
+        load_results(write(tmp_path, '{"format": 2}', "results.json").parent)
 
 
 def test_resume_refuses_other_weights_exposures_and_folds(tmp_path):

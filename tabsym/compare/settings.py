@@ -87,8 +87,8 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
         return Results(settings)
     old = load_results(folder)
     for key in _SAME:
-        if old.settings[key] != settings[key]:
-            what = _HASHED.get(key, f"{key}: {old.settings[key]!r}, now {settings[key]!r}")
+        if old.settings.get(key) != settings[key]:
+            what = _HASHED.get(key, f"{key}: {old.settings.get(key)!r}, now {settings[key]!r}")
             raise ValueError(
                 f"The results in {folder} are of another comparison ({what}); use the same settings, or another folder."
             )
