@@ -1,6 +1,7 @@
 """The comparison: folds, statistics, files, resuming, failures, the command line."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -143,6 +144,33 @@ def test_targets_without_a_finite_square_are_refused_before_training(tmp_path):
     with pytest.raises(ValueError, match="Row 0 of the target is -1e\\+200, and its square is no finite number"):
         compare(huge, "sales", contenders=["constant"], folds=2, out=tmp_path / "o", quiet=True)
     assert not (tmp_path / "o").exists()
+
+
+def test_sigterm_leaves_no_rows_behind(tmp_path):
+    code = (
+        "import os, signal, threading, time\n"
+        "from pathlib import Path\n"
+        "from tabsym import compare\n"
+        "from tabsym.datasets import make_retail\n"
+        "place = Path(os.environ['TMPDIR'])\n"
+        "def end():\n"
+        "    while not list(place.glob('tabsym-*/worker0/job.json')):\n"
+        "        time.sleep(0.05)\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "threading.Thread(target=end, daemon=True).start()\n"
+        "try:\n"
+        "    compare(make_retail(60), 'sales', contenders=['constant'], folds=2, out=place.parent / 'o', quiet=True)\n"
+        "except KeyboardInterrupt:\n"
+        "    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL\n"
+        "    print('interrupted')\n"
+    )
+    place = tmp_path / "temporary"
+    place.mkdir()
+    environment = os.environ | {"TMPDIR": str(place)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    assert not list(place.iterdir())
+    assert (tmp_path / "o" / "results.json").exists()
 
 
 def test_time_limit_keeps_what_was_done(tmp_path):
