@@ -454,11 +454,22 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
         ({"metric": max}, "A metric of your own needs a name and a direction"),
         ({"metric": "auc"}, "metric='auc' is not known for regression targets"),
         ({"drop": ["sales"]}, "'sales' is the target and is to be dropped"),
+        ({"symbolic": ["sales"]}, "'sales' is the target and no feature; leave it out of symbolic"),
+        ({"symbolic": ["week"], "drop": ["week"]}, "'week' is in drop and in symbolic; leave it out of one"),
+        ({"time": "sales"}, "'sales' is the target and cannot split the rows; name another time column"),
+        ({"unseen": "sales"}, "'sales' is the target and cannot split the rows; name another unseen column"),
+        ({"unseen": "store", "drop": ["store"]}, "Column 'store' is no feature, as it is dropped"),
     ],
 )
 def test_options_that_cannot_be(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         compare(SALES, "sales", contenders=["constant"], out=tmp_path / "o", quiet=True, **options)
+
+
+@pytest.mark.parametrize("nobody", [[], {}])
+def test_contenders_that_name_nobody(nobody):
+    with pytest.raises(ValueError, match="contenders names nobody; name some, or leave it out, which is 'all'"):
+        choose(nobody, "regression")
 
 
 def test_a_name_where_a_list_belongs(tmp_path):

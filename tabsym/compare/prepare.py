@@ -149,6 +149,11 @@ def _check_names(frame: pd.DataFrame, target: str, drop: list[str], symbolic: li
             raise ValueError(f"There is no column {name!r}; the table has {', '.join(map(repr, frame.columns))}.")
     if target in drop:
         raise ValueError(f"{target!r} is the target and is to be dropped; leave it out of drop.")
+    if target in symbolic:
+        raise ValueError(f"{target!r} is the target and no feature; leave it out of symbolic.")
+    for name in symbolic:
+        if name in drop:
+            raise ValueError(f"Column {name!r} is in drop and in symbolic; leave it out of one of the two.")
     for role, name in roles.named().items():
         if name == target:
             raise ValueError(f"{name!r} is the target and cannot be the {role}, too; name another column.")

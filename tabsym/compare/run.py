@@ -234,6 +234,15 @@ def _course(
         if split[column] is not None and split[column] not in prepared.frame.columns:
             have = ", ".join(map(repr, prepared.raw.columns))
             raise ValueError(f"There is no column {split[column]!r} to split by; there are {have}.")
+        if split[column] == prepared.target.name:
+            raise ValueError(
+                f"{split[column]!r} is the target and cannot split the rows; name another {column} column."
+            )
+    if split["unseen"] is not None and split["unseen"] not in prepared.raw.columns:
+        raise ValueError(
+            f"Column {split['unseen']!r} is no feature, as it is dropped or has another part, so that its symbols "
+            "cannot be held out; leave it in, or name another unseen column."
+        )
     frame = prepared.frame
     if split["unseen"] is not None and split["unseen"] in prepared.X.columns:
         frame = frame.assign(**{split["unseen"]: prepared.X[split["unseen"]].to_numpy()})
