@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from tabsym import compare
 from tabsym.cli import main
 from tabsym.compare import load
 from tabsym.compare.best import train_best
@@ -124,3 +125,20 @@ def test_a_folder_that_is_not_there_is_said_before_anything_is_trained(tmp_path,
     assert main([*arguments, "--save-best", str(tmp_path / "no" / "b.skops")]) == 2
     assert "There is no folder for save_best=" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_where_the_winner_goes_is_looked_at_before_anything_is_trained(tmp_path, monkeypatch):
+    options = {"contenders": ["constant"], "folds": 2, "out": tmp_path / "o", "quiet": True}
+    with pytest.raises(ValueError, match=r"is a folder; name a file in it, such as best\.skops"):
+        compare(SALES, "sales", save_best=tmp_path, **options)
+    assert not (tmp_path / "o").exists()
+    compare(SALES, "sales", save_best=tmp_path / "best", **options)
+    assert load(tmp_path / "best.skops").predict(SALES).shape == (300,)
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("skops.io.dump", full)
+    with pytest.warns(UserWarning, match=r"could not be written to .*full\.skops \(No space left on device\)"):
+        done = compare(SALES, "sales", save_best=tmp_path / "full.skops", resume=True, **options)
+    assert len(done.ranking) == 1

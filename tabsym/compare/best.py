@@ -85,11 +85,15 @@ class Winner:
         ------
         ValueError
             A part of it cannot be written so.
+        OSError
+            The file cannot be written.
         """
         sio = need_skops()
         path = Path(path)
         try:
             sio.dump(dict(vars(self)), path)
+        except OSError:  # of the file, not of what is written
+            raise
         except Exception as error:
             path.unlink(missing_ok=True)
             raise ValueError(

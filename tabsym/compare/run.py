@@ -105,7 +105,7 @@ def compare(
     resume : bool, default False
         Go on with the results in `out`.
     save_best : path, optional
-        Write the best contender, trained on all rows, to this file (skops).
+        Write the best contender, trained on all rows, to this file; a name without an ending gets ``.skops``.
     quiet : bool, default False
 
     Returns
@@ -133,10 +133,10 @@ def compare(
         if isinstance(value, str):
             raise TypeError(f"{argument} must be a list, not the text {value!r}; pass {argument}=[{value!r}].")
     read_budget(tune)
+    best_file = None
     if save_best is not None:
         need_skops()
-        if not Path(save_best).resolve().parent.is_dir():
-            raise ValueError(f"There is no folder for save_best={str(save_best)!r}; make it first.")
+        best_file = _file_for_best(save_best)
     name, table, target = _source(table, target)
     roles = Columns(weight, exposure, offset, groups, fold_column)
     prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic, roles=roles)
@@ -167,8 +167,8 @@ def compare(
     comparison = Comparison(table_of, finding, failures, folder, larger, course, by_name)
     if not quiet:
         live.close_with(results, ranking, finding, folder)
-    if save_best is not None and ranking:
-        _save_best(comparison, save_best, quiet)
+    if best_file is not None and ranking:
+        _save_best(comparison, best_file, quiet)
     return comparison
 
 
@@ -196,11 +196,24 @@ def _failed(results: Results) -> list[tuple[str, str]]:
     return [(e["label"], e["error"]) for e in results.contenders.values() if e["error"] and not e["folds"]]
 
 
-def _save_best(comparison: Comparison, path: str | Path, quiet: bool) -> None:
+def _file_for_best(path: str | Path) -> Path:
+    """The file, by its ending if it has none; looked at before anything is trained."""
+    if not Path(path).resolve().parent.is_dir():
+        raise ValueError(f"There is no folder for save_best={str(path)!r}; make it first.")
+    file = Path(path) if Path(path).suffix else Path(f"{path}.skops")
+    if Path(path).is_dir() or file.is_dir():
+        raise ValueError(f"save_best={str(path)!r} is a folder; name a file in it, such as best.skops.")
+    return file
+
+
+def _save_best(comparison: Comparison, path: Path, quiet: bool) -> None:
     try:
         comparison.best.save(path)
     except (ValueError, ModuleNotFoundError) as error:  # what was compared is not to be lost
         warn_user(str(error))
+        return
+    except OSError as error:
+        warn_user(f"The best contender could not be written to {path} ({error}); write it by comparison.best.save.")
         return
     if not quiet:
         print(f"{comparison.best.label}, trained on all rows: {path}")
