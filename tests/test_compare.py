@@ -1,6 +1,7 @@
 """The comparison: folds, statistics, files, resuming, failures, the command line."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from tabsym.compare.prepare import prepare
 from tabsym.compare.processes import last_words
 from tabsym.compare.ranking import partial, rank
 from tabsym.compare.reading import read_path
+from tabsym.compare.results import load_results
 from tabsym.compare.splits import make_plan
 from tabsym.compare.words import summary
 from tabsym.datasets import make_retail
@@ -79,6 +81,33 @@ def test_resume_refuses_another_comparison(done):
         compare(SALES, "sales", folds=3, out=done.folder, quiet=True)
 
 
+@pytest.mark.parametrize(
+    "text", ['{"format": 3}', '{"format": 3, "sett', "[]", '{"settings": 1, "contenders": {}}', ""]
+)
+def test_damaged_results_are_told_of(tmp_path, text):
+    path = write(tmp_path, text, "results.json")
+    with pytest.raises(ValueError) as error:
+        load_results(tmp_path)
+    assert str(error.value) == f"{path} is damaged and cannot be gone on with; remove it, or choose another folder."
+    with pytest.raises(ValueError, match=r"are of another version of tabsym; choose another folder\."):
+        load_results(write(tmp_path, '{"format": 2}', "results.json").parent)
+
+
+def test_resume_refuses_other_weights_exposures_and_folds(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": list("uvwx") * 30, "n": rng.poisson(1.0, 120), "size": rng.uniform(1, 2, 120)})
+    table["fold"] = np.arange(120) % 3
+    of_table = {"target": "n", "task": "count", "contenders": ["constant"], "out": tmp_path / "o", "quiet": True}
+    compare(table, **of_table, weight="size", fold_column="fold")
+    of_table["resume"] = True
+    with pytest.raises(ValueError, match=r"another comparison \(weight: 'size', now None\)"):
+        compare(table, **of_table, exposure="size", fold_column="fold")
+    with pytest.raises(ValueError, match=r"another comparison \(the rows of the folds differ\); use the same settings"):
+        compare(table.assign(fold=table["fold"].sample(frac=1, random_state=0).to_numpy()), **of_table,
+                weight="size", fold_column="fold")  # fmt: skip
+    assert len(compare(table, **of_table, weight="size", fold_column="fold").ranking) == 1
+
+
 def test_a_failing_contender_is_reported_and_the_rest_go_on(tmp_path, monkeypatch):
     broken = Contender("broken", "Broken <b>", lambda task, seed, jobs: None, order=-1)
     # the worker process does not know it, so it dies there, as a library that aborts does
@@ -96,6 +125,52 @@ def test_targets_without_a_finite_square_are_refused(tmp_path):
     huge = SALES.assign(sales=np.random.default_rng(0).normal(size=len(SALES)) * 1e200)
     with pytest.raises(ValueError, match="its square is no finite number; divide the target"):
         compare(huge, "sales", contenders=["wide"], folds=2, out=tmp_path / "o", quiet=True)
+
+
+def test_results_are_kept_where_what_columns_say_fails(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OverflowError("too large\nfor a float")
+
+    monkeypatch.setattr("tabsym.compare.run.column_levels", fail)
+    result = compare(SALES.head(60), "sales", contenders=["constant"], folds=2, out=tmp_path / "o", quiet=True)
+    assert result.ranking["name"].tolist() == ["constant"]
+    why = "What each column says on its own is left out: OverflowError: too large"
+    assert json.loads((tmp_path / "o" / "results.json").read_text())["settings"]["notes"][-1] == why
+    assert f"<li>{why}</li>" in (tmp_path / "o" / "report.html").read_text()
+
+
+def test_targets_without_a_finite_square_are_refused_before_training(tmp_path):
+    huge = SALES.assign(sales=np.linspace(-1e200, 1e200, len(SALES)))
+    with pytest.raises(ValueError, match="Row 0 of the target is -1e\\+200, and its square is no finite number"):
+        compare(huge, "sales", contenders=["constant"], folds=2, out=tmp_path / "o", quiet=True)
+    assert not (tmp_path / "o").exists()
+
+
+def test_sigterm_leaves_no_rows_behind(tmp_path):
+    code = (
+        "import os, signal, threading, time\n"
+        "from pathlib import Path\n"
+        "from tabsym import compare\n"
+        "from tabsym.datasets import make_retail\n"
+        "place = Path(os.environ['TMPDIR'])\n"
+        "def end():\n"
+        "    while not list(place.glob('tabsym-*/worker0/job.json')):\n"
+        "        time.sleep(0.05)\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "threading.Thread(target=end, daemon=True).start()\n"
+        "try:\n"
+        "    compare(make_retail(60), 'sales', contenders=['constant'], folds=2, out=place.parent / 'o', quiet=True)\n"
+        "except KeyboardInterrupt:\n"
+        "    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL\n"
+        "    print('interrupted')\n"
+    )
+    place = tmp_path / "temporary"
+    place.mkdir()
+    environment = os.environ | {"TMPDIR": str(place)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    assert not list(place.iterdir())
+    assert (tmp_path / "o" / "results.json").exists()
 
 
 def test_time_limit_keeps_what_was_done(tmp_path):
@@ -379,11 +454,22 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
         ({"metric": max}, "A metric of your own needs a name and a direction"),
         ({"metric": "auc"}, "metric='auc' is not known for regression targets"),
         ({"drop": ["sales"]}, "'sales' is the target and is to be dropped"),
+        ({"symbolic": ["sales"]}, "'sales' is the target and no feature; leave it out of symbolic"),
+        ({"symbolic": ["week"], "drop": ["week"]}, "'week' is in drop and in symbolic; leave it out of one"),
+        ({"time": "sales"}, "'sales' is the target and cannot split the rows; name another time column"),
+        ({"unseen": "sales"}, "'sales' is the target and cannot split the rows; name another unseen column"),
+        ({"unseen": "store", "drop": ["store"]}, "Column 'store' is no feature, as it is dropped"),
     ],
 )
 def test_options_that_cannot_be(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         compare(SALES, "sales", contenders=["constant"], out=tmp_path / "o", quiet=True, **options)
+
+
+@pytest.mark.parametrize("nobody", [[], {}])
+def test_contenders_that_name_nobody(nobody):
+    with pytest.raises(ValueError, match="contenders names nobody; name some, or leave it out, which is 'all'"):
+        choose(nobody, "regression")
 
 
 def test_a_name_where_a_list_belongs(tmp_path):

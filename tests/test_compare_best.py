@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from tabsym import compare
 from tabsym.cli import main
 from tabsym.compare import load
 from tabsym.compare.best import train_best
@@ -59,6 +60,21 @@ def test_new_tables_of_any_kind_mean_the_same():
         model.predict(SALES.drop(columns="store"))
 
 
+def test_files_are_read_by_what_the_columns_were_in_training(tmp_path):
+    codes = pd.Series(["1.10", "1.20", "x"] * 60)
+    table = pd.DataFrame({"code": codes, "size": [1.5, 2.0, 3.25] * 60, "sales": codes.map({"1.10": 9.0}).fillna(1.0)})
+    prepared = prepare(table, "sales", symbolic=["size"], task="regression")
+    own = from_address("mine", "tests.own_contenders:ready")
+    new, file = table.head(30).query("code == '1.10'"), tmp_path / "new.csv"
+    new.to_csv(file, index=False)
+    assert prepared.as_text == {"code": True, "size": False}
+    for contender in (all_contenders()["wide"], own):
+        model = train_best(contender, prepared, PLAN, choose_metric("regression", None), None, 0, 1)
+        np.testing.assert_array_equal(model.predict(file), model.predict(new))
+    back = load(winner(all_contenders()["wide"], table).save(tmp_path / "best.skops"))
+    np.testing.assert_allclose(back.predict(file), 9.0, atol=0.5)
+
+
 def test_one_of_the_users_own_gets_its_own_columns():
     own = from_address("mine", "tests.own_contenders:ready")
     table = SALES[["store", "colour", "sales"]].dropna()
@@ -109,3 +125,20 @@ def test_a_folder_that_is_not_there_is_said_before_anything_is_trained(tmp_path,
     assert main([*arguments, "--save-best", str(tmp_path / "no" / "b.skops")]) == 2
     assert "There is no folder for save_best=" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_where_the_winner_goes_is_looked_at_before_anything_is_trained(tmp_path, monkeypatch):
+    options = {"contenders": ["constant"], "folds": 2, "out": tmp_path / "o", "quiet": True}
+    with pytest.raises(ValueError, match=r"is a folder; name a file in it, such as best\.skops"):
+        compare(SALES, "sales", save_best=tmp_path, **options)
+    assert not (tmp_path / "o").exists()
+    compare(SALES, "sales", save_best=tmp_path / "best", **options)
+    assert load(tmp_path / "best.skops").predict(SALES).shape == (300,)
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("skops.io.dump", full)
+    with pytest.warns(UserWarning, match=r"could not be written to .*full\.skops \(No space left on device\)"):
+        done = compare(SALES, "sales", save_best=tmp_path / "full.skops", resume=True, **options)
+    assert len(done.ranking) == 1

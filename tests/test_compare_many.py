@@ -37,6 +37,18 @@ def test_sentences_over_tables():
     assert friedman(ranks([[1.0, 1.0], [2.0, 2.0]])) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("values", "counts"), [([[1.0, 1.0], [2.0, 2.0]], "2 and 2"), ([[1.0], [2.0], [3.0]], "3 and 1")]
+)
+def test_no_p_of_a_test_that_was_not_done(values, counts):
+    few = ranks(values)
+    sentences = summary(few, 1.0, friedman(few), {})
+    assert sentences[1:] == [
+        "Whether contenders differ at all was not tested: Friedman's test needs 3 contenders and 2 tables, "
+        f"and here are {counts}."
+    ]
+
+
 def test_tables_of_different_tasks_and_one_that_fails(tmp_path):
     sales = make_retail(200)
     tables = {

@@ -1,11 +1,13 @@
 """The metrics: scores against scikit-learn's, and what rows add to them against the bootstrap and naive loops."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
+from tabsym import compare
 from tabsym.compare.metrics import METRICS, Metric, all_scores, choose_metric
 
 N = 300
@@ -325,3 +327,38 @@ def test_predictions_too_large_to_square_are_refused():
     y, p, _ = example("regression", False)
     with np.errstate(over="ignore"), pytest.raises(ValueError, match="too large"):
         all_scores("regression", choose_metric("regression", "mae"), y, p * 1e200, None)
+
+
+def test_a_metric_that_does_not_rank_may_be_missing(tmp_path):
+    y, p = np.array([1.0]), np.array([2.0])
+    scores = all_scores("regression", choose_metric("regression", None), y, p, None)
+    assert scores == {"rmse": 1.0, "mae": 1.0, "r2": None}
+    table = pd.DataFrame({"a": list("uvuvuv"), "y": [1.0, 2.5, 1.5, 3.0, 1.25, 2.0]})
+    result = compare(table, "y", contenders=["constant"], folds=6, out=tmp_path / "o", quiet=True)
+    assert result.ranking["scores"][0]["r2"] is None
+    assert "NaN" not in (result.folder / "results.json").read_text()
+    assert pd.read_csv(result.folder / "results.csv").query("metric == 'r2'")["score"].isna().all()
+    assert "<td>-</td>" in (result.folder / "report.html").read_text()
+
+
+def test_folds_too_small_for_the_metric_that_ranks_are_refused(tmp_path):
+    table = pd.DataFrame({"a": list("uvuvuv"), "y": [1.0, 2.5, 1.5, 3.0, 1.25, 2.0]})
+    message = r"metric='r2' cannot be computed of the test rows of fold 1 \(1 of them\); use fewer folds, other ones"
+    with pytest.raises(ValueError, match=message):
+        compare(table, "y", contenders=["constant"], folds=6, metric="r2", out=tmp_path / "o", quiet=True)
+    table = pd.DataFrame({"a": list("uv") * 6, "y": list("nnyyny") * 2, "w": [1.0, 1, 0, 0, 1, 0] * 2})
+    table["fold"] = [0] * 6 + [1] * 6
+    message = r"metric='auc' cannot be computed of the test rows of fold 0 of 'fold' \(6 of them\)"
+    with pytest.raises(ValueError, match=message):
+        compare(table, "y", weight="w", fold_column="fold", out=tmp_path / "o", quiet=True)
+    assert not (tmp_path / "o").exists()
+
+
+def test_folds_without_weight_are_refused(tmp_path):
+    table = pd.DataFrame({"a": list("uvw") * 4, "y": np.arange(12.0) ** 2, "fold": list("pqr") * 4, "day": range(12)})
+    message = "All test rows of fold r of 'fold' have weight 0 in column 'w'; weigh some of them"
+    with pytest.raises(ValueError, match=message):
+        compare(table.assign(w=(table["fold"] != "r") * 1.0), "y", weight="w", fold_column="fold", out=tmp_path / "o")
+    message = "All training rows of fold 1 have weight 0 in column 'w'; weigh some of them"
+    with pytest.raises(ValueError, match=message):
+        compare(table.assign(w=(table["day"] > 4) * 1.0), "y", weight="w", time="day", folds=2, out=tmp_path / "o")

@@ -231,3 +231,23 @@ def test_rare_classes_are_noted(tmp_path):
     result = run(table, "y", ["constant"], tmp_path)
     notes = json.loads((result.folder / "results.json").read_text())["settings"]["notes"]
     assert "Class of fewer than 5 rows, which folds lack: rare (1)." in notes
+
+
+def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):
+    options = {"folds": 2, "out": tmp_path / "o"}
+    first = compare(SALES, "sales", contenders={"mine": "tests.own_contenders:Mean"}, quiet=True, **options)
+    again = compare(SALES, "sales", contenders={"mine": "tests.own_contenders:factory"}, resume=True, **options)
+    said = "mine is run anew: it was tests.own_contenders:Mean, and is tests.own_contenders:factory now."
+    assert said in capsys.readouterr().out
+    scores = [one.ranking.set_index("name")["score"] for one in (first, again)]
+    assert scores[1]["mine"] != scores[0]["mine"] == scores[0]["constant"]
+    assert scores[1]["constant"] == scores[0]["constant"]
+
+
+def test_of_an_error_only_the_first_line_is_said(tmp_path):
+    class Wordy(Mean):
+        def fit(self, X, y, sample_weight=None):
+            raise RuntimeError("\nno fit\nStack trace:\n  [bt] (0) lib.so")
+
+    result = run(SALES, "sales", {"mine": Wordy()}, tmp_path, folds=2)
+    assert result.failures["mine"] == "fold 1: RuntimeError: no fit"

@@ -199,3 +199,14 @@ def test_files_of_a_kind_hold_the_same(tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")
     for ending in ("csv", "tsv", "parquet"):
         pd.testing.assert_frame_equal(read(tmp_path / f"t.{ending}"), frame, check_dtype=False, rtol=1e-12)
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_types_that_are_known_are_not_guessed(tmp_path, separator):
+    point = "," if separator == ";" else "."
+    rows = ["code,n,mixed", "1.10,01,2.5", "1.20,02,oops"]
+    text = "\n".join(row.replace(",", separator).replace("2.5", f"2{point}5") for row in rows)
+    got = read(write(tmp_path / "t.csv", text), {"code": True, "n": False, "mixed": False})
+    assert got["code"].tolist() == ["1.10", "1.20"]
+    assert got["n"].tolist() == [1, 2]
+    assert got["mixed"].tolist()[1] == "oops"

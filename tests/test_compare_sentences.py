@@ -106,6 +106,7 @@ class Facts:
             r"(Every other contender|.+) is detectably worse\.": self.all_worse,
             r"Likely worse, but not surely among (\d+) contenders: (.+)\.": self.likely,
             r"Level with it, that is within 1 % of its gain over the constant: (.+)\.": self.level,
+            r"Equal to it: (.+)\.": self.equal,
             r"Unreliable, in some folds worse than the constant: (.+)\.": self.unreliable,
             r"Not told apart from it, which does not mean equal: (.+?)\.( More .+| With .+)?": self.open,
             r"Nothing here detectably predicts the target\.": self.nothing,
@@ -148,6 +149,11 @@ class Facts:
         for name in names.split("; "):
             row = self.verdicts[name]
             assert max(abs(row["low"]), abs(row["high"])) <= 0.01 * gain * (1 + 1e-9)
+
+    def equal(self, names):
+        assert self.best == "Constant"
+        for name in names.split("; "):
+            np.testing.assert_allclose(self.losses[name], self.constant)
 
     def unreliable(self, names):
         for name, folds in re.findall(r"([^;(]+?) \(in (\d+) of \d+\)", names):

@@ -206,6 +206,24 @@ def test_partial_and_unweighted_contenders_are_named():
     assert summary([], [some], told)[0] == "No contender completed all folds."
 
 
+@pytest.mark.parametrize(
+    ("partial", "why"),
+    [([], "was asked for"), ([{"label": "Wide", "folds": 2, "score": 1.0, "error": "stopped"}], "finished all folds")],
+)
+def test_the_constant_alone_says_nothing_of_the_target(partial, why):
+    sentences = made({"constant": [1.0, 2.0, 1.5]}, partial=partial)[1]
+    assert sentences[1] == (
+        f"No contender but the constant {why}, so that nothing is known of what predicts the target."
+    )
+    assert "Nothing here detectably predicts the target." not in sentences
+
+
+def test_what_is_equal_to_a_constant_that_is_best():
+    sentences = made({"constant": [1.0, 2.0, 1.5], "same": [1.0, 2.0, 1.5]})[1]
+    assert "Equal to it: Same." in sentences
+    assert not any("gain over the constant" in one for one in sentences)
+
+
 def test_losses_that_grow_in_time_are_compared_by_ratios():
     """As a trend makes them: the best wins every fold, by more and more."""
     scores = {"constant": [15.9, 26.9, 33.2, 36.6, 50.7], "a": [5.8, 16.1, 6.4, 11.7, 11.9]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ class Winner:
     features: Features | None
     drop: list[str]
     roles: Columns
+    as_text: dict[str, bool] = field(default_factory=dict)  # of columns, for files of text
 
     def predict(self, table: Any) -> NDArray[Any]:
         """Predicted classes or numbers (n_rows,); an exposure or offset is read from the column named before.
@@ -84,11 +85,15 @@ class Winner:
         ------
         ValueError
             A part of it cannot be written so.
+        OSError
+            The file cannot be written.
         """
         sio = need_skops()
         path = Path(path)
         try:
             sio.dump(dict(vars(self)), path)
+        except OSError:  # of the file, not of what is written
+            raise
         except Exception as error:
             path.unlink(missing_ok=True)
             raise ValueError(
@@ -98,7 +103,7 @@ class Winner:
         return path
 
     def _values(self, table: Any) -> NDArray[np.float64]:
-        frame = read(table).reset_index(drop=True)
+        frame = read(table, self.as_text).reset_index(drop=True)
         X = frame.drop(columns=self.drop, errors="ignore") if self.features is None else self.features.apply(frame)
         exposure = offset = None
         if self.task == "count" and self.roles.exposure is not None:
@@ -174,6 +179,7 @@ def train_best(
     return Winner(
         contender.name, contender.label, prepared.task, trained.model, prepared.target.classes, trained.seen,
         None if contender.raw else prepared.features, list(dict.fromkeys(own + left_out)), prepared.roles,
+        prepared.as_text,
     )  # fmt: skip
 
 

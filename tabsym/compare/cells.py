@@ -60,4 +60,5 @@ def other_cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> li
     total = "" if furthest is None else f"{furthest:.4f}"
     if furthest is not None and settings["task"] == "multiclass":
         total += f" ({settings['classes'][where]})"
-    return [str(place), row["label"], *(f"{row['scores'][name]:.5g}" for name in settings["metrics"]), total]
+    scores = (row["scores"][name] for name in settings["metrics"])
+    return [str(place), row["label"], *("-" if score is None else f"{score:.5g}" for score in scores), total]

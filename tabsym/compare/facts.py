@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tabsym.compare.prepare import Prepared
+from tabsym.compare.splits import Split
 
 _LIBRARIES = (
     "tabsym", "numpy", "scipy", "scikit-learn", "pandas", "numba", "lightgbm", "xgboost", "catboost",
@@ -39,9 +41,20 @@ def _machine() -> str:
 
 def _fingerprint(prepared: Prepared) -> str:
     digest = hashlib.sha256(pd.util.hash_pandas_object(prepared.X, index=False).to_numpy().tobytes())
-    for numbers in (prepared.y, prepared.weight, prepared.exposure, prepared.offset):
+    for role in ("y", "weight", "exposure", "offset"):
+        numbers = getattr(prepared, role)
         if numbers is not None:
+            digest.update(role.encode())  # the same numbers as weights and as exposures are not the same data
             digest.update(np.ascontiguousarray(numbers).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def fingerprint_of_splits(splits: Sequence[Split]) -> str:
+    """Which rows are trained on and tested in each fold, in short."""
+    digest = hashlib.sha256()
+    for rows in (rows for split in splits for rows in split):
+        digest.update(f"{len(rows)} rows".encode())
+        digest.update(np.ascontiguousarray(rows, dtype=np.int64).tobytes())
     return digest.hexdigest()[:16]
 
 

@@ -20,6 +20,7 @@ from tabsym.compare.comparison import Comparison
 from tabsym.compare.run import compare
 
 ALPHA = 0.05
+_LEAST_CONTENDERS, _LEAST_TABLES = 3, 2  # of Friedman's test
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Comparisons:
     critical_difference : float
         Mean ranks further apart than this differ (Nemenyi, 5 %).
     p : float
-        Friedman's test that all are equal.
+        Friedman's test that all are equal; 1 where there are fewer than three contenders or two tables.
     finding : list of str
         What can be said over all tables, in sentences.
     failures : dict of str -> str
@@ -140,11 +141,15 @@ def critical_difference(n_contenders: int, n_tables: int) -> float:
 
 
 def friedman(ranks: pd.DataFrame) -> float:
-    """P of all contenders being equal; 1 where there are too few to tell."""
+    """P of all contenders being equal; 1 where there are too few to tell, or all are equal in every table."""
     values = ranks.drop(columns="mean").to_numpy()
-    if values.shape[0] < 3 or values.shape[1] < 2 or (values == values[:1]).all():
+    if not _can_be_tested(ranks) or (values == values[:1]).all():
         return 1.0
     return float(stats.friedmanchisquare(*values).pvalue)
+
+
+def _can_be_tested(ranks: pd.DataFrame) -> bool:
+    return len(ranks) >= _LEAST_CONTENDERS and ranks.shape[1] - 1 >= _LEAST_TABLES
 
 
 def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, str]) -> list[str]:
@@ -152,7 +157,12 @@ def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, 
     n = ranks.shape[1] - 1
     best, mean = str(ranks.index[0]), float(ranks["mean"].iloc[0])
     out = [f"Over {n} tables {best} has the best mean rank ({mean:.2f} of {len(ranks)})."]
-    if p >= ALPHA:
+    if not _can_be_tested(ranks):
+        out.append(
+            f"Whether contenders differ at all was not tested: Friedman's test needs {_LEAST_CONTENDERS} contenders "
+            f"and {_LEAST_TABLES} tables, and here are {len(ranks)} and {n}."
+        )
+    elif p >= ALPHA:
         out.append(f"That contenders differ at all cannot be told from {n} tables (Friedman, p {p:.2f}).")
     else:
         worse = [str(name) for name, one in ranks["mean"].items() if one - mean > critical]

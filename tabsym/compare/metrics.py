@@ -68,6 +68,11 @@ def _errors(y: Floats, p: Floats, w: Floats | None) -> Floats:
     return np.abs(y - p)
 
 
+def _r2(y: Floats, p: Floats, w: Floats | None = None) -> float:
+    """One row has no variance to explain."""
+    return float(metrics.r2_score(y, p, sample_weight=w)) if len(y) > 1 else float("nan")
+
+
 def _r2_rows(y: Floats, p: Floats, w: Floats | None) -> Floats:
     """1 less a ratio of two means, both of which the rows move."""
     squares, off = _squares(y, p, w), (y - np.average(y, weights=w)) ** 2
@@ -123,8 +128,8 @@ def _mean(name: str, rows: Callable[[Floats, Floats, Floats | None], Floats], *,
     return Metric(name, larger_is_better, _mean_of(rows), rows)
 
 
-def _of_scikit(score: Callable[..., Any], column: int | None = None) -> Callable[..., float]:
-    return lambda y, p, w=None: float(score(y, p if column is None else p[:, column], sample_weight=w))
+def _of_scikit(score: Callable[..., Any], column: int) -> Callable[..., float]:
+    return lambda y, p, w=None: float(score(y, p[:, column], sample_weight=w))
 
 
 _LOG_LOSS = _mean("log_loss", _surprises, larger_is_better=False)
@@ -144,7 +149,7 @@ METRICS: dict[str, dict[str, Metric]] = {
             _ACCURACY,
         ],
         "multiclass": [_LOG_LOSS, _BRIER, _ACCURACY],
-        "regression": [_RMSE, _MAE, Metric("r2", True, _of_scikit(metrics.r2_score), _r2_rows)],
+        "regression": [_RMSE, _MAE, Metric("r2", True, _r2, _r2_rows)],
         "count": [_mean("poisson_deviance", _deviances, larger_is_better=False), _RMSE, _MAE],
     }.items()
 }
@@ -174,20 +179,20 @@ def choose_metric(task: str, name: str | Metric | None) -> Metric:
     return known[name]
 
 
-def all_scores(task: str, ranking: Metric, y: Floats, p: Floats, weight: Floats | None) -> dict[str, float]:
-    """Every metric of the task, and the ranking one.
+def all_scores(task: str, ranking: Metric, y: Floats, p: Floats, weight: Floats | None) -> dict[str, float | None]:
+    """Every metric of the task, and the ranking one; None for another one that these rows are too few for.
 
     Raises
     ------
     ValueError
-        A prediction or a score is not a finite number.
+        A prediction or the ranking score is not a finite number, or another one is infinite.
     """
     if not np.isfinite(p).all():
         raise ValueError("The predictions hold NaN or infinity.")
     scores = {one.name: one.of(y, p, weight) for one in {**METRICS[task], ranking.name: ranking}.values()}
-    if not np.isfinite(list(scores.values())).all():
+    if np.isinf(list(scores.values())).any() or np.isnan(scores[ranking.name]):
         raise ValueError("A score is not finite: the target or the predictions are too large.")
-    return scores
+    return {name: None if np.isnan(score) else score for name, score in scores.items()}
 
 
 def try_metric(metric: Metric, y: Floats, n_classes: int, weight: Floats | None) -> None:

@@ -31,6 +31,8 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
     asked: dict[str, Any] = {ALL: None} if contenders is None else {}
     if contenders is not None:
         asked = dict(contenders) if isinstance(contenders, Mapping) else dict.fromkeys(contenders)
+    if not asked:
+        raise ValueError(f"contenders names nobody; name some, or leave it out, which is {ALL!r}.")
     chosen = {CONSTANT: known[CONSTANT]}
     for name, value in asked.items():
         if not isinstance(name, str):

@@ -66,6 +66,13 @@ class Prepared:
         """Names of the classes."""
         return [str(value) for value in self.target.classes]
 
+    @property
+    def as_text(self) -> dict[str, bool]:
+        """Column -> whether later files hold it as text; numbers that are taken as symbols are numbers in a file."""
+        kinds = self.features.kinds
+        text = {name: kind != "number" and not _holds_numbers(self.raw[name]) for name, kind in kinds.items()}
+        return text | {name: False for name in (self.roles.exposure, self.roles.offset) if name is not None}
+
 
 def prepare(
     table: Any,
@@ -142,6 +149,11 @@ def _check_names(frame: pd.DataFrame, target: str, drop: list[str], symbolic: li
             raise ValueError(f"There is no column {name!r}; the table has {', '.join(map(repr, frame.columns))}.")
     if target in drop:
         raise ValueError(f"{target!r} is the target and is to be dropped; leave it out of drop.")
+    if target in symbolic:
+        raise ValueError(f"{target!r} is the target and no feature; leave it out of symbolic.")
+    for name in symbolic:
+        if name in drop:
+            raise ValueError(f"Column {name!r} is in drop and in symbolic; leave it out of one of the two.")
     for role, name in roles.named().items():
         if name == target:
             raise ValueError(f"{name!r} is the target and cannot be the {role}, too; name another column.")
@@ -173,6 +185,10 @@ def _weights(frame: pd.DataFrame, task: str, roles: Columns) -> tuple[Floats | N
             "exposure and offset cannot go together: the offset of a count is the logarithm of its exposure."
         )
     return weight, np.exp(offset), None
+
+
+def _holds_numbers(values: pd.Series) -> bool:
+    return is_number(values.cat.categories.to_series() if isinstance(values.dtype, pd.CategoricalDtype) else values)
 
 
 def _numbers(values: pd.Series, name: str, role: str) -> Floats:

@@ -26,6 +26,7 @@ from tabsym.compare.prepare import Prepared
 from tabsym.compare.results import Results
 from tabsym.compare.scores import score_fold
 from tabsym.compare.splits import Plan, Split
+from tabsym.compare.words import in_one_line
 from tabsym.compare.worker import MARK
 
 
@@ -56,11 +57,11 @@ class Runner:
     _processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def run(self, contenders: list[Contender]) -> None:
-        """Run all; an interruption stops the processes, saves and goes on to the caller."""
+        """Run all; an interruption, SIGTERM too, stops the processes, saves and goes on to the caller."""
         waiting: queue.SimpleQueue[Contender] = queue.SimpleQueue()
         for contender in contenders:
             waiting.put(contender)
-        with _workplace(self.course) as places:
+        with _sigterm_interrupts(), _workplace(self.course) as places:
             threads = [threading.Thread(target=self._serve, args=(waiting, place)) for place in places]
             try:
                 for thread in threads:
@@ -162,7 +163,7 @@ class Runner:
         try:
             result |= score_fold(course.prepared, course.splits[fold][1], prediction, course.metric)
         except Exception as error:  # the user's own metric may raise anything
-            self._fail(contender, f"fold {fold + 1}: {type(error).__name__}: {error}")
+            self._fail(contender, f"fold {fold + 1}: {in_one_line(error)}")
             return False
         with self._lock:
             self.results.add(contender.name, contender.label, fold, result, prediction, self.folder)
@@ -185,6 +186,24 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """SIGTERM as Ctrl-C, so that no rows stay behind in temporary folders; a handler of the user's own stays."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    in_main = threading.current_thread() is threading.main_thread()  # no other thread may set handlers
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager

@@ -94,7 +94,7 @@ def _row(settings: dict[str, Any], name: str, entry: dict[str, Any]) -> dict[str
         "label": entry["label"],
         "score": float(scores.mean()),
         "spread": float(scores.std(ddof=1)) if len(scores) > 1 else 0.0,
-        "scores": {metric: float(scores_of(entry, metric).mean()) for metric in folds[0]["scores"]},
+        "scores": {metric: _mean_of(folds, metric) for metric in folds[0]["scores"]},
         "totals": [None if np.isnan(one) else float(one) for one in totals],
         "fit_seconds": median("fit_seconds"),
         "predict_seconds": median("predict_seconds"),
@@ -106,3 +106,9 @@ def _row(settings: dict[str, Any], name: str, entry: dict[str, Any]) -> dict[str
         "tried": min(fold["tried"] for fold in folds) if "tried" in folds[0] else None,
         "unweighted": any(fold["unweighted"] for fold in folds),
     }
+
+
+def _mean_of(folds: list[dict[str, Any]], metric: str) -> float | None:
+    """Over all folds; None where one of them has too few rows for the metric."""
+    scores = [fold["scores"][metric] for fold in folds]
+    return None if None in scores else float(np.mean(scores))

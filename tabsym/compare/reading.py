@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ import narwhals.stable.v2 as nw
 import pandas as pd
 
 
-def read(table: Any) -> pd.DataFrame:
-    """A dataframe of any kind, or a file by its ending, as a pandas frame."""
+def read(table: Any, as_text: Mapping[str, bool] | None = None) -> pd.DataFrame:
+    """A dataframe of any kind, or a file by its ending, as a pandas frame; `as_text`: see `read_path`."""
     if isinstance(table, (str, Path)):
-        return read_path(table)
+        return read_path(table, as_text)
     if isinstance(table, pd.DataFrame):
         return _named(table)
     frame = nw.from_native(table)
@@ -29,14 +30,17 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
     return frame if all(isinstance(name, str) for name in frame.columns) else frame.rename(columns=str)
 
 
-def read_path(path: str | Path) -> pd.DataFrame:
-    """Read CSV, TSV, Parquet, Arrow (Feather) or JSON lines, by the file's ending."""
+def read_path(path: str | Path, as_text: Mapping[str, bool] | None = None) -> pd.DataFrame:
+    """Read CSV, TSV, Parquet, Arrow (Feather) or JSON lines, by the file's ending.
+
+    `as_text` says of columns of text files whether they are text, as in "1.10", or numbers; of others it is guessed.
+    """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
     ending = path.suffix.lower()
     if ending in (".csv", ".tsv", ".txt"):
-        return _read_text(path)
+        return _read_text(path, as_text or {})
     if ending in (".parquet", ".pq"):
         return pd.read_parquet(path)
     if ending in (".arrow", ".feather", ".ipc"):
@@ -46,7 +50,7 @@ def read_path(path: str | Path) -> pd.DataFrame:
     raise ValueError(f"{path.name} has an ending that is not known; use .csv, .tsv, .parquet, .arrow or .jsonl.")
 
 
-def _read_text(path: Path) -> pd.DataFrame:
+def _read_text(path: Path, as_text: Mapping[str, bool]) -> pd.DataFrame:
     try:
         text = path.read_text(encoding="utf-8-sig")
         encoding = "utf-8-sig"
@@ -80,9 +84,12 @@ def _read_text(path: Path) -> pd.DataFrame:
             f"{path.name} is not a table of equal rows, read with {separator!r} between fields ({what}); "
             "mend that line, or quote the field."
         ) from None
-    if separator == ";":
-        frame = frame.apply(_decimal_points)
-    return frame.apply(_numbers_where_numbers)
+    for name in frame.columns:
+        if as_text.get(name):
+            continue
+        column = _decimal_points(frame[name]) if separator == ";" else frame[name]
+        frame[name] = _numbers(column) if name in as_text else _numbers_where_numbers(column)
+    return frame
 
 
 def _refuse_longer_rows(path: Path, text: str, separator: str, n_columns: int) -> None:
@@ -111,3 +118,10 @@ def _numbers_where_numbers(column: pd.Series) -> pd.Series:
         return column
     numbers = pd.to_numeric(column, errors="coerce")
     return numbers if numbers.notna().sum() == len(present) else column
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    """Whatever is a number as one, also with leading zeros; what is none stays text, to be named later."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    strange = numbers.isna() & column.notna()
+    return numbers.astype(object).where(~strange, column) if strange.any() else numbers

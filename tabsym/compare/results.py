@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tabsym.compare.ranking import rank
 
-FORMAT = 2
+FORMAT = 3
 _FIELDS = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "one_row_seconds", "peak_bytes", "model_bytes")
 
 
@@ -80,11 +80,17 @@ def load_results(folder: Path) -> Results:
     Raises
     ------
     ValueError
-        It was written by another version of tabsym.
+        It was written by another version of tabsym, or is not whole.
     """
-    body = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    if body.get("format") != FORMAT:
+    path = folder / "results.json"
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:  # no JSON, or no text
+        body = None
+    if isinstance(body, dict) and body.get("format", FORMAT) != FORMAT:
         raise ValueError(f"The results in {folder} are of another version of tabsym; choose another folder.")
+    if not isinstance(body, dict) or not all(isinstance(body.get(part), dict) for part in ("settings", "contenders")):
+        raise ValueError(f"{path} is damaged and cannot be gone on with; remove it, or choose another folder.")
     return Results(body["settings"], body["contenders"])
 
 

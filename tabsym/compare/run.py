@@ -19,10 +19,11 @@ from tabsym.compare.processes import Course, Runner
 from tabsym.compare.ranking import complete, partial, rank
 from tabsym.compare.results import Results
 from tabsym.compare.rows import pairs_with, unit_errors
-from tabsym.compare.settings import begin, open_folder, settings_of
+from tabsym.compare.scores import refuse_unscorable
+from tabsym.compare.settings import begin, forget_changed, open_folder, settings_of
 from tabsym.compare.splits import make_plan
 from tabsym.compare.tuning import read_budget
-from tabsym.compare.words import summary
+from tabsym.compare.words import in_one_line, summary
 from tabsym.warn import warn_user
 
 
@@ -104,7 +105,7 @@ def compare(
     resume : bool, default False
         Go on with the results in `out`.
     save_best : path, optional
-        Write the best contender, trained on all rows, to this file (skops).
+        Write the best contender, trained on all rows, to this file; a name without an ending gets ``.skops``.
     quiet : bool, default False
 
     Returns
@@ -132,10 +133,10 @@ def compare(
         if isinstance(value, str):
             raise TypeError(f"{argument} must be a list, not the text {value!r}; pass {argument}=[{value!r}].")
     read_budget(tune)
+    best_file = None
     if save_best is not None:
         need_skops()
-        if not Path(save_best).resolve().parent.is_dir():
-            raise ValueError(f"There is no folder for save_best={str(save_best)!r}; make it first.")
+        best_file = _file_for_best(save_best)
     name, table, target = _source(table, target)
     roles = Columns(weight, exposure, offset, groups, fold_column)
     prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic, roles=roles)
@@ -149,13 +150,15 @@ def compare(
     folder = open_folder(out, name, resume)
     results = begin(folder, settings, resume)
     with Live(settings, quiet=quiet) as live:
+        for changed in forget_changed(results, chosen):
+            live.note(changed)
         Runner(course, results, folder, live).run(_able(chosen, results, live))
         ranking = _judged(course, results, folder)
         finding = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
         results.settings["finding"] = finding
         _write(results, ranking, finding, folder, course)
         live.note("what each column says on its own, for the report: at most half a minute or so")
-        results.settings["levels"] = column_levels(prepared, seed)
+        results.settings["levels"] = _levels(prepared, seed, live)
         _write(results, ranking, finding, folder, course)
     failures = {n: e["error"] for n, e in results.contenders.items() if e["error"]}
     by_name = {one.name: one for one in chosen}
@@ -164,9 +167,20 @@ def compare(
     comparison = Comparison(table_of, finding, failures, folder, larger, course, by_name)
     if not quiet:
         live.close_with(results, ranking, finding, folder)
-    if save_best is not None and ranking:
-        _save_best(comparison, save_best, quiet)
+    if best_file is not None and ranking:
+        _save_best(comparison, best_file, quiet)
     return comparison
+
+
+def _levels(prepared: Prepared, seed: int, live: Live) -> list[dict[str, Any]]:
+    """What each column says; where that fails it is left out, and said in a note: results are not lost by it."""
+    try:
+        return column_levels(prepared, seed)
+    except Exception as error:
+        why = f"What each column says on its own is left out: {in_one_line(error)}"
+        prepared.notes.append(why)  # which the settings hold, too
+        live.note(why)
+        return []
 
 
 def _write(results: Results, ranking: list[dict[str, Any]], finding: list[str], folder: Path, course: Course) -> None:
@@ -182,11 +196,24 @@ def _failed(results: Results) -> list[tuple[str, str]]:
     return [(e["label"], e["error"]) for e in results.contenders.values() if e["error"] and not e["folds"]]
 
 
-def _save_best(comparison: Comparison, path: str | Path, quiet: bool) -> None:
+def _file_for_best(path: str | Path) -> Path:
+    """The file, by its ending if it has none; looked at before anything is trained."""
+    if not Path(path).resolve().parent.is_dir():
+        raise ValueError(f"There is no folder for save_best={str(path)!r}; make it first.")
+    file = Path(path) if Path(path).suffix else Path(f"{path}.skops")
+    if Path(path).is_dir() or file.is_dir():
+        raise ValueError(f"save_best={str(path)!r} is a folder; name a file in it, such as best.skops.")
+    return file
+
+
+def _save_best(comparison: Comparison, path: Path, quiet: bool) -> None:
     try:
         comparison.best.save(path)
     except (ValueError, ModuleNotFoundError) as error:  # what was compared is not to be lost
         warn_user(str(error))
+        return
+    except OSError as error:
+        warn_user(f"The best contender could not be written to {path} ({error}); write it by comparison.best.save.")
         return
     if not quiet:
         print(f"{comparison.best.label}, trained on all rows: {path}")
@@ -220,11 +247,21 @@ def _course(
         if split[column] is not None and split[column] not in prepared.frame.columns:
             have = ", ".join(map(repr, prepared.raw.columns))
             raise ValueError(f"There is no column {split[column]!r} to split by; there are {have}.")
+        if split[column] == prepared.target.name:
+            raise ValueError(
+                f"{split[column]!r} is the target and cannot split the rows; name another {column} column."
+            )
+    if split["unseen"] is not None and split["unseen"] not in prepared.raw.columns:
+        raise ValueError(
+            f"Column {split['unseen']!r} is no feature, as it is dropped or has another part, so that its symbols "
+            "cannot be held out; leave it in, or name another unseen column."
+        )
     frame = prepared.frame
     if split["unseen"] is not None and split["unseen"] in prepared.X.columns:
         frame = frame.assign(**{split["unseen"]: prepared.X[split["unseen"]].to_numpy()})
     plan = make_plan(frame, seed=seed, **split)
     splits = plan.splits(prepared.y, prepared.task)
+    refuse_unscorable(prepared, plan, splits, metric)
     return Course(
         prepared, plan, splits, metric, time_limit, None if tune is None else str(tune), seed, jobs
     )  # fmt: skip

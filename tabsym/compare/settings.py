@@ -8,14 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from tabsym.compare.facts import facts_of
+from tabsym.compare.contenders import Contender
+from tabsym.compare.facts import facts_of, fingerprint_of_splits
 from tabsym.compare.metrics import METRICS
 from tabsym.compare.processes import Course
 from tabsym.compare.results import Results, load_results
 from tabsym.compare.splits import Split
 from tabsym.compare.tuning import read_budget
 
-_SAME = ("target", "task", "metric", "folds", "repeats", "split", "split_column", "seed", "tune", "data")
+_SAME = (
+    "target", "task", "metric", "folds", "repeats", "split", "split_column", "weight", "exposure", "offset", "seed",
+    "tune", "data", "splits",
+)  # fmt: skip
+_HASHED = {"data": "the rows or columns differ", "splits": "the rows of the folds differ"}
 
 
 def settings_of(course: Course, table: str) -> dict[str, Any]:
@@ -34,6 +39,7 @@ def settings_of(course: Course, table: str) -> dict[str, Any]:
         "test_over_train": _test_over_train(course.splits),
         "split": plan.how,
         "split_column": plan.column,
+        "splits": fingerprint_of_splits(course.splits),
         **{role: getattr(prepared.roles, role) for role in ("weight", "exposure", "offset")},
         "tune": None if budget is None else str(budget),
         "seed": course.seed,
@@ -81,13 +87,26 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
         return Results(settings)
     old = load_results(folder)
     for key in _SAME:
-        if old.settings[key] != settings[key]:
-            what = f"{key}: {old.settings[key]!r}, now {settings[key]!r}"
-            if key == "data":
-                what = "the rows or columns differ"
+        if old.settings.get(key) != settings[key]:
+            what = _HASHED.get(key, f"{key}: {old.settings.get(key)!r}, now {settings[key]!r}")
             raise ValueError(
                 f"The results in {folder} are of another comparison ({what}); use the same settings, or another folder."
             )
     for entry in old.contenders.values():
         entry["error"] = None  # tried again
     return Results(settings, old.contenders)
+
+
+def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
+    """Drop the folds of contenders of the user's own that are made from another address now; a sentence for each."""
+    said = []
+    for contender in chosen:
+        entry = results.entry(contender.name, contender.label)
+        if entry["folds"] and entry.get("address") != contender.address:
+            entry["folds"] = {}
+            said.append(
+                f"{contender.name} is run anew: it was {entry.get('address') or 'an estimator'}, and is "
+                f"{contender.address or 'an estimator'} now."
+            )
+        entry["address"] = contender.address
+    return said

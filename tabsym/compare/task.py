@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.table import check_regression_target
+
 TASKS = ("binary", "multiclass", "regression", "count")
 CLASSES = ("binary", "multiclass")
 
@@ -142,7 +144,7 @@ def _numbers(values: pd.Series, name: str, task: str) -> NDArray[np.float64]:
             f"The target {name!r} is not numeric ({_stranger(values)}), so task={task!r} does not fit; "
             "mend such values, or leave them blank."
         )
-    numbers = values.to_numpy(dtype=np.float64)
+    numbers = check_regression_target(values.to_numpy(dtype=np.float64), len(values), who="compare")
     if task == "count" and numbers.min() < 0:
         raise ValueError(
             f"The target {name!r} holds {numbers.min():g}, and counts are 0 or more; use task='regression'."

@@ -11,6 +11,12 @@ _MOST_REPEATS = 10
 _SHOWN = 4  # contenders named in a list before the rest is counted
 
 
+def in_one_line(error: Exception) -> str:
+    """An error's kind and first line: some libraries add the stack of their own code."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
 def verdict(row: dict[str, Any], settings: dict[str, Any]) -> str:
     """In a few words, how a contender compares with the best."""
     what = {
@@ -54,8 +60,10 @@ def summary(
         return ["No contender completed all folds.", *_incomplete(partial, settings), *failures]
     best, others = ranking[0], ranking[1:]
     out = [f"{best['label']} has the best mean {settings['metric']} ({best['score']:.5g})."]
+    if best["name"] == CONSTANT and not others:
+        out.append(_constant_alone(asked_for_more=bool(partial or failures)))
     out += _against_constant(ranking)
-    out += _others(others, settings, nothing=nothing_predicts(ranking))
+    out += _others(best, others, settings, nothing=nothing_predicts(ranking))
     if nothing_predicts(ranking):
         out.append("Nothing here detectably predicts the target.")
     else:
@@ -65,14 +73,22 @@ def summary(
 
 
 def nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
-    """Whether the constant is best, or not told apart from a best that it beats in some fold."""
+    """Whether the constant is best of several, or not told apart from a best that it beats in some fold."""
     constant = next((row for row in ranking if row["name"] == CONSTANT), None)
-    if constant is None:
+    if constant is None or len(ranking) < 2:
         return False
     return constant["verdict"] == "best" or (constant["verdict"] == "open" and constant["folds_won"] > 0)
 
 
-def _others(others: list[dict[str, Any]], settings: dict[str, Any], *, nothing: bool) -> list[str]:
+def _constant_alone(*, asked_for_more: bool) -> str:
+    """That nothing was tried, or nothing got so far, says nothing of the target."""
+    why = "finished all folds" if asked_for_more else "was asked for"
+    return f"No contender but the constant {why}, so that nothing is known of what predicts the target."
+
+
+def _others(
+    best: dict[str, Any], others: list[dict[str, Any]], settings: dict[str, Any], *, nothing: bool
+) -> list[str]:
     by = {
         word: [row for row in others if row["verdict"] == word]
         for word in ("worse", "likely", "level", "unreliable", "open")
@@ -89,7 +105,9 @@ def _others(others: list[dict[str, Any]], settings: dict[str, Any], *, nothing: 
     if by["likely"]:
         each = [f"{row['label']} ({_worse(row, settings, 'difference')})" for row in by["likely"]]
         out.append(f"Likely worse, but not surely among {len(others) + 1} contenders: {'; '.join(each)}.")
-    if by["level"]:
+    if by["level"] and best["name"] == CONSTANT:  # which has no gain over itself
+        out.append(f"Equal to it: {_names(by['level'])}.")
+    elif by["level"]:
         out.append(f"Level with it, that is within 1 % of its gain over the constant: {_names(by['level'])}.")
     if by["unreliable"]:
         each = [

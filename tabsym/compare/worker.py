@@ -25,6 +25,7 @@ from tabsym.compare.fitting import Data, Trained, train
 from tabsym.compare.job import Work, read_job
 from tabsym.compare.splits import Split
 from tabsym.compare.tuning import read_budget, tune
+from tabsym.compare.words import in_one_line
 
 MARK = "@tabsym "
 _WARM_ROWS = 300
@@ -63,14 +64,14 @@ def main(folder: str) -> None:
     try:
         work = read_job(Path(folder))
     except Exception as error:
-        _say({"fold": None, "error": f"it could not be made: {type(error).__name__}: {error}"})
+        _say({"fold": None, "error": f"it could not be made: {in_one_line(error)}"})
         return
     _warm_up(work.model, work.data, work.splits[work.job.todo[0]])
     for fold in work.job.todo:
         try:
             result, prediction = run_fold(work, work.splits[fold])
         except Exception as error:
-            _say({"fold": fold, "error": f"{type(error).__name__}: {error}"})
+            _say({"fold": fold, "error": in_one_line(error)})
             return
         np.save(Path(folder) / f"prediction{fold}.npy", prediction, allow_pickle=False)
         _say({"fold": fold} | result)
