@@ -1,5 +1,6 @@
 """Every sentence of a comparison's finding, checked against the scores of its folds, on tables of six kinds."""
 
+import codecs
 import json
 import re
 
@@ -8,6 +9,8 @@ import pandas as pd
 import pytest
 
 from tabsym import compare
+from tabsym.compare.reading import read
+from tabsym.compare.results import prediction_path
 from tests.own_contenders import Mean
 
 RNG = np.random.default_rng(0)
@@ -196,3 +199,55 @@ class Facts:
         for name, folds in re.findall(r"([^;(]+?) \(in (\d+) of \d+ folds\)", names):
             assert self.folds_under(name.strip()) == int(folds)
             assert self.losses[name.strip()].mean() <= self.constant.mean()
+
+
+# -- what is asked for and is not there ---------------------------------------------------
+
+
+def test_near_names_are_offered_and_long_lists_are_cut(tmp_path):
+    wide = pd.DataFrame({f"column{i}": range(20) for i in range(40)} | {"income": range(20)})
+    with pytest.raises(ValueError, match=r"no column 'incme' \(perhaps 'income'\); .* and 11 more\.") as raised:
+        compare(wide, "incme", out=tmp_path / "a", quiet=True)
+    assert len(str(raised.value)) < 600
+    with pytest.raises(ValueError, match=r"no column 'Income' \(perhaps 'income'\)"):
+        compare(wide, "Income", out=tmp_path / "a", quiet=True)
+    with pytest.raises(ValueError, match=r"no contender 'ligthgbm' \(perhaps 'lightgbm'\); there are"):
+        compare(wide, "income", contenders=["ligthgbm"], out=tmp_path / "a", quiet=True)
+    with pytest.raises(ValueError, match=r"no column 'colum7' to split by \(perhaps 'column7'\)"):
+        compare(wide, "income", time="colum7", out=tmp_path / "a", quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ({"seed": -1}, "seed=-1 is not possible; use at least 0."),
+        ({"seed": 2**32}, "seed=4294967296 is not possible; use at most 4294967295."),
+        ({"seed": None}, "seed=None is not possible; use a whole number."),
+        ({"folds": 2.5}, "folds=2.5 is not possible; use a whole number."),
+    ],
+)
+def test_numbers_that_are_not_possible_are_named(tmp_path, option, sentence):
+    table = pd.DataFrame({"a": list("ab") * 20, "y": range(40)})
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        compare(table, "y", contenders=["constant"], out=tmp_path / "a", quiet=True, **option)
+
+
+def test_a_target_alone_has_nothing_to_be_predicted_by(tmp_path):
+    with pytest.raises(ValueError, match="holds nothing beside the target 'y'"):
+        compare(pd.DataFrame({"y": range(40)}), "y", out=tmp_path / "a", quiet=True)
+
+
+def test_files_of_utf_16_are_read(tmp_path):
+    text = "a\tb\ty\nstraße\t1\t0\nweg\t2\t1\n"
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+        path = tmp_path / f"{encoding}.txt"
+        mark = {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}.get(encoding, b"")
+        path.write_bytes(mark + text.encode(encoding))
+        frame = read(path)
+        assert frame.to_dict("list") == {"a": ["straße", "weg"], "b": [1, 2], "y": [0, 1]}
+
+
+def test_predictions_stay_in_their_folder(tmp_path):
+    for name in (".", "..", "...", "a.b", "x/y"):
+        path = prediction_path(tmp_path, name, 0).resolve()
+        assert path.parent.parent == (tmp_path / "predictions").resolve()

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.task import CLASSES
 from tabsym.compare.verdicts import CONSTANT
+from tabsym.compare.words import perhaps
 
 ALL = "all"
 _ORDER = 5  # after the constant, before all others
@@ -51,8 +52,8 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
             chosen[name] = known[name]
         else:
             raise ValueError(
-                f"There is no contender {name!r}; there are {', '.join(known)}, and {ALL!r} for all but those that "
-                "take part only where they are named."
+                f"There is no contender {name!r}{perhaps(name, list(known))}; there are {', '.join(known)}, "
+                f"and {ALL!r} for all but those that take part only where they are named."
             )
     return sorted((c for c in chosen.values() if task in c.tasks), key=lambda c: (c.order, c.name))
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tabsym.compare.features import Features, learn_features
 from tabsym.compare.reading import read
 from tabsym.compare.task import CLASSES, Target, is_number, read_target
+from tabsym.compare.words import listed, perhaps
 
 Floats = NDArray[np.float64]
 
@@ -124,6 +125,8 @@ def prepare(
     if roles.groups is not None:
         notes.append(f"Column {roles.groups!r} groups the rows and is no feature: no test row's group is trained on.")
     if raw.shape[1] == 0:
+        if len(own) == 1:
+            raise ValueError(f"The table holds nothing beside the target {target!r}; give it columns to predict it by.")
         raise ValueError("No feature column is left; drop fewer columns.")
     features = learn_features(raw, symbolic, notes)
     if not features.kinds:
@@ -146,7 +149,8 @@ def _note_rare(target: Target, notes: list[str]) -> None:
 def _check_names(frame: pd.DataFrame, target: str, drop: list[str], symbolic: list[str], roles: Columns) -> None:
     for name in [target, *drop, *symbolic, *roles.named().values()]:
         if name not in frame.columns:
-            raise ValueError(f"There is no column {name!r}; the table has {', '.join(map(repr, frame.columns))}.")
+            have = list(frame.columns)
+            raise ValueError(f"There is no column {name!r}{perhaps(name, have)}; the table has {listed(have)}.")
     if target in drop:
         raise ValueError(f"{target!r} is the target and is to be dropped; leave it out of drop.")
     if target in symbolic:

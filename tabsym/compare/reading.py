@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import warnings
@@ -51,12 +52,7 @@ def read_path(path: str | Path, as_text: Mapping[str, bool] | None = None) -> pd
 
 
 def _read_text(path: Path, as_text: Mapping[str, bool]) -> pd.DataFrame:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        encoding = "utf-8-sig"
-    except UnicodeDecodeError:
-        text = path.read_text(encoding="cp1252", errors="replace")
-        encoding = "cp1252"
+    text, encoding = _decoded(path)
     if path.suffix.lower() == ".tsv":
         separator = "\t"
     else:
@@ -90,6 +86,17 @@ def _read_text(path: Path, as_text: Mapping[str, bool]) -> pd.DataFrame:
         column = _decimal_points(frame[name]) if separator == ";" else frame[name]
         frame[name] = _numbers(column) if name in as_text else _numbers_where_numbers(column)
     return frame
+
+
+def _decoded(path: Path) -> tuple[str, str]:
+    """The text of a file, and how it is encoded; spreadsheets write UTF-16 as well, with a mark that says so."""
+    with path.open("rb") as file:
+        mark = file.read(2)
+    encoding = "utf-16" if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+    try:
+        return path.read_text(encoding=encoding), encoding
+    except UnicodeError:
+        return path.read_text(encoding="cp1252", errors="replace"), "cp1252"
 
 
 def _refuse_longer_rows(path: Path, text: str, separator: str, n_columns: int) -> None:

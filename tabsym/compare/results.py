@@ -65,6 +65,7 @@ class Results:
 def prediction_path(folder: Path, name: str, fold: int) -> Path:
     """Where a contender's predictions of a fold's test rows are."""
     safe = "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name)
+    safe = safe.replace(".", "%2e") if not safe.strip(".") else safe  # no other folder than its own
     return folder / "predictions" / safe / f"{fold}.npy"
 
 

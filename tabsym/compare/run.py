@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,11 @@ from tabsym.compare.scores import refuse_unscorable
 from tabsym.compare.settings import begin, forget_changed, open_folder, settings_of
 from tabsym.compare.splits import make_plan
 from tabsym.compare.tuning import read_budget
-from tabsym.compare.words import in_one_line, summary
+from tabsym.compare.words import in_one_line, listed, perhaps, summary
 from tabsym.warn import warn_user
+
+MOST_SEED = 2**32 - 1
+"""NumPy's."""
 
 
 def compare(
@@ -128,7 +132,7 @@ def compare(
     >>> result.best.predict(sales.head(3)).shape
     (3,)
     """
-    _check_numbers(folds=folds, repeats=repeats, jobs=jobs, time_limit=time_limit)
+    _check_numbers(folds=folds, repeats=repeats, jobs=jobs, seed=seed, time_limit=time_limit)
     for argument, value in (("drop", drop), ("symbolic", symbolic)):
         if isinstance(value, str):
             raise TypeError(f"{argument} must be a list, not the text {value!r}; pass {argument}=[{value!r}].")
@@ -219,10 +223,14 @@ def _save_best(comparison: Comparison, path: Path, quiet: bool) -> None:
         print(f"{comparison.best.label}, trained on all rows: {path}")
 
 
-def _check_numbers(*, folds: int, repeats: int, jobs: int, time_limit: float | None) -> None:
-    for argument, value, least in (("folds", folds, 2), ("repeats", repeats, 1), ("jobs", jobs, 1)):
+def _check_numbers(*, folds: int, repeats: int, jobs: int, seed: int, time_limit: float | None) -> None:
+    for argument, value, least in (("folds", folds, 2), ("repeats", repeats, 1), ("jobs", jobs, 1), ("seed", seed, 0)):
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            raise ValueError(f"{argument}={value!r} is not possible; use a whole number.")
         if value < least:
             raise ValueError(f"{argument}={value} is not possible; use at least {least}.")
+    if seed > MOST_SEED:
+        raise ValueError(f"seed={seed} is not possible; use at most {MOST_SEED}.")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit={time_limit} is not possible; use a number of seconds above 0.")
 
@@ -245,8 +253,11 @@ def _course(
     """The folds and what else is the same for all."""
     for column in ("time", "unseen"):
         if split[column] is not None and split[column] not in prepared.frame.columns:
-            have = ", ".join(map(repr, prepared.raw.columns))
-            raise ValueError(f"There is no column {split[column]!r} to split by; there are {have}.")
+            have = list(prepared.raw.columns)
+            raise ValueError(
+                f"There is no column {split[column]!r} to split by{perhaps(split[column], have)}; "
+                f"there are {listed(have)}."
+            )
         if split[column] == prepared.target.name:
             raise ValueError(
                 f"{split[column]!r} is the target and cannot split the rows; name another {column} column."

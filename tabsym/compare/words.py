@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from tabsym.compare.verdicts import CONSTANT
 
 _WORTH_SAYING = 1.5  # ratios of times below this may be noise
 _MOST_REPEATS = 10
+_NAMED = 30  # columns that a sentence lists
 _SHOWN = 4  # contenders named in a list before the rest is counted
 
 
@@ -15,6 +18,19 @@ def in_one_line(error: Exception) -> str:
     """An error's kind and first line: some libraries add the stack of their own code."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def perhaps(name: str, names: Sequence[str]) -> str:
+    """The nearest of the names that there are, in brackets, to be put behind one that there is not."""
+    lower = {one.lower(): one for one in names}
+    near = get_close_matches(name.lower(), lower, n=1)
+    return f" (perhaps {lower[near[0]]!r})" if near else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names, the first ones of many."""
+    shown = ", ".join(map(repr, names[:_NAMED]))
+    return f"{shown} and {len(names) - _NAMED:,} more" if len(names) > _NAMED else shown
 
 
 def verdict(row: dict[str, Any], settings: dict[str, Any]) -> str:
