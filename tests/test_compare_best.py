@@ -142,3 +142,17 @@ def test_where_the_winner_goes_is_looked_at_before_anything_is_trained(tmp_path,
     with pytest.warns(UserWarning, match=r"could not be written to .*full\.skops \(No space left on device\)"):
         done = compare(SALES, "sales", save_best=tmp_path / "full.skops", resume=True, **options)
     assert len(done.ranking) == 1
+
+
+def test_the_best_of_an_earlier_run_is_asked_to_be_named_again(tmp_path):
+    """Trained it must be made, and an earlier run's estimator is not kept."""
+    rng = np.random.default_rng(0)
+    a = rng.choice(list("uvw"), 200)
+    table = pd.DataFrame({"a": a, "y": (a == "u") * 3.0 + rng.normal(size=200)})
+    options = {"folds": 2, "out": tmp_path / "out", "quiet": True}
+    compare(table, "y", contenders=["wide-additive"], **options)
+    again = compare(table, "y", contenders=["constant"], resume=True, **options)
+    with pytest.raises(ValueError, match="The best contender, 'wide-additive', is of the run before"):
+        again.best.predict(table)
+    compare(table, "y", contenders=["constant"], resume=True, save_best=tmp_path / "best.skops", **options)
+    assert not (tmp_path / "best.skops").exists()

@@ -49,9 +49,15 @@ class Comparison:
         Raises
         ------
         ValueError
-            No contender completed all folds.
+            No contender completed all folds, or the best is of a run that this one went on with, and not chosen now.
         """
         if not len(self.ranking):
             raise ValueError("No contender completed all folds, so there is no best one.")
-        course, contender = self._course, self._contenders[self.ranking["name"].iloc[0]]
+        name = self.ranking["name"].iloc[0]
+        if name not in self._contenders:
+            raise ValueError(
+                f"The best contender, {name!r}, is of the run before and was not chosen now; name it among contenders, "
+                "too, to train it."
+            )
+        course, contender = self._course, self._contenders[name]
         return train_best(contender, course.prepared, course.plan, course.metric, course.tune, course.seed, cores())
