@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tabsym.compare.reading import read, read_path
+from tabsym.compare.settings import open_folder
 
 COLUMNS = {
     "city": ["Bern", "Genève", None, "Zürich"],
@@ -210,3 +211,18 @@ def test_types_that_are_known_are_not_guessed(tmp_path, separator):
     assert got["code"].tolist() == ["1.10", "1.20"]
     assert got["n"].tolist() == [1, 2]
     assert got["mixed"].tolist()[1] == "oops"
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "jsonl"])
+def test_files_that_are_not_what_they_end_in_are_named(tmp_path, ending):
+    path = tmp_path / f"t.{ending}"
+    path.write_text("this, is\nno table\n")
+    with pytest.raises(ValueError, match=rf"^t\.{ending} cannot be read as \.{ending} \(.+\); write it anew"):
+        read(path)
+
+
+def test_folders_that_cannot_be_made_are_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ValueError, match=r"cannot be made \(.+\); name another by out \(--out\)"):
+            open_folder(out, "retail", resume=False)

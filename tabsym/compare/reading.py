@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,23 @@ def read_path(path: str | Path, as_text: Mapping[str, bool] | None = None) -> pd
     ending = path.suffix.lower()
     if ending in (".csv", ".tsv", ".txt"):
         return _read_text(path, as_text or {})
-    if ending in (".parquet", ".pq"):
-        return pd.read_parquet(path)
-    if ending in (".arrow", ".feather", ".ipc"):
-        return pd.read_feather(path)
-    if ending in (".jsonl", ".ndjson"):
-        return pd.read_json(path, lines=True, dtype=False)
+    for endings, parse in _PARSERS.items():
+        if ending in endings:
+            try:
+                return parse(path)
+            except ValueError as error:  # pyarrow's own errors are some
+                what = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise ValueError(
+                    f"{path.name} cannot be read as {ending} ({what}); write it anew, or give it its right ending."
+                ) from None
     raise ValueError(f"{path.name} has an ending that is not known; use .csv, .tsv, .parquet, .arrow or .jsonl.")
+
+
+_PARSERS: dict[tuple[str, ...], Callable[[Path], pd.DataFrame]] = {
+    (".parquet", ".pq"): pd.read_parquet,
+    (".arrow", ".feather", ".ipc"): pd.read_feather,
+    (".jsonl", ".ndjson"): lambda path: pd.read_json(path, lines=True, dtype=False),
+}
 
 
 def _read_text(path: Path, as_text: Mapping[str, bool]) -> pd.DataFrame:

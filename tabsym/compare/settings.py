@@ -59,7 +59,7 @@ def open_folder(out: str | Path | None, name: str, resume: bool) -> Path:
     Raises
     ------
     ValueError
-        It holds results already, and they are not to be resumed.
+        It holds results already, and they are not to be resumed; or it cannot be made.
     """
     if out is not None:
         folder = Path(out)
@@ -71,7 +71,12 @@ def open_folder(out: str | Path | None, name: str, resume: bool) -> Path:
         while (folder / "results.json").exists() and not resume:
             number += 1
             folder = Path(f"tabsym-compare-{name}-{number}")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"The folder {str(folder)!r} for results cannot be made ({error.strerror}); name another by out (--out)."
+        ) from None
     return folder
 
 
