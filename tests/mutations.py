@@ -27,6 +27,7 @@ CROSSES = "tests/test_crosses.py"
 CLASSES, FLATS = "tests/test_newton_classes.py", "tests/test_newton_flats.py"
 STACK, FORMULAS = "tests/test_stacking.py", "tests/test_formula_evidence.py"
 TURNS, HONESTY = "tests/test_newton_turns.py", "tests/test_newton_honesty.py"
+SCORING = "tests/test_linking.py"
 TORCH, MORE = "tests/test_torch.py", "tests/test_torch_more.py"
 
 
@@ -200,7 +201,20 @@ FAULTS = [
           "root = np.sqrt(np.where(told, sizes, 1.0))", "root, told = np.sqrt(np.maximum(sizes, 1e-300)), sizes >= 0.0",
           f"{FLATS}:say_nothing"),
     Fault("link: rows held out have weight 1", "estimators/linking.py",
-          'weights = {} if weight is None else {"sample_weight": weight}', "weights = {}", f"{NEWTON}:one_by_one"),
+          "self.scoring.score(predicted, self.held_out.y, self.held_out.weight)",
+          "self.scoring.score(predicted, self.held_out.y, None)", f"{NEWTON}:one_by_one"),
+    Fault("link: scorers of scikit-learn have no weights", "estimators/scoring.py",
+          'weights = {} if weight is None else {"sample_weight": weight}', "weights = {}", f"{SCORING}:weight"),
+    Fault("link: absolute errors are squared", "estimators/scoring.py",
+          "np.average(np.abs(errors), weights=weight)", "np.average(np.square(errors), weights=weight)", SCORING),
+    Fault("link: the power is that of the residuals themselves", "estimators/linking.py",
+          "return 2.0 * float(apart @ residuals)", "return float(apart @ residuals)", SCORING),
+    Fault("link: rows weigh the same in the power", "estimators/linking.py",
+          "apart *= weight", "apart *= 1.0", f"{SCORING}:power"),
+    Fault("link: the other log link is the farther one", "estimators/linking.py",
+          'return "gamma" if power > ', 'return "gamma" if power < ', f"{SCORING}:nearest"),
+    Fault("link: zeros rule out tweedie too", "estimators/linking.py",
+          'n_rows < TELLING or "gamma" not in possible', "n_rows < TELLING", f"{SCORING}:zeros"),
     Fault("newton: what classes share is in their certainty", "wide/newton/posterior_classes.py",
           "_variances(beside @ self.own @ beside, followed, self.flat)",
           "_variances(self.own, self.followed, self.flat)",
@@ -312,8 +326,7 @@ FAULTS = [
     Fault("link: other log links are always tried", "estimators/linking.py",
           'if found.get("poisson", -np.inf) > found["squared"]:', 'if "poisson" in found:', f"{NEWTON}:tried"),
     Fault("link: a loss that runs away scores 0", "estimators/linking.py",
-          "if np.isfinite(predicted).all() else -np.inf", "if np.isfinite(predicted).all() else 0.0",
-          f"{NEWTON}:runs_away"),
+          "all():\n            return -np.inf", "all():\n            return 0.0", f"{NEWTON}:runs_away"),
     Fault("explain: unseen symbols among factors are 0", "wide/contributions.py",
           "return np.where((codes >= 0)[:, None], values[codes], neutral)",
           "return np.where((codes >= 0)[:, None], values[codes], 0.0)", f"{NEWTON}:term_by_term"),

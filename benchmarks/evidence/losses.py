@@ -75,6 +75,8 @@ WAYS: dict[str, dict[str, float]] = {
     "one split": {"SPLITS": 1},
     "a tenth of the tolerance": {"ROUGH": 1e-4, "ROUGH_OF_SMALL": 1e-5},
     "one tolerance": {"ROUGH_OF_SMALL": 1e-3},
+    "both others": {"TELLING": 10**9},
+    "one other": {"TELLING": 0},
 }
 SHOWN = [*WAYS, "with crosses", "squared"]
 

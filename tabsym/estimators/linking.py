@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import get_scorer
 
 from tabsym.estimators.beginning import NO_MEMORY, blank_of, code_table
 from tabsym.estimators.config import Config
 from tabsym.estimators.fitting import Known, fit_model
 from tabsym.estimators.planning import plan_cuts, plan_layout
+from tabsym.estimators.scoring import Scoring
 from tabsym.estimators.solving import solve_parameters
 from tabsym.estimators.training_data import Training
 from tabsym.wide.coding import Coder
@@ -35,9 +33,14 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 FIRST = ("squared", "poisson")
-"""Tried first: a sum, and a product of what symbols do; where the product is better, the other two with that link."""
+"""Tried first: a sum, and a product of what symbols do; where the product is better, others with that link."""
 
 OTHERS = ("gamma", "tweedie")
+
+TELLING = 5_000
+"""With so many rows only that one of the others is tried whose variance goes with the mean as that of rows held out:
+over fifteen targets the error is as far above that of the best loss (2.46 % for 2.44 % by both). Of fewer rows both
+are tried: on generated tables of 300 it would be 1.55 % for 1.44 %."""
 
 MOST_ROWS = 25_000
 """Losses are compared on a random sample of larger tables, which is hardly worse than all rows."""
@@ -48,6 +51,12 @@ HELD_OUT = 0.4
 SMALL, SPLITS = 5_000, 2
 """Of fewer rows the scores are the mean of so many splits, whose held-out rows differ: on generated tables of 1,500
 rows the error above the best loss's is three fifths of one split's, of 300 rows nine tenths; of 6,000 the same."""
+
+GAMMAS_POWER = 2.0
+"""Of the mean, that the variance goes with: poisson's is 1, tweedie's between, as it is asked for."""
+
+LEAST_RESIDUAL = 1e-3
+"""Of what was predicted: the logarithm of a residual of nearly 0 says nothing."""
 
 ROUGH, ROUGH_OF_SMALL = 1e-3, 1e-4
 """Newton's tolerance, at least, while losses are compared, which differ by more, and that of small tables, of which
@@ -77,7 +86,7 @@ def choose_loss(
         raise ValueError(
             "loss='choose' compares scales, and an offset belongs to one of them; name the loss beside an offset."
         )
-    _find_scorer(scoring)
+    by = Scoring(scoring)
     n_rows = len(training.y)
     order = rng.permutation(n_rows)[:MOST_ROWS]
     possible = [name for name in (*FIRST, *OTHERS) if _fits(LOSSES[name], training.y)]
@@ -86,16 +95,37 @@ def choose_loss(
     known = Known(plan_cuts(config, training, losses["squared"]), {})  # intervals are those of any loss of amounts
     if possible == ["squared"]:
         return losses["squared"], {"squared": np.nan}, known
-    trials = _trials(_rough(config, n_rows), training, order, known, scoring, rng)
+    trials = _trials(_rough(config, n_rows), training, order, known, by, rng)
 
     def scores(names: tuple[str, ...]) -> dict[str, float]:
         return {n: float(np.mean([trial.score(losses[n]) for trial in trials])) for n in names if n in possible}
 
     found = scores(FIRST)
     if found.get("poisson", -np.inf) > found["squared"]:
-        found |= scores(OTHERS)
+        found |= scores(OTHERS if n_rows < TELLING or "gamma" not in possible else (_nearest(trials[0], losses),))
     ranked = sorted(found, key=lambda name: -found[name])
     return losses[ranked[0]], {name: found[name] for name in ranked}, known
+
+
+def _nearest(trial: _Trial, losses: dict[str, Loss]) -> str:
+    """Of the other losses, gamma and tweedie, the one whose variance goes with the mean as that of rows held out."""
+    power = power_of_variance(trial.predicted["poisson"], trial.held_out.y, trial.held_out.weight)
+    return "gamma" if power > (GAMMAS_POWER + losses["tweedie"].parameter) / 2.0 else "tweedie"
+
+
+def power_of_variance(predicted: Floats, y: Floats, weight: Floats | None) -> float:
+    """The power of the mean that variances go with, by rows (n,) and what was predicted for them, above 0.
+
+    Twice the slope of the logarithm of residuals by that of predictions: a few outliers hardly move it.
+    """
+    predicted = np.maximum(predicted, np.finfo(float).tiny)
+    logs = np.log(predicted)
+    residuals = np.log(np.maximum(np.abs(y - predicted), LEAST_RESIDUAL * predicted))
+    apart = logs - np.average(logs, weights=weight)
+    if weight is not None:
+        apart *= weight
+    spread = float(apart @ logs)
+    return 2.0 * float(apart @ residuals) / spread if spread > 0.0 else 1.0
 
 
 def _splits(order: Places) -> list[tuple[Places, Places]]:
@@ -122,7 +152,7 @@ def _rough(config: Config, n_rows: int) -> Config:
 
 
 def _trials(
-    config: Config, training: Training, order: Places, known: Known, scoring: Any, rng: np.random.RandomState
+    config: Config, training: Training, order: Places, known: Known, scoring: Scoring, rng: np.random.RandomState
 ) -> list[_Trial]:
     if not isinstance(config.optimizer, Newton):
         return [_ByGradients(config, training, split, scoring, rng) for split in _splits(order)]
@@ -136,10 +166,15 @@ class _Trial(ABC):
     """Models of one loss after the other, fitted to the same rows and scored on others."""
 
     def __init__(
-        self, config: Config, training: Training, split: tuple[Places, Places], scoring: Any, rng: np.random.RandomState
+        self,
+        config: Config,
+        training: Training,
+        split: tuple[Places, Places],
+        scoring: Scoring,
+        rng: np.random.RandomState,
     ) -> None:
         self.config, self.scoring, self.rng = config, scoring, rng
-        self.scorer = _find_scorer(scoring)
+        self.predicted: dict[str, Floats] = {}  # by a loss, of the rows held out
         self.seen, self.held_out = self._part(training, split[0]), self._part(training, split[1])
 
     @abstractmethod
@@ -159,24 +194,10 @@ class _Trial(ABC):
                 predicted = loss.predict(self._margins(loss, state))[:, 0]
             except ValueError:  # it ran away
                 return -np.inf
-        return self._score(predicted) if np.isfinite(predicted).all() else -np.inf
-
-    def _score(self, predicted: Floats) -> float:
-        y, weight = self.held_out.y, self.held_out.weight
-        weights = {} if weight is None else {"sample_weight": weight}
-        try:
-            score = float(self.scorer(_Predicted(predicted), np.zeros((len(predicted), 1)), y, **weights))
-        except (TypeError, ValueError, AttributeError) as error:
-            raise ValueError(
-                f"scoring={_name_of(self.scoring)} can't score numbers with these targets"
-                f"{' and weights' if weights else ''} ({_in_users_words(error)}); use 'neg_root_mean_squared_error', "
-                "'neg_mean_absolute_error' or another scorer of regressions."
-            ) from error
-        if np.isnan(score):
-            raise ValueError(
-                f"scoring={_name_of(self.scoring)} gave NaN; use a scorer that gives a number for every prediction."
-            )
-        return score
+        self.predicted[loss.name] = predicted
+        if not np.isfinite(predicted).all():
+            return -np.inf
+        return self.scoring.score(predicted, self.held_out.y, self.held_out.weight)
 
 
 class _ByGradients(_Trial):
@@ -207,7 +228,7 @@ class _ByNewton(_Trial):
         config: Config,
         training: Training,
         split: tuple[Places, Places],
-        scoring: Any,
+        scoring: Scoring,
         rng: np.random.RandomState,
         layout: Layout,
         coder: Coder,
@@ -225,39 +246,3 @@ class _ByNewton(_Trial):
         blank = blank_of(self.config, NO_MEMORY, self._layout, self._coded, loss, 1, rng)
         model = solve_parameters(self.config, newton, blank, self._coded, rng)
         return model.margins_of(self._coder, len(self.held_out.y), self.config.n_jobs)
-
-
-def _find_scorer(scoring: Any) -> Callable[..., float]:
-    if callable(scoring):
-        return scoring
-    try:
-        return get_scorer(scoring or "")
-    except (ValueError, TypeError):
-        raise ValueError(
-            f"scoring={scoring!r} is not known; use "
-            "'neg_root_mean_squared_error', 'neg_mean_absolute_error' or another "
-            "scorer of scikit-learn."
-        ) from None
-
-
-def _name_of(scoring: Any) -> str:
-    """As the user wrote it, or the name of the function."""
-    return repr(scoring) if isinstance(scoring, str) else getattr(scoring, "__name__", type(scoring).__name__)
-
-
-def _in_users_words(error: Exception) -> str:
-    """What a scorer says, without its stop and without the name of what stands for the model here."""
-    return str(error).rstrip(".").replace(_Predicted.__name__, "the model")
-
-
-class _Predicted(RegressorMixin, BaseEstimator):
-    """Predictions that were made, as scorers want them."""
-
-    def __init__(self, predicted: Floats) -> None:
-        self.predicted = predicted
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def predict(self, X: Any) -> Floats:
-        return self.predicted

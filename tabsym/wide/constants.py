@@ -66,6 +66,8 @@ def _best_log(loss: Loss, y: Floats, weights: Floats | None, offset: Floats) -> 
     share = np.ones(len(y)) if weights is None else weights
     if not (share * y).any():
         return np.array([-float(offset.max())])
+    if offset.min() == offset.max():
+        return np.log([np.average(y, weights=weights)]) - offset[0]
     above, below = logsumexp((1.0 - power) * offset, b=share * y), logsumexp((2.0 - power) * offset, b=share)
     return np.array([above - below])
 

@@ -1,0 +1,98 @@
+"""loss="choose": scores as scikit-learn has them, and which log link is tried."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import make_scorer, mean_absolute_error, mean_poisson_deviance, root_mean_squared_error
+
+from tabsym import WideRegressor
+from tabsym.estimators.linking import power_of_variance
+from tabsym.estimators.scoring import Scoring
+
+ERRORS = {"neg_root_mean_squared_error": root_mean_squared_error, "neg_mean_absolute_error": mean_absolute_error}
+OPTIONS = {"loss": "choose", "optimizer": "newton", "l2": "evidence", "random_state": 0}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", [*ERRORS, "neg_mean_poisson_deviance"])
+def test_scores_are_those_of_scikit_learn_with_weights_and_without(name, weighted):
+    rng = np.random.RandomState(0)
+    predicted, y = rng.gamma(2.0, size=(2, 50))
+    weight = rng.uniform(size=50) if weighted else None
+    error = ERRORS.get(name, mean_poisson_deviance)(y, predicted, sample_weight=weight)
+    assert Scoring(name).score(predicted, y, weight) == pytest.approx(-error, rel=1e-12)
+
+
+def test_a_scorer_of_ones_own_gets_the_weight_of_rows():
+    predicted, y, weight = np.array([[1.0, 4.0], [2.0, 2.0], [1.0, 3.0]])
+    scorer = make_scorer(mean_absolute_error, greater_is_better=False)
+    assert Scoring(scorer).score(predicted, y, weight) == pytest.approx(-(1.0 + 3.0 * 2.0) / 4.0)
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 1.5, 2.0, 3.0])
+def test_the_power_of_variances_is_found_whatever_the_unit(power):
+    """Worked by hand: residuals that go exactly with a power of the mean, in any unit of the target."""
+    mean, rng = np.random.RandomState(0).gamma(3.0, size=400), np.random.RandomState(1)
+    side = rng.choice([-1.0, 1.0], 400)
+    for unit in (1e-3, 1.0, 1e6):
+        y = unit * (mean + 0.1 * side * mean ** (power / 2.0))
+        assert power_of_variance(unit * mean, y, None) == pytest.approx(power, abs=1e-9)
+
+
+def test_weights_of_the_power_are_repetition_and_exact_predictions_do_no_harm():
+    rng = np.random.RandomState(0)
+    mean, weight = rng.gamma(3.0, size=300), rng.randint(1, 4, 300)
+    y = mean * np.exp(rng.normal(size=300))
+    repeated = power_of_variance(np.repeat(mean, weight), np.repeat(y, weight), None)
+    assert power_of_variance(mean, y, weight.astype(float)) == pytest.approx(repeated, rel=1e-9)
+    assert np.isfinite(power_of_variance(mean, mean, None))
+    assert np.isfinite(power_of_variance(np.append(mean, 0.0), np.append(y, 1.0), None))
+    assert np.isfinite(power_of_variance(np.ones(300), y, None))  # there is no slope: any number will do
+
+
+def products(n, draw, seed=0):
+    rng = np.random.RandomState(seed)
+    codes = rng.randint(12, size=(2, n))
+    effects = rng.normal(0.0, 0.8, (2, 12))
+    mean = 10.0 * np.exp(effects[0, codes[0]] + effects[1, codes[1]])
+    return pd.DataFrame({"a": codes[0].astype(str), "b": codes[1].astype(str)}), draw(rng, mean)
+
+
+def gammas(rng, mean):
+    return mean * rng.gamma(3.0, 1.0 / 3.0, len(mean))
+
+
+def counts(rng, mean):
+    return rng.poisson(mean) + 0.01
+
+
+@pytest.mark.parametrize(("draw", "tried"), [(gammas, "gamma"), (counts, "tweedie")], ids=["gamma", "counts"])
+def test_of_large_tables_the_nearest_log_link_is_tried_alone(draw, tried):
+    """By the variance of rows held out; with less than 5,000 rows both others are tried."""
+    table, y = products(6000, draw)
+    large = WideRegressor(**OPTIONS).fit(table, y).losses_
+    assert set(large["loss"]) == {"squared", "poisson", tried}
+    small = WideRegressor(**OPTIONS).fit(table[:3000], y[:3000]).losses_
+    assert set(small["loss"]) == {"squared", "poisson", "gamma", "tweedie"}
+
+
+def test_with_zeros_tweedie_is_tried_however_variances_go():
+    table, y = products(6000, gammas)
+    y[::500] = 0.0
+    found = WideRegressor(**OPTIONS).fit(table, y).losses_
+    assert set(found["loss"]) == {"squared", "poisson", "tweedie"}
+
+
+def test_tweedies_own_power_decides_which_is_nearest():
+    """Of variances that go with the power 1.7 tweedie's 1.9 is nearer than gamma's 2, and its 1.2 is not."""
+
+    def draw(rng, mean):
+        return mean + 0.2 * rng.choice([-1.0, 1.0], len(mean)) * mean**0.85
+
+    table, y = products(6000, draw)
+    assert y.min() > 0
+    for power, tried in ((1.9, "tweedie"), (1.2, "gamma")):
+        found = WideRegressor(power=power, **OPTIONS).fit(table, y).losses_
+        assert set(found["loss"]) == {"squared", "poisson", tried}
