@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import warnings
 from importlib.metadata import version
@@ -29,8 +30,10 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, TypeError, OSError) as error:
         print(f"tabsym: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as stop:
+        from tabsym.compare.processes import Terminated
+
+        return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
     return 0 if n_ranked else 1
 
 

@@ -173,6 +173,36 @@ def test_sigterm_leaves_no_rows_behind(tmp_path):
     assert (tmp_path / "o" / "results.json").exists()
 
 
+def test_the_command_line_says_by_its_status_what_ended_it(tmp_path):
+    """As a shell does: 128 and the signal."""
+    code = (
+        "import os, signal, sys, threading, time\n"
+        "from pathlib import Path\n"
+        "from tabsym.cli import main\n"
+        "def end():\n"
+        "    while not list(Path(os.environ['TMPDIR']).glob('tabsym-*/worker0/job.json')):\n"
+        "        time.sleep(0.05)\n"
+        "    os.kill(os.getpid(), getattr(signal, sys.argv[1]))\n"
+        "threading.Thread(target=end, daemon=True).start()\n"
+        "sys.exit(main(['compare', '--contenders', 'constant', '--folds', '2', '--out', sys.argv[2], '--quiet']))\n"
+    )
+    for name, status in (("SIGTERM", 143), ("SIGINT", 130)):
+        place = tmp_path / name
+        place.mkdir()
+        command = [sys.executable, "-c", code, name, str(tmp_path / f"o{status}")]
+        done = subprocess.run(command, env=os.environ | {"TMPDIR": str(place)}, capture_output=True, check=False)
+        assert done.returncode == status, done.stderr
+
+
+def test_resume_wants_a_folder_and_says_where_there_is_nothing_to_go_on_with(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="Say which results to go on with: out='FOLDER'"):
+        compare(SALES, "sales", contenders=["constant"], folds=2, resume=True, quiet=True)
+    assert not list(tmp_path.iterdir())
+    compare(SALES, "sales", contenders=["constant"], folds=2, resume=True, out=tmp_path / "o")
+    assert f"There are no results in {tmp_path / 'o'} to go on with" in capsys.readouterr().out
+
+
 def test_time_limit_keeps_what_was_done(tmp_path):
     result = compare(
         SALES, "sales", contenders=["constant", "catboost"], folds=3, time_limit=0.05, out=tmp_path / "o", quiet=True

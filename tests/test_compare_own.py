@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import ParameterSampler
 
@@ -242,6 +243,34 @@ def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):
     scores = [one.ranking.set_index("name")["score"] for one in (first, again)]
     assert scores[1]["mine"] != scores[0]["mine"] == scores[0]["constant"]
     assert scores[1]["constant"] == scores[0]["constant"]
+
+
+def test_changed_code_behind_an_address_is_run_anew_by_resume(tmp_path, monkeypatch, capsys):
+    """The score of what stood there before was kept, and told as that of the new code."""
+    module = tmp_path / "changing_contender.py"
+    text = "from sklearn.dummy import DummyRegressor\n\n\ndef make():\n    return DummyRegressor({})\n"
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    options = {"contenders": {"mine": "changing_contender:make"}, "folds": 2, "out": tmp_path / "o"}
+    module.write_text(text.format(""))
+    first = compare(SALES, "sales", quiet=True, **options)
+    compare(SALES, "sales", resume=True, **options)
+    assert "run anew" not in capsys.readouterr().out
+    module.write_text(text.format('strategy="constant", constant=0.0'))
+    again = compare(SALES, "sales", resume=True, **options)
+    assert "mine is run anew: the code of changing_contender has changed." in capsys.readouterr().out
+    scores = [one.ranking.set_index("name")["score"] for one in (first, again)]
+    assert scores[1]["mine"] > scores[0]["mine"] == scores[0]["constant"]
+
+
+def test_an_estimator_of_other_parameters_is_run_anew_by_resume(tmp_path, capsys):
+    options = {"folds": 2, "out": tmp_path / "o"}
+    pipes = [clone(ready).set_params(ridge__alpha=alpha) for alpha in (1.0, 1.0, 50.0)]
+    said = []
+    for number, pipe in enumerate(pipes):
+        compare(SALES, "sales", contenders={"mine": pipe}, resume=number > 0, **options)
+        said.append("mine is run anew: the estimator has changed." in capsys.readouterr().out)
+    assert said == [False, False, True]
 
 
 def test_of_an_error_only_the_first_line_is_said(tmp_path):

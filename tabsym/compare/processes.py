@@ -188,12 +188,16 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came, as from a scheduler or a container that is stopped."""
+
+
 @contextmanager
 def _sigterm_interrupts() -> Iterator[None]:
     """SIGTERM as Ctrl-C, so that no rows stay behind in temporary folders; a handler of the user's own stays."""
 
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        raise Terminated
 
     in_main = threading.current_thread() is threading.main_thread()  # no other thread may set handlers
     if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

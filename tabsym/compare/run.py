@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from tabsym.compare.best import need_skops
+from tabsym.compare.asked import check_lists, check_numbers, check_resume, file_for_best, source_of
 from tabsym.compare.comparison import Comparison
 from tabsym.compare.contenders import Contender
 from tabsym.compare.levels import column_levels
@@ -26,9 +25,6 @@ from tabsym.compare.splits import make_plan
 from tabsym.compare.tuning import read_budget
 from tabsym.compare.words import in_one_line, listed, perhaps, summary
 from tabsym.warn import warn_user
-
-MOST_SEED = 2**32 - 1
-"""NumPy's."""
 
 
 def compare(
@@ -132,16 +128,12 @@ def compare(
     >>> result.best.predict(sales.head(3)).shape
     (3,)
     """
-    _check_numbers(folds=folds, repeats=repeats, jobs=jobs, seed=seed, time_limit=time_limit)
-    for argument, value in (("drop", drop), ("symbolic", symbolic)):
-        if isinstance(value, str):
-            raise TypeError(f"{argument} must be a list, not the text {value!r}; pass {argument}=[{value!r}].")
+    check_numbers(folds=folds, repeats=repeats, jobs=jobs, seed=seed, time_limit=time_limit)
+    check_lists(drop=drop, symbolic=symbolic)
+    check_resume(out, resume)
     read_budget(tune)
-    best_file = None
-    if save_best is not None:
-        need_skops()
-        best_file = _file_for_best(save_best)
-    name, table, target = _source(table, target)
+    best_file = None if save_best is None else file_for_best(save_best)
+    name, table, target = source_of(table, target)
     roles = Columns(weight, exposure, offset, groups, fold_column)
     prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic, roles=roles)
     chosen = choose(contenders, prepared.task, unseen=unseen is not None)
@@ -154,6 +146,8 @@ def compare(
     folder = open_folder(out, name, resume)
     results = begin(folder, settings, resume)
     with Live(settings, quiet=quiet) as live:
+        if resume and not results.contenders:
+            live.note(f"There are no results in {folder} to go on with; all contenders are run.")
         for changed in forget_changed(results, chosen):
             live.note(changed)
         Runner(course, results, folder, live).run(_able(chosen, results, live))
@@ -200,16 +194,6 @@ def _failed(results: Results) -> list[tuple[str, str]]:
     return [(e["label"], e["error"]) for e in results.contenders.values() if e["error"] and not e["folds"]]
 
 
-def _file_for_best(path: str | Path) -> Path:
-    """The file, by its ending if it has none; looked at before anything is trained."""
-    if not Path(path).resolve().parent.is_dir():
-        raise ValueError(f"There is no folder for save_best={str(path)!r}; make it first.")
-    file = Path(path) if Path(path).suffix else Path(f"{path}.skops")
-    if Path(path).is_dir() or file.is_dir():
-        raise ValueError(f"save_best={str(path)!r} is a folder; name a file in it, such as best.skops.")
-    return file
-
-
 def _save_best(comparison: Comparison, path: Path, quiet: bool) -> None:
     try:
         comparison.best.save(path)
@@ -221,29 +205,6 @@ def _save_best(comparison: Comparison, path: Path, quiet: bool) -> None:
         return
     if not quiet:
         print(f"{comparison.best.label}, trained on all rows: {path}")
-
-
-def _check_numbers(*, folds: int, repeats: int, jobs: int, seed: int, time_limit: float | None) -> None:
-    for argument, value, least in (("folds", folds, 2), ("repeats", repeats, 1), ("jobs", jobs, 1), ("seed", seed, 0)):
-        if not isinstance(value, Integral) or isinstance(value, bool):
-            raise ValueError(f"{argument}={value!r} is not possible; use a whole number.")
-        if value < least:
-            raise ValueError(f"{argument}={value} is not possible; use at least {least}.")
-    if seed > MOST_SEED:
-        raise ValueError(f"seed={seed} is not possible; use at most {MOST_SEED}.")
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit={time_limit} is not possible; use a number of seconds above 0.")
-
-
-def _source(table: Any, target: str | None) -> tuple[str, Any, str]:
-    if table is None:
-        from tabsym.datasets import make_retail
-
-        return "retail", make_retail(), target or "sales"
-    name = Path(table).stem if isinstance(table, (str, Path)) else "table"
-    if target is None:
-        raise ValueError("Say which column to predict: target='NAME' (--target NAME).")
-    return name, table, str(target)
 
 
 def _course(

@@ -103,15 +103,24 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
 
 
 def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
-    """Drop the folds of contenders of the user's own that are made from another address now; a sentence for each."""
+    """Drop the folds of contenders of the user's own that are made by something else now; a sentence for each."""
     said = []
     for contender in chosen:
         entry = results.entry(contender.name, contender.label)
-        if entry["folds"] and entry.get("address") != contender.address:
+        why = _changed(entry, contender) if entry["folds"] else None
+        if why is not None:
             entry["folds"] = {}
-            said.append(
-                f"{contender.name} is run anew: it was {entry.get('address') or 'an estimator'}, and is "
-                f"{contender.address or 'an estimator'} now."
-            )
-        entry["address"] = contender.address
+            said.append(f"{contender.name} is run anew: {why}.")
+        entry["address"], entry["made_by"] = contender.address, contender.made_by
     return said
+
+
+def _changed(entry: dict[str, Any], contender: Contender) -> str | None:
+    """What has changed since the folds that are there, if anything."""
+    before = entry.get("address")
+    if before != contender.address:
+        return f"it was {before or 'an estimator'}, and is {contender.address or 'an estimator'} now"
+    if entry.get("made_by") != contender.made_by:
+        module = None if before is None else before.partition(":")[0]
+        return "the estimator has changed" if module is None else f"the code of {module} has changed"
+    return None

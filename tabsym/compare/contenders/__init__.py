@@ -39,6 +39,8 @@ class Contender:
         Whether it gets the user's own columns and class names instead of prepared ones.
     address : str or None
         Where a contender of the user's own comes from, as ``package.module:factory``.
+    made_by : str or None
+        Of a contender of the user's own: a digest of the code at its address, or of the estimator and its parameters.
     for_unseen : bool
         Whether it takes part where whole symbols of a column are held out, and only there; `make` then gets the name
         of that column as a fourth argument.
@@ -57,6 +59,7 @@ class Contender:
     tasks: tuple[str, ...] = TASKS
     raw: bool = False
     address: str | None = None
+    made_by: str | None = None
     for_unseen: bool = False
     for_metric: bool = False
     by_name: bool = False

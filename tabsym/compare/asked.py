@@ -1,0 +1,61 @@
+"""What was asked for, as far as it can be refused before a table is read."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from tabsym.compare.best import need_skops
+
+MOST_SEED = 2**32 - 1
+"""NumPy's."""
+
+
+def check_numbers(*, folds: int, repeats: int, jobs: int, seed: int, time_limit: float | None) -> None:
+    """Numbers that are possible."""
+    for argument, value, least in (("folds", folds, 2), ("repeats", repeats, 1), ("jobs", jobs, 1), ("seed", seed, 0)):
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            raise ValueError(f"{argument}={value!r} is not possible; use a whole number.")
+        if value < least:
+            raise ValueError(f"{argument}={value} is not possible; use at least {least}.")
+    if seed > MOST_SEED:
+        raise ValueError(f"seed={seed} is not possible; use at most {MOST_SEED}.")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit={time_limit} is not possible; use a number of seconds above 0.")
+
+
+def check_lists(**lists: Any) -> None:
+    """Lists of columns, and not the text of one."""
+    for argument, value in lists.items():
+        if isinstance(value, str):
+            raise TypeError(f"{argument} must be a list, not the text {value!r}; pass {argument}=[{value!r}].")
+
+
+def check_resume(out: str | Path | None, resume: bool) -> None:
+    """Results to go on with have a name: of the folders that were made without one, which is meant is not known."""
+    if resume and out is None:
+        raise ValueError("Say which results to go on with: out='FOLDER' (--out FOLDER) beside resume.")
+
+
+def file_for_best(path: str | Path) -> Path:
+    """The file for the best contender, by its ending if it has none."""
+    need_skops()
+    if not Path(path).resolve().parent.is_dir():
+        raise ValueError(f"There is no folder for save_best={str(path)!r}; make it first.")
+    file = Path(path) if Path(path).suffix else Path(f"{path}.skops")
+    if Path(path).is_dir() or file.is_dir():
+        raise ValueError(f"save_best={str(path)!r} is a folder; name a file in it, such as best.skops.")
+    return file
+
+
+def source_of(table: Any, target: str | None) -> tuple[str, Any, str]:
+    """The name of the table, the table or its file, and the target; of the embedded one where none is given."""
+    if table is None:
+        from tabsym.datasets import make_retail
+
+        return "retail", make_retail(), target or "sales"
+    name = Path(table).stem if isinstance(table, (str, Path)) else "table"
+    if target is None:
+        raise ValueError("Say which column to predict: target='NAME' (--target NAME).")
+    return name, table, str(target)
