@@ -131,6 +131,14 @@ def move(codes, x, steps, values, loss):
 
 
 @kernel
+def codes_of_models(codes, column, n_models, out):
+    """The places of entries (n,), less one, where each has one for every model: `column` (n,) is the row's model."""
+    width = np.int32(n_models)
+    for i in range(len(codes)):
+        out[i] = (codes[i] + np.int32(1)) * width + np.int32(column[i]) - np.int32(1)
+
+
+@kernel
 def add_entries(codes, x, theta, scores):
     """Add to scores (n,) the entries of rows, times x."""
     for i in range(len(codes)):

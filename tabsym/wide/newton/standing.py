@@ -12,6 +12,7 @@ from tabsym.wide.newton.kernels_entries import step_pulled, step_ridge, sum_prod
 from tabsym.wide.newton.kernels_rows import (
     LEAST,
     add_entries,
+    codes_of_models,
     move,
     pulls_of_rows,
     sum_pulls,
@@ -162,7 +163,8 @@ class OneScore:
         if not len(self.column):
             return piece.codes
         if piece.block not in self._codes:
-            self._codes[piece.block] = (piece.codes + 1) * np.int32(self.width) + self.column - np.int32(1)
+            self._codes[piece.block] = np.empty(len(piece.codes), dtype=np.int32)
+            codes_of_models(piece.codes, self.column, self.width, self._codes[piece.block])
         return self._codes[piece.block]
 
     def slopes_together(self, columns: Floats) -> Floats:
