@@ -122,8 +122,7 @@ class HeldOut:
 
     def scores(self) -> Floats:
         """Scores (n,) of rows under the model that has not seen them."""
-        swapped = [theta[:, ::-1] for theta in self.turns.theta]
-        return self.rows.scores_by_sums(self.turns.pieces, swapped)[:, 0]
+        return self.rows.scores_by_sums(self.turns.pieces, self.turns.theta, flip=True)[:, 0]
 
     def _slopes(self, free: Sequence[int], scores: Floats) -> Floats:
         """How the held-out loss, at `scores`, moves with logarithms of the precisions at `free`, up to a factor.

@@ -139,11 +139,21 @@ def codes_of_models(codes, column, n_models, out):
 
 
 @kernel
-def add_entries(codes, x, theta, scores):
-    """Add to scores (n,) the entries of rows, times x."""
+def add_entries(codes, x, theta, n_models, flip, scores):
+    """Add to scores (n,) the entries (q W,) of rows, times x: of the W models the row's own, or with flip 1 the other.
+
+    Rows without an entry have codes below W - 1, and nothing to add.
+    """
+    known = False
+    for e in range(len(theta)):
+        known |= theta[e] != 0.0
+    if not known:  # as of many blocks before their first turn
+        return
+    first = np.int32(n_models - 1)
     for i in range(len(codes)):
-        own = theta[unsigned(codes[i] + 1)]
-        scores[i] += own * x[i] if len(x) else own
+        if codes[i] >= first:
+            own = theta[unsigned(codes[i] - first) ^ unsigned(flip)]
+            scores[i] += own * x[i] if len(x) else own
 
 
 @kernel

@@ -221,12 +221,11 @@ class OneScore:
         """The same at other scores (n,)."""
         return self._pulls(self._stand(scores))
 
-    def scores_by_sums(self, pieces: list[Piece], theta: list[Floats]) -> Floats:
-        """Scores (n, 1) of rows added up piece by piece."""
+    def scores_by_sums(self, pieces: list[Piece], theta: list[Floats], *, flip: bool = False) -> Floats:
+        """Scores (n, 1) of rows added up piece by piece, of two models under the other one where `flip` is set."""
         scores = self.start.copy()
         for piece, values in zip(pieces, theta, strict=True):
-            if values.max(initial=0.0) != 0.0 or values.min(initial=0.0) != 0.0:  # of many nothing is known yet
-                add_entries(self.codes(piece), piece.x, self.padded(values), scores)
+            add_entries(self.codes(piece), piece.x, values.ravel(), self.width, int(flip), scores)
         return scores[:, None]
 
     def padded(self, numbers: Floats) -> Floats:
