@@ -17,6 +17,7 @@ from lightgbm import LGBMClassifier, LGBMRegressor
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge, SGDClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_validate
@@ -669,3 +670,11 @@ def test_boosters_that_read_no_missing_values_and_columns_that_are_not_there():
         WideBoostRegressor(booster_cols=["nope"]).fit(X, np.arange(80.0))
     with pytest.raises(ValueError, match="sample_weight must hold numbers, one for each row"):
         WideBoostRegressor().fit(X, np.arange(80.0), sample_weight=["a"] * 80)
+
+
+def test_a_wide_model_that_ends_short_is_told_of_once():
+    """Not once for each of a dozen clones, of which nobody sees the passes."""
+    wide = WideRegressor(optimizer=Newton(max_passes=1), l2="evidence")
+    with pytest.warns(ConvergenceWarning, match="ended short of the optimum") as told:
+        WideBoostRegressor(wide=wide, booster=LGBMRegressor(**SMALL), mode="margin", cv=FOLDS).fit(X, VALUES)
+    assert sum("ended short" in str(one.message) for one in told) == 1

@@ -6,6 +6,7 @@ little of what is left: so each training row gets the margin of a model that has
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.encoders.folds import Split
 from tabsym.encoders.pieces import take_rows
@@ -57,9 +59,14 @@ class Learner:
     classes: NDArray[Any] | None
 
     def fit(self, train: Places, held: Mapping[str, float] | None = None) -> Any:
-        """A clone fitted on some rows; `held`: precisions of blocks that are not found again."""
+        """A clone fitted on some rows; `held`: precisions of blocks that are not found again.
+
+        Where it ends short is not told: the model of all rows, which is fitted alike, says so once.
+        """
         weight = None if self.weight is None else self.weight[train]
-        return fit_alike(self.wide, held, take_rows(self.X, train), self.y[train], weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return fit_alike(self.wide, held, take_rows(self.X, train), self.y[train], weight)
 
     def margins(self, model: Any, rows: Places) -> Floats:
         """Of a fitted clone, of some rows."""
