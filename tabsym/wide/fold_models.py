@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from tabsym.wide.curvature import add_steps, kept_pulls, logistic_pulls, pulls_of_rows, softmax_pulls
-from tabsym.wide.losses import RATES, Loss, as_kept
+from tabsym.wide.losses import RATES, Loss, as_kept, keep, scores_of_kept
 from tabsym.wide.slopes import GAMMA, HALVES, LOGISTIC, MULTINOMIAL, POISSON, SQUARED
 
 Floats = NDArray[np.float64]
@@ -85,9 +85,7 @@ class _KeptModels(FoldModels):
     def _find_pulls(self) -> None:
         self._code, _ = as_kept(self._loss)
         self._rate, scores = RATES.get(self._code), self._scores[0]
-        self._values = (
-            scores - self._y[:, None] if self._rate is None else np.exp(np.clip(self._rate * scores, -FAR, FAR))
-        )
+        self._values = keep(scores, self._y[:, None], self._code, FAR)
         neutral = np.full((1, scores.shape[1]), 0.0 if self._rate is None else 1.0)
         self._grow(np.zeros(len(scores), dtype=np.int32), neutral)
 
@@ -95,9 +93,7 @@ class _KeptModels(FoldModels):
         kept_pulls(codes, growth, self._y, self._weight, self._code, self._values, self.pulls[0])
 
     def current_scores(self) -> Floats:
-        if self._rate is None:
-            return (self._values + self._y[:, None])[None]
-        return np.asarray(np.log(self._values) / self._rate)[None]
+        return scores_of_kept(self._values, self._y[:, None], self._code)[None]
 
 
 class _SoftmaxModels(FoldModels):

@@ -117,9 +117,9 @@ tweedie p**(2 - k) / (2 - k) - y p**(1 - k) / (1 - k) with 1 < k < 2; logistic (
 hinge max(0, 1 - (+-1) s); multinomial (softmax).
 """
 
-RATES = {slopes.LOGISTIC: -1.0, slopes.POISSON: 1.0, slopes.GAMMA: 1.0, slopes.HALVES: 0.5}
-"""Rows of these losses are kept at exp(rate * score) where steps are many: a step is then a factor, the same for all
-rows of an entry, and takes no exp of its own in each."""
+RATES = {slopes.LOGISTIC: -1.0, slopes.POISSON: 1.0, slopes.GAMMA: -1.0, slopes.HALVES: 0.5}
+"""Rows of these losses are kept at exp(rate * score) where steps are many, gamma's at that times the target: a step is
+then a factor, the same for all rows of an entry, and takes no exp of its own in each."""
 
 
 def as_kept(loss: Loss) -> tuple[int, float]:
@@ -127,3 +127,26 @@ def as_kept(loss: Loss) -> tuple[int, float]:
     if loss.code == slopes.TWEEDIE and loss.parameter == 1.5:
         return slopes.HALVES, 0.0
     return loss.code, loss.parameter
+
+
+def keep(scores: Floats, y: Floats, code: int, far: float) -> Floats:
+    """Where rows of a loss, by `as_kept`'s code, are kept (see `slopes.stepped`); exps of no more than `far`.
+
+    Scores and targets of shapes that go together.
+    """
+    if code == slopes.SQUARED:
+        return scores - y
+    if code not in RATES:
+        return scores.copy()
+    values = np.exp(np.clip(RATES[code] * scores, -far, far))
+    return values * y if code == slopes.GAMMA else values
+
+
+def scores_of_kept(values: Floats, y: Floats, code: int) -> Floats:
+    """The scores of rows from where they are kept."""
+    if code == slopes.SQUARED:
+        return values + y
+    if code not in RATES:
+        return values
+    with np.errstate(divide="ignore"):
+        return np.log(values / y if code == slopes.GAMMA else values) / RATES[code]

@@ -45,8 +45,9 @@ def loss_of_one(score, target, loss, parameter):
 def stepped(value, step, loss):
     """Where a row is kept after a step of an entry that nothing multiplies.
 
-    Rows are kept at their residuals (squared), at exp(-score) (logistic), exp(score) (poisson, gamma) or exp(score / 2)
-    (HALVES), else at their scores. Where that is an exp, such a step is one too, taken once per entry.
+    Rows are kept at their residuals (squared), at exp(-score) (logistic), exp(score) (poisson), exp(score / 2) (HALVES)
+    or the target times exp(-score) (gamma), else at their scores. Where that is an exp, such a step is one too, taken
+    once per entry.
     """
     if loss in (LOGISTIC, POISSON, GAMMA, HALVES):
         return value * step
@@ -64,8 +65,7 @@ def pulls_there(value, target, loss, parameter, least):
     if loss == POISSON:
         return value - target, max(value, least)
     if loss == GAMMA:
-        share = target / value
-        return 1.0 - share, max(share, least)
+        return 1.0 - value, max(value, least)
     if loss == HALVES:
         share = target / value
         return value - share, max(0.5 * (value + share), least)

@@ -27,9 +27,9 @@ def _moved(value, step, x, i, loss):
     """Where a row stands after a step, times x."""
     if len(x) == 0:
         return stepped(value, step, loss)
-    if loss == LOGISTIC:
+    if loss in (LOGISTIC, GAMMA):
         return value * np.exp(-step * x[i])
-    if loss in (POISSON, GAMMA):
+    if loss == POISSON:
         return value * np.exp(step * x[i])
     if loss == HALVES:
         return value * np.exp(0.5 * step * x[i])

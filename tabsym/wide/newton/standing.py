@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.losses import RATES, Loss, as_kept
+from tabsym.wide.losses import RATES, Loss, as_kept, keep, scores_of_kept
 from tabsym.wide.newton.kernels_entries import step_pulled, step_ridge, sum_products_of
 from tabsym.wide.newton.kernels_rows import (
     LEAST,
@@ -198,12 +198,7 @@ class OneScore:
 
     def scores(self) -> Floats:
         """Scores (n, 1)."""
-        values = self._caught_up()
-        if self._code == SQUARED:
-            return (values + self.y)[:, None]
-        rate = RATES.get(self._code)
-        with np.errstate(divide="ignore"):
-            return (values if rate is None else np.log(values) / rate)[:, None]
+        return scores_of_kept(self._caught_up(), self.y, self._code)[:, None]
 
     def stand_at(self, scores: Floats) -> None:
         """Let rows stand at scores (n, 1)."""
@@ -264,9 +259,4 @@ class OneScore:
         return slopes, bends
 
     def _stand(self, scores: Floats) -> Floats:
-        if self._code == SQUARED:
-            return scores - self.y
-        rate = RATES.get(self._code)
-        if rate is None:
-            return scores.copy()
-        return np.exp(np.clip(rate * scores, -FAR - 1.0, FAR + 1.0))
+        return keep(scores, self.y, self._code, FAR + 1.0)
