@@ -27,7 +27,7 @@ CROSSES = "tests/test_crosses.py"
 CLASSES, FLATS = "tests/test_newton_classes.py", "tests/test_newton_flats.py"
 STACK, FORMULAS = "tests/test_stacking.py", "tests/test_formula_evidence.py"
 TURNS, HONESTY = "tests/test_newton_turns.py", "tests/test_newton_honesty.py"
-SCORING = "tests/test_linking.py"
+SCORING, DIGESTS = "tests/test_linking.py", "tests/test_compare_digests.py"
 TORCH, MORE = "tests/test_torch.py", "tests/test_torch_more.py"
 
 
@@ -205,6 +205,18 @@ FAULTS = [
           "self.scoring.score(predicted, self.held_out.y, None)", f"{NEWTON}:one_by_one"),
     Fault("link: scorers of scikit-learn have no weights", "estimators/scoring.py",
           'weights = {} if weight is None else {"sample_weight": weight}', "weights = {}", f"{SCORING}:weight"),
+    Fault("link: what cannot be scored is no loss of all", "estimators/linking.py",
+          'if name == "squared":', "if False:", f"{SCORING}:deviances"),
+    Fault("link: a scorer of nothing is no error", "estimators/linking.py",
+          'if name == "squared":', "if True:", f"{SCORING}:scores_no_loss"),
+    Fault("resume: modules are looked for where the command is", "compare/digests.py",
+          "[str(Path.cwd()), *sys.path]", "[*sys.path]", f"{DIGESTS}:working_folder or imported"),
+    Fault("resume: a space does not count", "compare/own.py",
+          "made_by=digest_of(model, space)", "made_by=digest_of(model)", f"{DIGESTS}:another_space"),
+    Fault("resume: what cannot be told has not changed", "compare/settings.py",
+          "if contender.made_by is None:", "if False:", f"{DIGESTS}:cannot_be_told"),
+    Fault("resume: functions go by their names", "compare/digests.py",
+          "_told_code(value.__code__), ", "", f"{DIGESTS}:differs"),
     Fault("link: absolute errors are squared", "estimators/scoring.py",
           "np.average(np.abs(errors), weights=weight)", "np.average(np.square(errors), weights=weight)", SCORING),
     Fault("link: the power is that of the residuals themselves", "estimators/linking.py",

@@ -269,7 +269,7 @@ def test_an_estimator_of_other_parameters_is_run_anew_by_resume(tmp_path, capsys
     said = []
     for number, pipe in enumerate(pipes):
         compare(SALES, "sales", contenders={"mine": pipe}, resume=number > 0, **options)
-        said.append("mine is run anew: the estimator has changed." in capsys.readouterr().out)
+        said.append("mine is run anew: the estimator or its space has changed." in capsys.readouterr().out)
     assert said == [False, False, True]
 
 

@@ -96,3 +96,21 @@ def test_tweedies_own_power_decides_which_is_nearest():
     for power, tried in ((1.9, "tweedie"), (1.2, "gamma")):
         found = WideRegressor(power=power, **OPTIONS).fit(table, y).losses_
         assert set(found["loss"]) == {"squared", "poisson", tried}
+
+
+@pytest.mark.parametrize("scoring", ["neg_mean_poisson_deviance", "neg_mean_gamma_deviance"])
+def test_deviances_choose_among_links_though_sums_predict_less_than_0(scoring):
+    """Of predictions below 0, as those of squared loss may be, they have no score."""
+    table, y = products(1500, gammas)
+    plain = WideRegressor(**OPTIONS | {"loss": "squared"}).fit(table[:900], y[:900])
+    assert plain.predict(table[900:]).min() < 0
+    found = WideRegressor(scoring=scoring, **OPTIONS).fit(table, y).losses_
+    assert found["loss"].iloc[-1] == "squared" and found["score"].iloc[-1] == -np.inf
+    assert np.isfinite(found["score"].iloc[:-1]).all() and len(found) == 4
+
+
+def test_a_scorer_that_scores_no_loss_is_refused():
+    table, y = products(1500, gammas)
+    y[:100] = 0.0
+    with pytest.raises(ValueError, match="neg_mean_gamma_deviance' can't score numbers with these targets"):
+        WideRegressor(scoring="neg_mean_gamma_deviance", **OPTIONS).fit(table, y)

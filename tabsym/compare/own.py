@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from tabsym.compare.contenders import Contender, all_contenders
+from tabsym.compare.digests import digest_of, digest_of_address
 from tabsym.compare.task import CLASSES
 from tabsym.compare.verdicts import CONSTANT
 from tabsym.compare.words import perhaps
@@ -70,7 +67,14 @@ def _own(name: str, value: Any, task: str) -> Contender:
     model, space = value if isinstance(value, tuple) and len(value) == 2 else (value, {})
     _check_estimator(name, model, task)
     return Contender(
-        name, name, lambda task, seed, jobs: model, lambda task: space, order=_ORDER, raw=True, made_by=_digest(model)
+        name,
+        name,
+        lambda task, seed, jobs: model,
+        lambda task: space,
+        order=_ORDER,
+        raw=True,
+        made_by=digest_of(model, space),
+        is_own=True,
     )
 
 
@@ -111,23 +115,17 @@ def from_address(name: str, address: str) -> Contender:
         found = getattr(_load(address), "space", {})
         return found(task) if callable(found) else dict(found)
 
-    return Contender(name, name, make, space, order=_ORDER, raw=True, address=address, made_by=_digest_of_code(address))
-
-
-def _digest_of_code(address: str) -> str | None:
-    """Of the file of the module at an address: what this reads from other files is not looked at."""
-    try:
-        spec = find_spec(address.partition(":")[0])
-        return None if spec is None or spec.origin is None else sha256(Path(spec.origin).read_bytes()).hexdigest()
-    except (ImportError, OSError, ValueError):  # told of where it is made
-        return None
-
-
-def _digest(model: Any) -> str:
-    """Of an estimator's class and parameters, as far as their text tells; where in memory things are is left out."""
-    params = model.get_params() if hasattr(model, "get_params") else vars(model) if hasattr(model, "__dict__") else {}
-    text = repr((type(model).__qualname__, sorted((str(name), repr(value)) for name, value in params.items())))
-    return sha256(re.sub(r" at 0x[0-9a-fA-F]+", "", text).encode()).hexdigest()
+    return Contender(
+        name,
+        name,
+        make,
+        space,
+        order=_ORDER,
+        raw=True,
+        address=address,
+        made_by=digest_of_address(address),
+        is_own=True,
+    )
 
 
 def _load(address: str) -> Any:

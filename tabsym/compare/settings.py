@@ -116,11 +116,13 @@ def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
 
 
 def _changed(entry: dict[str, Any], contender: Contender) -> str | None:
-    """What has changed since the folds that are there, if anything."""
-    before = entry.get("address")
-    if before != contender.address:
-        return f"it was {before or 'an estimator'}, and is {contender.address or 'an estimator'} now"
-    if entry.get("made_by") != contender.made_by:
-        module = None if before is None else before.partition(":")[0]
-        return "the estimator has changed" if module is None else f"the code of {module} has changed"
-    return None
+    """What has changed since the folds that are there, if anything; what earlier versions wrote does not say."""
+    before, now = entry.get("address"), contender.address
+    if before != now:
+        return f"it was {before or 'an estimator'}, and is {now or 'an estimator'} now"
+    what = "the estimator or its space" if now is None else f"the code of {now.partition(':')[0]}"
+    if not contender.is_own or "made_by" not in entry:
+        return None
+    if contender.made_by is None:
+        return f"whether {what} has changed cannot be told"
+    return f"{what} has changed" if entry["made_by"] != contender.made_by else None

@@ -22,9 +22,9 @@ cols : list of str (or positions, for arrays), one of them, "all" or None, defau
     (a column of that name alone is ``["all"]``). All others are numbers; dates are days.
 loss : str, default "auto"
     Regressor: "squared" (auto), "absolute", "huber", "quantile"; with a log link "poisson",
-    "gamma", "tweedie"; "choose" compares "squared" with these on rows held out, by `scoring`, where the targets
-    allow them (see `losses_`; for `fit` on a table). Classifier: "logistic" for two classes (auto), "hinge" for two,
-    "multinomial" for any number (auto). Formulas in `tabsym.wide.LOSSES`.
+    "gamma", "tweedie"; "choose" compares "squared" with these (of 5,000 rows and more not with all) on rows held
+    out, by `scoring`, where the targets allow them (see `losses_`; for `fit` on a table). Classifier: "logistic" for
+    two classes (auto), "hinge" for two, "multinomial" for any number (auto). Formulas in `tabsym.wide.LOSSES`.
 delta : float, default 1.35
     Where "huber" turns from squared to absolute, in units of the target's spread: the interquartile
     mean of its absolute deviations, scaled to be 1 for a standard normal target (of the first call's

@@ -97,8 +97,16 @@ def choose_loss(
         return losses["squared"], {"squared": np.nan}, known
     trials = _trials(_rough(config, n_rows), training, order, known, by, rng)
 
+    def score(name: str) -> float:
+        try:
+            return float(np.mean([trial.score(losses[name]) for trial in trials]))
+        except ValueError:
+            if name == "squared":  # deviances have no score for predictions below 0
+                return -np.inf
+            raise
+
     def scores(names: tuple[str, ...]) -> dict[str, float]:
-        return {n: float(np.mean([trial.score(losses[n]) for trial in trials])) for n in names if n in possible}
+        return {name: score(name) for name in names if name in possible}
 
     found = scores(FIRST)
     if found.get("poisson", -np.inf) > found["squared"]:

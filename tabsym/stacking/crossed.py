@@ -61,7 +61,7 @@ class Learner:
     def fit(self, train: Places, held: Mapping[str, float] | None = None) -> Any:
         """A clone fitted on some rows; `held`: precisions of blocks that are not found again.
 
-        Where it ends short is not told: the model of all rows, which is fitted alike, says so once.
+        Where one ends short is not told: the model of all rows, fitted alike, says so for all.
         """
         weight = None if self.weight is None else self.weight[train]
         with warnings.catch_warnings():

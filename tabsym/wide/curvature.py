@@ -90,8 +90,8 @@ def _kept_pulls_of(codes, growth, y, weight, loss, values, pulls):
 def kept_pulls(codes, growth, y, weight, loss, values, pulls):
     """Move rows, kept at values (n, F), by the growth (symbols, F) of their symbols, and find the pulls (n, 2 F) there.
 
-    For squared loss, whose growth is the step, poisson, gamma and HALVES, whose growth is the exp of it (see
-    `slopes.stepped`): the same as adding steps to the scores and then `pulls_of_rows`.
+    For squared loss, whose growth is the step, poisson, gamma and HALVES, whose growth is the exp of it times a rate
+    (see `slopes.stepped`): the same as adding steps to the scores and then `pulls_of_rows`.
     """
     if loss == SQUARED:  # a loop each: which loss it is, is then known in it
         _kept_pulls_of(codes, growth, y, weight, SQUARED, values, pulls)

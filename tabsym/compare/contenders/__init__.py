@@ -40,7 +40,9 @@ class Contender:
     address : str or None
         Where a contender of the user's own comes from, as ``package.module:factory``.
     made_by : str or None
-        Of a contender of the user's own: a digest of the code at its address, or of the estimator and its parameters.
+        Of a contender of the user's own: a digest of the file at its address, or of the estimator and its space.
+    is_own : bool
+        Whether it is the user's own.
     for_unseen : bool
         Whether it takes part where whole symbols of a column are held out, and only there; `make` then gets the name
         of that column as a fourth argument.
@@ -60,6 +62,7 @@ class Contender:
     raw: bool = False
     address: str | None = None
     made_by: str | None = None
+    is_own: bool = False
     for_unseen: bool = False
     for_metric: bool = False
     by_name: bool = False

@@ -1,0 +1,197 @@
+"""Whether a contender of the user's own has changed, told without running or importing any of it."""
+
+import json
+import os
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+from tabsym import compare
+from tabsym.compare.digests import digest_of, digest_of_address
+from tabsym.datasets import make_retail
+
+SALES = make_retail(240)
+
+
+class Holder(RegressorMixin, BaseEstimator):
+    """Predicts the largest of what it holds."""
+
+    def __init__(self, held=None):
+        self.held = held
+
+    def fit(self, X, y):
+        self.largest_ = 0.0 if self.held is None else float(np.max(self.held))
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.largest_)
+
+
+def shifted(by):
+    return lambda x: x + by
+
+
+def holding(place, value):
+    held = np.zeros(5000)
+    held[place] = value
+    return held
+
+
+PAIRS = {
+    "arrays": (holding(2500, 1.0), holding(2500, 2.0)),
+    "the last digits": (np.zeros(3), np.full(3, 1e-9)),
+    "frames": (pd.DataFrame({"a": range(500)}), pd.DataFrame({"a": [*range(250), 0, *range(251, 500)]})),
+    "functions": (lambda x: x + 1, lambda x: x + 2),
+    "functions in functions": (lambda x: [y + 1 for y in x], lambda x: [y + 2 for y in x]),
+    "what functions hold": (shifted(1), shifted(2)),
+    "parts of functions": (partial(max, 1), partial(max, 2)),
+    "random states": (np.random.RandomState(0), np.random.RandomState(1)),
+    "generators": (np.random.default_rng(0), np.random.default_rng(1)),
+    "distributions": (scipy.stats.loguniform(0.1, 1), scipy.stats.loguniform(0.1, 2)),
+    "classes": (Ridge, DummyRegressor),
+    "sets": ({"a", "b"}, {"a", "c"}),
+    "nested": ([{"deep": (1, [2])}], [{"deep": (1, [3])}]),
+    "estimators": (make_pipeline(OneHotEncoder(), Ridge(1.0)), make_pipeline(OneHotEncoder(), Ridge(2.0))),
+}
+
+
+@pytest.mark.parametrize("what", PAIRS)
+def test_what_differs_has_another_digest_and_what_does_not_the_same(what):
+    first, second = PAIRS[what]
+    assert digest_of(Holder(first)) == digest_of(Holder(first)) is not None
+    assert digest_of(Holder(first)) != digest_of(Holder(second))
+    assert digest_of(Holder(), {"held": [first]}) != digest_of(Holder(), {"held": [second]})  # the space
+
+
+def test_digests_are_those_of_other_processes():
+    """The order of sets, addresses in memory and the state of all random numbers are of this one alone."""
+    code = (
+        "import scipy.stats\n"
+        "from sklearn.pipeline import make_pipeline\n"
+        "from sklearn.preprocessing import FunctionTransformer\n"
+        "from sklearn.linear_model import Ridge\n"
+        "from tabsym.compare.digests import digest_of\n"
+        "words = {'alpha', 'beta', 'gamma', 'delta'}\n"
+        "function = lambda x: x if 'a' in {'a', 'b', 'c'} else -x\n"
+        "print(digest_of(make_pipeline(FunctionTransformer(function, kw_args={'w': words}), Ridge()),\n"
+        "                {'ridge__alpha': scipy.stats.loguniform(0.1, 1.0)}))\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }  # fmt: skip
+    assert len(found) == 1 and found != {"None\n"}
+
+
+def test_nothing_of_the_users_is_imported_and_no_error_of_theirs_gets_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken_package").mkdir()
+    (tmp_path / "broken_package" / "__init__.py").write_text("raise SystemExit(3)")
+    (tmp_path / "broken_package" / "inside.py").write_text("make = 1")
+    (tmp_path / "nested_space" / "below").mkdir(parents=True)
+    (tmp_path / "nested_space" / "below" / "one.py").write_text("make = 2")
+    assert digest_of_address("broken_package.inside:make") is not None
+    assert digest_of_address("nested_space.below.one:make") is not None
+    assert "broken_package" not in sys.modules
+    for address in ("sys:exit", "nowhere.at.all:make", "broken_package.inside.deeper:make", "..:x"):
+        assert digest_of_address(address) is None
+
+
+class Unspeakable:
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+    def __reduce__(self):
+        raise RuntimeError("no copy")
+
+
+class Nameless(RegressorMixin, BaseEstimator):
+    """Whose parameters cannot be read."""
+
+    def __init__(self, k=1):
+        self._k = k
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+def test_what_cannot_be_told_is_no_error(tmp_path):
+    assert digest_of(Holder(Unspeakable())) is None
+    result = compare(SALES, "sales", contenders={"mine": Nameless()}, folds=2, out=tmp_path / "o", quiet=True)
+    assert result.ranking["name"].tolist() == ["constant"]
+    assert "'Nameless' object has no attribute 'k'" in result.failures["mine"]
+
+
+def test_what_cannot_be_told_is_run_anew(tmp_path, capsys):
+    class Lazy:
+        def __init__(self):
+            self.value = lambda: 30.0
+
+    class Waiting(Holder):
+        def fit(self, X, y):
+            return self
+
+        def predict(self, X):
+            return np.full(len(X), self.held.value())
+
+    assert digest_of(Waiting(Lazy())) is None
+    options = {"contenders": {"mine": Waiting(Lazy())}, "folds": 2, "out": tmp_path / "o"}
+    first = compare(SALES, "sales", quiet=True, **options)
+    assert not first.failures
+    compare(SALES, "sales", resume=True, **options)
+    said = "mine is run anew: whether the estimator or its space has changed cannot be told."
+    assert said in capsys.readouterr().out
+
+
+def test_another_space_is_run_anew(tmp_path, capsys):
+    pipe = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge())
+    options = {"folds": 2, "out": tmp_path / "o", "tune": 2}
+    for alphas in ([0.1, 1.0], [1e8, 1e9]):
+        done = (tmp_path / "o").exists()
+        compare(SALES, "sales", contenders={"mine": (pipe, {"ridge__alpha": alphas})}, resume=done, **options)
+    assert "mine is run anew: the estimator or its space has changed." in capsys.readouterr().out
+
+
+def test_results_of_before_there_were_digests_are_gone_on_with(tmp_path, capsys):
+    pipe = make_pipeline(FunctionTransformer(lambda X: X[["units"]] if "units" in X else X.iloc[:, -1:]), Ridge())
+    options = {"contenders": {"mine": pipe}, "folds": 2, "out": tmp_path / "o"}
+    compare(SALES.assign(units=1.0), "sales", quiet=True, **options)
+    path = tmp_path / "o" / "results.json"
+    results = json.loads(path.read_text())
+    for entry in results["contenders"].values():
+        del entry["made_by"]
+    path.write_text(json.dumps(results))
+    compare(SALES.assign(units=1.0), "sales", resume=True, **options)
+    assert "run anew" not in capsys.readouterr().out
+
+
+def test_the_installed_command_finds_changed_code_in_the_working_folder(tmp_path):
+    """Its own folder, not the working one, is the first that it imports from."""
+    module = tmp_path / "code_of_mine.py"
+    text = "from sklearn.dummy import DummyRegressor\n\n\ndef make():\n    return DummyRegressor({})\n"
+    run = "import sys; sys.path = [p for p in sys.path if p]; from tabsym.cli import main; sys.exit(main(sys.argv[1:]))"
+    asked = ["compare", "--contenders", "constant", "--contender", "mine=code_of_mine:make", "--folds", "2"]
+    asked += ["--out", str(tmp_path / "o")]
+    said = []
+    for number, options in enumerate(("", "", 'strategy="constant", constant=0.0')):
+        module.write_text(text.format(options))
+        command = [sys.executable, "-c", run, *asked, *(["--resume"] if number else [])]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        said.append("mine is run anew: the code of code_of_mine has changed." in done.stdout)
+    assert said == [False, False, True]
