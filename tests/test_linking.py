@@ -114,3 +114,10 @@ def test_a_scorer_that_scores_no_loss_is_refused():
     y[:100] = 0.0
     with pytest.raises(ValueError, match="neg_mean_gamma_deviance' can't score numbers with these targets"):
         WideRegressor(scoring="neg_mean_gamma_deviance", **OPTIONS).fit(table, y)
+
+
+def test_weights_that_cannot_be_added_up_are_refused():
+    table, y = products(300, gammas)
+    with pytest.raises(ValueError, match="sample_weight is up to 1e\\+308, too large to be added up"):
+        WideRegressor().fit(table, y, sample_weight=1e308)
+    WideRegressor().fit(table, y, sample_weight=1e300)

@@ -137,7 +137,7 @@ def _first(values: NDArray[Any]) -> str:
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-    """Check sample weights: (n_rows,) finite, >= 0, not all 0; None stays None."""
+    """Check sample weights: (n_rows,) finite, >= 0, not all 0, their sum finite; None stays None."""
     if sample_weight is None:
         return None
     try:
@@ -156,6 +156,10 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
         raise ValueError("sample_weight contains NaN or infinity; every weight must be a finite number.")
     if (weights < 0).any():
         raise ValueError("sample_weight contains a negative value; weights must be 0 or more.")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not np.isfinite(total):
+        raise ValueError(f"sample_weight is up to {weights.max():g}, too large to be added up; divide it by a number.")
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one row must count.")
     return weights

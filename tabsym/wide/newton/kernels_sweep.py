@@ -23,10 +23,9 @@ def take_turns(
     last block are left in `moves` (2, places), in the row 0 where b is odd. Of all blocks: `codes_at`, addresses of
     codes (n,); `starts`, where their entries begin in `theta` and `curvature`, those of several models side by side;
     `walks`, `aparts`, `precisions`; `lanes`, how many sums are kept for each entry; `known`, whether the curvature is
-    (it never changes for the squared loss). Rows are kept at exp(rate * score), or that
-    times the target, and at the score where the rate is 0.
-    `like` has the type of codes; `nothing` is empty. gradient, right, pivots, pulls and slopes are what the kernel
-    works in.
+    (it never changes for the squared loss). Rows are kept at exp(rate * score), or that times the target, and at the
+    score where the rate is 0. `like` has the type of codes; `nothing` is empty. gradient, right, pivots, pulls and
+    slopes are what the kernel works in.
     """
     n, fall = len(y), 0.0
     before = matrix_at(before_at, 1, n, like)[0]
