@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tabsym.cli import main
-from tabsym.compare import compare_tables
+from tabsym.compare import compare_tables, many
 from tabsym.compare.many import critical_difference, friedman, summary
 from tabsym.datasets import make_retail
 
@@ -94,3 +94,15 @@ def test_from_the_shell(tmp_path, capsys):
         compare_tables({"a": (paths[0], "sales")})
     with pytest.raises(ValueError, match="Two tables are named 'a'"):
         compare_tables([(paths[0], "sales"), (paths[0], "sales")])
+
+
+def test_an_interruption_says_how_all_tables_go_on(tmp_path, monkeypatch, capsys):
+    """The hint of the one table names its own folder, in which the others would be compared anew."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(many, "compare", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compare_tables(dict.fromkeys("ab", (make_retail(60), "sales")), out=tmp_path / "all")
+    assert f"All tables go on by the same command with --resume --out {tmp_path / 'all'}." in capsys.readouterr().out

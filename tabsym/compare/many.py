@@ -98,6 +98,10 @@ def compare_tables(
     for name, (table, target) in named.items():
         try:
             done[name] = compare(table, target, out=folder / name, quiet=quiet, **options)
+        except KeyboardInterrupt:
+            if not quiet:
+                print(f"All tables go on by the same command with --resume --out {folder}.")
+            raise
         except (ValueError, TypeError, OSError) as error:  # the other tables go on
             failures[name] = str(error)
             if not quiet:

@@ -66,15 +66,9 @@ def _own(name: str, value: Any, task: str) -> Contender:
         return from_address(name, value)
     model, space = value if isinstance(value, tuple) and len(value) == 2 else (value, {})
     _check_estimator(name, model, task)
+    made_by = digest_of(model, space)
     return Contender(
-        name,
-        name,
-        lambda task, seed, jobs: model,
-        lambda task: space,
-        order=_ORDER,
-        raw=True,
-        made_by=digest_of(model, space),
-        is_own=True,
+        name, name, lambda task, seed, jobs: model, lambda task: space, order=_ORDER, raw=True, made_by=made_by
     )
 
 
@@ -115,17 +109,8 @@ def from_address(name: str, address: str) -> Contender:
         found = getattr(_load(address), "space", {})
         return found(task) if callable(found) else dict(found)
 
-    return Contender(
-        name,
-        name,
-        make,
-        space,
-        order=_ORDER,
-        raw=True,
-        address=address,
-        made_by=digest_of_address(address),
-        is_own=True,
-    )
+    made_by = digest_of_address(address)
+    return Contender(name, name, make, space, order=_ORDER, raw=True, address=address, made_by=made_by)
 
 
 def _load(address: str) -> Any:

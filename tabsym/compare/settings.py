@@ -121,7 +121,7 @@ def _changed(entry: dict[str, Any], contender: Contender) -> str | None:
     if before != now:
         return f"it was {before or 'an estimator'}, and is {now or 'an estimator'} now"
     what = "the estimator or its space" if now is None else f"the code of {now.partition(':')[0]}"
-    if not contender.is_own or "made_by" not in entry:
+    if not contender.raw or "made_by" not in entry:
         return None
     if contender.made_by is None:
         return f"whether {what} has changed cannot be told"

@@ -36,13 +36,11 @@ class Contender:
     order : int
         Cheap ones run first, so that a ranking appears early.
     raw : bool
-        Whether it gets the user's own columns and class names instead of prepared ones.
+        Whether it is the user's own, and gets their columns and class names instead of prepared ones.
     address : str or None
         Where a contender of the user's own comes from, as ``package.module:factory``.
     made_by : str or None
         Of a contender of the user's own: a digest of the file at its address, or of the estimator and its space.
-    is_own : bool
-        Whether it is the user's own.
     for_unseen : bool
         Whether it takes part where whole symbols of a column are held out, and only there; `make` then gets the name
         of that column as a fourth argument.
@@ -62,7 +60,6 @@ class Contender:
     raw: bool = False
     address: str | None = None
     made_by: str | None = None
-    is_own: bool = False
     for_unseen: bool = False
     for_metric: bool = False
     by_name: bool = False
