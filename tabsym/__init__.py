@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AugmentedModel": "tabsym.jitter",
     "CrossFit": "tabsym.encoders",
+    "DateParts": "tabsym.encoders",
     "JitterPredictor": "tabsym.jitter",
     "JitterTreeClassifier": "tabsym.jitter",
     "JitterTreeRegressor": "tabsym.jitter",
@@ -30,6 +31,7 @@ _HOMES = {
 __all__ = [
     "AugmentedModel",
     "CrossFit",
+    "DateParts",
     "JitterPredictor",
     "JitterTreeClassifier",
     "JitterTreeRegressor",
@@ -48,7 +50,7 @@ __all__ = [
 if TYPE_CHECKING:
     from tabsym import datasets
     from tabsym.compare import compare
-    from tabsym.encoders import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
+    from tabsym.encoders import CrossFit, DateParts, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
     from tabsym.jitter import AugmentedModel, JitterPredictor, JitterTreeClassifier, JitterTreeRegressor
     from tabsym.stacking import WideBoostClassifier, WideBoostRegressor

@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Example: tabsym compare sales.csv --target price --contenders wide,lightgbm --folds 10",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    c.add_argument("tables", nargs="*", metavar="table", help="CSV, TSV, Parquet, Arrow or JSON lines; one or several")
+    c.add_argument("tables", nargs="*", metavar="table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx; one or several")
     c.add_argument(
         "--target", action="append", help="the column to predict; needed with a table; repeat it where tables differ"
     )
@@ -103,7 +103,14 @@ def _parser() -> argparse.ArgumentParser:
         "--tune", metavar="N|SECONDSs", help="choose settings inside every fold: so many, or so many seconds, as in 60s"
     )
     c.add_argument("--drop", type=_names, help="columns to leave out, separated by commas")
-    c.add_argument("--symbolic", type=_names, help="numeric columns to treat as symbols, separated by commas")
+    c.add_argument("--numeric", type=_names, help="text columns to read as numbers, however they are written")
+    c.add_argument("--categorical", type=_names, help="columns of numbers to take as categories: codes and ids")
+    c.add_argument("--na-values", type=_names, metavar="CELLS", help="cells that mean missing: ?,-200 or COLUMN=-200")
+    c.add_argument("--decimal", metavar="SIGN", help="of numbers in text: . or , (found by column)")
+    c.add_argument("--thousands", metavar="SIGN", help="between groups of digits in text (found by column)")
+    c.add_argument("--sep", help="between the fields of a text file, such as ';' or tab (found)")
+    c.add_argument("--encoding", help="of a text file, such as cp1252 (found)")
+    c.add_argument("--dayfirst", action=argparse.BooleanOptionalAction, help="03/04 is the third of April (found)")
     c.add_argument("--time-limit", type=float, metavar="SECONDS", help="for one contender, all folds together")
     c.add_argument("--seed", type=int, default=0, help="of the folds and the contenders")
     c.add_argument("--jobs", type=int, default=1, help="contenders at a time; above 1, times compare less well")

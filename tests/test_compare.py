@@ -20,8 +20,9 @@ from tabsym.compare.own import choose
 from tabsym.compare.prepare import prepare
 from tabsym.compare.processes import last_words
 from tabsym.compare.ranking import partial, rank
-from tabsym.compare.reading import read_path
+from tabsym.compare.reading import ReadOptions
 from tabsym.compare.results import load_results
+from tabsym.compare.retyping import read_typed
 from tabsym.compare.splits import make_plan
 from tabsym.compare.words import summary
 from tabsym.datasets import make_retail
@@ -322,6 +323,7 @@ def test_a_csv_with_quotes_blanks_dates_and_accents(tmp_path):
         "città, où",
         "Datum",
         "Datum month",
+        "Datum week",
         "Datum weekday",
         "Artikel",
         "Preis",
@@ -348,7 +350,7 @@ def test_every_format_reads_the_same(ending, tmp_path):
         frame.to_feather(path)
     else:
         frame.to_json(path, orient="records", lines=True)
-    back = read_path(path)
+    back, _ = read_typed(path)
     assert back["store"].tolist() == frame["store"].tolist()
     np.testing.assert_allclose(back["price"], frame["price"])
     assert back["colour"].isna().tolist() == frame["colour"].isna().tolist()
@@ -357,17 +359,17 @@ def test_every_format_reads_the_same(ending, tmp_path):
 def test_latin_1_and_unknown_files(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("name,y\nGenève,1\nZürich,2\n".encode("latin-1"))
-    assert read_path(path)["name"].tolist() == ["Genève", "Zürich"]
+    assert read_typed(path)[0]["name"].tolist() == ["Genève", "Zürich"]
     with pytest.raises(FileNotFoundError, match=r"no file .*nosuch\.csv"):
-        read_path(tmp_path / "nosuch.csv")
+        read_typed(tmp_path / "nosuch.csv")
     (tmp_path / "t.xyz").write_text("")
     with pytest.raises(ValueError, match=r"t\.xyz has an ending"):
-        read_path(tmp_path / "t.xyz")
+        read_typed(tmp_path / "t.xyz")
 
 
 def test_polars_tables_and_symbolic_numbers(tmp_path):
     frame = pl.DataFrame({"code": [1, 2, 3] * 40, "y": [1.0, 5.0, 2.0] * 40})
-    prepared = prepare(frame, "y", symbolic=["code"])
+    prepared = prepare(frame, "y", reading=ReadOptions(categorical=["code"]))
     assert prepared.X["code"].tolist()[:3] == ["1", "2", "3"]
 
 
@@ -450,21 +452,31 @@ ROWS = "".join(f"{'uvw'[j % 3]};{j},5;{j % 7}\n" for j in range(60))
 )
 def test_files_that_are_no_tables_say_so(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
-        read_path(write(tmp_path, text))
+        read_typed(write(tmp_path, text))
 
 
 def test_decimal_commas_are_numbers_where_semicolons_separate(tmp_path):
-    frame = read_path(write(tmp_path, "a;price;n\n" + ROWS))
+    frame, _ = read_typed(write(tmp_path, "a;price;n\n" + ROWS))
     assert frame["price"].tolist()[:2] == [0.5, 1.5]
     assert prepare(write(tmp_path, "a;price;n\n" + ROWS), "price").task == "regression"
 
 
 def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
     rows = ROWS.replace("17,5", "oops")
-    with pytest.raises(ValueError, match=r"text with 60 different values in 60 rows \(such as 'oops' in row 17\)"):
-        prepare(write(tmp_path, "a;price;n\n" + rows.replace(",5", ".5")), "price")
-    with pytest.raises(ValueError, match=r"not numeric \(such as 'oops' in row 17\)"):
-        prepare(write(tmp_path, "a;price;n\n" + rows.replace(",5", ".5")), "price", task="regression")
+    prepared = prepare(write(tmp_path, "a;price;n\n" + rows), "price")
+    assert prepared.task == "regression"
+    assert len(prepared.y) == 59
+    assert any("1 cell that is no number ('oops') as missing" in note for note in prepared.notes)
+    assert any("1 rows without a target" in note for note in prepared.notes)
+    strays = pd.DataFrame(
+        {"a": ["x", "y"] * 30, "price": [f"{row}.5" if row % 3 else f"{row} apples, or so" for row in range(60)]}
+    )
+    with pytest.raises(
+        ValueError, match=r"text with 60 different values in 60 rows \(such as '0 apples, or so' in row"
+    ):
+        prepare(strays, "price")
+    with pytest.raises(ValueError, match=r"not numeric \(such as '0 apples, or so' in row"):
+        prepare(strays, "price", task="regression")
 
 
 @pytest.mark.parametrize(
@@ -474,7 +486,7 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
         ({"repeats": 0}, "repeats=0 is not possible"),
         ({"folds": 1}, "folds=1 is not possible; use at least 2"),
         ({"time_limit": -5}, "time_limit=-5 is not possible"),
-        ({"unseen": "price"}, r"is read as a number; .*--symbolic price"),
+        ({"unseen": "price"}, r"is read as a number; .*--categorical price"),
         ({"groups": "store", "time": "week"}, "groups and time cannot go together"),
         ({"repeats": 2, "fold_column": "store"}, "repeats=2 is not possible: splits by column are always the same"),
         ({"exposure": "price"}, "exposure='price' is for counts, and the task is 'regression'"),
@@ -484,8 +496,8 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
         ({"metric": max}, "A metric of your own needs a name and a direction"),
         ({"metric": "auc"}, "metric='auc' is not known for regression targets"),
         ({"drop": ["sales"]}, "'sales' is the target and is to be dropped"),
-        ({"symbolic": ["sales"]}, "'sales' is the target and no feature; leave it out of symbolic"),
-        ({"symbolic": ["week"], "drop": ["week"]}, "'week' is in drop and in symbolic; leave it out of one"),
+        ({"categorical": ["sales"]}, "'sales' is the target and no feature; leave it out of categorical"),
+        ({"categorical": ["week"], "drop": ["week"]}, "'week' is in drop and in categorical; leave it out of one"),
         ({"time": "sales"}, "'sales' is the target and cannot split the rows; name another time column"),
         ({"unseen": "sales"}, "'sales' is the target and cannot split the rows; name another unseen column"),
         ({"unseen": "store", "drop": ["store"]}, "Column 'store' is no feature, as it is dropped"),
@@ -509,4 +521,4 @@ def test_a_name_where_a_list_belongs(tmp_path):
 
 def test_a_column_of_keys_is_noted():
     keys = SALES.assign(key=[f"k{j}" for j in range(len(SALES))])
-    assert any("'key' has another symbol in every row" in note for note in prepare(keys, "sales").notes)
+    assert any("'key' has another value in nearly every row" in note for note in prepare(keys, "sales").notes)

@@ -13,6 +13,7 @@ from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
 from tabsym.compare.own import from_address
 from tabsym.compare.prepare import prepare
+from tabsym.compare.reading import ReadOptions
 from tabsym.compare.splits import Plan
 from tabsym.datasets import make_retail
 
@@ -63,11 +64,12 @@ def test_new_tables_of_any_kind_mean_the_same():
 def test_files_are_read_by_what_the_columns_were_in_training(tmp_path):
     codes = pd.Series(["1.10", "1.20", "x"] * 60)
     table = pd.DataFrame({"code": codes, "size": [1.5, 2.0, 3.25] * 60, "sales": codes.map({"1.10": 9.0}).fillna(1.0)})
-    prepared = prepare(table, "sales", symbolic=["size"], task="regression")
+    prepared = prepare(table, "sales", reading=ReadOptions(categorical=["size"]), task="regression")
     own = from_address("mine", "tests.own_contenders:ready")
     new, file = table.head(30).query("code == '1.10'"), tmp_path / "new.csv"
     new.to_csv(file, index=False)
-    assert prepared.as_text == {"code": True, "size": False}
+    assert prepared.retyping.numbers == ["size", "sales"]
+    assert any("'code' looks like numbers but is left as text" in note for note in prepared.notes)
     for contender in (all_contenders()["wide"], own):
         model = train_best(contender, prepared, PLAN, choose_metric("regression", None), None, 0, 1)
         np.testing.assert_array_equal(model.predict(file), model.predict(new))

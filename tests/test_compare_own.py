@@ -223,7 +223,7 @@ def test_one_contender_alone_has_a_report(tmp_path):
 
 def test_columns_that_are_numbers(tmp_path):
     table = pd.DataFrame({0: ["u", "v"] * 60, 1: np.arange(120) % 7, 2: np.arange(120) % 2 * 3.5 + 0.1})
-    result = run(table.assign(**{}), 2, ["wide-additive"], tmp_path, task="regression", symbolic=[1])
+    result = run(table.assign(**{}), 2, ["wide-additive"], tmp_path, task="regression", categorical=[1])
     assert not result.failures
 
 

@@ -428,7 +428,7 @@ def test_one_word_among_many_dates_is_shown():
 
 
 def test_symbols_read_as_numbers_are_refused_with_the_remedy():
-    refused(lambda: plan_of([1.0, 2.0, None], "unseen", folds=2), "'c'", "--symbolic c")
+    refused(lambda: plan_of([1.0, 2.0, None], "unseen", folds=2), "'c'", "--categorical c")
 
 
 @pytest.mark.parametrize("how", ["groups", "unseen", "column", "time"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from tabsym.compare.best import need_skops
+from tabsym.compare.reading import ReadOptions, name_of_file
 
 MOST_SEED = 2**32 - 1
 """NumPy's."""
@@ -32,6 +34,45 @@ def check_lists(**lists: Any) -> None:
             raise TypeError(f"{argument} must be a list, not the text {value!r}; pass {argument}=[{value!r}].")
 
 
+def reading_options(
+    *,
+    numeric: Sequence[str] | None,
+    categorical: Sequence[str] | None,
+    na_values: Any,
+    decimal: str | None,
+    thousands: str | None,
+    sep: str | None,
+    encoding: str | None,
+    dayfirst: bool | None,
+) -> ReadOptions:
+    """What the user decided of reading the table, checked.
+
+    `na_values`: a list of cells for all columns, each also as ``COLUMN=CELL``; or column -> list of cells.
+    """
+    check_lists(numeric=numeric, categorical=categorical)
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"decimal={decimal!r} is not possible; use '.' or ','.")
+    if thousands is not None and (len(thousands) > 1 or thousands.isalnum() or thousands == decimal):
+        raise ValueError(f"thousands={thousands!r} is not possible; use one sign that is not the decimal one, or ''.")
+    return ReadOptions(
+        [str(name) for name in numeric or []], [str(name) for name in categorical or []], _na_values(na_values),
+        decimal, thousands, sep, encoding, dayfirst,
+    )  # fmt: skip
+
+
+def _na_values(given: Any) -> dict[str, list[str]]:
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return {str(name): [str(word) for word in ([words] if isinstance(words, (str, int, float)) else words)]
+                for name, words in given.items()}  # fmt: skip
+    out: dict[str, list[str]] = {}
+    for word in [given] if isinstance(given, (str, int, float)) else given:
+        name, separator, cell = str(word).partition("=")
+        out.setdefault(name if separator else "", []).append(cell if separator else str(word))
+    return out
+
+
 def check_resume(out: str | Path | None, resume: bool) -> None:
     """Results to go on with have a name: of the folders that were made without one, which is meant is not known."""
     if resume and out is None:
@@ -55,7 +96,7 @@ def source_of(table: Any, target: str | None) -> tuple[str, Any, str]:
         from tabsym.datasets import make_retail
 
         return "retail", make_retail(), target or "sales"
-    name = Path(table).stem if isinstance(table, (str, Path)) else "table"
+    name = name_of_file(table) if isinstance(table, (str, Path)) else "table"
     if target is None:
         raise ValueError("Say which column to predict: target='NAME' (--target NAME).")
     return name, table, str(target)

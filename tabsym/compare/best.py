@@ -18,7 +18,7 @@ from tabsym.compare.features import Features
 from tabsym.compare.fitting import Data, Trained, train
 from tabsym.compare.metrics import Metric
 from tabsym.compare.prepare import Columns, Prepared
-from tabsym.compare.reading import read
+from tabsym.compare.retyping import Retyping
 from tabsym.compare.splits import Plan
 from tabsym.compare.task import CLASSES
 from tabsym.compare.tuning import read_budget, tune
@@ -53,7 +53,7 @@ class Winner:
     features: Features | None
     drop: list[str]
     roles: Columns
-    as_text: dict[str, bool] = field(default_factory=dict)  # of columns, for files of text
+    retyping: Retyping = field(default_factory=Retyping)
 
     def predict(self, table: Any) -> NDArray[Any]:
         """Predicted classes or numbers (n_rows,); an exposure or offset is read from the column named before.
@@ -103,7 +103,7 @@ class Winner:
         return path
 
     def _values(self, table: Any) -> NDArray[np.float64]:
-        frame = read(table, self.as_text).reset_index(drop=True)
+        frame = self.retyping.read(table).reset_index(drop=True)
         X = frame.drop(columns=self.drop, errors="ignore") if self.features is None else self.features.apply(frame)
         exposure = offset = None
         if self.task == "count" and self.roles.exposure is not None:
@@ -179,7 +179,7 @@ def train_best(
     return Winner(
         contender.name, contender.label, prepared.task, trained.model, prepared.target.classes, trained.seen,
         None if contender.raw else prepared.features, list(dict.fromkeys(own + left_out)), prepared.roles,
-        prepared.as_text,
+        prepared.retyping,
     )  # fmt: skip
 
 

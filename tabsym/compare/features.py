@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import numbers
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -12,19 +12,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.encoders.dates import format_of, moments_of
 from tabsym.table import Kind, read_table
+from tabsym.table.dates import date_columns, day_and_month, parts_that_vary
 
-_DATE_SHARE = 0.95
-_DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y")
-_FEW_ROWS = 50
 _NUMBERS = (numbers.Real, Decimal, np.number)
 
 
 @dataclass(frozen=True)
 class Features:
-    """What each column is: "symbols", "number", "boolean", "moments", or the format of the dates it holds as text."""
+    """What each column is.
+
+    `kinds`: "symbols" (categories), "number", "boolean", "moments", or the format of the dates it holds as text.
+    `parts`: of columns of dates, the parts that are used.
+    """
 
     kinds: dict[str, str]
+    parts: dict[str, list[str]] = field(default_factory=dict)
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The columns as they were learned; one that is not there, or is something else now, is named.
@@ -38,48 +42,61 @@ class Features:
         for name, kind in self.kinds.items():
             if name not in frame.columns:
                 raise ValueError(f"There is no column {name!r}, which the model was trained with.")
-            columns |= _column(name, frame[name], kind, self.kinds)
+            if name in self.parts:
+                columns |= date_columns(name, moments_of(name, frame[name], kind), self.parts[name], self.kinds)
+            else:
+                columns[name] = _column(name, frame[name], kind)
         return pd.DataFrame(columns)
 
     @property
     def dates(self) -> list[str]:
         """Columns that hold dates."""
-        return [name for name, kind in self.kinds.items() if kind not in ("symbols", "number", "boolean")]
+        return list(self.parts)
 
 
-def learn_features(frame: pd.DataFrame, symbolic: list[str], notes: list[str]) -> Features:
+def learn_features(
+    frame: pd.DataFrame, categorical: Sequence[str], notes: list[str], *, dayfirst: bool | None = None
+) -> Features:
     """What each column is; what is left out or taken in parts is said in `notes`."""
     table = read_table(frame, who="compare")
     kinds: dict[str, str] = {}
+    parts: dict[str, list[str]] = {}
     for column in table.columns:
-        series = frame[column.name]
+        name, series = column.name, frame[column.name]
         if column.series.is_null().all():
-            notes.append(f"Column {column.name!r} is empty and was left out.")
+            notes.append(f"Column {name!r} is empty and was left out.")
             continue
-        kind = _kind_of(series, column.kind, column.name in symbolic)
-        kinds[column.name] = kind
+        kinds[name] = kind = _kind_of(series, column.kind, name in categorical, dayfirst)
         if kind not in ("symbols", "number", "boolean"):
-            notes.append(f"Column {column.name!r} holds dates: used as days, month and weekday.")
-        elif kind == "symbols" and len(series) >= _FEW_ROWS and series.nunique() == len(series):
-            notes.append(
-                f"Column {column.name!r} has another symbol in every row, of which nothing can be learned; "
-                f"leave it out: --drop {column.name}."
-            )
-    return Features(kinds)
+            moments = moments_of(name, series, kind)
+            parts[name] = parts_that_vary(moments)
+            notes.append(_note_of_dates(name, series, kind, moments, parts[name]))
+    return Features(kinds, parts)
 
 
-def _kind_of(series: pd.Series, kind: Kind, as_symbols: bool) -> str:
-    if as_symbols:
+def _note_of_dates(name: str, series: pd.Series, kind: str, moments: pd.Series, parts: list[str]) -> str:
+    order = day_and_month(kind, _text(series)) if kind not in ("moments", "ISO8601") else ""
+    lost = series[moments.isna().to_numpy() & series.notna().to_numpy()]
+    cells = "1 cell that is no date" if len(lost) == 1 else f"{len(lost):,} cells that are no dates"
+    missing = f"; {cells} ({str(lost.iloc[0])!r}) as missing" if len(lost) else ""
+    used = ", ".join(["days", *parts[:-1]]) + f" and {parts[-1]}"
+    return f"Column {name!r} holds dates{f' ({order})' if order else ''}: used as {used}{missing}."
+
+
+def _kind_of(series: pd.Series, kind: Kind, as_categories: bool, dayfirst: bool | None) -> str:
+    if as_categories:
         return "symbols"
-    if pd.api.types.is_datetime64_any_dtype(series) or _holds(series, datetime.date):
-        return "moments"
     if kind is Kind.SYMBOLIC:
         if _holds(series, bool, np.bool_) and not series.isna().any():
             return "boolean"
-        return "number" if _holds(series, *_NUMBERS) else date_format(_text(series)) or "symbols"
-    if kind is Kind.BOOLEAN and not series.isna().any():
-        return "boolean"
-    return "number"
+        if _holds(series, *_NUMBERS):
+            return "number"
+    date = format_of(series, dayfirst)
+    if date is not None:
+        return date
+    if kind is Kind.SYMBOLIC:
+        return "symbols"
+    return "boolean" if kind is Kind.BOOLEAN and not series.isna().any() else "number"
 
 
 def _holds(series: pd.Series, *types: type) -> bool:
@@ -87,14 +104,10 @@ def _holds(series: pd.Series, *types: type) -> bool:
     return series.dtype == object and all(isinstance(value, types) for value in series.dropna())
 
 
-def _column(name: str, series: pd.Series, kind: str, taken: dict[str, str]) -> dict[str, Any]:
+def _column(name: str, series: pd.Series, kind: str) -> Any:
     if kind == "symbols":
-        return {name: _text(series)}
-    if kind == "boolean":
-        return {name: _booleans(name, series)}
-    if kind == "number":
-        return {name: _numbers(name, series)}
-    return _date_parts(name, _moments(name, series, kind), taken)
+        return _text(series)
+    return _booleans(name, series) if kind == "boolean" else _numbers(name, series)
 
 
 def _numbers(name: str, series: pd.Series) -> NDArray[np.float64]:
@@ -127,34 +140,6 @@ def _booleans(name: str, series: pd.Series) -> NDArray[Any]:
     return np.array(found, dtype=np.float64 if series.isna().any() else bool)
 
 
-def _moments(name: str, series: pd.Series, kind: str) -> pd.Series:
-    """The dates of a column, in whatever type they come; a few that are none become missing."""
-    present = series.dropna()
-    if pd.api.types.is_datetime64_any_dtype(series):
-        moments = series
-    elif len(present) and (pd.api.types.is_numeric_dtype(series) or _holds(series, *_NUMBERS, bool)):
-        raise ValueError(f"Column {name!r} held dates in training and now holds {_shown(present.iloc[0])}.")
-    elif _holds(series, datetime.date):
-        moments = _parsed(series, None)
-    else:
-        text = _text(series)
-        moments = _parsed(text, kind if kind != "moments" else date_format(text) or "ISO8601")
-    lost = (moments.isna().to_numpy() & series.notna().to_numpy()).nonzero()[0]
-    if len(lost) > (1 - _DATE_SHARE) * len(present):
-        raise ValueError(f"Column {name!r} held dates in training and now holds {_shown(series.iloc[lost[0]])}.")
-    return moments
-
-
-def _parsed(values: pd.Series, format_: str | None) -> pd.Series:
-    try:
-        moments = pd.to_datetime(values, format=format_, errors="coerce")
-    except ValueError:  # offsets that differ
-        moments = pd.to_datetime(values, format=format_, errors="coerce", utc=True)
-    if not pd.api.types.is_datetime64_any_dtype(moments):
-        moments = pd.to_datetime(values, format=format_, errors="coerce", utc=True)
-    return moments
-
-
 def _text(series: pd.Series) -> pd.Series:
     """Each value as text; whole numbers alike, whatever type they come in."""
     return pd.Series([None if pd.isna(value) else _word(value) for value in series.tolist()], dtype="str")
@@ -168,30 +153,3 @@ def _word(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)
-
-
-def date_format(text: pd.Series) -> str | None:
-    """The format in which the text holds dates; None where it does not."""
-    present = text.dropna()
-    sample = present.head(200)
-    looks = sample.str.contains(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", regex=True)
-    if not len(sample) or looks.mean() < _DATE_SHARE:
-        return None
-    for format_ in _DATE_FORMATS:
-        if _parsed(present, format_).notna().sum() >= _DATE_SHARE * len(present):
-            return format_
-    return None
-
-
-def _date_parts(name: str, moments: pd.Series, taken: dict[str, str]) -> dict[str, Any]:
-    """Days, month and weekday, under names that no other column has."""
-    moments = moments.dt.tz_localize(None) if moments.dt.tz is not None else moments
-    days = (moments - pd.Timestamp(0)) / pd.Timedelta(days=1)
-    month, weekday = f"{name} month", f"{name} weekday"
-    while month in taken or weekday in taken:
-        month, weekday = f"{month}'", f"{weekday}'"
-    return {
-        name: days.to_numpy(dtype=np.float64, na_value=np.nan),
-        month: moments.dt.strftime("%m").astype("str").array,
-        weekday: moments.dt.strftime("%a").astype("str").array,
-    }

@@ -10,13 +10,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.compare.features import Features, learn_features
-from tabsym.compare.reading import read
+from tabsym.compare.hints import hints
+from tabsym.compare.reading import ReadOptions
+from tabsym.compare.retyping import Retyping, read_typed
 from tabsym.compare.task import CLASSES, Target, is_number, read_target
 from tabsym.compare.words import listed, perhaps
 
 Floats = NDArray[np.float64]
 
 _RARE = 5  # rows of a class
+_SHOWN = 5  # values that a sentence lists
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Prepared:
     exposure: Floats | None = None
     offset: Floats | None = None
     roles: Columns = field(default_factory=Columns)
+    retyping: Retyping = field(default_factory=Retyping)
 
     @property
     def y(self) -> NDArray[Any]:
@@ -67,13 +71,6 @@ class Prepared:
         """Names of the classes."""
         return [str(value) for value in self.target.classes]
 
-    @property
-    def as_text(self) -> dict[str, bool]:
-        """Column -> whether later files hold it as text; numbers that are taken as symbols are numbers in a file."""
-        kinds = self.features.kinds
-        text = {name: kind != "number" and not _holds_numbers(self.raw[name]) for name, kind in kinds.items()}
-        return text | {name: False for name in (self.roles.exposure, self.roles.offset) if name is not None}
-
 
 def prepare(
     table: Any,
@@ -81,7 +78,7 @@ def prepare(
     *,
     task: str | None = None,
     drop: list[str] | None = None,
-    symbolic: list[str] | None = None,
+    reading: ReadOptions | None = None,
     roles: Columns | None = None,
 ) -> Prepared:
     """Make a table ready for the comparison.
@@ -95,8 +92,8 @@ def prepare(
         Guessed from the target where it is not given.
     drop : list of str, optional
         Columns to leave out.
-    symbolic : list of str, optional
-        Numeric columns to treat as symbols (codes, ids).
+    reading : ReadOptions, optional
+        What the user decided of reading the table.
     roles : Columns, optional
         Columns that weigh or split the rows; they are no features.
 
@@ -106,15 +103,16 @@ def prepare(
         The target or a named column is not there, or does not fit.
     """
     roles = roles or Columns()
-    drop, symbolic = [str(name) for name in drop or []], [str(name) for name in symbolic or []]
-    frame = read(table)
+    reading = reading or ReadOptions()
+    drop, notes = [str(name) for name in drop or []], []
+    frame, retyping = read_typed(
+        table, reading, notes, check=lambda names: _check_names(names, target, drop, reading, roles), target=target
+    )
     if not len(frame):
         raise ValueError("The table has no rows; there is nothing to compare.")
-    _check_names(frame, target, drop, symbolic, roles)
-    notes: list[str] = []
     present = frame[target].notna().to_numpy()
     if not present.all():
-        notes.append(f"{int((~present).sum()):,} rows without a target were left out.")
+        notes.insert(0, f"{int((~present).sum()):,} rows without a target were left out.")
     frame = frame[present]
     read_as = read_target(frame[target], target, task)
     notes.insert(0, read_as.reading)
@@ -128,12 +126,14 @@ def prepare(
         if len(own) == 1:
             raise ValueError(f"The table holds nothing beside the target {target!r}; give it columns to predict it by.")
         raise ValueError("No feature column is left; drop fewer columns.")
-    features = learn_features(raw, symbolic, notes)
+    features = learn_features(raw, reading.categorical, notes, dayfirst=reading.dayfirst)
     if not features.kinds:
         raise ValueError("No feature column is left, as all are empty; drop fewer columns.")
+    decided = [*reading.numeric, *reading.categorical, *features.parts]
+    notes += hints(raw[list(features.kinds)], frame[target], classes=read_as.task in CLASSES, taken=decided)
     weight, exposure, offset = _weights(frame, read_as.task, roles)
     return Prepared(
-        features.apply(raw), read_as, features, raw, frame, notes, weight, exposure, offset, roles
+        features.apply(raw), read_as, features, raw, frame, notes, weight, exposure, offset, roles, retyping
     )  # fmt: skip
 
 
@@ -143,21 +143,28 @@ def _note_rare(target: Target, notes: list[str]) -> None:
         rare = [f"{target.classes[place]} ({times[place]})" for place in np.flatnonzero(times < _RARE)]
         if rare:
             words = "Class of fewer" if len(rare) == 1 else "Classes of fewer"
-            notes.append(f"{words} than {_RARE} rows, which folds lack: {', '.join(rare)}.")
+            more = f" and {len(rare) - _SHOWN:,} more" if len(rare) > _SHOWN else ""
+            notes.append(f"{words} than {_RARE} rows, which folds lack: {', '.join(rare[:_SHOWN])}{more}.")
 
 
-def _check_names(frame: pd.DataFrame, target: str, drop: list[str], symbolic: list[str], roles: Columns) -> None:
-    for name in [target, *drop, *symbolic, *roles.named().values()]:
-        if name not in frame.columns:
-            have = list(frame.columns)
+def _check_names(have: list[str], target: str, drop: list[str], reading: ReadOptions, roles: Columns) -> None:
+    numeric, categorical = list(reading.numeric), list(reading.categorical)
+    of_words = [name for name in reading.na_values if name]
+    for name in [target, *drop, *numeric, *categorical, *of_words, *roles.named().values()]:
+        if name not in have:
             raise ValueError(f"There is no column {name!r}{perhaps(name, have)}; the table has {listed(have)}.")
     if target in drop:
         raise ValueError(f"{target!r} is the target and is to be dropped; leave it out of drop.")
-    if target in symbolic:
-        raise ValueError(f"{target!r} is the target and no feature; leave it out of symbolic.")
-    for name in symbolic:
-        if name in drop:
-            raise ValueError(f"Column {name!r} is in drop and in symbolic; leave it out of one of the two.")
+    if target in categorical:
+        raise ValueError(f"{target!r} is the target and no feature; leave it out of categorical.")
+    for first, names, second, others in (
+        ("drop", drop, "categorical", categorical),
+        ("drop", drop, "numeric", numeric),
+        ("categorical", categorical, "numeric", numeric),
+    ):
+        for name in names:
+            if name in others:
+                raise ValueError(f"Column {name!r} is in {first} and in {second}; leave it out of one of the two.")
     for role, name in roles.named().items():
         if name == target:
             raise ValueError(f"{name!r} is the target and cannot be the {role}, too; name another column.")
@@ -189,10 +196,6 @@ def _weights(frame: pd.DataFrame, task: str, roles: Columns) -> tuple[Floats | N
             "exposure and offset cannot go together: the offset of a count is the logarithm of its exposure."
         )
     return weight, np.exp(offset), None
-
-
-def _holds_numbers(values: pd.Series) -> bool:
-    return is_number(values.cat.categories.to_series() if isinstance(values.dtype, pd.CategoricalDtype) else values)
 
 
 def _numbers(values: pd.Series, name: str, role: str) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from tabsym.compare.asked import check_lists, check_numbers, check_resume, file_for_best, source_of
+from tabsym.compare.asked import check_lists, check_numbers, check_resume, file_for_best, reading_options, source_of
 from tabsym.compare.comparison import Comparison
 from tabsym.compare.contenders import Contender
 from tabsym.compare.levels import column_levels
@@ -45,7 +45,14 @@ def compare(
     offset: str | None = None,
     tune: int | str | None = None,
     drop: list[str] | None = None,
-    symbolic: list[str] | None = None,
+    numeric: list[str] | None = None,
+    categorical: list[str] | None = None,
+    na_values: Any = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    sep: str | None = None,
+    encoding: str | None = None,
+    dayfirst: bool | None = None,
     time_limit: float | None = None,
     seed: int = 0,
     jobs: int = 1,
@@ -59,8 +66,8 @@ def compare(
     Parameters
     ----------
     table : dataframe or path, optional
-        Any dataframe, or a CSV, TSV, Parquet, Arrow or JSON-lines file; without one, the
-        embedded table of retail sales.
+        Any dataframe, or a file: CSV, TSV, Parquet, Arrow, JSON (lines) or Excel, also packed as .gz; without one,
+        the embedded table of retail sales.
     target : str
         The column to predict.
     task : {"binary", "multiclass", "regression", "count"}, optional
@@ -93,8 +100,18 @@ def compare(
         as in "60s". Default: everybody runs at its defaults.
     drop : list of str, optional
         Columns to leave out.
-    symbolic : list of str, optional
-        Numeric columns to treat as symbols.
+    numeric : list of str, optional
+        Text columns to read as numbers, however they are written; what is no number is missing, and this is reported.
+    categorical : list of str, optional
+        Columns to take as categories although they hold numbers: codes and ids.
+    na_values : list of str, or dict of column -> list of str, optional
+        Cells that mean missing, besides empty ones; in a list ``"COLUMN=CELL"`` is for one column.
+    decimal, thousands : str, optional
+        How numbers in text columns are written; found by column where it is not given.
+    sep, encoding : str, optional
+        Of a text file; found where they are not given.
+    dayfirst : bool, optional
+        Whether 03/04 is the third of April; found by column where it is not given.
     time_limit : float, optional
         Seconds for one contender, all folds together; what was done by then is kept, but not ranked.
     seed : int, default 0
@@ -129,13 +146,17 @@ def compare(
     (3,)
     """
     check_numbers(folds=folds, repeats=repeats, jobs=jobs, seed=seed, time_limit=time_limit)
-    check_lists(drop=drop, symbolic=symbolic)
+    check_lists(drop=drop)
+    reading = reading_options(
+        numeric=numeric, categorical=categorical, na_values=na_values, decimal=decimal, thousands=thousands, sep=sep,
+        encoding=encoding, dayfirst=dayfirst,
+    )  # fmt: skip
     check_resume(out, resume)
     read_budget(tune)
     best_file = None if save_best is None else file_for_best(save_best)
     name, table, target = source_of(table, target)
     roles = Columns(weight, exposure, offset, groups, fold_column)
-    prepared = prepare(table, target, task=task, drop=drop, symbolic=symbolic, roles=roles)
+    prepared = prepare(table, target, task=task, drop=drop, reading=reading, roles=roles)
     chosen = choose(contenders, prepared.task, unseen=unseen is not None)
     ranked_by = choose_metric(prepared.task, metric)
     if isinstance(metric, Metric):

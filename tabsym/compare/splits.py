@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from tabsym.compare.task import CLASSES
+from tabsym.table.dates import date_format
 
 Places = NDArray[np.int64]
 Split = tuple[Places, Places]
@@ -150,8 +151,8 @@ def make_plan(
         return Plan(how, name, folds, repeats, seed, keys)
     if how == "unseen" and pd.api.types.is_float_dtype(column):
         raise ValueError(
-            f"Column {name!r} is read as a number; to hold its symbols out, let it be read as symbols: "
-            f"symbolic=[{name!r}] (--symbolic {name})."
+            f"Column {name!r} is read as a number; to hold its symbols out, let it be read as categories: "
+            f"categorical=[{name!r}] (--categorical {name})."
         )
     codes, symbols = pd.factorize(column, sort=how == "column", use_na_sentinel=False)
     if how == "column":
@@ -166,8 +167,6 @@ def make_plan(
 
 def _ranks_of_moments(column: pd.Series, name: str) -> Places:
     """Places in the order of time: of dates, also written as text, and of numbers."""
-    from tabsym.compare.features import date_format
-
     column = column.infer_objects()
     if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_datetime64_any_dtype(column):
         text = column.astype("str")

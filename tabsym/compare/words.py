@@ -10,7 +10,7 @@ from tabsym.compare.verdicts import CONSTANT
 
 _WORTH_SAYING = 1.5  # ratios of times below this may be noise
 _MOST_REPEATS = 10
-_NAMED = 30  # columns that a sentence lists
+_NAMED = 5  # columns that a sentence lists
 _SHOWN = 4  # contenders named in a list before the rest is counted
 
 

@@ -2,6 +2,7 @@
 
 from tabsym.encoders.coding import coder_of
 from tabsym.encoders.crossfit import CrossFit
+from tabsym.encoders.dates import DateParts
 from tabsym.encoders.modl import MODLEncoder
 from tabsym.encoders.native import NativeCategories
 from tabsym.encoders.native_pipeline import NativePipeline, answer_of
@@ -11,6 +12,7 @@ from tabsym.encoders.wide import WideEncoder
 
 __all__ = [
     "CrossFit",
+    "DateParts",
     "MODLEncoder",
     "NativeCategories",
     "NativePipeline",

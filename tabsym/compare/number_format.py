@@ -1,0 +1,249 @@
+"""How the numbers of a text column are written: currency, percent, units, thousands separators, words for missing.
+
+A format is learned from the distinct cells of a column and parses later cells in the same way. A number is only read
+where its digit groups are valid, so that dates, ranges, phone numbers and version numbers stay text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.table.missing import means_missing
+
+Floats = NDArray[np.float64]
+
+_CODES = "USD EUR GBP JPY CHF INR CAD AUD CNY RMB SEK NOK DKK PLN BRL MXN ZAR RUB TRY KRW HKD NZD SGD CZK HUF ILS THB"
+_CURRENCY = rf"(?:(?:US|A|C|R|HK|NZ|S)?\$|[€£¥₹₽₩₺₪฿₫]|(?:{'|'.join(_CODES.split())}|Rs|kr)(?![a-z])\.?|zł)"
+_BLANK = r"[\s\u00a0\u202f\u2009]"
+_CELL = re.compile(
+    rf"""{_BLANK}*(?P<about>[<>≤≥~≈]=?|=|ca\.|approx\.|about)?{_BLANK}*
+    (?P<open>\()?{_BLANK}*(?P<sign>[-+\u2212\u2013])?{_BLANK}*(?P<currency>{_CURRENCY})?{_BLANK}*(?P<sign_after>[-+\u2212])?{_BLANK}*
+    (?P<digits>(?:\d(?:[\d.,'\u2019_]|{_BLANK}(?=\d))*|[.,]\d+)(?:[eE][-+]?\d+(?![\w%]))?)
+    {_BLANK}*(?P<unit>[^\d\s.,;:()<>=+\-\u2212\u2013_'#&|/\\][^\d\s()<>=+;:&|\\]*(?:{_BLANK}[^\d\s()<>=+;:&|\\-]+)?[23]?)?
+    {_BLANK}*(?P<tail>[-+])?(?P<close>\))?{_BLANK}*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_QUOTED = re.compile(r"""(?:="|["'])(?P<inner>[^"']*)["']?""")  # as spreadsheets keep a number from being one
+_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+_SPACES = " \u00a0\u202f\u2009"
+GROUP_MARKS = "'\u2019_" + _SPACES
+"""What may separate groups of digits besides a comma or a point."""
+
+_MULTIPLIERS = {
+    "k": 1e3, "thousand": 1e3, "tsd": 1e3, "m": 1e6, "mn": 1e6, "mio": 1e6, "mio.": 1e6, "million": 1e6,
+    "millions": 1e6, "b": 1e9, "bn": 1e9, "mrd": 1e9, "mrd.": 1e9, "billion": 1e9, "billions": 1e9, "t": 1e12,
+    "trillion": 1e12, "lakh": 1e5, "lakhs": 1e5, "lac": 1e5, "crore": 1e7, "crores": 1e7, "cr": 1e7,
+}  # fmt: skip
+_FAMILIES: tuple[dict[str, float], ...] = (
+    {"mg": 1e-6, "g": 1e-3, "gr": 1e-3, "kg": 1.0, "t": 1e3},
+    {"mm": 1e-3, "cm": 1e-2, "dm": 0.1, "m": 1.0, "km": 1e3},
+    {"ml": 1e-3, "cl": 1e-2, "dl": 0.1, "l": 1.0, "hl": 100.0},
+    {"ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "min": 60.0, "mins": 60.0, "h": 3600.0, "hr": 3600.0,
+     "hrs": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0, "day": 86400.0, "days": 86400.0},
+    {"b": 1.0, "bytes": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12},
+    {"w": 1.0, "kw": 1e3, "mw": 1e6},
+    {"oz": 1 / 16, "lb": 1.0, "lbs": 1.0},
+    {"st": 1.0, "nd": 1.0, "rd": 1.0, "th": 1.0},
+    {"year": 1.0, "years": 1.0, "yr": 1.0, "yrs": 1.0, "y": 1.0},
+    {"month": 1.0, "months": 1.0, "mo": 1.0, "mos": 1.0},
+    {"week": 1.0, "weeks": 1.0, "wk": 1.0, "wks": 1.0},
+    {"piece": 1.0, "pieces": 1.0, "pc": 1.0, "pcs": 1.0, "item": 1.0, "items": 1.0, "unit": 1.0, "units": 1.0},
+)  # fmt: skip
+
+
+_SMALLER = 10.0  # times: numbers with "M" that are so much smaller than those without it are millions, not metres
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell taken apart: its digits as written, what multiplies them (-1 or 1), its currency and its unit."""
+
+    digits: str
+    sign: int
+    currency: str
+    unit: str
+    about: bool
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """How a column writes its numbers.
+
+    Attributes
+    ----------
+    decimal : {".", ","}
+    thousands : str
+        Every character that may separate groups of digits.
+    factors : dict of str -> float
+        Unit, in lower case -> what a number with that unit is multiplied by; "" is a number without a unit.
+    words : tuple of str
+        Cells, in lower case, that mean missing in this column, besides those of `tabsym.table.missing`.
+    example : str
+        A cell that shows the format.
+    """
+
+    decimal: str
+    thousands: str
+    factors: dict[str, float]
+    words: tuple[str, ...] = ()
+    example: str = ""
+
+    def parse(self, values: pd.Series) -> tuple[Floats, NDArray[np.bool_]]:
+        """Numbers (n,), NaN where a cell is missing or is no number, and which cells (n,) are no number.
+
+        Parameters
+        ----------
+        values : pandas.Series of shape (n,)
+            Text, numbers and missing values.
+        """
+        codes, distinct = pd.factorize(values.astype(object), use_na_sentinel=True)
+        parsed = [self._parse_one(value) for value in distinct]
+        numbers = np.array([np.nan if number is None else number for number in parsed] + [np.nan])
+        strange = np.array([number is None for number in parsed] + [False])
+        return numbers[codes], strange[codes]
+
+    def _parse_one(self, value: object) -> float | None:
+        """The number of a cell; NaN for a word that means missing, None for a cell that is no number."""
+        if not isinstance(value, str):
+            try:
+                return float(value)  # type: ignore[arg-type]
+            except (TypeError, ValueError):
+                return None
+        if means_missing(value) or value.strip().lower() in self.words:
+            return float("nan")
+        cell = split_cell(value)
+        if cell is None or cell.unit not in self.factors:
+            return None
+        number = number_of(cell.digits, self.decimal, self.thousands)
+        return None if number is None else cell.sign * number * self.factors[cell.unit]
+
+
+def split_cell(text: str) -> Cell | None:
+    """Take a cell apart; None where it is not a number with at most a sign, a currency and a unit around it."""
+    quoted = _QUOTED.fullmatch(text.strip())
+    match = _CELL.fullmatch(quoted["inner"] if quoted else text)
+    if match is None or (match["open"] is None) != (match["close"] is None):
+        return None
+    signs = [sign for sign in (match["sign"], match["sign_after"], match["tail"]) if sign and sign != "+"]
+    negative = len(signs) + (match["open"] is not None)
+    if negative > 1 or (match["tail"] == "-" and match["unit"]):
+        return None
+    currency, unit = (match["currency"] or "").lower(), (match["unit"] or "").strip().lower()
+    if unit and re.fullmatch(_CURRENCY, unit, re.IGNORECASE):
+        if currency:
+            return None
+        currency, unit = unit, ""
+    return Cell(match["digits"], -1 if negative else 1, currency.rstrip("."), unit, match["about"] is not None)
+
+
+def number_of(digits: str, decimal: str, thousands: str) -> float | None:
+    """The value of digits under these separators; None where the groups of digits are not valid."""
+    mantissa, mark, exponent = digits.lower().partition("e")
+    whole, _, fraction = mantissa.partition(decimal)
+    if not (fraction.isdigit() or not fraction) or not (whole or fraction):
+        return None
+    if whole and not whole.isdigit():
+        marks = {sign for sign in whole if not sign.isdigit()}
+        if len(marks) > 1 or not marks <= set(thousands):
+            return None
+        groups = whole.split(marks.pop())
+        inner = all(len(group) == 3 for group in groups[1:])
+        indian = len(groups[-1]) == 3 and all(len(group) == 2 for group in groups[1:-1]) and len(groups) > 2
+        if not (inner or indian) or not 1 <= len(groups[0]) <= 3 or groups[0].startswith("0"):
+            return None
+        whole = "".join(groups)
+    return float(f"{whole or '0'}.{fraction or '0'}{mark}{exponent}")
+
+
+def is_plain(text: str) -> bool:
+    """Whether a cell is a number as programs write it, such as -1.5e3."""
+    return _PLAIN.fullmatch(text) is not None
+
+
+def looks_ambiguous(cells: Sequence[str]) -> str | None:
+    """The separator, "," or ".", where each cell that has one has it before groups of three digits only."""
+    marks = {mark for cell in cells for mark in ",." if mark in cell}
+    if len(marks) != 1:
+        return None
+    mark = marks.pop()
+    with_mark = [cell for cell in cells if mark in cell]
+    return (
+        mark if all(number_of(cell, "#", mark) is not None and "e" not in cell.lower() for cell in with_mark) else None
+    )
+
+
+def are_thousands(cells: Sequence[str]) -> bool:
+    """Whether points separate thousands: groups of three, round ones among them, beside numbers without a point.
+
+    Numbers of three decimals would all have a point where zeros are kept, and would not all have three where not.
+    """
+    with_point = [cell for cell in cells if "." in cell]
+    return (
+        0 < len(with_point) < len(cells)
+        and looks_ambiguous(cells) == "."
+        and any(cell.endswith("0") for cell in with_point)
+        and all(len(cell) <= 3 for cell in cells if "." not in cell)
+    )
+
+
+def choose_separators(cells: Mapping[str, int], prefer: str = ".") -> tuple[str, str]:
+    """The decimal and the thousands separators under which most of these digits are numbers; `prefer`: in a tie."""
+    best, most = (".", ","), -1
+    for decimal, mark in ((".", ","), (",", ".")) if prefer == "." else ((",", "."), (".", ",")):
+        thousands = mark + GROUP_MARKS
+        read = sum(times for digits, times in cells.items() if number_of(digits, decimal, thousands) is not None)
+        if read > most:
+            best, most = (decimal, thousands), read
+    return best
+
+
+def unit_factors(cells: Sequence[tuple[Cell, int]]) -> dict[str, float] | str:
+    """What each unit multiplies its numbers by; where units cannot be brought to one, a sentence's words for why."""
+    currencies = Counter(cell.currency for cell, _ in cells if cell.currency)
+    if len(currencies) > 1:
+        return f"its cells mix the currencies {_listed(currencies)}"
+    units = Counter({cell.unit: 0 for cell, _ in cells})
+    for cell, times in cells:
+        units[cell.unit] += times
+    named = [unit for unit in units if unit]
+    if not named:
+        return {"": 1.0}
+    if len(named) == 1:
+        return _one_unit(named[0], units, cells)
+    if all(unit in _MULTIPLIERS for unit in named):
+        return {"": 1.0} | {unit: _MULTIPLIERS[unit] for unit in named}
+    for family in _FAMILIES:
+        if all(unit in family for unit in named) and ("" not in units or len({family[unit] for unit in named}) == 1):
+            return {"": 1.0} | {unit: family[unit] for unit in named}
+    return f"its cells mix the units {_listed(units)}"
+
+
+def _one_unit(unit: str, units: Counter[str], cells: Sequence[tuple[Cell, int]]) -> dict[str, float]:
+    """One unit beside bare numbers: a multiplier or per cent where the bare numbers are of another size."""
+    if "" not in units:
+        return {unit: 1.0, "": 1.0}
+    if unit in _MULTIPLIERS and _middle(cells, "") > _SMALLER * _middle(cells, unit):
+        return {unit: _MULTIPLIERS[unit], "": 1.0}
+    if unit == "%":
+        bare = [number_of(cell.digits, ".", ",") for cell, _ in cells if not cell.unit]
+        if all(value is not None and value <= 1 for value in bare) and any(bare):
+            return {unit: 0.01, "": 1.0}
+    return {unit: 1.0, "": 1.0}
+
+
+def _middle(cells: Sequence[tuple[Cell, int]], unit: str) -> float:
+    """The median of the numbers that have a unit, as far as they are written with points."""
+    values = [number_of(cell.digits, ".", "," + GROUP_MARKS) for cell, _ in cells if cell.unit == unit]
+    return float(np.median([value for value in values if value is not None] or [0.0]))
+
+
+def _listed(names: Counter[str]) -> str:
+    shown = [repr(name) for name, _ in names.most_common(5) if name]
+    return " and ".join(shown[:2]) if len(shown) <= 2 else ", ".join(shown)

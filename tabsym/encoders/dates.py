@@ -1,0 +1,179 @@
+"""Dates as columns that models can use: the day as a number; month, week, weekday, hour and minute as categories."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from tabsym.encoders.transformer import TableTransformer
+from tabsym.table import read_table
+from tabsym.table.dates import (
+    MIN_DATE_SHARE,
+    date_columns,
+    date_format,
+    names_of_parts,
+    parse_dates,
+    parts_that_vary,
+    without_words,
+)
+
+
+class DateParts(TableTransformer):
+    """Replace each column of dates by its day as a number and by its parts as categories.
+
+    A date becomes the days since 1970-01-01 (a float, with the time of day as its fraction) under the column's own
+    name, and text columns ``NAME month`` ("01" to "12"), ``NAME week`` (of the year, ISO 8601, "01" to "53") and
+    ``NAME weekday`` ("Mon" to "Sun"); where the training rows hold more than one time of day also ``NAME hour`` and,
+    if it varies, ``NAME minute``. A category for each part lets a model learn an effect of one hour or one weekday.
+
+    Parameters
+    ----------
+    cols : list of str, optional
+        Columns of dates; default: columns of a date type, and text columns of which 95 % of the cells are dates.
+    dayfirst : bool, optional
+        Whether 03/04/2024 is the third of April. Default: as most cells can be read, in a tie the month first for
+        slashes and the day first for points and hyphens.
+
+    Attributes
+    ----------
+    formats_ : dict of str -> str
+        Column -> the format of its text ("moments" for a column of a date type).
+    parts_ : dict of str -> list of str
+        Column -> its parts.
+    feature_names_in_, n_features_in_
+
+    Raises
+    ------
+    ValueError
+        A column named in `cols` holds no dates, or a column of dates holds something else in `transform`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import DateParts
+    >>> X = pd.DataFrame({"at": ["2024-02-29 08:00", "2024-12-13 09:00"], "n": [1, 2]})
+    >>> DateParts().fit_transform(X).to_dict("records")[0]
+    {'at': 19782.3333..., 'at month': '02', 'at week': '09', 'at weekday': 'Thu', 'at hour': '08', 'n': 1}
+    """
+
+    def __init__(self, cols: list[str] | None = None, *, dayfirst: bool | None = None) -> None:
+        self.cols = cols
+        self.dayfirst = dayfirst
+
+    def fit(self, X: Any, y: Any = None) -> DateParts:
+        """Find the columns of dates, their formats and parts; `y` is ignored."""
+        frame, _ = _as_pandas(X)
+        for name in self.cols or []:
+            if name not in frame.columns:
+                raise ValueError(f"There is no column {name!r}; cols names columns of dates.")
+        self.formats_: dict[str, str] = {}
+        self.parts_: dict[str, list[str]] = {}
+        for name in frame.columns if self.cols is None else self.cols:
+            format_ = format_of(frame[name], self.dayfirst)
+            if format_ is not None:
+                self.formats_[name] = format_
+                self.parts_[name] = parts_that_vary(moments_of(name, frame[name], format_))
+            elif self.cols is not None:
+                raise ValueError(f"Column {name!r} holds no dates; leave it out of cols.")
+        self.feature_names_in_ = np.array(frame.columns, dtype=object)
+        self.n_features_in_ = frame.shape[1]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Replace the columns of dates (n_rows, n_columns), in place and in order; pandas in, pandas out.
+
+        Parameters
+        ----------
+        X : dataframe of shape (n_rows, n_features_in_)
+
+        Returns
+        -------
+        dataframe
+            Of the library of X.
+        """
+        check_is_fitted(self)
+        frame, native = _as_pandas(X)
+        for name in self.feature_names_in_:
+            if name not in frame.columns:
+                raise ValueError(f"There is no column {name!r}, which the transformer was fitted with.")
+        columns: dict[str, Any] = {}
+        for name in self.feature_names_in_:
+            if name in self.formats_:
+                moments = moments_of(name, frame[name], self.formats_[name])
+                columns |= date_columns(name, moments, self.parts_[name], set(self.feature_names_in_))
+            else:
+                columns[name] = frame[name].array
+        out = pd.DataFrame(columns, index=frame.index)
+        return out if native is None else nw.from_dict(out.to_dict("list"), backend=native).to_native()
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the output columns, in order."""
+        check_is_fitted(self)
+        self._check_input_features(input_features)
+        names: list[str] = []
+        for name in self.feature_names_in_:
+            parts = self.parts_.get(name, [])
+            names += [name, *names_of_parts(name, parts, set(self.feature_names_in_))]
+        return np.array(names, dtype=object)
+
+
+def format_of(column: pd.Series, dayfirst: bool | None = None) -> str | None:
+    """The format of a column of dates: "moments" for a date type; None where it holds no dates."""
+    if pd.api.types.is_datetime64_any_dtype(column) or holds_days(column):
+        return "moments"
+    is_text = pd.api.types.infer_dtype(column, skipna=True) in ("string", "categorical")
+    return date_format(column.astype("str").where(column.notna()), dayfirst) if is_text else None
+
+
+def holds_days(column: pd.Series) -> bool:
+    """Whether a column of objects holds dates of Python, and missing values."""
+    if not pd.api.types.is_object_dtype(column.dtype):
+        return False
+    present = column.dropna()
+    return bool(len(present)) and all(isinstance(value, datetime.date) for value in present)
+
+
+def moments_of(name: str, column: pd.Series, format_: str) -> pd.Series:
+    """The moments of a column of dates, in whatever type it comes; a few cells that are none become missing.
+
+    Raises
+    ------
+    ValueError
+        More than 5 % of the cells are no dates.
+    """
+    present = column.dropna()
+    if pd.api.types.is_datetime64_any_dtype(column):
+        moments = column
+    elif len(present) and pd.api.types.infer_dtype(present) in (
+        *("integer", "floating", "boolean", "decimal", "mixed-integer-float", "complex"),
+    ):
+        raise ValueError(f"Column {name!r} held dates in training and now holds {_shown(present.iloc[0])}.")
+    elif holds_days(column):
+        moments = parse_dates(column, None)
+    else:
+        column = text = without_words(column.astype("str").where(column.notna()))
+        present = text.dropna()
+        moments = parse_dates(text, format_ if format_ != "moments" else date_format(text) or "ISO8601")
+    lost = (moments.isna().to_numpy() & column.notna().to_numpy()).nonzero()[0]
+    if len(lost) > (1 - MIN_DATE_SHARE) * len(present):
+        raise ValueError(f"Column {name!r} held dates in training and now holds {_shown(column.iloc[lost[0]])}.")
+    return moments
+
+
+def _shown(value: Any) -> str:
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def _as_pandas(X: Any) -> tuple[pd.DataFrame, Any]:
+    """The table as pandas, and the library to give it back in (None: pandas)."""
+    table = read_table(X, who="DateParts", allow_empty=True)
+    if isinstance(table.native, pd.DataFrame):
+        return table.native, None
+    frame = nw.from_native(table.native, eager_only=True)
+    return frame.to_pandas(), frame.implementation
