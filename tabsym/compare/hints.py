@@ -15,12 +15,13 @@ from tabsym.compare.words import listed
 
 _MIN_ROWS = 50
 _NEAR_UNIQUE = 0.95  # of the rows, so many different values: an id
-_FAR_SHARE = 0.01  # of the rows
+_FAR_SHARE, _MAX_FAR_SHARE = 0.01, 0.5  # of the rows
 _FAR_GAP, _FAR_GAP_OF_SENTINEL = 0.5, 0.1  # of the range of the other values
 _CODE_NAMES = re.compile(
     r"(?:^|[^a-z])(?:id|ids|code|codes|zip|zipcode|postcode|postal|plz|sku|nr|key|isbn|ean)(?:$|[^a-z])"
 )
-_MIN_CODES, _MAX_ROUND = 20, 0.25
+_MIN_CODES, _MIN_RANGE = 20, 1000
+_MIN_EFFECT, _MAX_ORDER = 4.0, 2.0  # standard errors: of the values' effects together, and of their order
 _SENTINEL = re.compile(r"-?9{2,}|-1|-[1-9]0*")
 
 
@@ -41,6 +42,7 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
     said = _case(target, f"Classes of {target.name!r}") if classes else []
     if not classes and pd.api.types.is_numeric_dtype(target) and not pd.api.types.is_bool_dtype(target):
         said += _far(str(target.name), target)
+    y = np.asarray(pd.factorize(target)[0] == 0 if classes else target, dtype=np.float64)
     ids, codes = [], []
     for name in X.columns:
         column = X[name]
@@ -50,7 +52,7 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
             said += _far(name, column)
             if _is_row_number(name, column):
                 ids.append(name)
-            elif _is_code(name, column):
+            elif _is_code(name, column, y):
                 codes.append(name)
         elif pd.api.types.infer_dtype(column, skipna=True) == "string":
             if len(column) >= _MIN_ROWS and column.nunique() >= _NEAR_UNIQUE * len(column):
@@ -93,8 +95,8 @@ def _is_row_number(name: str, column: pd.Series) -> bool:
     return dense or in_order or _CODE_NAMES.search(_words_of(name)) is not None
 
 
-def _is_code(name: str, column: pd.Series) -> bool:
-    """Whether whole numbers name things: by the column's name, or as sparse numbers that repeat and are not round."""
+def _is_code(name: str, column: pd.Series, target: np.ndarray) -> bool:
+    """Whether whole numbers name things: by the column's name, or sparse numbers that repeat and have no order."""
     values = _whole(column)
     distinct = np.unique(values)
     if len(distinct) < 3 or distinct[0] < 0:
@@ -103,8 +105,23 @@ def _is_code(name: str, column: pd.Series) -> bool:
         return True
     if len(distinct) < _MIN_CODES or len(column) < _MIN_ROWS or 2 * len(distinct) > len(values):
         return False
-    sparse = distinct[-1] - distinct[0] > 20 * len(distinct) and distinct[-1] >= 1000
-    return bool(sparse and (distinct % 10 == 0).mean() < _MAX_ROUND and (distinct % 5 == 0).mean() < 2 * _MAX_ROUND)
+    sparse = distinct[-1] - distinct[0] > 20 * len(distinct) and distinct[-1] >= _MIN_RANGE
+    return bool(sparse and _order_says_nothing(column, target))
+
+
+def _order_says_nothing(column: pd.Series, target: np.ndarray) -> bool:
+    """Whether values differ in their mean target, but neighbours no less than others: names, and not amounts."""
+    present = column.notna().to_numpy()
+    codes = np.unique(column[present].to_numpy(dtype=np.float64), return_inverse=True)[1]
+    y = target[present] - target[present].mean()
+    counts = np.bincount(codes)
+    effects = np.bincount(codes, y) / np.sqrt(counts) / max(y.std(), 1e-300)
+    effects, n = effects[counts > 1], int((counts > 1).sum())
+    if n < _MIN_CODES:
+        return False
+    together = ((effects**2).sum() - n) / np.sqrt(2 * n)
+    order = (effects[1:] * effects[:-1]).sum() / (effects**2).sum() * np.sqrt(n)
+    return bool(together > _MIN_EFFECT and order < _MAX_ORDER)
 
 
 def _words_of(name: str) -> str:
@@ -135,14 +152,14 @@ def _far(name: str, column: pd.Series) -> list[str]:
     for value, end in ((values.min(), -1), (values.max(), 1)):
         others = values[values != value]
         share = 1 - len(others) / len(values)
-        if share < _FAR_SHARE or len(np.unique(others[:1000])) < 3:
+        if value == 0 or not _FAR_SHARE <= share <= _MAX_FAR_SHARE or len(np.unique(others[:1000])) < 3:
             continue
-        low, high = np.quantile(others, [0.01, 0.99])
-        gap = (others.min() - value) if end < 0 else (value - others.max())
-        sentinel = _SENTINEL.fullmatch(f"{value:g}") is not None and (value > 0 or others.min() >= 0)
+        low, high = others.min(), others.max()
+        gap = low - value if end < 0 else value - high
+        sentinel = _SENTINEL.fullmatch(f"{value:g}") is not None and (value > 0 or low >= 0)
         if gap > (_FAR_GAP_OF_SENTINEL if sentinel else _FAR_GAP) * max(high - low, 1e-300) and gap > 0:
             return [
                 f"Column {name!r} has the value {value:g} in {share:.0%} of its rows, far from its other values "
-                f"({others.min():g} to {others.max():g}); if it means missing: --na-values {name}={value:g}."
+                f"({low:g} to {high:g}); if it means missing: --na-values {name}={value:g}."
             ]
     return []

@@ -63,13 +63,13 @@ _SMALLER = 10.0  # times: numbers with "M" that are so much smaller than those w
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell taken apart: its digits as written, what multiplies them (-1 or 1), its currency and its unit."""
+    """One cell taken apart: its digits as written, their sign, its currency, its unit, and a sign such as "<"."""
 
     digits: str
     sign: int
     currency: str
     unit: str
-    about: bool
+    about: str
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def split_cell(text: str) -> Cell | None:
         if currency:
             return None
         currency, unit = unit, ""
-    return Cell(match["digits"], -1 if negative else 1, currency.rstrip("."), unit, match["about"] is not None)
+    return Cell(match["digits"], -1 if negative else 1, currency.rstrip("."), unit, (match["about"] or "").lower())
 
 
 def number_of(digits: str, decimal: str, thousands: str) -> float | None:

@@ -181,7 +181,7 @@ def retype(
         many = name == target and len(counts) > _MAX_CLASSES
         result = _Reader(name, counts, options, prefer, untyped or many).read()
         if isinstance(result, str):
-            notes.append(result)
+            notes += [] if name == target and len(counts) <= _MAX_CLASSES else [result]
         elif isinstance(result, _Whole):
             whole.append(name)
         elif result is not None:
@@ -227,6 +227,8 @@ class _Reader:
         factors = unit_factors(list(cells.values()))
         if isinstance(factors, str):
             return self._left(factors) if not forced else self._refuse_mixed(factors)
+        if not forced and _are_bounds([cell for cell, _ in cells.values()]):
+            return self._left("its cells are bounds on either side of a number")
         digits: dict[str, int] = {}
         for cell, times in cells.values():
             digits[cell.digits] = digits.get(cell.digits, 0) + times
@@ -243,7 +245,7 @@ class _Reader:
                 if good
                 else None
             )
-        if not forced and self._codes(good, cells, decimal):
+        if not forced and self._codes(good, cells, decimal, thousands):
             zeros = any(text.strip().startswith("0") and len(text.strip()) > 1 for text in good)
             why = (
                 "leading zeros, as codes have them" if zeros else "several spellings of one number, as codes have them"
@@ -290,14 +292,14 @@ class _Reader:
             len(unknown) <= _MAX_OTHER_WORDS and cells <= _MAX_OTHER_CELLS * total
         )
 
-    def _codes(self, good: set[str], cells: dict[str, tuple[Cell, int]], decimal: str) -> bool:
+    def _codes(self, good: set[str], cells: dict[str, tuple[Cell, int]], decimal: str, thousands: str) -> bool:
         """Whether plain numbers are codes: leading zeros, or in a typed column several spellings of one number."""
         plain = [cells[text][0].digits for text in good if is_plain(text.strip())]
         if len(plain) < len(good):
             return False
         if any(digits.startswith("0") and digits[1:].isdigit() for digits in plain):
             return True
-        values = {number_of(digits, decimal, "") for digits in plain}
+        values = {number_of(digits, decimal, thousands) for digits in plain}
         return not self.untyped and len(set(plain)) > len(values)
 
     def _note(
@@ -351,6 +353,14 @@ def _all_plain(counts: Mapping[str, int]) -> bool:
     """Whether all cells are numbers as programs write them, and none is a code with leading zeros."""
     plain = all(is_plain(text) and not (text[0] == "0" and text.isdigit() and len(text) > 1) for text in counts)
     return plain and not are_thousands(list(counts))
+
+
+def _are_bounds(cells: Sequence[Cell]) -> bool:
+    """Whether cells such as "<=50" and ">50" part the values in two, so that the signs are what matters."""
+    sides: dict[str, set[str]] = {}
+    for cell in cells:
+        sides.setdefault(cell.digits, set()).add(cell.about[:1])
+    return any({"<", ">"} <= signs or {"≤", ">"} <= signs or {"<", "≥"} <= signs for signs in sides.values())
 
 
 def _doubt(name: str, cells: list[str], options: ReadOptions) -> list[str]:

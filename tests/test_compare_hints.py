@@ -1,0 +1,115 @@
+"""What is pointed out in a table: ids, codes as numbers, spellings that differ in case, far values."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tabsym.compare.hints import hints
+from tabsym.compare.prepare import prepare
+from tabsym.compare.reading import ReadOptions
+
+RNG = np.random.default_rng(0)
+N = 2000
+Y = pd.Series(RNG.normal(size=N), name="y")
+
+
+def said(column, name="c", target=Y, *, classes=False, taken=()):
+    return hints(pd.DataFrame({name: column}), target, classes=classes, taken=taken)
+
+
+IDS = {
+    "text": [f"row {place}" for place in range(N)],
+    "nearly all different": [f"row {min(place, N - 50)}" for place in range(N)],
+    "counted": np.arange(N),
+    "counted, shuffled": RNG.permutation(N) + 7,
+    "in order": np.cumsum(RNG.integers(1, 100, N)),
+}
+NO_IDS = {
+    "amounts": RNG.normal(size=N),
+    "whole amounts": RNG.integers(0, 10**7, N),
+    "few": [f"c{place % 100}" for place in range(N)],
+    "halves": [f"c{place % (N // 2)}" for place in range(N)],
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids_are_pointed_out(name):
+    assert ["--drop c." in line for line in said(IDS[name])] == [True]
+    assert said(IDS[name], taken=["c"]) == []
+
+
+@pytest.mark.parametrize("name", NO_IDS)
+def test_other_columns_are_no_ids(name):
+    assert not any("--drop" in line for line in said(NO_IDS[name]))
+
+
+@pytest.mark.parametrize("name", ["customer_id", "zip", "ZipCode", "customerId", "PLZ", "sku"])
+def test_codes_by_name(name):
+    assert ["--categorical" in line for line in said(RNG.integers(0, 50, N), name)] == [True]
+
+
+@pytest.mark.parametrize("name", ["width", "paid", "codeine", "identity", "age"])
+def test_names_that_only_hold_such_letters(name):
+    assert said(RNG.integers(18, 80, N), name) == []
+
+
+def test_codes_by_what_they_say_of_the_target():
+    names = RNG.choice(10**5, 60, replace=False)
+    codes = pd.Series(RNG.choice(names, N))
+    effect = codes.map(dict(zip(names, RNG.normal(size=60), strict=True)))
+    assert any("--categorical c" in line for line in said(codes, target=(Y + effect).rename("y")))
+    assert said(codes) == []  # says nothing
+    assert said(codes, target=(Y + codes / 2e4).rename("y")) == []  # an amount
+
+
+def test_values_that_differ_in_case_or_blanks():
+    words = pd.Series(RNG.choice(["yes", "Yes", "no", "NO ", "maybe"], N), name="y")
+    (line,) = said(RNG.normal(size=N), target=words, classes=True)
+    assert line.startswith("Classes of 'y' differ in case or blanks only: 'NO ' and 'no'; 'Yes' and 'yes';")
+    (line,) = said(words)
+    assert line.startswith("Categories of column 'c' differ")
+
+
+def test_many_spellings_are_cut_after_five():
+    words = [f"{start}{place}" for place in range(9) for start in "aA"]
+    (line,) = said(RNG.choice(words, N))
+    assert "and 4 more" in line
+
+
+FAR = {
+    "-200": (np.where(np.arange(N) % 50, RNG.uniform(0, 12, N), -200), -200),
+    "-999": (np.where(np.arange(N) % 20, RNG.normal(size=N) * 5, -999), -999),
+    "9999": (np.where(np.arange(N) % 20, RNG.integers(0, 120, N), 9999), 9999),
+    "99": (np.where(np.arange(N) % 20, RNG.integers(0, 12, N), 99), 99),
+}
+NEAR = {
+    "zeros": np.where(RNG.random(N) < 0.5, 0, RNG.uniform(100, 200, N)),
+    "rare": np.where(np.arange(N) == 7, -999.0, RNG.normal(size=N)),
+    "minus one": np.where(np.arange(N) % 5, RNG.integers(0, 300, N), -1),
+    "flags": RNG.integers(0, 2, N),
+    "a limit": np.minimum(RNG.exponential(30, N), 99),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_far_values_are_pointed_out(name):
+    column, value = FAR[name]
+    assert any(f"--na-values c={value}." in line for line in said(column))
+    target = pd.Series(column, name="y")
+    assert any(f"--na-values y={value}." in line for line in said(RNG.normal(size=N), target=target))
+    frame = pd.DataFrame({"c": column, "y": Y})
+    prepared = prepare(frame, "y", reading=ReadOptions(na_values={"c": [str(value)]}))
+    assert prepared.X["c"].isna().sum() == (column == value).sum()
+    assert not any("far from" in note for note in prepared.notes)
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_values_that_are_not_far(name):
+    assert not any("far from" in line for line in said(NEAR[name]))
+
+
+def test_rare_classes_are_cut_after_five():
+    target = [f"k{place}" for place in range(9)] + ["a", "b"] * 200
+    notes = prepare(pd.DataFrame({"x": range(409), "y": target}), "y", task="multiclass").notes
+    (line,) = (note for note in notes if "fewer than 5 rows" in note)
+    assert line.endswith("k4 (1) and 4 more.")

@@ -1,0 +1,326 @@
+"""Numbers however they are written: messy columns beside the clean one, from every kind of file and frame."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabsym.compare import compare, load
+from tabsym.compare.number_format import NumberFormat, number_of, split_cell
+from tabsym.compare.prepare import prepare
+from tabsym.compare.reading import ReadOptions
+from tabsym.compare.retyping import read_typed
+
+RNG = np.random.default_rng(0)
+N = 120
+X = np.round(RNG.lognormal(6, 1, N), 2)  # amounts
+K = RNG.integers(1000, 99999, N)  # whole numbers of four and five digits
+H = RNG.integers(0, 60, N)  # small whole numbers
+F = np.round(RNG.normal(0, 5, N), 3)  # of both signs
+
+
+def german(value, digits=2):
+    return f"{value:,.{digits}f}".replace(",", "#").replace(".", ",").replace("#", ".")
+
+
+def each(values, write):
+    return [write(value) for value in values]
+
+
+def some(word, values, every=9, write=str):
+    """Every so many cells are a word for missing; and the clean numbers."""
+    cells = [word if place % every == 0 else write(value) for place, value in enumerate(values)]
+    return cells, np.where(np.arange(len(values)) % every == 0, np.nan, values)
+
+
+SPELLINGS = {
+    "dollars": (each(X, "${:,.2f}".format), X),
+    "dollars after the sign": (each(F, lambda v: f"{'-' if v < 0 else ''}${abs(v):.3f}"), F),
+    "dollars before the sign": (each(F, lambda v: f"${v:.3f}"), F),
+    "US dollars": (each(X, "US$ {:.2f}".format), X),
+    "euros, German": (each(X, lambda v: german(v) + " €"), X),
+    "euros in front": (each(X, "€{:.2f}".format), X),
+    "pounds": (each(X, "£{:,.2f}".format), X),
+    "yen": (each(K, "¥{}".format), K),
+    "rupees": (each(K, "₹{:,}".format), K),
+    "rupees, words": (each(K, "Rs. {}".format), K),
+    "Indian groups": (each(K, lambda v: f"1,{v % 90 + 10},{v % 900 + 100}"),
+                      100000 + 1000 * (K % 90 + 10) + K % 900 + 100),
+    "a code in front": (each(K, "USD {}".format), K),
+    "a code behind": (each(X, "{:.2f} CHF".format), X),
+    "crowns": (each(X, lambda v: german(v) + " kr"), X),
+    "accounting": (each(F, lambda v: f"({abs(v):.3f})" if v < 0 else f"{v:.3f}"), F),
+    "accounting dollars": (each(F, lambda v: f"(${abs(v):.3f})" if v < 0 else f"${v:.3f}"), F),
+    "per cent": (each(F, "{:.3f}%".format), F),
+    "per cent, German": (each(X, lambda v: german(v) + " %"), X),
+    "thousands by commas": (each(K, "{:,}".format), K),
+    "thousands by points": (each(np.where(H < 20, H, K // 10 * 10), lambda v: f"{v:,}".replace(",", ".")),
+                            np.where(H < 20, H, K // 10 * 10)),
+    "millions by points": (each(K * 100, lambda v: f"{v:,}".replace(",", ".")), K * 100),
+    "thousands by blanks": (each(K, lambda v: f"{v:,}".replace(",", " ")), K),
+    "thousands by hard blanks": (each(K, lambda v: f"{v:,}".replace(",", "\u00a0")), K),
+    "thousands by thin blanks": (each(K, lambda v: f"{v:,}".replace(",", "\u202f")), K),
+    "Swiss thousands": (each(X, lambda v: f"{v:,.2f}".replace(",", "'")), X),
+    "typeset Swiss thousands": (each(K, lambda v: f"{v:,}".replace(",", "\u2019")), K),
+    "underscores": (each(K, "{:_}".format), K),
+    "decimal commas": (each(X, lambda v: f"{v:.2f}".replace(".", ",")), X),
+    "decimal commas of both signs": (each(F, lambda v: f"{v:.3f}".replace(".", ",")), F),
+    "kilometres per litre": (each(X, "{:.2f} kmpl".format), X),
+    "cubic centimetres": (each(K, "{} CC".format), K),
+    "horse powers": (each(K, "{}bhp".format), K),
+    "square metres": (each(K, "{} m²".format), K),
+    "square metres by 2": (each(K, "{} m2".format), K),
+    "speeds": (each(H, "{} km/h".format), H),
+    "degrees": (each(F, "{:.3f} °C".format), F),
+    "years": (each(H, lambda v: f"{v} year" if v == 1 else f"{v} years"), H),
+    "a unit of two words": (each(K, "{} sq ft".format), K),
+    "blanks around": (each(X, "  {:.2f} ".format), X),
+    "tabs": (each(K, "\t{}".format), K),
+    "plus signs": (each(F, "{:+.3f}".format), F),
+    "typeset minus": (each(F, lambda v: f"{v:.3f}".replace("-", "\u2212")), F),
+    "minus behind": (each(F, lambda v: f"{abs(v):.3f}-" if v < 0 else f"{v:.3f}"), F),
+    "below the limit": (each(H, lambda v: f"<{v}" if v < 5 else str(v)), H),
+    "above the limit": (each(H, lambda v: f">{v}" if v > 50 else str(v)), H),
+    "at least": (each(H, "≥ {}".format), H),
+    "and more": (each(K, "{:,}+".format), K),
+    "about": (each(H, "~{}".format), H),
+    "circa": (each(H, "ca. {}".format), H),
+    "k and M": (each(K, lambda v: f"{v / 1000}k" if v < 50000 else f"{v / 1e6}M"), K),
+    "some in k": (each(K // 1000 * 1000, lambda v: f"{v // 1000}k" if v > 20000 else str(v)), K // 1000 * 1000),
+    "one in millions": (["3.0M", *map(str, K[1:])], [3e6, *K[1:]]),
+    "kB and MB": (each(H + 1, lambda v: f"{v} MB" if v > 9 else f"{v * 1000} kB"), (H + 1) * 1e6),
+    "g and kg": (each(H + 1, lambda v: f"{v} kg" if v > 9 else f"{v * 1000} g"), H + 1),
+    "question marks": some("?", H),
+    "hyphens": some("-", H),
+    "dashes": some("—", X),
+    "N/A": some("N/A", H),
+    "NA": some("NA", X),
+    "n.a.": some("n.a.", H),
+    "null": some("null", H),
+    "None": some("None", X, 3),
+    "#N/A": some("#N/A", H),
+    "not available": some("not available", X),
+    "unknown": some("Unknown", H),
+    "Varies with device": some("Varies with device", X, 5, "{}M".format),
+    "a point": some(".", X),
+    "a word of one's own": some("call us", K, 7, "${}".format),
+    "one typing error": (["12..5", *map(str, X[1:])], [np.nan, *X[1:]]),
+    "scientific": (each(X, "{:.6e}".format), X),
+    "scientific with units": (each(X, "{:.6E} kg".format), X),
+    "an apostrophe in front": (each(K, "'{}".format), K),
+    "quoted": (each(K, '"{}"'.format), K),
+}  # fmt: skip
+
+LEFT = {
+    "mixed currencies": each(K, lambda v: f"${v}" if v % 2 else f"€{v}"),
+    "mixed units": each(K, lambda v: f"{v} kg" if v % 2 else f"{v} km"),
+    "codes with zeros": each(K, "{:05d}".format),
+    "floors": each(H, lambda v: str(v % 4) if v % 5 else "ground"),
+    "seats": each(H, lambda v: f"{v}{'ABC'[v % 3]}"),
+    "bounds": each(H, lambda v: "<=50K" if v < 30 else ">50K"),
+}
+TEXT = {
+    "ranges": each(H, lambda v: f"{v}-{v + 5}"),
+    "times": each(H, lambda v: f"{v % 24:02d}:30"),
+    "versions": each(H, "1.{}.0".format),
+    "addresses": each(H, "10.0.0.{}".format),
+    "phones": each(K, "555-{}".format),
+    "fractions": each(H, "{}/60".format),
+    "countries": list(RNG.choice(["NA", "DE", "FR"], N)),
+    "names": list(RNG.choice(["None", "Null", "Bob"], N)),
+    "sizes": list(RNG.choice(["S", "M", "L", "10"], N)),
+}
+
+
+def files_of(frame, folder):
+    """The same cells in every kind of file and frame."""
+    frame.to_csv(folder / "t.csv", index=False)
+    frame.to_csv(folder / "t.csv.gz", index=False)
+    frame.to_csv(folder / "t.tsv", index=False, sep="\t")
+    frame.to_parquet(folder / "t.parquet")
+    frame.to_excel(folder / "t.xlsx", index=False)
+    frame.to_json(folder / "t.json", orient="records")
+    frame.to_json(folder / "t.jsonl", orient="records", lines=True)
+    endings = ("csv", "csv.gz", "tsv", "parquet", "xlsx", "json", "jsonl")
+    return [*(folder / f"t.{ending}" for ending in endings), frame, pl.from_pandas(frame), frame.astype(object)]
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_the_clean_numbers_come_from_every_kind_of_table(name, tmp_path):
+    cells, clean = SPELLINGS[name]
+    frame = pd.DataFrame({"x": [str(cell) for cell in cells], "c": ["a", "b"] * (N // 2)})
+    for table in files_of(frame, tmp_path):
+        notes = []
+        got, retyping = read_typed(table, notes=notes)
+        np.testing.assert_allclose(got["x"].to_numpy(dtype=float), np.asarray(clean, dtype=float), rtol=1e-9)
+        assert len([note for note in notes if "'x'" in note]) <= 1
+        pd.testing.assert_frame_equal(retyping.read(table), got, check_dtype=False)
+        pd.testing.assert_frame_equal(retyping.read(frame.head(7)), got.head(7), check_dtype=False)
+    if name not in ("plus signs", "scientific"):  # which programs write as well
+        _, said = (
+            read_typed(tmp_path / "t.csv", notes=notes),
+            [note for note in notes if "'x' is read as numbers" in note],
+        )
+        assert said
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_only_looks_like_numbers_is_left_and_this_is_said(name, tmp_path):
+    frame = pd.DataFrame({"x": LEFT[name], "c": ["a", "b"] * (N // 2)})
+    for table in files_of(frame, tmp_path):
+        notes = []
+        got, _ = read_typed(table, notes=notes)
+        assert got["x"].tolist() == LEFT[name]
+        assert ["'x' looks like numbers but is left as text" in note for note in notes] == [True]
+        assert "--numeric x" in notes[0]
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_text_stays_text(name, tmp_path):
+    frame = pd.DataFrame({"x": TEXT[name], "c": ["a", "b"] * (N // 2)})
+    for table in files_of(frame, tmp_path):
+        notes = []
+        assert read_typed(table, notes=notes)[0]["x"].tolist() == TEXT[name]
+        assert notes == []
+
+
+def test_only_an_empty_field_without_quotes_is_missing(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('c,n\nNA,1\n"",2\n,3\nnull,\n" ",4\n"x ""y"" ",5\n')
+    got, _ = read_typed(path)
+    assert [None if pd.isna(value) else value for value in got["c"]] == ["NA", "", None, "null", " ", 'x "y" ']
+    assert got["n"].isna().tolist() == [False, False, False, True, False, False]
+
+
+def test_booleans_are_the_same_from_text(tmp_path):
+    frame = pd.DataFrame({"b": [True, False, True], "m": pd.Series([True, None, False], dtype=object), "y": [1, 2, 3]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for table in (frame, tmp_path / "t.csv", frame.astype({"b": "str"})):
+        X = prepare(table, "y").X
+        assert X["b"].tolist() == [True, False, True]
+        assert X["b"].dtype == bool
+        assert X["m"].tolist()[::2] == [1.0, 0.0]
+
+
+def test_whole_numbers_as_text_stay_text_where_a_table_has_types(tmp_path):
+    frame = pd.DataFrame({"id": [str(value) for value in K], "y": X})
+    frame.to_parquet(tmp_path / "t.parquet")
+    for table in (frame, tmp_path / "t.parquet"):
+        prepared = prepare(table, "y")
+        assert prepared.features.kinds == {"id": "symbols"}
+        assert any("'id' holds numbers as text and is left as text" in note for note in prepared.notes)
+        assert prepare(table, "y", reading=ReadOptions(numeric=["id"])).features.kinds == {"id": "number"}
+
+
+OPTIONS = {
+    "decimal": ("x\n1.234\n5.678\n", {"decimal": ","}, [1234, 5678]),
+    "thousands": ("x;c\n1,234;a\n5,678;b\n", {"thousands": ","}, [1234, 5678]),
+    "sep": ("x#c\n1#a\n2#b\n", {"sep": "#"}, [1, 2]),
+    "na_values": ("x,c\n1,-200\n-200,a\n", {"na_values": {"": ["-200"]}}, [1, None]),
+    "na_values of a column": ("x,c\n1,-200\n-200,a\n", {"na_values": {"x": ["-200"]}}, [1, None]),
+    "numeric": ("x,c\n1,a\nbasement,b\n2,c\n", {"numeric": ["x"]}, [1, None, 2]),
+    "numeric codes": ("x,c\n007,a\n042,b\n", {"numeric": ["x"]}, [7, 42]),
+    "categorical": ("x,c\n$1,a\n$2,b\n", {"categorical": ["x"]}, ["$1", "$2"]),
+}
+
+
+@pytest.mark.parametrize(("text", "options", "want"), OPTIONS.values(), ids=OPTIONS)
+def test_every_option_changes_what_it_says(text, options, want, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    got, retyping = read_typed(tmp_path / "t.csv", ReadOptions(**options))
+    assert [None if pd.isna(value) else value for value in got["x"]] == want
+    assert [None if pd.isna(value) else value for value in retyping.read(tmp_path / "t.csv")["x"]] == want
+    (tmp_path / "plain.csv").write_text(text)
+    try:
+        plain = read_typed(tmp_path / "plain.csv")[0]
+        assert [None if pd.isna(value) else value for value in plain.get("x", [])] != want
+    except ValueError as error:
+        assert "plain.csv" in str(error)
+
+
+def test_tab_can_be_asked_for_by_name(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\tc,d\n1,2\t3,4\n")
+    assert list(read_typed(tmp_path / "t.csv", ReadOptions(sep="tab"))[0].columns) == ["a,b", "c,d"]
+    with pytest.raises(ValueError, match="sep='ab' is not possible"):
+        read_typed(tmp_path / "t.csv", ReadOptions(sep="ab"))
+    (tmp_path / "t.json").write_text('[{"a": 1}]')
+    with pytest.raises(ValueError, match=r"sep \(--sep\) is for text files"):
+        read_typed(tmp_path / "t.json", ReadOptions(sep=","))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"numeric": ["c"]}, "'c' is to be numeric, but most of its cells are no numbers"),
+        ({"numeric": ["u"]}, "'u' is to be numeric, but its cells mix the units"),
+    ],
+)
+def test_what_cannot_be_numeric_is_named(options, says):
+    frame = pd.DataFrame({"c": ["a", "b"], "u": ["1 kg", "2 km"]})
+    with pytest.raises(ValueError, match=says):
+        read_typed(frame, ReadOptions(**options))
+
+
+def test_encoding_is_taken_as_given(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("c,y\nжш,1\nлщ,2\n".encode("koi8-r"))
+    assert read_typed(path, ReadOptions(encoding="koi8-r"))[0]["c"].tolist() == ["жш", "лщ"]
+    with pytest.raises(ValueError, match="encoding='nonsense' is not known"):
+        read_typed(path, ReadOptions(encoding="nonsense"))
+    with pytest.raises(ValueError, match="is not encoded as utf-8"):
+        read_typed(path, ReadOptions(encoding="utf-8"))
+
+
+def test_blank_columns_are_dropped_and_unnamed_ones_named(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",a,b,,\n0,x,1,,\n1,y,2,,\n")
+    notes = []
+    got, _ = read_typed(path, notes=notes)
+    assert list(got.columns) == ["column 1", "a", "b"]
+    assert notes == [
+        "Column 1 has no name in the header and is called 'column 1'.",
+        "2 blank columns without a name were left out.",
+    ]
+
+
+def test_the_verdict_and_the_winner_are_those_of_the_clean_table(tmp_path):
+    """N2: the same rows but for how they are written; the scores are the same to the last digit."""
+    rng = np.random.default_rng(1)
+    n = 400
+    clean = pd.DataFrame({"amount": np.round(rng.uniform(1000, 4000, n), 2), "share": rng.integers(0, 100, n)})
+    clean["r"] = rng.choice(["p", "q"], n)
+    clean["y"] = clean["amount"] + 10 * clean["share"] + rng.normal(0, 30, n)
+    messy = clean.assign(
+        amount=clean["amount"].map("${:,.2f}".format),
+        share=clean["share"].map("{} %".format),
+        y=clean["y"].map("€{}".format),
+    )
+    clean.to_csv(tmp_path / "clean.csv", index=False)
+    messy.to_csv(tmp_path / "messy.csv", index=False)
+    options = {"contenders": ["constant", "wide"], "folds": 2, "quiet": True}
+    results = [compare(tmp_path / f"{name}.csv", "y", out=tmp_path / name, **options) for name in ("clean", "messy")]
+    first, second = (result.ranking.set_index("name")["score"] for result in results)
+    pd.testing.assert_series_equal(first, second)
+    assert first["wide"] < first["constant"] / 5
+    back = load(results[1].best.save(tmp_path / "best.skops"))
+    np.testing.assert_array_equal(back.predict(tmp_path / "messy.csv"), back.predict(messy))
+    np.testing.assert_array_equal(back.predict(messy), back.predict(clean))
+
+
+@given(st.floats(-1e9, 1e9, allow_nan=False).map(lambda value: round(value, 2)), st.sampled_from([".", ","]))
+def test_what_python_writes_with_separators_is_read_back(value, decimal):
+    text = f"{value:,.2f}" if decimal == "." else german(value)
+    cell = split_cell(f"${text}")
+    thousands = "," if decimal == "." else "."
+    assert cell.sign * number_of(cell.digits, decimal, thousands) == value
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_number_missing_or_strange(text):
+    numbers, strange = NumberFormat(".", ",", {"": 1.0}).parse(pd.Series([text, 1.5, None]))
+    assert numbers[1] == 1.5
+    assert np.isnan(numbers[2])
+    assert strange.tolist()[1:] == [False, False]
+    assert np.isnan(numbers[0]) or not strange[0]
