@@ -104,7 +104,8 @@ def prepare(
     """
     roles = roles or Columns()
     reading = reading or ReadOptions()
-    drop, notes = [str(name) for name in drop or []], []
+    drop = [str(name) for name in drop or []]
+    notes: list[str] = []
     frame, retyping = read_typed(
         table, reading, notes, check=lambda names: _check_names(names, target, drop, reading, roles), target=target
     )

@@ -166,7 +166,11 @@ def _json(source: Any) -> Source:
 
 
 def _json_lines(source: Any) -> Source:
-    return Source(_named(pd.read_json(source, lines=True, dtype=False, convert_dates=False)))
+    text = (source.read() if hasattr(source, "read") else Path(source).read_bytes()).decode("utf-8-sig")
+    records = [json.loads(line) for line in text.splitlines() if line.strip()]
+    if not records or not all(isinstance(record, dict) for record in records):
+        raise ValueError("its lines are not one record each")
+    return Source(_named(pd.DataFrame(records)))
 
 
 def _excel(source: Any) -> Source:
@@ -234,7 +238,7 @@ def _read_text(path: Path, ending: str, data: bytes, options: ReadOptions) -> So
     if re.search(rf'(?:^|{re.escape(separator)})""(?:{re.escape(separator)}|\r?$)', text, re.MULTILINE):
         frame = _with_empty_text(frame, text, separator)
     notes: list[str] = []
-    names, kept = _header(header, notes, lambda place: frame[place].isna().all())
+    names, kept = _header(header, notes, lambda place: bool(frame[place].isna().all()))
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"Column {name!r} appears twice in the header of {path.name}; rename one of the two.")

@@ -197,8 +197,8 @@ def retype(
             f"--numeric {','.join(whole[:5])} reads numbers."
         )
     frame = frame.assign(**out) if out else frame
-    numbers = [name for name in frame.columns if name not in formats and _is_number(frame[name])]
-    return frame, Retyping(formats, booleans, numbers, dict(options.na_values), options.sep, options.encoding)
+    number_columns = [name for name in frame.columns if name not in formats and _is_number(frame[name])]
+    return frame, Retyping(formats, booleans, number_columns, dict(options.na_values), options.sep, options.encoding)
 
 
 class _Whole:

@@ -110,7 +110,11 @@ class DateParts(TableTransformer):
             else:
                 columns[name] = frame[name].array
         out = pd.DataFrame(columns, index=frame.index)
-        return out if native is None else nw.from_dict(out.to_dict("list"), backend=native).to_native()
+        return (
+            out
+            if native is None
+            else nw.from_dict({str(name): out[name].tolist() for name in out}, backend=native).to_native()
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the output columns, in order."""
