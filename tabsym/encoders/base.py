@@ -29,6 +29,7 @@ from tabsym.table import (
     match_features,
     read_table,
     remember_features,
+    split_target,
     symbolic_columns,
 )
 
@@ -79,6 +80,7 @@ class ColumnEncoder(TableTransformer):
             In a sentence that names the column; also where the indexes of pandas contradict each other.
         """
         self._check_words()
+        X, y = split_target(X, y, type(self).__name__)
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, who=type(self).__name__)
         weight = check_weights(sample_weight, len(table))
@@ -98,6 +100,11 @@ class ColumnEncoder(TableTransformer):
         if self.drop_invariant:
             self.invariant_cols_ = self._find_invariant(raws)
         return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit, and encode the same table; see `fit` and `transform`."""
+        X, y = split_target(X, y, type(self).__name__)
+        return super().fit_transform(X, y, **fit_params)
 
     def transform(self, X: Any) -> Any:
         """Encode a table: a frame of the kind it has, an array with ``return_df=False``.

@@ -25,6 +25,7 @@ from tabsym.table import (
     match_features,
     read_table,
     remember_features,
+    split_target,
 )
 
 
@@ -191,6 +192,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         """Check everything, fit `encoder_`; the table, what the encoder gets of it, the target and the weights."""
         self._check_encoder(sample_weight)
         who = type(self).__name__
+        X, y = split_target(X, y, who)
         check_same_rows(X, y=y, sample_weight=sample_weight, groups=groups)
         table = read_table(X, who=who)
         target = check_target(y, len(table), who)

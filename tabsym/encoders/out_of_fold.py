@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tabsym.encoders.base import ColumnEncoder
 from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows
-from tabsym.table import Table, check_same_rows, check_weights, read_table
+from tabsym.table import Table, check_same_rows, check_weights, read_table, split_target
 
 Floats = NDArray[np.float64]
 
@@ -78,6 +78,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         ValueError
             As `fit`; and where `cv` does not hold each row out once, needs groups, or would not look at them.
         """
+        X, y = split_target(X, y, type(self).__name__)
         if self._shows_target():
             refuse_lost_groups(self.cv, groups)
         self.fit(X, y, sample_weight, groups)

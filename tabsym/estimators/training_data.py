@@ -77,8 +77,6 @@ class Training:
 def read_rows(who: str, formula: Formula | None, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any, Any]:
     """The checked table, its target column where `y` does not give one, and weights."""
     table = read_table(X, who=who)
-    if isinstance(y, str):
-        raise ValueError(f"y={y!r} names a column, which is for streams; pass the column itself, table[{y!r}].")
     if y is None and formula is not None and formula.target is not None:
         if formula.target not in table.names:
             raise ValueError(f"The formula's target {formula.target!r} is not in the table; add it, or pass y.")

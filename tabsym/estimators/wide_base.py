@@ -22,7 +22,15 @@ from tabsym.estimators.fitting import Known, continue_model, fit_model
 from tabsym.estimators.show import describe_crosses, describe_model, plot_block, plot_contributions, plot_curve
 from tabsym.estimators.similar import Similar
 from tabsym.estimators.training_data import Training, read_rows
-from tabsym.table import Table, check_same_rows, match_features, read_table, remember_features, select_features
+from tabsym.table import (
+    Table,
+    check_same_rows,
+    match_features,
+    read_table,
+    remember_features,
+    select_features,
+    split_target,
+)
 from tabsym.wide.contributions import contributions
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel
@@ -115,6 +123,7 @@ class WideBase(BaseEstimator):
 
     def _read_rows(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Table, Any, Any]:
         """The columns that the model reads, the target and the weights, checked."""
+        X, y = split_target(X, y, config.who)
         check_same_rows(X, y=y, sample_weight=sample_weight, offset=offset)
         return read_rows(config.who, config.formula, X, y, sample_weight)
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.encoders import TIWSEncoder
 from tabsym.encoders.pieces import take_rows
-from tabsym.table import check_same_rows, check_target, check_weights, read_table
+from tabsym.table import check_same_rows, check_target, check_weights, read_table, split_target
 
 Floats = NDArray[np.float64]
 
@@ -111,6 +111,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             In a sentence that names the column or the estimator.
         """
         encoder = self._encoder()
+        X, y = split_target(X, y, type(self).__name__)
         rows, target, weight = encoder.augment(X, y, sample_weight, groups)
         n = len(target) // 2
         drawn = check_random_state(encoder.random_state).random_sample(n) < SHARE

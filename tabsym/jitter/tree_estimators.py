@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from tabsym.estimators.docs import fill_in
 from tabsym.jitter.tree_base import JitterTree
 from tabsym.jitter.tree_docs import TREE_ATTRIBUTES, TREE_NOTES, TREE_PARAMETERS
-from tabsym.table import check_classes, check_regression_target, check_target
+from tabsym.table import check_classes, check_regression_target, check_target, split_target
 
 Floats = NDArray[np.float64]
 
@@ -109,6 +109,7 @@ class JitterTreeClassifier(ClassifierMixin, JitterTree):
         ValueError, TypeError
             In a sentence that names the column or argument.
         """
+        X, y = split_target(X, y, type(self).__name__)
         table, weight = self._read(X, y, sample_weight)
         who = type(self).__name__
         values = check_target(y, len(table), who)
@@ -220,6 +221,7 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
         ValueError, TypeError
             In a sentence that names the column or argument.
         """
+        X, y = split_target(X, y, type(self).__name__)
         table, weight = self._read(X, y, sample_weight)
         self._fit(table, check_regression_target(y, len(table), who=type(self).__name__), weight, 0)
         return self

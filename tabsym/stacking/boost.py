@@ -14,7 +14,7 @@ from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.defaults import default_booster, default_wide
 from tabsym.stacking.docs import STACK_ATTRIBUTES, STACK_NOTES, STACK_PARAMETERS
 from tabsym.stacking.evidence import Criterion
-from tabsym.table import check_classes, check_regression_target, check_weights, read_table
+from tabsym.table import check_classes, check_regression_target, check_weights, read_table, split_target
 from tabsym.wide.losses import LOSSES, Loss
 
 Floats = NDArray[np.float64]
@@ -74,6 +74,7 @@ class WideBoostClassifier(ClassifierMixin, WideBoost):
         ValueError, TypeError
             In a sentence that names the column or argument.
         """
+        X, y = split_target(X, y, type(self).__name__)
         table = read_rows(type(self).__name__, X, y, sample_weight, groups)
         weight = check_weights(sample_weight, len(table))
         target = check_classes(y, len(table), who=type(self).__name__)
@@ -174,6 +175,7 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
         ValueError, TypeError
             In a sentence that names the column or argument.
         """
+        X, y = split_target(X, y, type(self).__name__)
         table = read_rows(type(self).__name__, X, y, sample_weight, groups)
         target = check_regression_target(y, len(table), who=type(self).__name__)
         self._fit(table, target, None, sample_weight, groups, eval_set)

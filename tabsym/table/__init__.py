@@ -4,6 +4,7 @@ from tabsym.table.columns import Column, Kind, Table
 from tabsym.table.features import match_features, remember_features, select_features, symbolic_columns
 from tabsym.table.kinds import check_one_type
 from tabsym.table.measure import NUMBERS, Measure
+from tabsym.table.named_target import split_target
 from tabsym.table.output import Labels, assemble_frame
 from tabsym.table.read import read_table
 from tabsym.table.restore import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
@@ -44,6 +45,7 @@ __all__ = [
     "restored",
     "restored_column",
     "select_features",
+    "split_target",
     "symbolic_columns",
     "type_of",
 ]

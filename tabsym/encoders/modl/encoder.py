@@ -23,7 +23,16 @@ from tabsym.encoders.modl.show import print_heads
 from tabsym.encoders.modl.target import code_target
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.stats import Contingency
-from tabsym.table import Table, check_same_rows, check_weights, match_features, read_table, remember_features, type_of
+from tabsym.table import (
+    Table,
+    check_same_rows,
+    check_weights,
+    match_features,
+    read_table,
+    remember_features,
+    split_target,
+    type_of,
+)
 
 Floats = NDArray[np.float64]
 
@@ -211,6 +220,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         ValueError, TypeError
             In a sentence that names the column; also where the indexes of pandas contradict each other.
         """
+        X, y = split_target(X, y, type(self).__name__)
         check_same_rows(X, groups=groups)
         table, weight = self._read(X, y, sample_weight, first=True)
         self._learn(counting_of(self).first_piece(table, y, weight), table)

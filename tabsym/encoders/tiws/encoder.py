@@ -33,6 +33,7 @@ from tabsym.table import (
     match_features,
     read_table,
     remember_features,
+    split_target,
     symbolic_columns,
 )
 from tabsym.tiws.column import FittedColumn, Method
@@ -183,6 +184,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         ValueError, TypeError
             In a sentence that names the column; also where the indexes of pandas contradict each other.
         """
+        X, y = split_target(X, y, type(self).__name__)
         check_same_rows(X, groups=groups)
         return self._fit(X, y, sample_weight, None)
 

@@ -1,0 +1,62 @@
+"""A target by its name: from every kind of frame, lazy ones collected once."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from tabsym import (
+    AugmentedModel,
+    CrossFit,
+    JitterTreeRegressor,
+    MODLEncoder,
+    OneHotEncoder,
+    TIWSEncoder,
+    WideBoostRegressor,
+    WideClassifier,
+    WideEncoder,
+    WideRegressor,
+)
+from tabsym.datasets import make_retail
+
+SALES = make_retail(300)[["store", "colour", "price", "sales"]]
+FRAMES = {"pandas": SALES, "polars": pl.from_pandas(SALES), "lazy": pl.from_pandas(SALES).lazy()}
+ESTIMATORS = {
+    "WideRegressor": WideRegressor(random_state=0),
+    "formula": WideRegressor("sales ~ store[store] + colour[colour]", random_state=0),
+    "newton": WideRegressor(optimizer="newton"),
+    "JitterTreeRegressor": JitterTreeRegressor(),
+    "WideBoostRegressor": WideBoostRegressor(random_state=0),
+    "AugmentedModel": AugmentedModel(WideRegressor(random_state=0)),
+}
+ENCODERS = [OneHotEncoder(), MODLEncoder(), TIWSEncoder(), WideEncoder(random_state=0)]
+ENCODERS += [CrossFit(MODLEncoder(output="mean"))]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators(name):
+    X = SALES.drop(columns="sales")
+    want = ESTIMATORS[name].fit(X, SALES["sales"]).predict(X)
+    for frame in FRAMES.values():
+        np.testing.assert_array_equal(ESTIMATORS[name].fit(frame, "sales").predict(X), want)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS, ids=lambda one: type(one).__name__)
+def test_encoders(encoder):
+    X = SALES.drop(columns="sales")
+    want = pd.DataFrame(encoder.fit_transform(X, SALES["sales"]))
+    for name, frame in FRAMES.items():
+        got = encoder.fit_transform(frame, "sales")
+        got = got if name == "pandas" else got.to_pandas()
+        pd.testing.assert_frame_equal(got.astype("str"), want.astype("str"))
+        assert encoder.fit(frame, "sales").n_features_in_ == 3
+
+
+def test_what_cannot_be_named():
+    with pytest.raises(ValueError, match="no column 'sale' to predict; the table's first columns are 'store', 'colour'"):
+        WideRegressor().fit(SALES, "sale")
+    with pytest.raises(TypeError, match="X is no table with names; pass y as an array"):
+        WideClassifier().fit(SALES[["store"]].to_numpy(), "sales")
+    lazy = FRAMES["lazy"]
+    with pytest.raises(TypeError, match=r"y is lazy .*: WideRegressor\(\)\.fit\(table, 'NAME'\)"):
+        WideRegressor().fit(lazy.drop("sales"), lazy.select("sales"))
