@@ -25,6 +25,9 @@ _HOMES = {
     "WideRegressor": "tabsym.estimators",
     "compare": "tabsym.compare",
     "datasets": "tabsym.datasets",
+    "load": "tabsym.export",
+    "save": "tabsym.export",
+    "trusted_types": "tabsym.export",
 }
 
 __all__ = [
@@ -43,6 +46,9 @@ __all__ = [
     "WideRegressor",
     "compare",
     "datasets",
+    "load",
+    "save",
+    "trusted_types",
 ]
 
 if TYPE_CHECKING:
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
     from tabsym.compare import compare
     from tabsym.encoders import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
+    from tabsym.export import load, save, trusted_types
     from tabsym.jitter import AugmentedModel, JitterPredictor, JitterTreeClassifier, JitterTreeRegressor
     from tabsym.stacking import WideBoostClassifier, WideBoostRegressor
 
