@@ -20,7 +20,7 @@ def same(first, second):
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", list(cases()))
 def test_it_answers_as_before(case, tmp_path):
     if case == "augmented:dates":
         pytest.skip("refused, see test_augmented.py")

@@ -65,6 +65,8 @@ class Builder:
         if (module, name) not in self._found:
             address = (CLASSES | FUNCTIONS).get(name) if module == "tabsym" else None
             home, attribute = address.split(":") if address else (module, name)
+            if (home, attribute) == ("builtins", "NoneType"):
+                return type(None)
             self._found[module, name] = _import(home, attribute)
         return self._found[module, name]
 
@@ -108,10 +110,10 @@ class Builder:
         return functools.partial(self.named(node["content"]["func"]), **self.of_type(node["content"]["kwds"], dict))
 
     def _object(self, node: Node) -> Any:
+        state = self.build(node["content"]) if "content" in node else None
         cls = self.named(node)
         if not isinstance(cls, type):
             raise BadFile(f"takes {node['__class__']} for a class, which it is not")
-        state = self.build(node["content"]) if "content" in node else None
         check_state(cls, state, allow_boosters=self.allow_boosters)
         instance = object.__new__(cls) if cls.__new__ is object.__new__ else cls.__new__(cls)
         if state is not None:
@@ -151,14 +153,21 @@ class Builder:
 
     def _generator(self, node: Node) -> Any:
         state = self.of_type(node["content"]["bit_generator"], dict)
-        self.of_type(node["content"]["seed_seq"], dict)  # what it was made from, which a state replaces
+        seeds = self.of_type(node["content"]["seed_seq"], dict)
         inner = state.get("state")
         numbers = list(inner.values()) if type(inner) is dict else [None]
         if state.get("bit_generator") != "PCG64" or not all(type(one) is int and 0 <= one < 2**128 for one in numbers):
             raise BadFile("has a generator of another kind than PCG64")
-        bits = np.random.PCG64(0)
+        counts = [seeds.get(name) for name in ("entropy", "n_children_spawned")]
+        plain = all(type(one) in (int, np.uint64, np.int64) and 0 <= one < 2**128 for one in counts)
+        if set(seeds) != _SEEDS or not plain or seeds["pool_size"] != 4 or seeds["spawn_key"] != ():
+            raise BadFile("has a generator that was made in another way")
+        bits = np.random.PCG64(np.random.SeedSequence(**seeds))
         bits.state = state
         return np.random.Generator(bits)
+
+
+_SEEDS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
 
 
 def _import(home: str, attribute: str) -> Any:

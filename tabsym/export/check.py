@@ -210,6 +210,9 @@ def _check_keys(node: Node) -> None:
         raise BadFile("has a dictionary with keys of another kind than text, numbers and None")
 
 
+_KEYWORDS = ("JsonNode", "TypeNode", "DTypeNode", "ListNode", "CachedNode")
+
+
 def _check_partial(content: Node) -> None:
     """A listed function with plain keywords, so that nothing is called with what a file brings along."""
     func, args, kwds, namespace = (content[name] for name in ("func", "args", "kwds", "namespace"))
@@ -218,7 +221,7 @@ def _check_partial(content: Node) -> None:
         and args["__loader__"] == "TupleNode"
         and args.get("content") == []
         and kwds["__loader__"] == "DictNode"
-        and all(value["__loader__"] in ("JsonNode", "TypeNode", "ListNode") for value in kwds["content"].values())
+        and all(value["__loader__"] in _KEYWORDS for value in kwds["content"].values())
         and (namespace["__loader__"] == "JsonNode" or namespace.get("content") == {})
     )
     if not plain:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tabsym.export.archive import FORMAT, SCHEMA, BadFile, read_json, read_members, write_members
+from tabsym.export.build import Builder
 from tabsym.export.check import Checked
 from tabsym.export.foreign import LISTS
 from tabsym.export.registry import CLASSES, FUNCTIONS
@@ -171,8 +172,6 @@ def _check_root(schema: dict[str, Any], trusted: frozenset[str]) -> None:
 
 def _build(schema: dict[str, Any], members: dict[str, bytes], allow_boosters: bool) -> Any:
     """What was checked; an error of a library over values that are not its own is one of the file."""
-    from tabsym.export.build import Builder
-
     try:
         model = Builder(members, allow_boosters=allow_boosters).build(schema)
     except BadFile:

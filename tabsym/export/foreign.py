@@ -58,9 +58,9 @@ LISTS: dict[str, frozenset[str]] = {
     "SparseMatrixNode": frozenset(_of("scipy.sparse._csr", "csr_array csr_matrix")),
     "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
     "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
-    "FunctionNode": frozenset({"sklearn.utils.validation.check_array", "numpy.asarray"}),
+    "FunctionNode": frozenset({"sklearn.utils.validation.check_array"}),
     "TypeNode": frozenset(
-        _of("builtins", "int float str bool object") | {"collections.OrderedDict", "builtins.NoneType"} | _NUMBERS
+        _of("builtins", "int float str bool object NoneType") | {"collections.OrderedDict", "numpy.asarray"} | _NUMBERS
     ),
     "PartialNode": frozenset({"functools.partial"}),
     "ConstructorFromReduceNode": frozenset(_SYMBOLS),

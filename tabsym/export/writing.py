@@ -56,7 +56,7 @@ class _Writer:
         new = {name: node[name] for name in ("__loader__", "__module__", "__class__")}
         self._name(new)
         getattr(self, f"_write_{kind}", self._write_any)(node, new)
-        if kind not in _UNNUMBERED and old is not None:
+        if kind not in _UNNUMBERED and node.get("content") != [] and old is not None:  # of () there is one in Python
             self._numbers[old] = new["__id__"] = len(self._numbers) + 1
         return new
 
