@@ -51,7 +51,7 @@ def _models():
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.pipeline import make_pipeline
-    from xgboost import XGBRegressor
+    from xgboost import XGBClassifier, XGBRegressor
 
     from tabsym import AugmentedModel, JitterPredictor, JitterTreeClassifier, JitterTreeRegressor
     from tabsym import MODLEncoder, OneHotEncoder, TIWSEncoder
@@ -83,6 +83,7 @@ def _models():
         "jitter-tree-3": (JitterTreeClassifier(random_state=0), M),
         "jitter-tree-r": (JitterTreeRegressor(random_state=0), Y),
         "boost-lightgbm": (WideBoostClassifier(random_state=0), B),
+        "boost-xgboost-b": (WideBoostClassifier(booster=XGBClassifier(**trees), random_state=0), B),
         "boost-xgboost": (WideBoostRegressor(booster=XGBRegressor(**trees), random_state=0), Y),
         "boost-catboost": (
             WideBoostRegressor(booster=CatBoostRegressor(**trees, verbose=0, allow_writing_files=False)), Y,

@@ -28,15 +28,12 @@ def test_none_does_anything(tmp_path):
     ).stdout
     seen = [json.loads(line) for line in out.splitlines()]
     assert len(seen) == len(paths)
-    boosters = ("lightgbm", "xgboost", "catboost")  # whose library is imported to look at a state of theirs
     for name, outcomes, events, modules in seen:
         for kind, words in outcomes:
             assert kind == "ValueError", (name, kind, words)
             assert "\n" not in words and f"{name}.skops" in words and words.endswith("."), (name, words)
             assert any(remedy in words for remedy in ("anew", "trusted=", "tabsym.load", "allow_boosters")), (name, words)
-        if not name.startswith(boosters):
-            assert not events and not modules, (name, events, modules)
-        assert not any(event.startswith(("subprocess", "os.system", "shutil", "os.remove")) for event in events)
+        assert not events and not modules, (name, events, modules)
     assert sorted((path, path.stat().st_size) for path in tmp_path.rglob("*")) == before
 
 

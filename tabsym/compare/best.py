@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -119,13 +119,7 @@ def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters
     ValueError
         It is no such file, is damaged, or holds other types.
     """
-    winner = load_model(path, trusted=trusted, allow_boosters=allow_boosters, root="Winner")
-    missing = [one.name for one in fields(Winner) if one.name not in vars(winner)]
-    if missing:
-        raise ValueError(
-            f"{Path(path).name} holds a winner without {', '.join(missing)}, of another version of tabsym; train it "
-            "anew by comparison.best."
-        )
+    winner: Winner = load_model(path, trusted=trusted, allow_boosters=allow_boosters, root="Winner")
     return winner
 
 

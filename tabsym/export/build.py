@@ -5,6 +5,7 @@ Only here modules are imported, and only those of listed names.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tabsym.export.archive import BadFile, read_array, read_json
-from tabsym.export.guards import check_instance, check_state
+from tabsym.export.guards import check_instance, check_state, homes_of
 from tabsym.export.registry import CLASSES, FUNCTIONS
 
 Node = dict[str, Any]
@@ -111,16 +112,23 @@ class Builder:
 
     def _object(self, node: Node) -> Any:
         state = self.build(node["content"]) if "content" in node else None
+        name, allowed = node["__class__"], self.allow_boosters
+        check_state(name, {f"{node['__module__']}.{name}"}, state, allow_boosters=allowed)  # before it is imported
         cls = self.named(node)
         if not isinstance(cls, type):
-            raise BadFile(f"takes {node['__class__']} for a class, which it is not")
-        check_state(cls, state, allow_boosters=self.allow_boosters)
+            raise BadFile(f"takes {name} for a class, which it is not")
+        check_state(name, homes_of(cls), state, allow_boosters=allowed)
         instance = object.__new__(cls) if cls.__new__ is object.__new__ else cls.__new__(cls)
         if state is not None:
             if hasattr(instance, "__setstate__"):
                 instance.__setstate__(state)
             else:
                 instance.__dict__.update(state)
+        if node["__module__"] == "tabsym" and dataclasses.is_dataclass(cls):
+            needed = [one.name for one in dataclasses.fields(cls) if _has_no_default(one)]
+            missing = [one for one in needed if not hasattr(instance, one)]
+            if missing:
+                raise BadFile(f"holds a {name} without {missing[0]}, of another version of tabsym")
         check_instance(instance)
         return instance
 
@@ -165,6 +173,10 @@ class Builder:
         bits = np.random.PCG64(np.random.SeedSequence(**seeds))
         bits.state = state
         return np.random.Generator(bits)
+
+
+def _has_no_default(one: dataclasses.Field[Any]) -> bool:
+    return one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
 
 
 _SEEDS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}

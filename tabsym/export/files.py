@@ -10,8 +10,8 @@ from typing import Any
 from tabsym.export.archive import FORMAT, SCHEMA, BadFile, read_json, read_members, write_members
 from tabsym.export.build import Builder
 from tabsym.export.check import Checked
-from tabsym.export.foreign import LISTS
-from tabsym.export.registry import CLASSES, FUNCTIONS
+from tabsym.export.foreign import LISTS, PARTS
+from tabsym.export.registry import CLASSES, FUNCTIONS, ROOTS
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
@@ -166,6 +166,9 @@ def _check_root(schema: dict[str, Any], trusted: frozenset[str]) -> None:
     if schema.get("__loader__") != "ObjectNode":
         raise BadFile(f"holds {full[:200]} where a model is expected")
     own = module == "tabsym" and name in CLASSES
+    part = name not in ROOTS if own else full in LISTS["ObjectNode"] and (str(name)[0] == "_" or full in PARTS)
+    if part:
+        raise BadFile(f"holds a {name}, which is a part of a model and no model")
     if not own and full not in LISTS["ObjectNode"] and full not in trusted:
         raise BadFile(_strange({full[:200]}))
 

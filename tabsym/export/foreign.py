@@ -37,6 +37,10 @@ _OBJECTS = (
     | _of("xgboost.sklearn", "XGBClassifier XGBRegressor")
     | _of("catboost.core", "CatBoostClassifier CatBoostRegressor")
 )
+PARTS = frozenset(
+    name for name in _OBJECTS if name.startswith("sklearn._loss") or name.endswith((".Booster", ".TreePredictor"))
+)
+"""Those that are no models by themselves."""
 _LOSSES = _of("sklearn._loss._loss", "CyHalfBinomialLoss CyHalfMultinomialLoss CyHalfPoissonLoss CyHalfSquaredError")
 _NUMBERS = _of(
     "numpy", "bool float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 str_ datetime64 timedelta64"
@@ -55,7 +59,7 @@ LISTS: dict[str, frozenset[str]] = {
     "SliceNode": frozenset({"builtins.slice"}),
     "NdArrayNode": frozenset({"numpy.ndarray"} | _NUMBERS),
     "DTypeNode": frozenset({"numpy.dtype"}),
-    "SparseMatrixNode": frozenset(_of("scipy.sparse._csr", "csr_array csr_matrix")),
+    "SparseMatrixNode": frozenset(_of("scipy.sparse._csr", "csr_array")),
     "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
     "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
     "FunctionNode": frozenset({"sklearn.utils.validation.check_array"}),

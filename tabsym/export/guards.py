@@ -17,13 +17,18 @@ _LIGHTGBM = {
     "params", "pandas_categorical", "_Booster__need_reload_eval_info", "_Booster__inner_predict_buffer",
     "_Booster__is_predicted_cur_iter", "_Booster__name_inner_eval", "_Booster__higher_better_inner_eval",
     "_Booster__num_inner_eval", "_Booster__num_class", "_Booster__num_dataset", "_Booster__init_predictor",
-    "_Booster__attr", "__set_objective_to_none", "_Booster__set_objective_to_none", "train_set_version",
+    "_Booster__attr", "_Booster__set_objective_to_none", "train_set_version",
 }  # fmt: skip
 _WORDS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
 
 
-def check_state(cls: type, state: Any, *, allow_boosters: bool) -> None:
-    """Refuse a state that an object of this class must not be given.
+def homes_of(cls: type) -> set[str]:
+    """Full names of a class and of all that it comes from."""
+    return {f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__}
+
+
+def check_state(name: str, homes: set[str], state: Any, *, allow_boosters: bool) -> None:
+    """Refuse a state that an object must not be given; `homes`: full names of its class and of what that comes from.
 
     Raises
     ------
@@ -31,20 +36,24 @@ def check_state(cls: type, state: Any, *, allow_boosters: bool) -> None:
         It has the wrong kind, or bytes of a booster that the caller does not allow.
     """
     if type(state) is dict:
-        wrong = [name for name in state if not isinstance(name, str) or (name.startswith("__") and name != "__model")]
+        wrong = [key for key in state if not isinstance(key, str) or (key.startswith("__") and key != "__model")]
     else:
         wrong = [] if state is None else [f"a {type(state).__name__} in place of attributes"]
     if wrong:
-        raise BadFile(f"gives a {cls.__name__} {str(wrong[0])[:80]!r}, which is no attribute")
-    homes = {f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__}
+        raise BadFile(f"gives a {name} {str(wrong[0])[:80]!r}, which is no attribute")
     if "lightgbm.basic.Booster" in homes:
         _check_booster("lightgbm", _is_lightgbm(state), allow_boosters)
     elif "xgboost.core.Booster" in homes:
         _check_booster("xgboost", _is_xgboost(state), allow_boosters)
-    elif "catboost.core._CatBoostBase" in homes and state is not None and "__model" in state:
-        _check_booster("catboost", type(state["__model"]) is bytes, allow_boosters)
-    if "catboost.core._CatBoostBase" in homes and (state is None or {"_test_eval", "_test_evals"} & set(state)):
-        raise BadFile("has a CatBoost model that is none")
+    elif homes & _CATBOOST:
+        if state is None or {"_test_eval", "_test_evals"} & set(state):
+            raise BadFile("has a model of CatBoost that is none")
+        if "__model" in state:
+            _check_booster("catboost", type(state["__model"]) is bytes, allow_boosters)
+
+
+_CATBOOST = {"catboost.core._CatBoostBase", "catboost.core.CatBoostClassifier", "catboost.core.CatBoostRegressor"}
+_CATBOOST |= {"tabsym.NativeCatBoostClassifier", "tabsym.NativeCatBoostRegressor"}
 
 
 def _check_booster(library: str, is_one: bool, allowed: bool) -> None:
@@ -83,7 +92,7 @@ def check_instance(instance: Any) -> None:
     BadFile
         A tree of scikit-learn's histogram boosting leads out of itself.
     """
-    homes = {f"{base.__module__}.{base.__qualname__}" for base in type(instance).__mro__}
+    homes = homes_of(type(instance))
     if "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.BaseHistGradientBoosting" in homes:
         for stage in vars(instance).get("_predictors", []):
             for tree in stage:

@@ -86,6 +86,16 @@ CLASSES: dict[str, str] = {
 }
 """Registered name -> where the class is now, as ``module:attribute``."""
 
+ROOTS = frozenset(
+    """
+    AugmentedModel CrossFit FilledEncoder HistClassifier JitterPredictor JitterTreeClassifier JitterTreeRegressor
+    Jittered MODLEncoder NativeCatBoostClassifier NativeCatBoostRegressor NativeCategories NativePipeline OneHotEncoder
+    PlainPolynomialWrapper PlainTargetEncoder TIWSEncoder WideBoostClassifier WideBoostRegressor WideClassifier
+    WideEncoder WideRegressor Winner XGBLabelClassifier
+    """.split()
+)
+"""Those that are models by themselves; the others are parts of one."""
+
 FUNCTIONS: dict[str, str] = {
     "without_column": "tabsym.compare.contenders.unseen:_without",
 }
