@@ -55,6 +55,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     try:
         members = members_of(estimator)
+    except OSError:  # of the file, not of what is written
+        raise
     except RecursionError:
         raise ValueError(f"{_kind(estimator)} cannot be written to a file without code: it holds itself.") from None
     except Exception as error:

@@ -32,7 +32,9 @@ def members_of(model: Any) -> dict[str, bytes]:
     """
     import skops.io
 
-    with zipfile.ZipFile(io.BytesIO(skops.io.dumps(model))) as archive:
+    stream = io.BytesIO()
+    skops.io.dump(model, stream)
+    with zipfile.ZipFile(stream) as archive:
         written = {name: archive.read(name) for name in archive.namelist()}
     root = read_json(written.pop(SCHEMA))
     writer = _Writer(written)
