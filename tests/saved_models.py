@@ -49,13 +49,22 @@ def _models():
     from catboost import CatBoostRegressor
     from lightgbm import LGBMClassifier
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from xgboost import XGBClassifier, XGBRegressor
 
-    from tabsym import AugmentedModel, JitterPredictor, JitterTreeClassifier, JitterTreeRegressor
-    from tabsym import MODLEncoder, OneHotEncoder, TIWSEncoder
-    from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, WideRegressor
+    from tabsym import (
+        AugmentedModel,
+        JitterPredictor,
+        JitterTreeClassifier,
+        JitterTreeRegressor,
+        OneHotEncoder,
+        TIWSEncoder,
+        WideBoostClassifier,
+        WideBoostRegressor,
+        WideClassifier,
+        WideRegressor,
+    )
 
     newton = {"optimizer": "newton"}
     trees = {"n_estimators": 5, "random_state": 0}
@@ -76,9 +85,18 @@ def _models():
         "formula": (WideRegressor("w[city] + v[colour] * u[city]", random_state=0), Y),
         "similar": (WideRegressor(unseen="similar", random_state=0), Y),
         "similar-b": (WideClassifier(unseen="similar", random_state=0), B),
-        "boost-hist": (WideBoostClassifier(booster=HistGradientBoostingClassifier(**small), mode="feature", random_state=0), B),
-        "boost-hist-3": (WideBoostClassifier(booster=HistGradientBoostingClassifier(**small), mode="feature", random_state=0), M),
-        "boost-hist-r": (WideBoostRegressor(booster=HistGradientBoostingRegressor(**small), mode="feature", random_state=0), Y),
+        "boost-hist": (
+            WideBoostClassifier(booster=HistGradientBoostingClassifier(**small), mode="feature", random_state=0),
+            B,
+        ),
+        "boost-hist-3": (
+            WideBoostClassifier(booster=HistGradientBoostingClassifier(**small), mode="feature", random_state=0),
+            M,
+        ),
+        "boost-hist-r": (
+            WideBoostRegressor(booster=HistGradientBoostingRegressor(**small), mode="feature", random_state=0),
+            Y,
+        ),
         "jitter-tree": (JitterTreeClassifier(random_state=0), B),
         "jitter-tree-3": (JitterTreeClassifier(random_state=0), M),
         "jitter-tree-r": (JitterTreeRegressor(random_state=0), Y),
@@ -86,10 +104,14 @@ def _models():
         "boost-xgboost-b": (WideBoostClassifier(booster=XGBClassifier(**trees), random_state=0), B),
         "boost-xgboost": (WideBoostRegressor(booster=XGBRegressor(**trees), random_state=0), Y),
         "boost-catboost": (
-            WideBoostRegressor(booster=CatBoostRegressor(**trees, verbose=0, allow_writing_files=False)), Y,
+            WideBoostRegressor(booster=CatBoostRegressor(**trees, verbose=0, allow_writing_files=False)),
+            Y,
         ),
         "boost-share": (WideBoostClassifier(booster=LGBMClassifier(**trees, verbose=-1), early_stopping=0.2), B),
-        "jitter": (JitterPredictor(make_pipeline(OneHotEncoder(), HistGradientBoostingRegressor(**small)), TIWSEncoder()), Y),
+        "jitter": (
+            JitterPredictor(make_pipeline(OneHotEncoder(), HistGradientBoostingRegressor(**small)), TIWSEncoder()),
+            Y,
+        ),
         "pipeline": (make_pipeline(OneHotEncoder(), LogisticRegression()), B),
         "augmented-lightgbm": (AugmentedModel(LGBMClassifier(**trees, verbose=-1)), B),
         "augmented": (AugmentedModel(HistGradientBoostingRegressor(**small)), Y),

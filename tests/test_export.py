@@ -6,9 +6,9 @@ import pickle
 import numpy as np
 import pytest
 import skops.io
-from tests.saved_models import answers, cases, fitted
 
 from tabsym import load, save
+from tests.saved_models import answers, cases, fitted
 
 
 def same(first, second):

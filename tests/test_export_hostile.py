@@ -32,7 +32,10 @@ def test_none_does_anything(tmp_path):
         for kind, words in outcomes:
             assert kind == "ValueError", (name, kind, words)
             assert "\n" not in words and f"{name}.skops" in words and words.endswith("."), (name, words)
-            assert any(remedy in words for remedy in ("anew", "trusted=", "tabsym.load", "allow_boosters")), (name, words)
+            assert any(remedy in words for remedy in ("anew", "trusted=", "tabsym.load", "allow_boosters")), (
+                name,
+                words,
+            )
         assert not events and not modules, (name, events, modules)
     assert sorted((path, path.stat().st_size) for path in tmp_path.rglob("*")) == before
 

@@ -80,7 +80,9 @@ def test_the_winner_of_every_contender_comes_back(name, task, tmp_path):
     table = table_of(task)
     how = ("unseen", "store") if contender.for_unseen else ("random", None)
     plan = Plan(*how, 5, 1, 0, pd.factorize(table["store"])[0] if contender.for_unseen else None)
-    winner = train_best(quick(contender), prepare(table, "sales", task=task), plan, choose_metric(task, None), None, 0, 1)
+    winner = train_best(
+        quick(contender), prepare(table, "sales", task=task), plan, choose_metric(task, None), None, 0, 1
+    )
     path = winner.save(tmp_path / "best.skops")
     collect(path)
     back = load(path)
@@ -100,7 +102,9 @@ def test_the_list_is_what_they_hold(tmp_path):
             collect(save(fitted(case)[0], tmp_path / "model.skops"))
     own = {("ObjectNode", name) for name in CLASSES} | {("FunctionNode", name) for name in FUNCTIONS}
     listed = {(kind, name) for kind, names in LISTS.items() for name in names} | own
-    numbers = {(kind, name) for kind, name in listed if name.startswith("numpy.") and kind in ("NdArrayNode", "TypeNode")}
+    numbers = {
+        (kind, name) for kind, name in listed if name.startswith("numpy.") and kind in ("NdArrayNode", "TypeNode")
+    }
     plain = {("TypeNode", f"builtins.{name}") for name in ("int", "float", "str", "bool", "object")}
     symbols = {("ConstructorFromReduceNode", name) for name in SYMBOLS}
     assert HELD - {("CachedNode", "")} <= listed

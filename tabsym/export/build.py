@@ -251,4 +251,3 @@ _MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
     "RandomStateNode": Builder._random_state,
     "RandomGeneratorNode": Builder._generator,
 }
-

@@ -57,7 +57,7 @@ class Checked:
                 raise BadFile("refers to a part of itself that does not stand before")
             return
         rule = KINDS[kind]
-        if not _HEAD <= set(node) or set(node) - _HEAD - {"__id__"} - rule.keys or rule.needed - set(node):
+        if not set(node) >= _HEAD or set(node) - _HEAD - {"__id__"} - rule.keys or rule.needed - set(node):
             raise BadFile(f"has a {kind} without its parts, or with others")
         if "__id__" in node and (type(number) is not int or number in self.done):
             raise BadFile("numbers two of its parts the same")
@@ -206,7 +206,11 @@ def _check_keys(node: Node) -> None:
     types = node.get("key_types")
     if types is None:
         return
-    if not isinstance(types, list) or len(types) != len(node["content"]) or not all(isinstance(t, str) and t in KEY_TYPES for t in types):
+    if (
+        not isinstance(types, list)
+        or len(types) != len(node["content"])
+        or not all(isinstance(t, str) and t in KEY_TYPES for t in types)
+    ):
         raise BadFile("has a dictionary with keys of another kind than text, numbers and None")
 
 

@@ -69,9 +69,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def load(
-    path: str | os.PathLike[str], *, trusted: Iterable[str | type] = (), allow_boosters: bool = True
-) -> Any:
+def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = (), allow_boosters: bool = True) -> Any:
     """Read an estimator that `save` wrote, or a winner of a comparison.
 
     The file is looked at before anything of it is built or imported: only types on an explicit list (`trusted_types`)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import zipfile
 from typing import Any
 
@@ -81,6 +82,14 @@ class _Writer:
         if isinstance(part, dict):
             return self.node(part) if "__loader__" in part else {key: self._part(one) for key, one in part.items()}
         return [self._part(one) for one in part] if isinstance(part, list) else part
+
+    def _write_ObjectNode(self, node: Node, new: Node) -> None:
+        content = node.get("content", {"content": "null"})
+        cls = getattr(sys.modules.get(node["__module__"]), node["__class__"], object)
+        is_python = getattr(cls, "__dictoffset__", 0) != 0 and not node["__module__"].startswith("pandas")
+        if content.get("content") == "null" and not is_python and new["__module__"] != "tabsym":
+            raise ValueError(f"it holds a {node['__module__']}.{node['__class__']}, whose value skops leaves out")
+        self._write_any(node, new)
 
     def _write_DictNode(self, node: Node, new: Node) -> None:
         new["content"] = {key: self.node(one) for key, one in node["content"].items()}

@@ -40,7 +40,10 @@ class PairCounts:
 
     def __getstate__(self) -> dict[str, Any]:
         """Blocks as a list, since files of JSON know no keys of two numbers."""
-        return {"sizes": self.sizes, "blocks": [(first, second, block) for (first, second), block in self.blocks.items()]}
+        return {
+            "sizes": self.sizes,
+            "blocks": [(first, second, block) for (first, second), block in self.blocks.items()],
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         blocks = state["blocks"]

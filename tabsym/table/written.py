@@ -1,11 +1,13 @@
-"""Column types as plain values and back, for files that hold no code: pandas', polars' and Arrow's own hold objects."""
+"""Column types and symbols as plain values and back, for files that hold no code: pandas', polars' and Arrow's own hold objects."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 _POLARS_OPTIONS = {
     "Datetime": ("time_unit", "time_zone"),
@@ -63,6 +65,54 @@ def read_type(written: list[Any]) -> Any:
     raise ValueError(f"{kind!r} is no kind of column type.")
 
 
+def written_symbols(symbols: NDArray[Any]) -> NDArray[Any]:
+    """Symbols (l,), those that are pandas' own as lists, which no symbol is."""
+    return _each(_written_symbol, symbols) if {type(one) for one in symbols} & _PANDAS else symbols
+
+
+def read_symbols(written: NDArray[Any]) -> NDArray[Any]:
+    """The symbols (l,) again."""
+    return _each(_read_symbol, written) if any(type(one) is list for one in written) else written
+
+
+_PANDAS = {pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval}
+
+
+def _each(change: Callable[[Any], Any], values: NDArray[Any]) -> NDArray[Any]:
+    out = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        out[place] = change(value)
+    return out
+
+
+def _written_symbol(symbol: Any) -> Any:
+    if isinstance(symbol, pd.Timestamp):
+        return ["moment", int(symbol.asm8.view("i8")), symbol.unit, None if symbol.tz is None else str(symbol.tz)]
+    if isinstance(symbol, pd.Timedelta):
+        return ["duration", int(symbol.asm8.view("i8")), symbol.unit]
+    if isinstance(symbol, pd.Period):
+        return ["period", int(symbol.ordinal), symbol.freqstr]
+    if isinstance(symbol, pd.Interval):
+        return ["interval", _written_symbol(symbol.left), _written_symbol(symbol.right), symbol.closed]
+    return symbol
+
+
+def _read_symbol(written: Any) -> Any:
+    if type(written) is not list:
+        return written
+    kind, *rest = written
+    if kind == "moment":
+        moment = pd.Timestamp(np.datetime64(rest[0], rest[1]))
+        return moment if rest[2] is None else moment.tz_localize("UTC").tz_convert(rest[2])
+    if kind == "duration":
+        return pd.Timedelta(np.timedelta64(rest[0], rest[1]))
+    if kind == "period":
+        return pd.Period(ordinal=rest[0], freq=rest[1])
+    if kind == "interval":
+        return pd.Interval(_read_symbol(rest[0]), _read_symbol(rest[1]), rest[2])
+    raise ValueError(f"{kind!r} is no kind of symbol.")
+
+
 def _written_categories(categories: pd.Index) -> list[Any]:
     """Values and their type; intervals by their bounds."""
     if isinstance(categories, pd.IntervalIndex):
@@ -72,7 +122,8 @@ def _written_categories(categories: pd.Index) -> list[Any]:
         return [categories.to_numpy(), ["numpy", categories.dtype.str]]
     if isinstance(categories, (pd.DatetimeIndex, pd.PeriodIndex)):
         return [categories.asi8, written_type(categories.dtype, "pandas")]
-    return [categories.astype(object).to_numpy(), written_type(categories.dtype, "pandas")]
+    symbols = written_symbols(categories.astype(object).to_numpy())
+    return [symbols, written_type(categories.dtype, "pandas")]
 
 
 def _read_categories(values: Any, written: Any) -> pd.Index:
@@ -84,7 +135,7 @@ def _read_categories(values: Any, written: Any) -> pd.Index:
         return pd.PeriodIndex.from_ordinals(values, freq=dtype.freq)
     if isinstance(dtype, pd.DatetimeTZDtype):
         return pd.DatetimeIndex(np.asarray(values).view(f"M8[{dtype.unit}]")).tz_localize("UTC").tz_convert(dtype.tz)
-    return pd.Index(values, dtype=dtype)
+    return pd.Index(read_symbols(values), dtype=dtype)
 
 
 def _arrow_bytes(dtype: Any) -> bytes:
