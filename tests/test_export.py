@@ -23,7 +23,7 @@ def same(first, second):
 @pytest.mark.parametrize("case", list(cases()))
 def test_it_answers_as_before(case, tmp_path):
     if case == "augmented:dates":
-        pytest.skip("refused, see test_augmented.py")
+        pytest.skip("refused, see test_export_values.py")
     model, X = fitted(case)
     want = list(answers(model, X))
     path = save(model, tmp_path / "model.skops")

@@ -118,7 +118,7 @@ class Builder:
         if not isinstance(cls, type):
             raise BadFile(f"takes {name} for a class, which it is not")
         check_state(name, homes_of(cls), state, allow_boosters=allowed)
-        instance = object.__new__(cls) if cls.__new__ is object.__new__ else cls.__new__(cls)
+        instance: Any = cls.__new__(cls)  # type: ignore[call-overload]
         if state is not None:
             if hasattr(instance, "__setstate__"):
                 instance.__setstate__(state)
@@ -214,7 +214,7 @@ def _key(text: str, kind: str) -> Any:
     value = read_json(text, what="key") if kind != "numpy.str_" else text
     if kind == "builtins.NoneType" and value is None:
         return None
-    wanted = {"int": int, "float": (int, float), "bool": bool, "numpy": (int, float, bool, str)}
+    wanted: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "numpy": (int, float, bool, str)}
     module, _, name = kind.partition(".")
     if not isinstance(value, wanted.get(name if module == "builtins" else module, ())):
         raise BadFile(f"has a key {text[:80]!r} that it calls {kind}")

@@ -123,7 +123,7 @@ def load_model(
 
 
 def trusted_types() -> list[str]:
-    """Full names of all types that `load` makes, for ``skops.io.load(trusted=...)`` and MLflow's ``skops_trusted_types``.
+    """Full names of all types that `load` makes, for ``skops.io.load`` and MLflow's ``skops_trusted_types``.
 
     Examples
     --------
@@ -190,7 +190,8 @@ def _build(schema: dict[str, Any], members: dict[str, bytes], allow_boosters: bo
 def _foreign(schema: dict[str, Any]) -> str:
     """Of a file that tabsym did not write: what it holds that tabsym does not know, or that it is another's."""
     listed = set(trusted_types()) | {"builtins.str", "builtins.dict", "builtins.list"}
-    found, left = set(), [schema]
+    found: set[str] = set()
+    left: list[Any] = [schema]
     while left:
         one = left.pop()
         if isinstance(one, dict):

@@ -1,4 +1,4 @@
-"""Column types and symbols as plain values and back, for files that hold no code: pandas', polars' and Arrow's own hold objects."""
+"""Column types and symbols as plain values and back, for files that hold no code."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _read_categories(values: Any, written: Any) -> pd.Index:
         return pd.IntervalIndex.from_arrays(_read_categories(*left), _read_categories(*right), closed=closed)
     dtype = read_type(written)
     if isinstance(dtype, pd.PeriodDtype):
-        return pd.PeriodIndex.from_ordinals(values, freq=dtype.freq)
+        return pd.PeriodIndex([pd.Period(ordinal=int(one), freq=dtype.freq.freqstr) for one in values], dtype=dtype)
     if isinstance(dtype, pd.DatetimeTZDtype):
         return pd.DatetimeIndex(np.asarray(values).view(f"M8[{dtype.unit}]")).tz_localize("UTC").tz_convert(dtype.tz)
     return pd.Index(read_symbols(values), dtype=dtype)
