@@ -132,7 +132,8 @@ def _read_categories(values: Any, written: Any) -> pd.Index:
         return pd.IntervalIndex.from_arrays(_read_categories(*left), _read_categories(*right), closed=closed)
     dtype = read_type(written)
     if isinstance(dtype, pd.PeriodDtype):
-        return pd.PeriodIndex([pd.Period(ordinal=int(one), freq=dtype.freq.freqstr) for one in values], dtype=dtype)
+        freq = str(dtype)[len("period[") : -1]
+        return pd.PeriodIndex([pd.Period(ordinal=int(one), freq=freq) for one in values], dtype=dtype)
     if isinstance(dtype, pd.DatetimeTZDtype):
         return pd.DatetimeIndex(np.asarray(values).view(f"M8[{dtype.unit}]")).tz_localize("UTC").tz_convert(dtype.tz)
     return pd.Index(read_symbols(values), dtype=dtype)
