@@ -26,6 +26,9 @@ _HOMES = {
     "WideRegressor": "tabsym.estimators",
     "compare": "tabsym.compare",
     "datasets": "tabsym.datasets",
+    "load": "tabsym.export",
+    "save": "tabsym.export",
+    "trusted_types": "tabsym.export",
 }
 
 __all__ = [
@@ -45,6 +48,9 @@ __all__ = [
     "WideRegressor",
     "compare",
     "datasets",
+    "load",
+    "save",
+    "trusted_types",
 ]
 
 if TYPE_CHECKING:
@@ -52,6 +58,7 @@ if TYPE_CHECKING:
     from tabsym.compare import compare
     from tabsym.encoders import CrossFit, DateParts, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
     from tabsym.estimators import WideClassifier, WideRegressor
+    from tabsym.export import load, save, trusted_types
     from tabsym.jitter import AugmentedModel, JitterPredictor, JitterTreeClassifier, JitterTreeRegressor
     from tabsym.stacking import WideBoostClassifier, WideBoostRegressor
 

@@ -20,6 +20,7 @@ LAYERS = [
     ["integrations"],
     ["stacking"],
     ["jitter"],
+    ["export"],
     ["compare"],
     ["cli"],
     ["__main__"],

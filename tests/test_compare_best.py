@@ -5,7 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tabsym import compare
+import tabsym
+from tabsym import WideRegressor, compare, save
 from tabsym.cli import main
 from tabsym.compare import load
 from tabsym.compare.best import train_best
@@ -86,9 +87,11 @@ def test_one_of_the_users_own_gets_its_own_columns():
 
 
 def test_what_cannot_be_written_without_code_says_so(tmp_path):
-    model = winner(all_contenders()["target-lightgbm"])
-    with pytest.raises(ValueError, match=r"cannot be written to a file without code .*comparison\.best"):
+    model = winner(from_address("mine", "tests.own_contenders:Mean"))
+    model.estimator.made_by = lambda: None
+    with pytest.raises(ValueError, match=r"cannot be written to a file without code .*leave that part out") as error:
         model.save(tmp_path / "best.skops")
+    assert "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())
 
 
@@ -97,6 +100,8 @@ def test_strange_types_are_refused_unless_trusted(tmp_path):
     path = winner(own).save(tmp_path / "best.skops")
     with pytest.raises(ValueError, match=r"holds tests\.own_contenders\.Mean, which tabsym does not know"):
         load(path)
+    with pytest.raises(TypeError, match="is no list; pass full names"):
+        load(path, trusted="tests.own_contenders.Mean")
     assert load(path, trusted=["tests.own_contenders.Mean"]).predict(SALES.head(2)).shape == (2,)
 
 
@@ -108,6 +113,23 @@ def test_functions_are_no_classes(tmp_path):
     skops.io.dump({"estimator": FunctionTransformer(pd.read_pickle)}, path)
     with pytest.raises(ValueError, match=r"holds .*read_pickle"):
         load(path)
+    with pytest.raises(ValueError, match=r"holds .*read_pickle"):
+        tabsym.load(save(FunctionTransformer(pd.read_pickle), path))
+
+
+def test_a_model_is_no_winner_and_a_winner_is_a_model(tmp_path):
+    path = save(WideRegressor().fit(SALES[["store"]], SALES["sales"]), tmp_path / "model.skops")
+    with pytest.raises(ValueError, match=r"holds a WideRegressor, which is no winner .*read it by tabsym\.load"):
+        load(path)
+    model = winner(all_contenders()["constant"])
+    assert tabsym.load(model.save(path)).label == model.label
+
+
+def test_a_boosters_bytes_can_be_refused(tmp_path):
+    path = winner(all_contenders()["lightgbm"]).save(tmp_path / "best.skops")
+    with pytest.raises(ValueError, match=r"a model of LightGBM in the library's own bytes.*allow_boosters=True"):
+        load(path, allow_boosters=False)
+    assert load(winner(all_contenders()["wide"]).save(path), allow_boosters=False).name == "wide"
 
 
 def test_save_best_from_the_shell(tmp_path, capsys):

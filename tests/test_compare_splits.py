@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tabsym.compare.splits import HOW, Plan, make_plan
+from tabsym.compare.splits import HOW, Plan, _ranks_of_moments, make_plan
 
 TASKS = ("regression", "count", "binary", "multiclass")
 
@@ -464,3 +464,21 @@ def test_days_of_python_as_groups():
     column = pd.Series([datetime.date(2024, 1, day) for day in (1, 2, 3, 1)], dtype=object)
     for train, test in plan_of(column, "groups").splits(np.arange(4.0), "regression"):
         assert ({0, 3} <= set(train)) or ({0, 3} <= set(test))
+
+
+def test_moments_with_several_offsets_are_ordered_in_one_time():
+    """Text whose order, and whose hours on the wall, say the opposite of what was first."""
+    text = ["2024-05-01T12:00:00+02:00", "2024-05-01T11:00:00+00:00", "2024-05-01T09:30:00-03:00"]
+    frame = pd.DataFrame({"x": range(3), "when": [text[2], text[0], text[1]]})
+    assert _ranks_of_moments(frame["when"], "when").tolist() == [2, 0, 1]
+
+
+def test_inside_holds_out_a_quarter():
+    """Of groups one in four, of time the last of four parts."""
+    keys = np.repeat(np.arange(40), 5)
+    for how, column in (("groups", "g"), ("unseen", "g"), ("column", "g")):
+        plan = Plan(how, column, 5, 1, 0, keys)
+        train, test = plan.inside(np.arange(200), np.zeros(200), "regression")
+        assert len(np.unique(keys[test])) == 10 and len(train) == 150
+    train, test = Plan("time", "t", 5, 1, 0, np.arange(200)).inside(np.arange(200), np.zeros(200), "regression")
+    assert 48 <= len(test) <= 52 and test.min() > train.max() and len(train) + len(test) == 200

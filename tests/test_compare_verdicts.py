@@ -1,6 +1,7 @@
 """Verdicts and sentences: what is said of contenders is true of their scores."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -250,3 +251,11 @@ def test_next_to_nothing_is_no_base_for_per_cents():
     assert difference(same[1], told) == "0 worse [+0 to +0 %]" or difference(same[1], told).startswith(
         "0 % worse [+0 to +0"
     )
+
+
+def test_where_rows_say_it_all_the_degrees_of_freedom_are_theirs_less_one():
+    """Without scatter beyond the rows the p is that of a t test with as many rows as there are."""
+    pair = Pair(rows=0.04, within=1e6, n=5)
+    for n in (3, 5, 12):
+        tests = against_best(np.array([[0.4, 0.4]]), [replace(pair, n=n)], 0.0, np.array([1.0]))
+        assert tests.p[0] == pytest.approx(2 * stats.t.sf(0.4 / 0.2, n - 1))

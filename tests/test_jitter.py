@@ -25,6 +25,8 @@ from tabsym.jitter.mixture import MOST_COMBINATIONS, Donors, Mixture
 from tabsym.jitter.routes import Router
 from tabsym.jitter.scores import raw_scores
 from tabsym.jitter.trees import Unseen
+from tabsym.jitter.weighing import poster_weights
+from tabsym.tiws.column import Unseen as Documents
 from tests.conftest import as_frame
 from tests.naive_jitter import lightgbm_trees, mixture_over, replace_and_average, spread_over, walk, xgboost_trees
 
@@ -849,3 +851,36 @@ def test_errors_are_sentences():
     with pytest.raises(ValueError, match="LinearSVC has not; use average='raw'"):
         JitterPredictor(machine, encoder).predict(NEW)
     assert set(JitterPredictor(machine, encoder, average="raw").predict(NEW)) == {0, 1}
+
+
+class _AtTheEnd:
+    """A generator that draws what rounding can make of the largest share."""
+
+    def random(self, n):
+        return np.ones(n)
+
+
+def test_a_draw_at_the_end_is_the_last_donor_that_is_kept():
+    """And not the first of the next document, nor one that was left out."""
+    weights = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]])
+    for most, last in ((None, [2, 0]), (2, [1, 1])):
+        mixture = Mixture.of([Donors(np.array([0, 1]), weights)], most)
+        ((rows, (drawn,), shares),) = mixture.draws(4, _AtTheEnd())
+        assert rows.tolist() == [0, 1] and drawn.tolist() == last and shares.tolist() == [1, 1]
+
+
+def test_by_the_poster_no_symbol_is_its_own_donor():
+    encoder = TIWSEncoder(cols=["a"], target_type="continuous", method="poster").fit(X, SCORE)
+    fitted = encoder.columns_["a"].fitted
+    places = np.arange(len(fitted.donors))
+    documents = fitted.pairs.documents(fitted.number, fitted.donors)
+    seen = Documents(documents, [fitted.symbols[code] for code in fitted.donors], fitted.sums.rows[fitted.donors])
+    own = np.where(places % 3 == 0, -1, places)
+    weights = poster_weights(fitted, seen, own)
+    plain = poster_weights(fitted, seen)
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    for row, place in enumerate(own):
+        if place < 0:
+            np.testing.assert_array_equal(weights[row], plain[row])
+        else:
+            assert plain[row, place] > 0 and weights[row, place] == 0

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tabsym.codes.few import FEW
 from tabsym.codes.raw import RawCodes
+from tabsym.table.written import read_symbols, written_symbols
 
 UNSEEN = -1
 """The code of a symbol that is not in the alphabet."""
@@ -110,7 +111,10 @@ class Alphabet:
         return np.asarray(_with_missing(self.symbols)[codes])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"name": self.name, "symbols": self.symbols}  # caches are made again
+        return {"name": self.name, "symbols": written_symbols(self.symbols)}  # caches are made again
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, symbols=read_symbols(state["symbols"]))
 
     def _positions(self, symbols: NDArray[Any]) -> NDArray[np.int32]:
         self._refuse_other_family(symbols)

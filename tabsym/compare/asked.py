@@ -7,7 +7,6 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from tabsym.compare.best import need_skops
 from tabsym.compare.reading import ReadOptions, name_of_file
 
 MOST_SEED = 2**32 - 1
@@ -81,7 +80,6 @@ def check_resume(out: str | Path | None, resume: bool) -> None:
 
 def file_for_best(path: str | Path) -> Path:
     """The file for the best contender, by its ending if it has none."""
-    need_skops()
     if not Path(path).resolve().parent.is_dir():
         raise ValueError(f"There is no folder for save_best={str(path)!r}; make it first.")
     file = Path(path) if Path(path).suffix else Path(f"{path}.skops")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,8 @@ from tabsym.compare.retyping import Retyping
 from tabsym.compare.splits import Plan
 from tabsym.compare.task import CLASSES
 from tabsym.compare.tuning import read_budget, tune
-
-_PACKAGES = {"tabsym", "sklearn", "lightgbm", "xgboost", "catboost", "category_encoders", "numpy", "pandas"}
-_PACKAGES |= {f"tabsym_{name}" for name in ("lightgbm", "xgboost", "catboost")}
-_OTHERS = {"collections.OrderedDict", "collections.defaultdict", "functools.partial"}
-_FUNCTIONS = {"sklearn.utils.validation.check_array", "numpy.asarray"}  # that trained pipelines hold
+from tabsym.export import save
+from tabsym.export.files import load_model
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ class Winner:
         return self._values(table)
 
     def save(self, path: str | Path) -> Path:
-        """Write the winner to a file that holds no code (skops); `tabsym.compare.load` reads it.
+        """Write the winner to a file that holds no code; `tabsym.compare.load` and `tabsym.load` read it.
 
         Raises
         ------
@@ -88,19 +84,7 @@ class Winner:
         OSError
             The file cannot be written.
         """
-        sio = need_skops()
-        path = Path(path)
-        try:
-            sio.dump(dict(vars(self)), path)
-        except OSError:  # of the file, not of what is written
-            raise
-        except Exception as error:
-            path.unlink(missing_ok=True)
-            raise ValueError(
-                f"{self.label} cannot be written to a file without code ({type(error).__name__}: {error}); "
-                "train it anew where it is used, by comparison.best."
-            ) from None
-        return path
+        return save(self, path)
 
     def _values(self, table: Any) -> NDArray[np.float64]:
         frame = self.retyping.read(table).reset_index(drop=True)
@@ -117,45 +101,26 @@ class Winner:
         return Trained(self.estimator, self.seen).predict(data)
 
 
-def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Winner:
+def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters: bool = True) -> Winner:
     """Read a winner that `Winner.save` or ``tabsym compare --save-best`` wrote.
 
-    Nothing is run that the file could bring along: only classes of tabsym, scikit-learn, the boosters,
-    category_encoders, NumPy and pandas are made from it.
+    Nothing is run that the file could bring along, see `tabsym.load`, which reads other estimators as well.
 
     Parameters
     ----------
     path : path
-    trusted : sequence of str
+    trusted : iterable of str or type
         Full names of further types that may be made, of a contender of your own.
+    allow_boosters : bool, default True
+        Whether a booster's bytes may be given to its library. False for files whose writer you do not know.
 
     Raises
     ------
     ValueError
-        The file holds other types.
+        It is no such file, is damaged, or holds other types.
     """
-    sio = need_skops()
-    unknown = sio.get_untrusted_types(file=path)
-    strange = [name for name in unknown if name not in trusted and not _is_known(name)]
-    if strange:
-        raise ValueError(
-            f"{Path(path).name} holds {', '.join(strange)}, which tabsym does not know; if you trust where it comes "
-            f"from: load(path, trusted={strange})."
-        )
-    return Winner(**sio.load(path, trusted=unknown))
-
-
-def _is_known(name: str) -> bool:
-    """Whether a type is a class of a package that winners are made of, or a function that they hold."""
-    if name in _OTHERS or name in _FUNCTIONS:
-        return True
-    module, _, attribute = name.rpartition(".")
-    if module.partition(".")[0] not in _PACKAGES:
-        return False
-    try:
-        return isinstance(getattr(import_module(module), attribute), type)
-    except (ImportError, AttributeError):
-        return False
+    winner: Winner = load_model(path, trusted=trusted, allow_boosters=allow_boosters, root="Winner")
+    return winner
 
 
 def train_best(
@@ -187,12 +152,3 @@ def _column(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
     if name not in frame.columns:
         raise ValueError(f"There is no column {name!r}, which the predictions need.")
     return frame[name].to_numpy(dtype=np.float64)
-
-
-def need_skops() -> Any:
-    """skops.io, or what to install."""
-    try:
-        import skops.io
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError('Saving a winner needs skops: pip install "tabsym[compare]"', name="skops") from None
-    return skops.io

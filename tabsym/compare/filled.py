@@ -66,6 +66,20 @@ class FilledEncoder(TransformerMixin, BaseEstimator):
             out[name] = column
         return out
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The rows in place of the search among them, whose tree is memory that no file should bring along."""
+        state = dict(super().__getstate__())
+        if "search_" in state:
+            state["search_"] = self.search_._fit_X, self.search_.n_neighbors
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        if "search_" in state:
+            points, n_neighbors = state["search_"]
+            state["search_"] = NearestNeighbors(n_neighbors=n_neighbors).fit(points)
+        super().__setstate__(state)
+
     def _remember_rows(self, X: pd.DataFrame, y: NDArray[Any]) -> None:
         few = np.random.default_rng(0).permutation(len(X))[:MOST_NEIGHBOURS]
         others = X.drop(columns=self.column).iloc[few]

@@ -26,8 +26,20 @@ def take_rows(data: Any, rows: NDArray[Any]) -> Any:
     if isinstance(data, pd.DataFrame):
         return data.iloc[rows]  # narwhals would refuse columns named by numbers
     if is_frame(data):
-        return nw.from_native(data, eager_only=True)[rows, :].to_native()
+        return nw.from_native(_without_views(data), eager_only=True)[rows, :].to_native()
     return data[rows]
+
+
+def _without_views(data: Any) -> Any:
+    """An Arrow table whose columns of views are plain text and bytes: Arrow takes no rows of views."""
+    if type(data).__module__.partition(".")[0] != "pyarrow":
+        return data
+    import pyarrow as pa
+
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    if not any(one.type in plain for one in data.schema):
+        return data
+    return data.cast(pa.schema([one.with_type(plain.get(one.type, one.type)) for one in data.schema]))
 
 
 def column_names(data: Any, encoder: Any) -> list[Any]:

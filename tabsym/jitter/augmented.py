@@ -117,7 +117,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         drawn = check_random_state(encoder.random_state).random_sample(n) < SHARE
         chosen = np.arange(n) + n * drawn
         each = None if sample_weight is None else 2 * weight[chosen]
-        self.estimator_ = _fitted(clone(self.estimator), take_rows(rows, chosen), target[chosen], each)
+        self.estimator_ = self._trained(_plain(take_rows(rows, chosen)), target[chosen], each)
         self.encoder_ = encoder
         self.n_features_in_ = encoder.n_features_in_
         self.__dict__.pop("feature_names_in_", None)
@@ -127,28 +127,43 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             self.classes_ = self.estimator_.classes_
         return self
 
+    def _trained(self, rows: Any, target: NDArray[Any], weight: Floats | None) -> Any:
+        """A fitted clone of the estimator; where it takes no dates, a sentence names the column of them."""
+        try:
+            return _fitted(clone(self.estimator), rows, target, weight)
+        except (TypeError, ValueError) as error:
+            frame = nw.from_native(rows, pass_through=True)
+            types = frame.schema.items() if isinstance(frame, nw.DataFrame) else ()
+            dates = [name for name, dtype in types if dtype.is_temporal()]
+            if not dates:
+                raise
+            raise TypeError(
+                f"Column {dates[0]!r} holds dates or durations, which {type(self.estimator).__name__} does not "
+                "take and the encoder leaves as it is; make a number of it, such as the days since a date, or drop it."
+            ) from error
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted values or classes (n_rows,)."""
         check_is_fitted(self)
-        return self.estimator_.predict(self.encoder_.transform(X))
+        return self.estimator_.predict(_plain(self.encoder_.transform(X)))
 
     @_estimator_has("predict_proba")
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Class probabilities (n_rows, n_classes)."""
         check_is_fitted(self)
-        return self.estimator_.predict_proba(self.encoder_.transform(X))
+        return self.estimator_.predict_proba(_plain(self.encoder_.transform(X)))
 
     @_estimator_has("decision_function")
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Margins (n_rows,), of several classes (n_rows, n_classes)."""
         check_is_fitted(self)
-        return self.estimator_.decision_function(self.encoder_.transform(X))
+        return self.estimator_.decision_function(_plain(self.encoder_.transform(X)))
 
     @_estimator_has("score")
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The estimator's own score: accuracy or R2."""
         check_is_fitted(self)
-        encoded = self.encoder_.transform(X)
+        encoded = _plain(self.encoder_.transform(X))
         if sample_weight is None:
             return float(self.estimator_.score(encoded, y))
         return float(self.estimator_.score(encoded, y, sample_weight=sample_weight))
@@ -229,6 +244,14 @@ class _Over:
 
     def encoded(self, X: Any) -> Any:
         return self.encoder.transform(X if self.without is None else nw.from_native(X).drop(self.without).to_native())
+
+
+def _plain(rows: Any) -> Any:
+    """Encoded rows whose integers of 128 bits are floats: LightGBM would end the process over them."""
+    frame = nw.from_native(rows, pass_through=True)
+    types = frame.schema.items() if isinstance(frame, nw.DataFrame) else ()
+    wide = [name for name, dtype in types if dtype in (nw.Int128, nw.UInt128)]
+    return frame.with_columns(nw.col(*wide).cast(nw.Float64)).to_native() if wide else rows
 
 
 def _losses(model: Any, X: Any, y: NDArray[Any]) -> Floats:

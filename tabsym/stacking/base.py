@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
@@ -148,6 +149,11 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             fitted = fitted_wide(settled, data, everything, weight)
         self._keep(table, fitted, loss, layers, verdict)
 
+    @property
+    def evidence_(self) -> pd.DataFrame | None:
+        """What was compared, a row each."""
+        return None if self._evidence is None else pd.DataFrame(self._evidence)
+
     def _keep(
         self, table: Table, fitted: Any, loss: Loss, layers: list[tuple[float, Layer | None]], verdict: Verdict
     ) -> None:
@@ -156,7 +162,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         self.shares_ = {one.mode: one.share for one in verdict.members}
         self.n_rounds_ = {one.mode: one.n_rounds for one in verdict.members}
         self.boosters_ = {layer.mode: layer.booster for _, layer in layers if layer is not None}
-        self.evidence_ = verdict.table
+        self._evidence = None if verdict.table is None else verdict.table.to_dict("records")
         self._layers = layers
         self._loss = loss
 

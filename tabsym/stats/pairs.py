@@ -38,6 +38,19 @@ class PairCounts:
     sizes: tuple[int, ...]
     blocks: dict[tuple[int, int], sparse.csr_array]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Blocks as a list, since files of JSON know no keys of two numbers."""
+        return {
+            "sizes": self.sizes,
+            "blocks": [(first, second, block) for (first, second), block in self.blocks.items()],
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        blocks = state["blocks"]
+        if not isinstance(blocks, dict):  # as of pickles before they were a list
+            blocks = {(first, second): block for first, second, block in blocks}
+        self.__dict__.update(sizes=tuple(state["sizes"]), blocks=blocks)
+
     @property
     def offsets(self) -> NDArray[np.int64]:
         """Where each column's words begin among the words of all columns, and where they end (p + 1,)."""

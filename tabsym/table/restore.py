@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tabsym.table.columns import Column, Kind
 from tabsym.table.measure import DURATIONS, Measure
 from tabsym.table.stored import library_of
+from tabsym.table.written import read_type, written_type
 
 _MICROSECONDS_PER_DAY = 86_400 * 1_000_000
 _MOST_EXACT = 2**53
@@ -34,6 +35,14 @@ class StoredType:
     dtype: Any
     measure: Measure
     holds: str = ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The type as plain values, for files that hold no code."""
+        return {**self.__dict__, "dtype": written_type(self.dtype, self.library)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        written = isinstance(state["dtype"], list)  # a type itself in older pickles
+        self.__dict__.update(state, dtype=read_type(state["dtype"]) if written else state["dtype"])
 
 
 def type_of(column: Column) -> StoredType:

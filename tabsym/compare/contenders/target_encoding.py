@@ -15,12 +15,11 @@ from tabsym.integrations import load_adapter
 
 
 def _target_encoding(task: str, random_state: int, n_jobs: int) -> Any:
-    from category_encoders import TargetEncoder
-    from category_encoders.wrapper import PolynomialWrapper
+    from tabsym.compare.target_encoded import PlainPolynomialWrapper, PlainTargetEncoder
 
-    encoder = TargetEncoder()
+    encoder = PlainTargetEncoder()
     if task == "multiclass":  # it would average the class codes without a word
-        encoder = PolynomialWrapper(encoder)
+        encoder = PlainPolynomialWrapper(encoder)
     booster = load_adapter("lightgbm").booster(task, random_state, n_jobs)
     # as an array: LightGBM refuses some characters in column names
     return Pipeline([("encode", encoder), ("plain", FunctionTransformer(np.asarray)), ("booster", booster)])

@@ -483,7 +483,10 @@ class TIWSEncoder(OutOfFoldEncoder):
         """The encoded rows of fit, one symbol of each as if it had not been seen."""
         names = list(self.get_feature_names_out())
         frame = nw.from_native(encoded, eager_only=True) if self.return_df else None
-        known = {name: encoded[:, at] if frame is None else frame[name].to_numpy() for at, name in enumerate(names)}
+
+        def known(name: str) -> NDArray[Any]:  # only of columns of estimates: others may be of types numpy has not
+            return encoded[:, names.index(name)] if frame is None else frame[name].to_numpy()
+
         several = [name for name, state in self.columns_.items() if len(state.fitted.symbols) >= FEWEST_SYMBOLS]
         drawn = check_random_state(self.random_state).randint(max(len(several), 1), size=len(table))
         changed = {}
@@ -491,7 +494,7 @@ class TIWSEncoder(OutOfFoldEncoder):
             columns = self._held_out_column(table, state)
             here = (drawn == several.index(name)) if name in several else np.zeros(len(table), dtype=bool)
             changed[name] = {
-                new: np.where(here, column, known[new]) for new, column in self._kept_columns(state, columns).items()
+                new: np.where(here, column, known(new)) for new, column in self._kept_columns(state, columns).items()
             }
         return self._assembled(table, changed)
 

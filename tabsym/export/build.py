@@ -1,0 +1,253 @@
+"""Builds what `tabsym.export.check` has passed: classes get their state, nothing else of them is called.
+
+Only here modules are imported, and only those of listed names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tabsym.export.archive import BadFile, read_array, read_json
+from tabsym.export.guards import check_instance, check_state, homes_of
+from tabsym.export.registry import CLASSES, FUNCTIONS
+
+Node = dict[str, Any]
+
+_INSTALL = {
+    "lightgbm": "tabsym[lightgbm]",
+    "xgboost": "tabsym[xgboost]",
+    "catboost": "tabsym[catboost]",
+    "category_encoders": "tabsym[compare]",
+}
+
+
+class Builder:
+    """Values of checked nodes; a node that is referred to again is the same object.
+
+    Parameters
+    ----------
+    members : dict of str -> bytes
+    allow_boosters : bool
+        Whether a booster's own bytes are given to its library.
+    """
+
+    def __init__(self, members: dict[str, bytes], *, allow_boosters: bool) -> None:
+        self.members, self.allow_boosters = members, allow_boosters
+        self._known: dict[int, Any] = {}
+        self._found: dict[tuple[str, str], Any] = {}
+
+    def build(self, node: Node) -> Any:
+        """The value of a node."""
+        kind = node["__loader__"]
+        if kind == "CachedNode":
+            return self._known[node["__id__"]]
+        value = _MAKERS[kind](self, node)
+        if "__id__" in node:
+            self._known[node["__id__"]] = value
+        return value
+
+    def of_type(self, node: Node, *types: type) -> Any:
+        """The value of a node that must be one of some plain types."""
+        value = self.build(node)
+        if type(value) not in types:
+            raise BadFile(f"has a {type(value).__name__} where a {types[0].__name__} is expected")
+        return value
+
+    def named(self, node: Node) -> Any:
+        """The class or function that a node names."""
+        module, name = node["__module__"], node["__class__"]
+        if (module, name) not in self._found:
+            address = (CLASSES | FUNCTIONS).get(name) if module == "tabsym" else None
+            home, attribute = address.split(":") if address else (module, name)
+            if (home, attribute) == ("builtins", "NoneType"):
+                return type(None)
+            self._found[module, name] = _import(home, attribute)
+        return self._found[module, name]
+
+    # -- one method for each kind of node -----------------------------------------------------
+
+    def _array(self, node: Node) -> Any:
+        if node["type"] == "json":
+            return _objects([self.build(item) for item in node["content"]], node["shape"])
+        array = read_array(self.members[node["file"]])
+        if node["__class__"] == "ndarray":
+            return array
+        scalar = self.named(node)
+        if array.shape or not (isinstance(scalar, type) and issubclass(scalar, np.generic)):
+            raise BadFile("has a number of numpy that is none")
+        value = array[()]
+        if type(value) is not scalar:
+            raise BadFile(f"has a {type(value).__name__} that it calls {scalar.__name__}")
+        return value
+
+    def _sparse(self, node: Node) -> Any:
+        data, indices, indptr = (read_array(self.members[node[name]]) for name in ("data", "indices", "indptr"))
+        if {indices.dtype.kind, indptr.dtype.kind} != {"i"} or data.dtype.kind not in "biuf":
+            raise BadFile("has a sparse matrix of something else than numbers")
+        make = self.named(node)
+        matrix = make((data, indices, indptr), shape=tuple(node["shape"]))
+        matrix.check_format(full_check=True)
+        return matrix
+
+    def _dict(self, node: Node) -> Any:
+        values = {key: self.build(value) for key, value in node["content"].items()}
+        types = node.get("key_types")
+        if types is not None:
+            values = {_key(key, kind): value for (key, value), kind in zip(values.items(), types, strict=True)}
+        return OrderedDict(values) if node["__class__"] == "OrderedDict" else values
+
+    def _default_dict(self, node: Node) -> Any:
+        factory = self.of_type(node["content"]["default_factory"], type, type(None))
+        return defaultdict(factory, self.of_type(node["content"]["main"], dict))
+
+    def _partial(self, node: Node) -> Any:
+        return functools.partial(self.named(node["content"]["func"]), **self.of_type(node["content"]["kwds"], dict))
+
+    def _object(self, node: Node) -> Any:
+        state = self.build(node["content"]) if "content" in node else None
+        name, allowed = node["__class__"], self.allow_boosters
+        check_state(name, {f"{node['__module__']}.{name}"}, state, allow_boosters=allowed)  # before it is imported
+        cls = self.named(node)
+        if not isinstance(cls, type):
+            raise BadFile(f"takes {name} for a class, which it is not")
+        check_state(name, homes_of(cls), state, allow_boosters=allowed)
+        instance: Any = cls.__new__(cls)  # type: ignore[call-overload]
+        if state is not None:
+            if hasattr(instance, "__setstate__"):
+                instance.__setstate__(state)
+            else:
+                instance.__dict__.update(state)
+        if node["__module__"] == "tabsym" and dataclasses.is_dataclass(cls):
+            needed = [one.name for one in dataclasses.fields(cls) if _has_no_default(one)]
+            missing = [one for one in needed if not hasattr(instance, one)]
+            if missing:
+                raise BadFile(f"holds a {name} without {missing[0]}, of another version of tabsym")
+        check_instance(instance)
+        return instance
+
+    def _from_arguments(self, node: Node) -> Any:
+        arguments = self.of_type(node["content"], tuple)
+        if not all(type(one) in (int, str, bytes, type(None), bool) for one in arguments):
+            raise BadFile(f"makes a {node['__class__']} of something else than plain values")
+        return self.named(node)(*arguments)
+
+    def _loss(self, node: Node) -> Any:
+        arguments = self.of_type(node["__reduce__"]["args"], tuple)
+        state = self.build(node["content"])
+        if state or not all(type(one) in (int, float) for one in arguments):
+            raise BadFile("has a loss with more than numbers in it")
+        return self.named(node)(*arguments)
+
+    def _random_state(self, node: Node) -> Any:
+        state = self.of_type(node["content"], dict)
+        inner = state.get("state")
+        if state.get("bit_generator") != "MT19937" or type(inner) is not dict or set(inner) != {"key", "pos"}:
+            raise BadFile("has a random state of another kind than MT19937")
+        key, pos = inner["key"], inner["pos"]
+        if not (isinstance(key, np.ndarray) and key.shape == (624,) and key.dtype == np.uint32):
+            raise BadFile("has a random state without its 624 numbers")
+        if type(pos) is not int or not 0 <= pos <= 624:
+            raise BadFile("has a random state at a place that it does not have")
+        random = np.random.RandomState(0)
+        random.set_state(state)
+        return random
+
+    def _generator(self, node: Node) -> Any:
+        state = self.of_type(node["content"]["bit_generator"], dict)
+        seeds = self.of_type(node["content"]["seed_seq"], dict)
+        inner = state.get("state")
+        numbers = list(inner.values()) if type(inner) is dict else [None]
+        if state.get("bit_generator") != "PCG64" or not all(type(one) is int and 0 <= one < 2**128 for one in numbers):
+            raise BadFile("has a generator of another kind than PCG64")
+        counts = [seeds.get(name) for name in ("entropy", "n_children_spawned")]
+        plain = all(type(one) in (int, np.uint64, np.int64) and 0 <= one < 2**128 for one in counts)
+        if set(seeds) != _SEEDS or not plain or seeds["pool_size"] != 4 or seeds["spawn_key"] != ():
+            raise BadFile("has a generator that was made in another way")
+        bits = np.random.PCG64(np.random.SeedSequence(**seeds))
+        bits.state = state
+        return np.random.Generator(bits)
+
+
+def _has_no_default(one: dataclasses.Field[Any]) -> bool:
+    return one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+
+
+_SEEDS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
+
+
+def _import(home: str, attribute: str) -> Any:
+    try:
+        return getattr(import_module(home), attribute)
+    except ModuleNotFoundError as error:
+        top = home.partition(".")[0].removeprefix("tabsym_")
+        remedy = f'pip install "{_INSTALL[top]}"' if top in _INSTALL else f"install what has {error.name}"
+        raise BadFile(f"holds {home}.{attribute}, for which {error.name} is missing: {remedy}") from None
+    except AttributeError:
+        raise BadFile(f"holds {home}.{attribute}, which is not in the version of {home} installed here") from None
+
+
+def _objects(items: list[Any], shape: list[int]) -> Any:
+    """An array of objects from lists within lists."""
+    for length in shape[1:]:
+        if not all(type(item) is list and len(item) == length for item in items):
+            raise BadFile("has an array of objects of another shape than it says")
+        items = [part for item in items for part in item]
+    count = functools.reduce(lambda a, b: a * b, shape, 1)
+    if count != len(items):
+        raise BadFile("has an array of objects of another shape than it says")
+    array = np.empty(count, dtype=object)
+    for place, item in enumerate(items):
+        array[place] = item
+    return array.reshape(shape)
+
+
+def _key(text: str, kind: str) -> Any:
+    if kind == "builtins.str":
+        return text
+    value = read_json(text, what="key") if kind != "numpy.str_" else text
+    if kind == "builtins.NoneType" and value is None:
+        return None
+    wanted: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "numpy": (int, float, bool, str)}
+    module, _, name = kind.partition(".")
+    if not isinstance(value, wanted.get(name if module == "builtins" else module, ())):
+        raise BadFile(f"has a key {text[:80]!r} that it calls {kind}")
+    return {"int": int, "float": float, "bool": bool}[name](value) if module == "builtins" else getattr(np, name)(value)
+
+
+def _plain(make: Callable[[list[Any]], Any]) -> Callable[[Builder, Node], Any]:
+    return lambda builder, node: make([builder.build(item) for item in node["content"]])
+
+
+def _dtype(builder: Builder, node: Node) -> Any:
+    return builder.of_type(node["content"], np.ndarray).dtype
+
+
+_MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
+    "JsonNode": lambda builder, node: read_json(node["content"], what="value"),
+    "ListNode": _plain(list),
+    "TupleNode": _plain(tuple),
+    "SetNode": _plain(set),
+    "DictNode": Builder._dict,
+    "DefaultDictNode": Builder._default_dict,
+    "NdArrayNode": Builder._array,
+    "DTypeNode": _dtype,
+    "BytesNode": lambda builder, node: builder.members[node["file"]],
+    "BytearrayNode": lambda builder, node: bytearray(builder.members[node["file"]]),
+    "SliceNode": lambda builder, node: slice(*(node["content"][name] for name in ("start", "stop", "step"))),
+    "SparseMatrixNode": Builder._sparse,
+    "FunctionNode": Builder.named,
+    "TypeNode": Builder.named,
+    "PartialNode": Builder._partial,
+    "ConstructorFromReduceNode": Builder._from_arguments,
+    "ObjectNode": Builder._object,
+    "LossNode": Builder._loss,
+    "RandomStateNode": Builder._random_state,
+    "RandomGeneratorNode": Builder._generator,
+}

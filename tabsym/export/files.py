@@ -1,0 +1,229 @@
+"""Save a fitted estimator to a file that holds no code, and load it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tabsym.export.archive import FORMAT, SCHEMA, BadFile, read_json, read_members, write_members
+from tabsym.export.build import Builder
+from tabsym.export.check import Checked
+from tabsym.export.foreign import LISTS, PARTS
+from tabsym.export.registry import CLASSES, FUNCTIONS, ROOTS
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
+    """Write an estimator, fitted or not, to a file that holds no code; `load` reads it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of tabsym, or a pipeline that holds one.
+    path : path
+        Best with the ending ``.skops``.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ValueError
+        A part of the estimator cannot be written without code.
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import pandas as pd, tempfile
+    >>> from pathlib import Path
+    >>> from tabsym import WideRegressor, load, save
+    >>> X, y = pd.DataFrame({"town": ["Ulm", "Bonn", "Ulm", "Bonn"]}), [1.0, 3.0, 1.0, 3.0]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save(WideRegressor(l2=0).fit(X, y), Path(folder) / "model.skops")
+    ...     model = load(path)
+    >>> model.predict(X).round(1).tolist()
+    [1.0, 3.0, 1.0, 3.0]
+    """
+    from tabsym.export.writing import members_of
+
+    if isinstance(estimator, type) or not (hasattr(estimator, "get_params") or hasattr(estimator, "predict")):
+        raise ValueError(f"{estimator!r} is no estimator; save takes one, such as WideClassifier() after fit.")
+    path = Path(path)
+    try:
+        members = members_of(estimator)
+    except OSError:  # of the file, not of what is written
+        raise
+    except RecursionError:
+        raise ValueError(f"{_kind(estimator)} cannot be written to a file without code: it holds itself.") from None
+    except Exception as error:
+        words = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(
+            f"{_kind(estimator)} cannot be written to a file without code ({type(error).__name__}: {words}); leave "
+            "that part out, or fit it anew where it is used."
+        ) from None
+    write_members(path, members)
+    return path
+
+
+def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = (), allow_boosters: bool = True) -> Any:
+    """Read an estimator that `save` wrote, or a winner of a comparison.
+
+    The file is looked at before anything of it is built or imported: only types on an explicit list (`trusted_types`)
+    are made, and only from plain values. The bytes of a booster (LightGBM, XGBoost, CatBoost) are read by its own
+    library, which was not made for files of strangers.
+
+    Parameters
+    ----------
+    path : path
+    trusted : iterable of str or type
+        Full names of further classes and functions that may be made, of your own: these are imported.
+    allow_boosters : bool, default True
+        Whether a booster's bytes may be given to its library. False for files whose writer you do not know.
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    ValueError
+        It is no such file, is damaged, or holds other types.
+    OSError
+        It cannot be read.
+
+    Examples
+    --------
+    >>> import pandas as pd, tempfile
+    >>> from pathlib import Path
+    >>> from tabsym import OneHotEncoder, load, save
+    >>> X = pd.DataFrame({"town": ["Ulm", "Bonn"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     encoder = load(save(OneHotEncoder().fit(X), Path(folder) / "encoder.skops"))
+    >>> encoder.get_feature_names_out().tolist()
+    ['town_1', 'town_2']
+    """
+    return load_model(path, trusted=trusted, allow_boosters=allow_boosters)
+
+
+def load_model(
+    path: str | os.PathLike[str], *, trusted: Iterable[str | type], allow_boosters: bool, root: str | None = None
+) -> Any:
+    """As `load`; `root`: the registered name that the model must have."""
+    path = Path(path)
+    names = _names_of(trusted)
+    try:
+        return _read(path, names, allow_boosters, root)
+    except BadFile as error:
+        reason = str(error)
+    raise ValueError(f"{path.name} {reason}{_remedy(reason)}")
+
+
+def trusted_types() -> list[str]:
+    """Full names of all types that `load` makes, for ``skops.io.load`` and MLflow's ``skops_trusted_types``.
+
+    Examples
+    --------
+    >>> from tabsym import trusted_types
+    >>> "tabsym.estimators.wide.WideClassifier" in trusted_types()
+    True
+    """
+    own = [address.replace(":", ".") for address in (*CLASSES.values(), *FUNCTIONS.values())]
+    return sorted({*own, *(name for names in LISTS.values() for name in names)})
+
+
+def _read(path: Path, trusted: frozenset[str], allow_boosters: bool, root: str | None) -> Any:
+    if path.is_dir():
+        raise BadFile("is a folder")
+    members = read_members(path)
+    schema = read_json(members.pop(SCHEMA))
+    if not isinstance(schema, dict):
+        raise BadFile("has no model in it")
+    version = schema.pop("tabsym_format", None)
+    if version is None:
+        raise BadFile(_foreign(schema))
+    if type(version) is not int or version != FORMAT:
+        raise BadFile(f"has the format {str(version)[:20]}, and this tabsym reads {FORMAT}")
+    _check_root(schema, trusted)
+    if root is not None and (schema["__module__"], schema["__class__"]) != ("tabsym", root):
+        raise BadFile(f"holds a {schema['__class__']}, which is no winner of a comparison; read it by tabsym.load")
+    checked = Checked(members, trusted)
+    try:
+        checked.check(schema)
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadFile(f"is not put together as models are ({type(error).__name__})") from None
+    if checked.strange:
+        raise BadFile(_strange(checked.strange))
+    return _build(schema, members, allow_boosters)
+
+
+def _check_root(schema: dict[str, Any], trusted: frozenset[str]) -> None:
+    module, name = schema.get("__module__"), schema.get("__class__")
+    full = f"{module}.{name}"
+    if schema.get("__loader__") != "ObjectNode":
+        raise BadFile(f"holds {full[:200]} where a model is expected")
+    own = module == "tabsym" and name in CLASSES
+    part = name not in ROOTS if own else full in LISTS["ObjectNode"] and (str(name)[0] == "_" or full in PARTS)
+    if part:
+        raise BadFile(f"holds a {name}, which is a part of a model and no model")
+    if not own and full not in LISTS["ObjectNode"] and full not in trusted:
+        raise BadFile(_strange({full[:200]}))
+
+
+def _build(schema: dict[str, Any], members: dict[str, bytes], allow_boosters: bool) -> Any:
+    """What was checked; an error of a library over values that are not its own is one of the file."""
+    try:
+        model = Builder(members, allow_boosters=allow_boosters).build(schema)
+    except BadFile:
+        raise
+    except Exception as error:
+        words = " ".join(str(error).split())[:200]
+        raise BadFile(f"holds values that its types do not take ({type(error).__name__}: {words})") from None
+    if not (hasattr(model, "get_params") or hasattr(model, "predict")):
+        raise BadFile(f"holds a {type(model).__name__}, which is a part of a model and no model")
+    return model
+
+
+def _foreign(schema: dict[str, Any]) -> str:
+    """Of a file that tabsym did not write: what it holds that tabsym does not know, or that it is another's."""
+    listed = set(trusted_types()) | {"builtins.str", "builtins.dict", "builtins.list"}
+    found: set[str] = set()
+    left: list[Any] = [schema]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            name = f"{one.get('__module__')}.{one.get('__class__')}"
+            if "__class__" in one and name not in listed:
+                found.add(name[:200])
+            left += [part for part in one.values() if isinstance(part, (dict, list))]
+        elif isinstance(one, list):
+            left += [part for part in one if isinstance(part, (dict, list))]
+    return _strange(found) if found else "was not written by tabsym.save"
+
+
+def _strange(names: set[str]) -> str:
+    shown = [" ".join(name.split()) for name in sorted(names)[:5]]
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return (
+        f"holds {', '.join(shown)}{more}, which tabsym does not know; if you trust where it comes from: "
+        f"load(path, trusted={shown})"
+    )
+
+
+def _remedy(reason: str) -> str:
+    if "load(path" in reason or "allow_boosters" in reason or "pip install" in reason or "tabsym.load" in reason:
+        return "."
+    return "; save the model anew by tabsym.save, or get the file anew."
+
+
+def _names_of(trusted: Iterable[str | type]) -> frozenset[str]:
+    if isinstance(trusted, (str, type)) or trusted is True:
+        raise TypeError(f"trusted={trusted!r} is no list; pass full names, such as trusted=['my_package.MyClass'].")
+    return frozenset(one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}" for one in trusted)
+
+
+def _kind(estimator: Any) -> str:
+    return str(getattr(estimator, "label", type(estimator).__name__))

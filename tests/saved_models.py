@@ -1,0 +1,145 @@
+"""Fitted estimators of every kind and option that adds state, for tests of saving: name -> (fit, table to predict)."""
+
+import numpy as np
+import pandas as pd
+
+N = 240
+RNG = np.random.default_rng(0)
+CITY = RNG.choice(["Ulm", "Bonn", "Köln", "Trier", "Jena", "Hof"], N)
+X = pd.DataFrame({"city": CITY, "colour": RNG.choice(["red", "blue", "green"], N), "size": RNG.normal(size=N)})
+Y = pd.Series(CITY).map({"Ulm": 1.0, "Bonn": 2.0, "Köln": -1.0}).fillna(0).to_numpy() + RNG.normal(size=N) * 0.1
+B = np.where(np.median(Y) < Y, "yes", "no")
+M = np.array(["a", "b", "c"])[np.digitize(Y, [0.0, 1.0])]
+
+
+def tables():
+    """The same rows in other containers and types."""
+    import polars as pl
+
+    days = pd.date_range("2024-01-01", periods=N)
+    flags = pd.array([True, False, None] * (N // 3), dtype="boolean")
+    text = X[["city", "colour"]]
+    return {
+        "text": X,
+        "categorical": X.astype({"city": "category", "colour": "category"}),
+        "polars": pl.from_pandas(X),
+        "integers": pd.DataFrame({"city": pd.factorize(CITY)[0], "n": np.arange(N) % 7}).astype({"city": "category"}),
+        "dates": text.assign(day=days),
+        "flags": text.assign(flag=flags),
+        "missing": text.mask(pd.DataFrame({c: np.arange(N) % 9 == 0 for c in text}), None),
+    }
+
+
+def _encoders():
+    from tabsym import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
+
+    return {
+        "onehot": OneHotEncoder(),
+        "modl": MODLEncoder(),
+        "modl-donors": MODLEncoder(unseen="donors"),
+        "tiws": TIWSEncoder(),
+        "wide-encoder": WideEncoder(),
+        "crossfit-modl": CrossFit(MODLEncoder()),
+        "crossfit-tiws": CrossFit(TIWSEncoder()),
+        "crossfit-wide": CrossFit(WideEncoder()),
+    }
+
+
+def _models():
+    from catboost import CatBoostRegressor
+    from lightgbm import LGBMClassifier
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from xgboost import XGBClassifier, XGBRegressor
+
+    from tabsym import (
+        AugmentedModel,
+        JitterPredictor,
+        JitterTreeClassifier,
+        JitterTreeRegressor,
+        OneHotEncoder,
+        TIWSEncoder,
+        WideBoostClassifier,
+        WideBoostRegressor,
+        WideClassifier,
+        WideRegressor,
+    )
+
+    newton = {"optimizer": "newton"}
+    trees = {"n_estimators": 5, "random_state": 0}
+    small = {"max_iter": 5, "random_state": 0}
+    return {
+        "wide-scoring": (WideClassifier(scoring="neg_log_loss", random_state=0), B),
+        "wide-choose": (WideRegressor(loss="choose", random_state=0), Y),
+        "wide-poisson": (WideRegressor(loss="poisson", random_state=0), np.abs(Y).round()),
+        "wide": (WideClassifier(random_state=0), B),
+        "wide-3": (WideClassifier(random_state=0), M),
+        "wide-r": (WideRegressor(random_state=0), Y),
+        "wide-pairs": (WideRegressor(interactions="auto", random_state=0), Y),
+        "newton": (WideClassifier(**newton), B),
+        "newton-3": (WideClassifier(**newton), M),
+        "evidence": (WideRegressor(**newton, l2="evidence", numeric="smooth"), Y),
+        "evidence-rarity": (WideClassifier(**newton, l2="evidence", interactions="auto"), B),
+        "adam": (WideRegressor(optimizer="adam", random_state=0), Y),
+        "formula": (WideRegressor("w[city] + v[colour] * u[city]", random_state=0), Y),
+        "similar": (WideRegressor(unseen="similar", random_state=0), Y),
+        "similar-b": (WideClassifier(unseen="similar", random_state=0), B),
+        "boost-hist": (
+            WideBoostClassifier(booster=HistGradientBoostingClassifier(**small), mode="feature", random_state=0),
+            B,
+        ),
+        "boost-hist-3": (
+            WideBoostClassifier(booster=HistGradientBoostingClassifier(**small), mode="feature", random_state=0),
+            M,
+        ),
+        "boost-hist-r": (
+            WideBoostRegressor(booster=HistGradientBoostingRegressor(**small), mode="feature", random_state=0),
+            Y,
+        ),
+        "jitter-tree": (JitterTreeClassifier(random_state=0), B),
+        "jitter-tree-3": (JitterTreeClassifier(random_state=0), M),
+        "jitter-tree-r": (JitterTreeRegressor(random_state=0), Y),
+        "boost-lightgbm": (WideBoostClassifier(random_state=0), B),
+        "boost-xgboost-b": (WideBoostClassifier(booster=XGBClassifier(**trees), random_state=0), B),
+        "boost-xgboost": (WideBoostRegressor(booster=XGBRegressor(**trees), random_state=0), Y),
+        "boost-catboost": (
+            WideBoostRegressor(booster=CatBoostRegressor(**trees, verbose=0, allow_writing_files=False)),
+            Y,
+        ),
+        "boost-share": (WideBoostClassifier(booster=LGBMClassifier(**trees, verbose=-1), early_stopping=0.2), B),
+        "jitter": (
+            JitterPredictor(make_pipeline(OneHotEncoder(), HistGradientBoostingRegressor(**small)), TIWSEncoder()),
+            Y,
+        ),
+        "pipeline": (make_pipeline(OneHotEncoder(), LogisticRegression()), B),
+        "augmented-lightgbm": (AugmentedModel(LGBMClassifier(**trees, verbose=-1)), B),
+        "augmented": (AugmentedModel(HistGradientBoostingRegressor(**small)), Y),
+    }
+
+
+def cases():
+    """Names of all: encoders over every table, models over text, and those that read columns themselves over others."""
+    several = ("wide", "newton", "jitter-tree", "augmented", "similar")
+    for name in _encoders():
+        yield from (f"{name}:{table}" for table in tables())
+    for name in _models():
+        yield from (f"{name}:{table}" for table in (tables() if name in several else ["text"]))
+
+
+def fitted(case):
+    """The fitted estimator of a case, and its table."""
+    from sklearn.base import clone
+
+    name, table = case.split(":")
+    estimator, y = {**{key: (one, Y) for key, one in _encoders().items()}, **_models()}[name]
+    X = tables()[table]
+    return clone(estimator).fit(X, y), X
+
+
+def answers(model, X):
+    """What a fitted estimator says of rows, as arrays."""
+    for method in ("predict_proba", "predict", "transform"):
+        if hasattr(model, method):
+            found = getattr(model, method)(X)
+            yield np.asarray(found.toarray() if hasattr(found, "toarray") else found)

@@ -1,0 +1,37 @@
+"""Saved and loaded: every estimator and option that adds state, over every kind of column, answers bit for bit."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import skops.io
+
+from tabsym import load, save
+from tests.saved_models import answers, cases, fitted
+
+
+def same(first, second):
+    for one, other in zip(first, second, strict=True):
+        assert one.dtype == other.dtype
+        if one.dtype == object:
+            assert one.tolist() == other.tolist() or [str(v) for v in one.ravel()] == [str(v) for v in other.ravel()]
+        else:
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("case", list(cases()))
+def test_it_answers_as_before(case, tmp_path):
+    if case == "augmented:dates":
+        pytest.skip("refused, see test_export_values.py")
+    model, X = fitted(case)
+    want = list(answers(model, X))
+    path = save(model, tmp_path / "model.skops")
+    back = load(path)
+    assert type(back) is type(model)
+    same(answers(back, X), want)
+    assert save(back, tmp_path / "again.skops").read_bytes() == path.read_bytes()
+    if case.endswith((":text", ":categorical")):
+        same(answers(pickle.loads(pickle.dumps(model)), X), want)  # noqa: S301
+        same(answers(copy.deepcopy(model), X), want)
+        assert len(skops.io.dumps(model))  # what MLflow calls

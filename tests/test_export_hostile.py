@@ -1,0 +1,57 @@
+"""Hostile and damaged files: each a sentence, and nothing is run, imported, written or removed meanwhile."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tabsym import load, save
+from tests.hostile_files import write
+from tests.saved_models import fitted
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_none_does_anything(tmp_path):
+    model, _ = fitted("wide:text")
+    good = save(model, tmp_path / "good.skops").read_bytes()
+    folder = tmp_path / "files"
+    folder.mkdir()
+    paths = write(folder, good)
+    assert len(paths) > 150
+    before = sorted((path, path.stat().st_size) for path in tmp_path.rglob("*"))
+    out = subprocess.run(
+        [sys.executable, "-m", "tests.hostile_files", str(folder)], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout
+    seen = [json.loads(line) for line in out.splitlines()]
+    assert len(seen) == len(paths)
+    for name, outcomes, events, modules in seen:
+        for kind, words in outcomes:
+            assert kind == "ValueError", (name, kind, words)
+            assert "\n" not in words and f"{name}.skops" in words and words.endswith("."), (name, words)
+            assert any(remedy in words for remedy in ("anew", "trusted=", "tabsym.load", "allow_boosters")), (
+                name,
+                words,
+            )
+        assert not events and not modules, (name, events, modules)
+    assert sorted((path, path.stat().st_size) for path in tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("case", ["wide:text", "boost-hist:text"])
+def test_a_flipped_bit_is_noticed_or_does_not_matter(case, tmp_path):
+    model, X = fitted(case)
+    want = model.predict(X)
+    path = save(model, tmp_path / "model.skops")
+    good = path.read_bytes()
+    rng, refused = np.random.default_rng(0), 0
+    for place in [*rng.integers(0, len(good), 120).tolist(), *range(30), *range(len(good) - 30, len(good))]:
+        path.write_bytes(good[:place] + bytes([good[place] ^ (1 << place % 8)]) + good[place + 1 :])
+        try:
+            np.testing.assert_array_equal(load(path).predict(X), want)
+        except ValueError as error:
+            refused += 1
+            assert "\n" not in str(error) and "model.skops" in str(error)
+    assert refused > 100

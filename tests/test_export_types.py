@@ -1,0 +1,128 @@
+"""Winners of all contenders are written and read; the explicit list is what they and the estimators hold."""
+
+import dataclasses
+import importlib
+import inspect
+import json
+import re
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tabsym.compare import load
+from tabsym.compare.best import train_best
+from tabsym.compare.contenders import all_contenders
+from tabsym.compare.metrics import choose_metric
+from tabsym.compare.prepare import prepare
+from tabsym.compare.splits import Plan
+from tabsym.compare.task import TASKS
+from tabsym.datasets import make_retail
+from tabsym.export import save, trusted_types
+from tabsym.export.foreign import LISTS
+from tabsym.export.registry import CLASSES, FUNCTIONS
+from tests.saved_models import cases, fitted
+
+SALES = make_retail(150)
+ROUNDS = re.compile(r"(.*__)?(n_estimators|iterations|max_iter)$")
+HELD = set()  # (kind, registered or full name) of all files of this module
+SYMBOLS = {"datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "decimal.Decimal"}
+SPARE = {  # nodes that users' tables or options bring in, each tried in test_export_values.py
+    ("SetNode", "builtins.set"),
+    ("DictNode", "collections.OrderedDict"),
+    ("TypeNode", "builtins.NoneType"),
+}
+
+
+def collect(path):
+    def walk(node):
+        if isinstance(node, dict):
+            if "__class__" in node:
+                module, name = node["__module__"], node["__class__"]
+                HELD.add((node["__loader__"], name if module == "tabsym" else f"{module}.{name}"))
+            for one in node.values():
+                walk(one)
+        elif isinstance(node, list):
+            for one in node:
+                walk(one)
+
+    with zipfile.ZipFile(path) as archive:
+        walk(json.loads(archive.read("schema.json")))
+
+
+def table_of(task):
+    if task == "regression":
+        return SALES
+    if task == "count":
+        return SALES.assign(sales=SALES["sales"].round().clip(0).astype(int))
+    n = 2 if task == "binary" else 3
+    return SALES.assign(sales=pd.qcut(SALES["sales"], n, labels=list("abc")[:n]).astype(str))
+
+
+def quick(contender):
+    """With few rounds of boosting."""
+
+    def make(*arguments):
+        model = contender.make(*arguments)
+        few = {name: 5 for name in model.get_params() if ROUNDS.fullmatch(name) and "wide" not in name}
+        return model.set_params(**few)
+
+    return dataclasses.replace(contender, make=make)
+
+
+@pytest.mark.parametrize("name", list(all_contenders()))
+@pytest.mark.parametrize("task", TASKS)
+def test_the_winner_of_every_contender_comes_back(name, task, tmp_path):
+    contender = all_contenders()[name]
+    if task not in contender.tasks:
+        pytest.skip("not of this task")
+    table = table_of(task)
+    how = ("unseen", "store") if contender.for_unseen else ("random", None)
+    plan = Plan(*how, 5, 1, 0, pd.factorize(table["store"])[0] if contender.for_unseen else None)
+    winner = train_best(
+        quick(contender), prepare(table, "sales", task=task), plan, choose_metric(task, None), None, 0, 1
+    )
+    path = winner.save(tmp_path / "best.skops")
+    collect(path)
+    back = load(path)
+    new = table.drop(columns="sales").head(30)
+    new.loc[new.index[:3], "store"] = "never seen"
+    np.testing.assert_array_equal(back.predict(new), winner.predict(new))
+    if task in ("binary", "multiclass"):
+        np.testing.assert_array_equal(back.predict_proba(new), winner.predict_proba(new))
+
+
+def test_the_list_is_what_they_hold(tmp_path):
+    """Run with the test above: alone, it has nothing to compare with."""
+    if len({name for kind, name in HELD if kind == "ObjectNode"}) < 60:
+        pytest.skip("needs the winners of all contenders")
+    for case in cases():
+        if case != "augmented:dates":
+            collect(save(fitted(case)[0], tmp_path / "model.skops"))
+    own = {("ObjectNode", name) for name in CLASSES} | {("FunctionNode", name) for name in FUNCTIONS}
+    listed = {(kind, name) for kind, names in LISTS.items() for name in names} | own
+    numbers = {
+        (kind, name) for kind, name in listed if name.startswith("numpy.") and kind in ("NdArrayNode", "TypeNode")
+    }
+    plain = {("TypeNode", f"builtins.{name}") for name in ("int", "float", "str", "bool", "object")}
+    symbols = {("ConstructorFromReduceNode", name) for name in SYMBOLS}
+    assert HELD - {("CachedNode", "")} <= listed
+    assert listed - HELD - numbers - plain - symbols - SPARE == set()
+
+
+def test_every_name_is_there_and_no_listed_class_runs_code_of_its_own_when_it_dies():
+    allowed = {"lightgbm.basic.Booster", "xgboost.core.Booster"}  # whose states tabsym.export.guards checks
+    for name in trusted_types():
+        module, _, attribute = name.rpartition(".")
+        if name == "builtins.NoneType":
+            continue
+        found = getattr(importlib.import_module(module), attribute)
+        if inspect.isclass(found) and not name.startswith(("builtins", "numpy", "datetime", "decimal", "functools")):
+            assert not hasattr(found, "__del__") or name in allowed, name
+
+
+def test_registered_names_do_not_depend_on_where_things_are():
+    assert all(re.fullmatch("[A-Za-z0-9_]+", name) for name in (*CLASSES, *FUNCTIONS))
+    addresses = [*CLASSES.values(), *FUNCTIONS.values()]
+    assert len(set(addresses)) == len(addresses)

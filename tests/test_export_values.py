@@ -1,0 +1,142 @@
+"""What users' tables and options bring into a fitted state: symbols of any kind, types of columns, plain containers."""
+
+import datetime
+import pickle
+from collections import OrderedDict
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.preprocessing import FunctionTransformer
+
+from tabsym import AugmentedModel, MODLEncoder, OneHotEncoder, WideBoostClassifier, WideRegressor, load, save
+from tabsym.table.written import read_type, written_type
+
+Y = np.arange(60.0) % 4
+SYMBOLS = {
+    "dates": [datetime.date(2024, 1, day) for day in (1, 2, 3)],
+    "times": [datetime.time(day, 30) for day in (1, 2, 3)],
+    "decimals": [Decimal("1.10"), Decimal("2"), Decimal("3.5")],
+    "bytes": [b"a", b"\xff", b"c"],
+    "flags": [True, False, True],
+    "mixed": ["1", 1, 2.5],
+    "missing": ["a", None, "b"],
+    "tuples": [("a", 1), ("b", 2), ("a", 2)],
+    "moments": [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02 10:00"), pd.NaT],
+    "zones": [pd.Timestamp("2024-01-01", tz="Europe/Berlin"), pd.Timestamp("2024-01-02", tz="Europe/Berlin")] * 2,
+    "durations": [pd.Timedelta("1h"), pd.Timedelta("2h"), pd.Timedelta("3h")],
+    "surrogates": ["\ud800", "é", "\x00"],
+    "numbers": [10**20, 2, -1],
+    "intervals": [pd.Interval(0, 1), pd.Interval(1, 2), pd.Interval(2, 3)],
+    "periods": [pd.Period("2024-01"), pd.Period("2024-02"), pd.Period("2024-03")],
+}
+
+
+@pytest.mark.parametrize("kind", SYMBOLS)
+@pytest.mark.parametrize("estimator", [OneHotEncoder(), WideRegressor(random_state=0)])
+def test_symbols_of_any_kind(kind, estimator, tmp_path):
+    values = (SYMBOLS[kind] * 60)[:60]
+    X = pd.DataFrame({"a": pd.Categorical(pd.Series(values, dtype=object))})
+    model = estimator.fit(X, Y)
+    back = load(save(model, tmp_path / "model.skops"))
+    method = "transform" if isinstance(model, OneHotEncoder) else "predict"
+    np.testing.assert_array_equal(np.asarray(getattr(back, method)(X)), np.asarray(getattr(model, method)(X)))
+
+
+TYPES = [
+    *((np.dtype(name), "pandas") for name in ("float64", "int8", "bool", "O", "M8[s]", "m8[ns]", "U5")),
+    *((pd.api.types.pandas_dtype(name), "pandas") for name in (
+        "Int64", "boolean", "Float32", "datetime64[ns, Europe/Berlin]", "period[D]", "interval[int64, right]",
+        "string", "str", "int64[pyarrow]", "string[pyarrow]",
+    )),
+    (pd.ArrowDtype(pa.timestamp("us", "UTC")), "pandas"),
+    (pd.ArrowDtype(pa.decimal128(10, 2)), "pandas"),
+    *((pd.Series(values, dtype="category").dtype, "pandas") for values in (
+        ["b", "a"], [3, 1], [1.5], [True, False], pd.date_range("2024", periods=2), pd.interval_range(0, 3),
+        pd.date_range("2024", periods=2, tz="Europe/Berlin"), pd.period_range("2024-01", periods=2, freq="M"),
+        pd.timedelta_range("1h", periods=2),
+    )),
+    (pd.CategoricalDtype(["x", "y"], ordered=True), "pandas"),
+    (pd.CategoricalDtype(), "pandas"),
+    *((dtype, "polars") for dtype in (
+        pl.String(), pl.Int8(), pl.Boolean(), pl.Categorical(), pl.Enum(["u", "v"]), pl.Datetime("ms", "UTC"),
+        pl.Duration("ns"), pl.Date(), pl.Decimal(10, 2),
+    )),
+    *((dtype, "pyarrow") for dtype in (
+        pa.string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string()), pa.timestamp("s", "UTC"), pa.int64(),
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype, library", TYPES, ids=str)
+def test_types_of_columns_are_written_as_plain_values(dtype, library):
+    written = written_type(dtype, library)
+    back = read_type(written)
+    assert back == dtype and type(back) is type(dtype)
+    if isinstance(dtype, pd.CategoricalDtype):
+        assert dtype.categories is None or dtype.categories.dtype == back.categories.dtype
+
+
+def test_what_is_no_type_is_refused():
+    for written in (["pickle", b""], ["polars", "read_csv", {}], ["polars", "nothing", {}]):
+        with pytest.raises(ValueError, match="is no"):
+            read_type(written)
+
+
+def test_inverse_of_categories_survives(tmp_path):
+    X = pd.DataFrame({"a": pd.Categorical(["u", "v", "u"] * 20, categories=["v", "u", "w"], ordered=True)})
+    for encoder in (OneHotEncoder(), MODLEncoder()):
+        back = load(save(encoder.fit(X, Y > 1), tmp_path / "model.skops"))
+        old = pickle.loads(pickle.dumps(encoder))  # noqa: S301
+        if isinstance(encoder, OneHotEncoder):
+            want = encoder.inverse_transform(encoder.transform(X))
+            pd.testing.assert_frame_equal(back.inverse_transform(back.transform(X)), want)
+            pd.testing.assert_frame_equal(old.inverse_transform(old.transform(X)), want)
+
+
+def test_plain_values_of_options(tmp_path):
+    options = {
+        "a": {1, 2}, "b": OrderedDict(x=1), "c": {None: 1, 2: 2, 2.5: 3, True: 4}, "d": slice(1, None), "e": (),
+        "f": np.array([["a", 1], [None, 2.5]], dtype=object), "g": np.float32(1.5), "h": b"\x00", "i": bytearray(b"a"),
+        "j": [float("inf"), 10**30, "\ud800", "\n"], "k": np.dtype("M8[s]"), "l": {np.int64(3): "x"}, "m": np.int64,
+    }  # fmt: skip
+    options["twice"] = [options["b"], options["b"]]
+    back = load(save(FunctionTransformer(kw_args=options), tmp_path / "model.skops")).kw_args
+    assert {name: back[name] for name in "abcdeghijklm"} == {name: options[name] for name in "abcdeghijklm"}
+    assert back["f"].tolist() == options["f"].tolist() and back["f"].shape == (2, 2)
+    assert type(back["b"]) is OrderedDict and back["twice"][0] is back["twice"][1] is back["b"]
+    assert [type(key) for key in back["c"]] == [type(key) for key in options["c"]]
+
+
+def test_what_cannot_be_written_is_a_sentence_and_no_file(tmp_path):
+    holds_itself = []
+    holds_itself.append(holds_itself)
+    path = tmp_path / "model.skops"
+    for value in ({("a", 1): 2}, lambda: 1, pd.DataFrame({"a": [1]}), holds_itself, {1: "a", "1": "b"}, iter([1])):
+        with pytest.raises(ValueError, match=r"^FunctionTransformer cannot be written to a file without code") as error:
+            save(FunctionTransformer(kw_args={"x": value}), path)
+        assert "\n" not in str(error.value) and not path.exists()
+    for nothing in (1, {"a": 1}, WideRegressor):
+        with pytest.raises(ValueError, match="is no estimator; save takes one"):
+            save(nothing, path)
+
+
+def test_views_wide_integers_and_dates_in_what_a_booster_gets():
+    """A text view of Arrow, integers of 128 bits of polars; dates are a sentence that names the column."""
+    from lightgbm import LGBMClassifier
+
+    y, text = Y > 1, ["u", "v", "w"] * 20
+    view = pa.table({"k": pa.array(text).cast(pa.string_view()), "g": ["x", "y"] * 30})
+    plain = view.cast(pa.schema([("k", pa.string()), ("g", pa.string())]))
+    stack = WideBoostClassifier(random_state=0).fit(view, y)
+    np.testing.assert_array_equal(stack.predict_proba(plain), stack.predict_proba(view))
+    wide = pl.DataFrame({"k": text, "n": pl.Series(range(60)).cast(pl.Int128)})
+    model = AugmentedModel(LGBMClassifier(n_estimators=5, verbose=-1)).fit(wide, y)
+    other = AugmentedModel(LGBMClassifier(n_estimators=5, verbose=-1)).fit(wide.cast({"n": pl.Float64}), y)
+    np.testing.assert_array_equal(model.predict_proba(wide), other.predict_proba(wide.cast({"n": pl.Float64})))
+    dates = pd.DataFrame({"k": text, "day": pd.date_range("2024-01-01", periods=60)})
+    with pytest.raises(TypeError, match=r"^Column 'day' holds dates or durations, which LGBMClassifier does not take"):
+        AugmentedModel(LGBMClassifier(verbose=-1)).fit(dates, y)
