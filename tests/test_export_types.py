@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tabsym import DateParts
 from tabsym.compare import load
 from tabsym.compare.best import train_best
 from tabsym.compare.contenders import all_contenders
@@ -26,6 +27,8 @@ from tests.saved_models import cases, fitted
 
 SALES = make_retail(150)
 ROUNDS = re.compile(r"(.*__)?(n_estimators|iterations|max_iter)$")
+pytestmark = pytest.mark.xdist_group("winners")  # one process, so that the last test knows all files
+OTHERS = [DateParts().fit(pd.DataFrame({"at": ["2024-02-29 10:30", "2024-03-01 11:00"]}))]
 HELD = set()  # (kind, registered or full name) of all files of this module
 SYMBOLS = {"datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "decimal.Decimal"}
 SPARE = {  # nodes that users' tables or options bring in, each tried in test_export_values.py
@@ -71,20 +74,27 @@ def quick(contender):
     return dataclasses.replace(contender, make=make)
 
 
-@pytest.mark.parametrize("name", list(all_contenders()))
-@pytest.mark.parametrize("task", TASKS)
-def test_the_winner_of_every_contender_comes_back(name, task, tmp_path):
-    contender = all_contenders()[name]
-    if task not in contender.tasks:
-        pytest.skip("not of this task")
-    table = table_of(task)
+PAIRS = [(name, task) for name, one in all_contenders().items() for task in TASKS if task in one.tasks]
+SAVED = set()  # pairs whose files this process has written
+
+
+def saved(name, task, folder):
+    """The winner of a contender on a table of a task, and its file."""
+    contender, table = all_contenders()[name], table_of(task)
     how = ("unseen", "store") if contender.for_unseen else ("random", None)
     plan = Plan(*how, 5, 1, 0, pd.factorize(table["store"])[0] if contender.for_unseen else None)
     winner = train_best(
         quick(contender), prepare(table, "sales", task=task), plan, choose_metric(task, None), None, 0, 1
     )
-    path = winner.save(tmp_path / "best.skops")
+    path = winner.save(folder / "best.skops")
     collect(path)
+    SAVED.add((name, task))
+    return winner, path, table
+
+
+@pytest.mark.parametrize(("name", "task"), PAIRS)
+def test_the_winner_of_every_contender_comes_back(name, task, tmp_path):
+    winner, path, table = saved(name, task, tmp_path)
     back = load(path)
     new = table.drop(columns="sales").head(30)
     new.loc[new.index[:3], "store"] = "never seen"
@@ -94,12 +104,18 @@ def test_the_winner_of_every_contender_comes_back(name, task, tmp_path):
 
 
 def test_the_list_is_what_they_hold(tmp_path):
-    """Run with the test above: alone, it has nothing to compare with."""
-    if len({name for kind, name in HELD if kind == "ObjectNode"}) < 60:
-        pytest.skip("needs the winners of all contenders")
+    for name, task in PAIRS:
+        if (name, task) not in SAVED:  # run alone
+            saved(name, task, tmp_path)
     for case in cases():
         if case != "augmented:dates":
             collect(save(fitted(case)[0], tmp_path / "model.skops"))
+    for estimator in OTHERS:
+        collect(save(estimator, tmp_path / "model.skops"))
+    messy = pd.DataFrame({"x": ["$1.5", "$2.5", "$4"] * 20, "sales": [1.0, 2.0, 4.0] * 20})
+    winner = train_best(all_contenders()["wide"], prepare(messy, "sales", task="regression"),
+                        Plan("random", None, 5, 1, 0), choose_metric("regression", None), None, 0, 1)  # fmt: skip
+    collect(winner.save(tmp_path / "best.skops"))
     own = {("ObjectNode", name) for name in CLASSES} | {("FunctionNode", name) for name in FUNCTIONS}
     listed = {(kind, name) for kind, names in LISTS.items() for name in names} | own
     numbers = {

@@ -91,10 +91,10 @@ CLASSES: dict[str, str] = {
 
 ROOTS = frozenset(
     """
-    AugmentedModel CrossFit DateParts FilledEncoder HistClassifier JitterPredictor JitterTreeClassifier JitterTreeRegressor
-    Jittered MODLEncoder NativeCatBoostClassifier NativeCatBoostRegressor NativeCategories NativePipeline OneHotEncoder
-    PlainPolynomialWrapper PlainTargetEncoder TIWSEncoder WideBoostClassifier WideBoostRegressor WideClassifier
-    WideEncoder WideRegressor Winner XGBLabelClassifier
+    AugmentedModel CrossFit DateParts FilledEncoder HistClassifier JitterPredictor JitterTreeClassifier
+    JitterTreeRegressor Jittered MODLEncoder NativeCatBoostClassifier NativeCatBoostRegressor NativeCategories
+    NativePipeline OneHotEncoder PlainPolynomialWrapper PlainTargetEncoder TIWSEncoder WideBoostClassifier
+    WideBoostRegressor WideClassifier WideEncoder WideRegressor Winner XGBLabelClassifier
     """.split()
 )
 """Those that are models by themselves; the others are parts of one."""
