@@ -12,6 +12,7 @@ from tabsym.compare.comparison import Comparison
 from tabsym.compare.contenders import Contender
 from tabsym.compare.levels import column_levels
 from tabsym.compare.live import Live
+from tabsym.compare.lock import owned
 from tabsym.compare.metrics import Metric, choose_metric, try_metric
 from tabsym.compare.own import choose
 from tabsym.compare.prepare import Columns, Prepared, prepare
@@ -144,8 +145,8 @@ def compare(
                      "fold_column": fold_column, "unseen": unseen}, time_limit, tune, seed, jobs)  # fmt: skip
     settings = settings_of(course, name)
     folder = open_folder(out, name, resume)
-    results = begin(folder, settings, resume)
-    with Live(settings, quiet=quiet) as live:
+    with owned(folder), Live(settings, quiet=quiet) as live:
+        results = begin(folder, settings, resume)
         if resume and not results.contenders:
             live.note(f"There are no results in {folder} to go on with; all contenders are run.")
         for changed in forget_changed(results, chosen):
