@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit status."""
     args = _parser().parse_args(arguments)
     try:
-        import tabsym.compare  # noqa: F401
+        import tabsym.compare.run  # noqa: F401
     except ModuleNotFoundError as error:
         print(f'tabsym compare needs {error.name!r}: pip install "tabsym[compare]"', file=sys.stderr)
         return 2

@@ -13,6 +13,7 @@ from tabsym.compare.contenders import Contender
 from tabsym.compare.levels import column_levels
 from tabsym.compare.live import Live
 from tabsym.compare.lock import owned
+from tabsym.compare.mend import mend
 from tabsym.compare.metrics import Metric, choose_metric, try_metric
 from tabsym.compare.own import choose
 from tabsym.compare.prepare import Columns, Prepared, prepare
@@ -149,6 +150,8 @@ def compare(
         results = begin(folder, settings, resume)
         if resume and not results.contenders:
             live.note(f"There are no results in {folder} to go on with; all contenders are run.")
+        for damaged in mend(results, folder, course) if resume else []:
+            live.note(damaged)
         for changed in forget_changed(results, chosen):
             live.note(changed)
         Runner(course, results, folder, live).run(_able(chosen, results, live))
