@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -128,7 +129,7 @@ class Runner:
 
     def _run_one(self, contender: Contender, todo: list[int], place: Path) -> None:
         self.live.begin(contender.label)
-        threads = max(1, cores() // self.course.jobs)
+        threads = threads_of_each(self.course.jobs)
         try:
             write_job(place, self._job(contender, todo, threads), contender, self.course.metric)
         except TypeError as error:
@@ -147,7 +148,7 @@ class Runner:
                     stderr=errors,
                     pass_fds=(writer,),
                     start_new_session=True,
-                    env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+                    env=os.environ | dict.fromkeys(_THREADS, str(threads)),
                 )
             finally:
                 os.close(writer)
@@ -265,6 +266,15 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+
+
+def threads_of_each(jobs: int) -> int:
+    """Threads of a contender: the user's OMP_NUM_THREADS, else an equal share of the processors."""
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(asked) if asked.isdecimal() and int(asked) else max(1, cores() // jobs)
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM came, as from a scheduler or a container that is stopped."""
 
@@ -317,7 +327,8 @@ def last_words(status: int, errors: str) -> str:
 @contextmanager
 def _workplace(course: Course) -> Iterator[list[Path]]:
     """Temporary folders, one per job, that share the table and the folds."""
-    with tempfile.TemporaryDirectory(prefix="tabsym-") as name:
+    _sweep()
+    with tempfile.TemporaryDirectory(prefix=f"tabsym-{os.getpid()}-") as name:
         shared = Path(name) / "shared"
         shared.mkdir()
         write_table(shared, course.prepared, course.splits, course.plan)
@@ -327,3 +338,24 @@ def _workplace(course: Course) -> Iterator[list[Path]]:
             for path in shared.iterdir():
                 (place / path.name).symlink_to(path)
         yield places
+
+
+def _sweep() -> None:
+    """Remove the tables that comparisons of ours left behind when they were killed."""
+    if not hasattr(os, "getuid"):
+        return
+    for path in Path(tempfile.gettempdir()).glob("tabsym-*-*"):
+        pid = path.name.split("-")[1]
+        with suppress(OSError):
+            if pid.isdecimal() and not path.is_symlink() and path.stat().st_uid == os.getuid() and _is_gone(int(pid)):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
