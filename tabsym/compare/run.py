@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from tabsym.compare.asked import check_lists, check_numbers, check_resume, file_for_best, source_of
+from tabsym.compare.asked import check_extra, check_lists, check_numbers, check_resume, file_for_best, source_of
 from tabsym.compare.comparison import Comparison
 from tabsym.compare.contenders import Contender
 from tabsym.compare.levels import column_levels
@@ -130,6 +130,7 @@ def compare(
     >>> result.best.predict(sales.head(3)).shape
     (3,)
     """
+    check_extra()
     check_numbers(folds=folds, repeats=repeats, jobs=jobs, seed=seed, time_limit=time_limit)
     check_lists(drop=drop, symbolic=symbolic)
     check_resume(out, resume)
