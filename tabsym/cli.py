@@ -16,7 +16,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit status."""
     args = _parser().parse_args(arguments)
     try:
-        import tabsym.compare  # noqa: F401
+        from tabsym.compare.asked import check_extra
+
+        check_extra()
     except ModuleNotFoundError as error:
         print(f'tabsym compare needs {error.name!r}: pip install "tabsym[compare]"', file=sys.stderr)
         return 2

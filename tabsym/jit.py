@@ -27,6 +27,8 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
+from tabsym.warn import warn_user
+
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 unsigned: Any = np.uintp
@@ -35,18 +37,37 @@ unsigned: Any = np.uintp
 
 def kernel(function: Kernel) -> Kernel:
     """Compile a kernel that makes no arrays: nopython, cached on disk, without the GIL or reference counts."""
-    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, "error_model": "numpy"}
-    return cast("Kernel", numba.njit(**options)(function))
+    return _compiled(function, _nrt=False, error_model="numpy")
 
 
 def allocating_kernel(function: Kernel) -> Kernel:
     """Compile a kernel that makes arrays: as `kernel`, with reference counts."""
-    return cast("Kernel", numba.njit(cache=True, nogil=True)(function))
+    return _compiled(function)
 
 
 def inlined(function: Kernel) -> Kernel:
     """Compile a piece of a kernel into its callers (LLVM would call it, passing arrays by pieces)."""
-    return cast("Kernel", numba.njit(cache=True, nogil=True, inline="always")(function))
+    return _compiled(function, inline="always")
+
+
+_uncached: list[str] = []
+"""The first function that could not be cached: the user is warned once."""
+
+
+def _compiled(function: Kernel, **options: Any) -> Kernel:
+    """Compile, cached on disk; where neither the package's folder nor the home can be written, without a cache."""
+    if not _uncached:
+        try:
+            return cast("Kernel", numba.njit(cache=True, nogil=True, **options)(function))
+        except RuntimeError as error:
+            if "no locator available" not in str(error):
+                raise
+            _uncached.append(function.__name__)
+            warn_user(
+                "Compiled kernels cannot be kept, as neither the folder of tabsym nor the home can be written; every "
+                "process compiles anew. Set NUMBA_CACHE_DIR to a folder that can be written."
+            )
+    return cast("Kernel", numba.njit(nogil=True, **options)(function))
 
 
 def _in_kernels(function: Callable[..., Any]) -> Any:

@@ -8,12 +8,27 @@ holds whatever was imported before.
 
 import sys
 from types import ModuleType
+from typing import Any
 
-from tabsym.compare.best import Winner, load
-from tabsym.compare.comparison import Comparison
-from tabsym.compare.many import Comparisons, compare_tables
-from tabsym.compare.metrics import Metric
-from tabsym.compare.run import compare
+_EXTRA = ("cloudpickle", "jinja2", "matplotlib", "psutil", "pyarrow", "rich", "skops")
+
+try:
+    from tabsym.compare.best import Winner, load
+    from tabsym.compare.comparison import Comparison
+    from tabsym.compare.many import Comparisons, compare_tables
+    from tabsym.compare.metrics import Metric
+    from tabsym.compare.run import compare
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in _EXTRA:
+        raise
+    _absent = error.name
+
+    def _needs_extra(*_: object, **__: object) -> Any:
+        """Say what to install."""
+        raise ModuleNotFoundError(f'tabsym.compare needs {_absent!r}: pip install "tabsym[compare]"', name=_absent)
+
+    compare = compare_tables = load = _needs_extra
+    Comparison = Comparisons = Metric = Winner = _needs_extra  # type: ignore[assignment, misc]
 
 __all__ = ["Comparison", "Comparisons", "Metric", "Winner", "compare", "compare_tables", "load"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -98,3 +99,20 @@ def source_of(table: Any, target: str | None) -> tuple[str, Any, str]:
     if target is None:
         raise ValueError("Say which column to predict: target='NAME' (--target NAME).")
     return name, table, str(target)
+
+
+def check_extra() -> None:
+    """Look whether the libraries that a comparison needs are installed.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        One is absent; says what to install.
+    """
+    for module in ("psutil", "cloudpickle", "jinja2", "matplotlib", "pyarrow"):
+        try:
+            import_module(module)
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError(
+                f'tabsym.compare needs {module!r}: pip install "tabsym[compare]"', name=module
+            ) from None

@@ -21,7 +21,7 @@ from tabsym.compare.splits import Plan, Split
 from tabsym.compare.task import CLASSES
 
 TABLE, RAW, ARRAYS = "table.parquet", "raw.pickle", "arrays.npz"
-OWN, METRIC = "own.pickle", "metric.pickle"
+OWN, METRIC, TOKEN = "own.pickle", "metric.pickle", "token"
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import queue
+import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,14 +13,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
+from typing import IO
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.job import Job, write_job, write_table
+from tabsym.compare.events import read_events, read_prediction, wrong_with
+from tabsym.compare.job import TOKEN, Job, write_job, write_table
 from tabsym.compare.live import Live
 from tabsym.compare.metrics import Metric
 from tabsym.compare.prepare import Prepared
@@ -27,7 +28,6 @@ from tabsym.compare.results import Results
 from tabsym.compare.scores import score_fold
 from tabsym.compare.splits import Plan, Split
 from tabsym.compare.words import in_one_line
-from tabsym.compare.worker import MARK
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class Runner:
     live: Live
     only: Sequence[int] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _processes: list[subprocess.Popen[str]] = field(default_factory=list)
+    _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _folder_error: OSError | None = None
 
     def run(self, contenders: list[Contender]) -> None:
         """Run all; an interruption, SIGTERM too, stops the processes, saves and goes on to the caller."""
@@ -78,6 +79,20 @@ class Runner:
                     f"Interrupted; what was done is in {self.folder}: go on with --resume --out {self.folder}."
                 )
                 raise
+        if self._folder_error is not None:
+            raise OSError(
+                f"The results in {self.folder} cannot be written ({self._folder_error}); what was done before is "
+                f"there: go on with --resume --out {self.folder}."
+            )
+        self._name_missing(contenders)
+
+    def _name_missing(self, contenders: list[Contender]) -> None:
+        """Whoever was asked for and has neither all folds nor an error is named."""
+        asked = range(len(self.course.splits)) if self.only is None else self.only
+        for contender in contenders:
+            entry = self.results.entry(contender.name, contender.label)
+            if not entry["error"] and any(str(fold) not in entry["folds"] for fold in asked):
+                self._fail(contender, "it was not run")
 
     def _serve(self, waiting: queue.SimpleQueue[Contender], place: Path) -> None:
         """One contender after another, until none waits."""
@@ -89,41 +104,65 @@ class Runner:
             done = set(self.results.entry(contender.name, contender.label)["folds"])
             asked = range(len(self.course.splits)) if self.only is None else self.only
             todo = [fold for fold in asked if str(fold) not in done]
-            if todo:
-                self._run_one(contender, todo, place)
-            self.live.update(self.results)
+            try:
+                if todo:
+                    self._run_one(contender, todo, place)
+                self.live.update(self.results)
+            except FolderError as error:
+                self._folder_error = error.why
+                self._stop(waiting)
+                return
+            except Exception as error:  # whatever it is, it is this contender's alone
+                try:
+                    self._fail(contender, in_one_line(error))
+                except FolderError as folder_error:
+                    self._folder_error = folder_error.why
+                    self._stop(waiting)
+                    return
 
     def _stop(self, waiting: queue.SimpleQueue[Contender]) -> None:
-        while not waiting.empty():
-            waiting.get_nowait()
+        with suppress(queue.Empty):
+            while True:
+                waiting.get_nowait()
         for process in list(self._processes):
-            process.kill()
+            kill_group(process)
 
     def _run_one(self, contender: Contender, todo: list[int], place: Path) -> None:
         self.live.begin(contender.label)
-        threads = max(1, cores() // self.course.jobs)
+        threads = threads_of_each(self.course.jobs)
         try:
             write_job(place, self._job(contender, todo, threads), contender, self.course.metric)
         except TypeError as error:
             self._fail(contender, str(error))
             return
         started = time.monotonic()
-        with (place / "errors.txt").open("w") as errors:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tabsym.compare.worker", str(place)],
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                env=os.environ | {"OMP_NUM_THREADS": str(threads)},
-            )
+        token = secrets.token_hex(16)
+        (place / TOKEN).write_text(token)
+        reader, writer = os.pipe()
+        with (place / "errors.txt").open("wb") as errors, os.fdopen(reader, "rb") as events:
+            try:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "tabsym.compare.worker", str(place), str(os.getpid()), str(writer)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=errors,
+                    stderr=errors,
+                    pass_fds=(writer,),
+                    start_new_session=True,
+                    env=os.environ | dict.fromkeys(_THREADS, str(threads)),
+                )
+            finally:
+                os.close(writer)
             self._processes.append(process)
-            with process:
-                done = self._listen(contender, process, place)
-            self._processes.remove(process)
+            try:
+                done = self._listen(contender, process, events, token, todo, place)
+            finally:
+                kill_group(process)
+                process.wait()
+                self._processes.remove(process)
         if done < len(todo) and not self.results.entry(contender.name, contender.label)["error"]:
             limit = self.course.time_limit
             timed_out = limit is not None and time.monotonic() - started >= limit
-            words = (place / "errors.txt").read_text(errors="replace")
+            words = _tail(place / "errors.txt")
             why = f"stopped at the time limit of {limit:g} s" if timed_out else last_words(process.returncode, words)
             self._fail(contender, f"{why} after {self._n_done(contender)} of {len(self.course.splits)} folds")
 
@@ -135,50 +174,89 @@ class Runner:
             len(course.prepared.classes), todo, course.seed, threads, course.metric.name, course.tune, plan,
         )  # fmt: skip
 
-    def _listen(self, contender: Contender, process: subprocess.Popen[str], place: Path) -> int:
+    def _listen(
+        self, contender: Contender, process: subprocess.Popen[bytes], events: IO[bytes], token: str, todo: list[int],
+        place: Path,
+    ) -> int:  # fmt: skip
         """Keep what the process says until it ends; how many folds it did."""
-        with _stop_after(self.course.time_limit, process.kill):
-            done = 0
-            assert process.stdout is not None
-            for line in process.stdout:
-                if not line.startswith(MARK):
-                    continue
-                event = json.loads(line[len(MARK) :])
+        left = list(todo)
+        with _stop_after(self.course.time_limit, lambda: kill_group(process)):
+            for event in read_events(events, token):
+                why = wrong_with(event, left)
+                if why:
+                    self._fail(contender, why)
+                    break
                 fold = event.pop("fold")
                 if "error" in event:
                     self._fail(contender, event["error"] if fold is None else f"fold {fold + 1}: {event['error']}")
                 elif self._keep(contender, fold, event, place / f"prediction{fold}.npy"):
-                    done += 1
+                    left.remove(fold)
                 else:  # no fold of it can be scored
-                    process.kill()
                     break
-            process.wait()
-        return done
+                if not left:
+                    break
+            else:
+                process.wait()
+        return len(todo) - len(left)
 
     def _keep(self, contender: Contender, fold: int, result: dict[str, object], path: Path) -> bool:
         """Score a fold's predictions and keep all of it; False where they cannot be scored."""
-        prediction = np.load(path, allow_pickle=False)
-        path.unlink()
         course = self.course
         try:
+            prediction = read_prediction(path, len(course.splits[fold][1]), len(course.prepared.classes))
+            path.unlink()
             result |= score_fold(course.prepared, course.splits[fold][1], prediction, course.metric)
         except Exception as error:  # the user's own metric may raise anything
             self._fail(contender, f"fold {fold + 1}: {in_one_line(error)}")
             return False
         with self._lock:
-            self.results.add(contender.name, contender.label, fold, result, prediction, self.folder)
-            self.results.save(self.folder)
+            with _of_folder():
+                self.results.add(contender.name, contender.label, fold, result, prediction, self.folder)
+                self.results.save(self.folder)
             self.live.update(self.results)
         return True
 
     def _fail(self, contender: Contender, why: str) -> None:
         with self._lock:
             self.results.fail(contender.name, contender.label, why)
-            self.results.save(self.folder)
+            with _of_folder():
+                self.results.save(self.folder)
             self.live.update(self.results)
 
     def _n_done(self, contender: Contender) -> int:
         return len(self.results.entry(contender.name, contender.label)["folds"])
+
+
+class FolderError(Exception):
+    """The folder of the results cannot be written: no contender's fault, and it ends the comparison."""
+
+    def __init__(self, why: OSError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+@contextmanager
+def _of_folder() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FolderError(error) from error
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a worker and the processes that it started."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    elif process.poll() is None:
+        process.kill()
+
+
+def _tail(path: Path, most: int = 1 << 16) -> str:
+    """The end of what a process printed."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - most))
+        return file.read().decode("utf-8", errors="replace")
 
 
 def cores() -> int:
@@ -186,6 +264,15 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+
+
+def threads_of_each(jobs: int) -> int:
+    """Threads of a contender: the user's OMP_NUM_THREADS, else an equal share of the processors."""
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(asked) if asked.isdecimal() and int(asked) else max(1, cores() // jobs)
 
 
 class Terminated(KeyboardInterrupt):
@@ -240,7 +327,8 @@ def last_words(status: int, errors: str) -> str:
 @contextmanager
 def _workplace(course: Course) -> Iterator[list[Path]]:
     """Temporary folders, one per job, that share the table and the folds."""
-    with tempfile.TemporaryDirectory(prefix="tabsym-") as name:
+    _sweep()
+    with tempfile.TemporaryDirectory(prefix=f"tabsym-{os.getpid()}-") as name:
         shared = Path(name) / "shared"
         shared.mkdir()
         write_table(shared, course.prepared, course.splits, course.plan)
@@ -250,3 +338,24 @@ def _workplace(course: Course) -> Iterator[list[Path]]:
             for path in shared.iterdir():
                 (place / path.name).symlink_to(path)
         yield places
+
+
+def _sweep() -> None:
+    """Remove the tables that comparisons of ours left behind when they were killed."""
+    if not hasattr(os, "getuid"):
+        return
+    for path in Path(tempfile.gettempdir()).glob("tabsym-*-*"):
+        pid = path.name.split("-")[1]
+        with suppress(OSError):
+            if pid.isdecimal() and not path.is_symlink() and path.stat().st_uid == os.getuid() and _is_gone(int(pid)):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False

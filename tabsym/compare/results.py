@@ -55,6 +55,7 @@ class Results:
             for metric, value in r["scores"].items()
         ]
         temporary = folder / "results.csv.part"
+        temporary.unlink(missing_ok=True)
         with temporary.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(["contender", "label", "fold", "metric", "score", *_FIELDS])
@@ -86,7 +87,7 @@ def load_results(folder: Path) -> Results:
     path = folder / "results.json"
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:  # no JSON, or no text
+    except (ValueError, RecursionError):  # no JSON, or no text
         body = None
     if isinstance(body, dict) and body.get("format", FORMAT) != FORMAT:
         raise ValueError(f"The results in {folder} are of another version of tabsym; choose another folder.")
@@ -97,5 +98,6 @@ def load_results(folder: Path) -> Results:
 
 def _replace(path: Path, text: str) -> None:
     temporary = path.with_suffix(path.suffix + ".part")
+    temporary.unlink(missing_ok=True)  # a link would lead elsewhere
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)

@@ -7,11 +7,21 @@ from typing import Any
 
 import pandas as pd
 
-from tabsym.compare.asked import check_lists, check_numbers, check_resume, file_for_best, reading_options, source_of
+from tabsym.compare.asked import (
+    check_extra,
+    check_lists,
+    check_numbers,
+    check_resume,
+    file_for_best,
+    reading_options,
+    source_of,
+)
 from tabsym.compare.comparison import Comparison
 from tabsym.compare.contenders import Contender
 from tabsym.compare.levels import column_levels
 from tabsym.compare.live import Live
+from tabsym.compare.lock import owned
+from tabsym.compare.mend import mend
 from tabsym.compare.metrics import Metric, choose_metric, try_metric
 from tabsym.compare.own import choose
 from tabsym.compare.prepare import Columns, Prepared, prepare
@@ -145,6 +155,7 @@ def compare(
     >>> result.best.predict(sales.head(3)).shape
     (3,)
     """
+    check_extra()
     check_numbers(folds=folds, repeats=repeats, jobs=jobs, seed=seed, time_limit=time_limit)
     check_lists(drop=drop)
     reading = reading_options(
@@ -165,10 +176,12 @@ def compare(
                      "fold_column": fold_column, "unseen": unseen}, time_limit, tune, seed, jobs)  # fmt: skip
     settings = settings_of(course, name)
     folder = open_folder(out, name, resume)
-    results = begin(folder, settings, resume)
-    with Live(settings, quiet=quiet) as live:
+    with owned(folder), Live(settings, quiet=quiet) as live:
+        results = begin(folder, settings, resume)
         if resume and not results.contenders:
             live.note(f"There are no results in {folder} to go on with; all contenders are run.")
+        for damaged in mend(results, folder, course) if resume else []:
+            live.note(damaged)
         for changed in forget_changed(results, chosen):
             live.note(changed)
         Runner(course, results, folder, live).run(_able(chosen, results, live))

@@ -98,7 +98,8 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
                 f"The results in {folder} are of another comparison ({what}); use the same settings, or another folder."
             )
     for entry in old.contenders.values():
-        entry["error"] = None  # tried again
+        if isinstance(entry, dict):
+            entry["error"] = None  # tried again
     return Results(settings, old.contenders)
 
 

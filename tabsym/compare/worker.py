@@ -2,7 +2,7 @@
 
 A process apart gives a true peak of memory, survives libraries that abort,
 and can be stopped at a time limit. It reads its job from a folder, writes its predictions there, and one line of JSON
-to standard output per event. Scores are computed where all predictions come together.
+per event to a pipe of its own. Scores are computed where all predictions come together.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -21,13 +22,13 @@ import numpy as np
 import psutil
 from sklearn.base import clone
 
+from tabsym.compare.events import private
 from tabsym.compare.fitting import Data, Trained, train
-from tabsym.compare.job import Work, read_job
+from tabsym.compare.job import TOKEN, Work, read_job
 from tabsym.compare.splits import Split
 from tabsym.compare.tuning import read_budget, tune
 from tabsym.compare.words import in_one_line
 
-MARK = "@tabsym "
 _WARM_ROWS = 300
 _SINGLE_ROWS, _SINGLE_SECONDS = 20, 1.0
 
@@ -57,10 +58,20 @@ class PeakMemory:
         return int(max(self._most, self._process.memory_info().rss) - self._before)
 
 
-def main(folder: str) -> None:
-    """Run the job in `folder`."""
+def main(folder: str, parent: int, channel: int) -> None:
+    """Run the job in `folder`, as a child of `parent`; events go to the descriptor `channel`."""
     warnings.simplefilter("ignore")
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    secret = Path(folder) / TOKEN
+    token = secret.read_text()
+    secret.unlink()  # before any code of the user's is loaded
+    pipe = private(channel)
+
+    def _say(event: dict[str, Any]) -> None:
+        line = memoryview((json.dumps(event | {"token": token}, default=str) + "\n").encode())
+        while line:
+            line = line[os.write(pipe, line) :]
+
     try:
         work = read_job(Path(folder))
     except Exception as error:
@@ -80,8 +91,8 @@ def main(folder: str) -> None:
 def _end_with(parent: int) -> None:
     """End when the comparison does, also if it was killed."""
     while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
+        time.sleep(0.2)
+    os.killpg(0, signal.SIGKILL) if os.getpgrp() == os.getpid() else os._exit(1)  # its own children, too
 
 
 def run_fold(work: Work, split: Split) -> tuple[dict[str, Any], np.ndarray]:
@@ -144,10 +155,5 @@ def _size(model: Any) -> int | None:
         return None
 
 
-def _say(event: dict[str, Any]) -> None:
-    sys.stdout.write(MARK + json.dumps(event, default=str) + "\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
