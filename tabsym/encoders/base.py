@@ -101,11 +101,6 @@ class ColumnEncoder(TableTransformer):
             self.invariant_cols_ = self._find_invariant(raws)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit, and encode the same table; see `fit` and `transform`."""
-        X, y = split_target(X, y, type(self).__name__)
-        return super().fit_transform(X, y, **fit_params)
-
     def transform(self, X: Any) -> Any:
         """Encode a table: a frame of the kind it has, an array with ``return_df=False``.
 

@@ -16,7 +16,7 @@ from tabsym.encoders.onehot.inverse import encoding_of, restored_frame
 from tabsym.encoders.onehot.matrix import Ones, dense_columns, sparse_matrix
 from tabsym.encoders.onehot.options import UNKNOWN_WORDS, Options, options_of
 from tabsym.encoders.onehot.report import OneHotReport, warn_of_unknown
-from tabsym.table import Table, type_of
+from tabsym.table import Table, split_target, type_of
 
 
 class OneHotEncoder(OneHotReport, ColumnEncoder):
@@ -156,6 +156,11 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         self.feature_name_combiner = feature_name_combiner
 
     # -- using ----------------------------------------------------------------------
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit, and encode the same table; see `fit` and `transform`. A target that is named is no feature."""
+        X, y = split_target(X, y, type(self).__name__)
+        return super().fit_transform(X, y, **fit_params)
 
     def transform_codes(self, X: Any) -> CodeMatrix:
         """The encoded columns as a code matrix: the places of the ones, without the zeros.
