@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: print(f"tabsym: {message}", file=sys.stderr)
-            n_ranked = _compare(vars(args))
+            complete = _compare(vars(args))
     except BrokenPipeError:  # the reader went away, as `head` does
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 (Python flushes it at exit)
         return 1
@@ -35,20 +35,20 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         from tabsym.compare.processes import Terminated
 
-        return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
-    return 0 if n_ranked else 1
+        return 128 + (stop.number if isinstance(stop, Terminated) else signal.SIGINT)
+    return 0 if complete else 1
 
 
-def _compare(args: dict[str, Any]) -> int:
-    """Run the comparison of one table or several; how many contenders could be ranked."""
+def _compare(args: dict[str, Any]) -> bool:
+    """Run the comparison of one table or several; whether every contender that was asked for did all folds."""
     from tabsym.compare import compare, compare_tables
 
     options = {name: value for name, value in args.items() if name not in ("command", "contender", "tables", "target")}
     options["contenders"] = _contenders(args["contenders"], args["contender"])
     tables, targets = args["tables"], args["target"] or []
     if len(tables) < 2:
-        ranking = compare(*tables or [None], *_one(targets, "one table"), **options).ranking
-        return len(ranking) - int("constant" in set(ranking["name"]) and args["contenders"] != ["constant"])
+        result = compare(*tables or [None], *_one(targets, "one table"), **options)
+        return _all_ran(result, args["contenders"])
     if len(targets) == 1:
         targets = targets * len(tables)
     if len(targets) != len(tables):
@@ -56,7 +56,15 @@ def _compare(args: dict[str, Any]) -> int:
     if options.pop("save_best") is not None:
         raise ValueError("--save-best goes with one table.")
     options["out"] = options["out"] or "tabsym-compare-tables"
-    return len(compare_tables(list(zip(tables, targets, strict=True)), **options).ranks)
+    results = compare_tables(list(zip(tables, targets, strict=True)), **options)
+    return not results.failures and all(_all_ran(one, args["contenders"]) for one in results.tables.values())
+
+
+def _all_ran(result: Any, named: list[str] | None) -> bool:
+    """Whether all did all folds; one whose library is absent counts where it was named."""
+    absent = set(result.not_installed) - set(named or [])
+    ranked = set(result.ranking["name"]) - ({"constant"} if named != ["constant"] else set())
+    return bool(ranked) and not set(result.failures) - absent
 
 
 def _one(targets: list[str], what: str) -> list[str]:
@@ -116,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--time-limit", type=float, metavar="SECONDS", help="for one contender, all folds together")
     c.add_argument("--seed", type=int, default=0, help="of the folds and the contenders")
     c.add_argument("--jobs", type=int, default=1, help="contenders at a time; above 1, times compare less well")
+    c.add_argument("--threads", type=int, help="of each contender; OMP_NUM_THREADS if set, else processors / jobs")
     c.add_argument("--out", metavar="DIR", help="a new folder tabsym-compare-NAME, unless given")
     c.add_argument("--resume", action="store_true", help="go on with the results in the folder that --out names")
     c.add_argument("--save-best", metavar="FILE", help="write the best contender, trained on all rows, to FILE.skops")

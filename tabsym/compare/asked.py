@@ -14,9 +14,14 @@ MOST_SEED = 2**32 - 1
 """NumPy's."""
 
 
-def check_numbers(*, folds: int, repeats: int, jobs: int, seed: int, time_limit: float | None) -> None:
+def check_numbers(
+    *, folds: int, repeats: int, jobs: int, threads: int | None = None, seed: int, time_limit: float | None
+) -> None:
     """Numbers that are possible."""
-    for argument, value, least in (("folds", folds, 2), ("repeats", repeats, 1), ("jobs", jobs, 1), ("seed", seed, 0)):
+    for argument, value, least in (
+        ("folds", folds, 2), ("repeats", repeats, 1), ("jobs", jobs, 1),
+        ("threads", 1 if threads is None else threads, 1), ("seed", seed, 0),
+    ):  # fmt: skip
         if not isinstance(value, Integral) or isinstance(value, bool):
             raise ValueError(f"{argument}={value!r} is not possible; use a whole number.")
         if value < least:

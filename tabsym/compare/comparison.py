@@ -10,7 +10,8 @@ import pandas as pd
 
 from tabsym.compare.best import Winner, train_best
 from tabsym.compare.contenders import Contender
-from tabsym.compare.processes import Course, cores
+from tabsym.compare.machine import threads_of_each
+from tabsym.compare.processes import Course
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Comparison:
     _course: Course = field(repr=False)
     _contenders: dict[str, Contender] = field(repr=False)
 
+    @property
+    def not_installed(self) -> list[str]:
+        """Names of contenders that were left out, as their libraries are absent."""
+        return [name for name in self.failures if name in self._contenders and self._contenders[name].missing()]
+
     @cached_property
     def best(self) -> Winner:
         """The best contender trained on all rows: `predict`, `predict_proba`, `save`.
@@ -60,4 +66,12 @@ class Comparison:
                 "too, to train it."
             )
         course, contender = self._course, self._contenders[name]
-        return train_best(contender, course.prepared, course.plan, course.metric, course.tune, course.seed, cores())
+        return train_best(
+            contender,
+            course.prepared,
+            course.plan,
+            course.metric,
+            course.tune,
+            course.seed,
+            threads_of_each(1, course.threads),
+        )

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import threading
+import time
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +21,90 @@ _NUMBERS = (
     "fit_seconds", "fit_cpu_seconds", "predict_seconds", "predict_row_seconds", "one_row_seconds", "peak_bytes",
     "model_bytes",
 )  # fmt: skip
+
+
+_KEPT = 1 << 16  # bytes of what a contender prints
+_POLL = 0.05
+
+
+class Channel:
+    """Where a worker's events come from: a pipe that it inherits, or a file where processes inherit none (Windows)."""
+
+    def __init__(self, place: Path) -> None:
+        self._file: Path | None = None if os.name == "posix" else place / "events"
+        self.descriptors: tuple[int, ...] = ()
+        if self._file is not None:
+            self._file.write_bytes(b"")
+            self.name = str(self._file)
+            return
+        self._reader, writer = os.pipe()
+        self.descriptors, self.name = (writer,), str(writer)
+
+    def open(self, process: subprocess.Popen[bytes]) -> IO[bytes]:
+        """The stream of events, after the process was started."""
+        if self._file is not None:
+            return _Followed(self._file, process)  # type: ignore[return-value]
+        os.close(self.descriptors[0])
+        self.descriptors = ()
+        self._stream = os.fdopen(self._reader, "rb")
+        self._reader = -1
+        return self._stream
+
+    def close(self) -> None:
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        if self._file is None:
+            self._stream.close() if self._reader < 0 else os.close(self._reader)
+
+
+class _Followed:
+    """Lines of a file that another process writes, until it has ended."""
+
+    def __init__(self, path: Path, process: subprocess.Popen[bytes]) -> None:
+        self._path, self._process, self._at = path, process, 0
+
+    def readline(self, limit: int) -> bytes:
+        while True:
+            ended = self._process.poll() is not None
+            with self._path.open("rb") as file:
+                file.seek(self._at)
+                line = file.readline(limit)
+            if line.endswith(b"\n") or len(line) >= limit:
+                self._at += len(line)
+                return line
+            if ended:
+                return b""
+            time.sleep(_POLL)
+
+
+@contextmanager
+def open_channel(place: Path) -> Iterator[Channel]:
+    """A channel for the events of the worker in a folder."""
+    channel = Channel(place)
+    try:
+        yield channel
+    finally:
+        channel.close()
+
+
+class Tail:
+    """The end of what a process prints, read as it comes, so that nothing fills the disk."""
+
+    def __init__(self, stream: IO[bytes] | None) -> None:
+        assert stream is not None
+        self._stream, self._end = stream, b""
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._stream:
+            while chunk := os.read(self._stream.fileno(), _KEPT):
+                self._end = (self._end + chunk)[-_KEPT:]
+
+    def text(self) -> str:
+        """What was printed last, after the process has ended."""
+        self._thread.join(1.0)  # a process that it left behind can keep the stream open
+        return self._end.decode("utf-8", errors="replace")
 
 
 def read_events(pipe: IO[bytes], token: str) -> Iterator[dict[str, Any]]:
@@ -82,9 +170,11 @@ def wrong_prediction(values: Any, n_rows: int, n_classes: int) -> str | None:
     return None
 
 
-def private(descriptor: int) -> int:
-    """A copy of a descriptor that no process started from here inherits; the original is closed."""
-    own = os.dup(descriptor)
-    os.close(descriptor)
+def private(channel: str) -> int:
+    """A descriptor for the events that no process started from here inherits."""
+    if not channel.isdecimal():
+        return os.open(channel, os.O_WRONLY | os.O_APPEND)
+    own = os.dup(int(channel))
+    os.close(int(channel))
     os.set_inheritable(own, False)
     return own

@@ -39,3 +39,17 @@ def owned(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def is_free(folder: Path) -> bool:
+    """Whether a folder was locked once and is not any more; False where locks are not known."""
+    if fcntl is None:
+        return False
+    descriptor = os.open(folder / NAME, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

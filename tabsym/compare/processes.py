@@ -5,29 +5,32 @@ from __future__ import annotations
 import os
 import queue
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.events import read_events, read_prediction, wrong_with
+from tabsym.compare.events import Tail, open_channel, read_events, read_prediction, wrong_with
 from tabsym.compare.job import TOKEN, Job, write_job, write_table
 from tabsym.compare.live import Live
+from tabsym.compare.machine import thread_settings, threads_of_each
 from tabsym.compare.metrics import Metric
 from tabsym.compare.prepare import Prepared
 from tabsym.compare.results import Results
 from tabsym.compare.scores import score_fold
 from tabsym.compare.splits import Plan, Split
 from tabsym.compare.words import in_one_line
+from tabsym.compare.workplace import workplace
+
+_TO_END = 5.0
+"""Seconds for a worker to end after its last fold."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Course:
     tune: str | None
     seed: int
     jobs: int
+    threads: int | None = None
 
 
 @dataclass
@@ -62,7 +66,12 @@ class Runner:
         waiting: queue.SimpleQueue[Contender] = queue.SimpleQueue()
         for contender in contenders:
             waiting.put(contender)
-        with _sigterm_interrupts(), _workplace(self.course) as places:
+        course = self.course
+
+        def write(folder: Path) -> None:
+            write_table(folder, course.prepared, course.splits, course.plan)
+
+        with _signals_interrupt(), workplace(max(1, course.jobs), write) as places:
             threads = [threading.Thread(target=self._serve, args=(waiting, place)) for place in places]
             try:
                 for thread in threads:
@@ -129,7 +138,8 @@ class Runner:
 
     def _run_one(self, contender: Contender, todo: list[int], place: Path) -> None:
         self.live.begin(contender.label)
-        threads = threads_of_each(self.course.jobs)
+        asked = self.course.threads
+        threads = threads_of_each(self.course.jobs, asked)
         try:
             write_job(place, self._job(contender, todo, threads), contender, self.course.metric)
         except TypeError as error:
@@ -138,23 +148,24 @@ class Runner:
         started = time.monotonic()
         token = secrets.token_hex(16)
         (place / TOKEN).write_text(token)
-        reader, writer = os.pipe()
-        with (place / "errors.txt").open("wb") as errors, os.fdopen(reader, "rb") as events:
-            try:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "tabsym.compare.worker", str(place), str(os.getpid()), str(writer)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=errors,
-                    stderr=errors,
-                    pass_fds=(writer,),
-                    start_new_session=True,
-                    env=os.environ | dict.fromkeys(_THREADS, str(threads)),
-                )
-            finally:
-                os.close(writer)
+        with open_channel(place) as channel:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tabsym.compare.worker", str(place), str(os.getpid()), channel.name],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=channel.descriptors,
+                start_new_session=True,
+                env=os.environ | thread_settings(threads, asked),
+            )
+            printed = Tail(process.stdout)
             self._processes.append(process)
             try:
-                done = self._listen(contender, process, events, token, todo, place)
+                events = read_events(channel.open(process), token)
+                done = self._listen(contender, process, events, todo, place)
+                if done == len(todo):  # it may end by itself, and remove what its libraries made
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(_TO_END)
             finally:
                 kill_group(process)
                 process.wait()
@@ -162,7 +173,7 @@ class Runner:
         if done < len(todo) and not self.results.entry(contender.name, contender.label)["error"]:
             limit = self.course.time_limit
             timed_out = limit is not None and time.monotonic() - started >= limit
-            words = _tail(place / "errors.txt")
+            words = printed.text()
             why = f"stopped at the time limit of {limit:g} s" if timed_out else last_words(process.returncode, words)
             self._fail(contender, f"{why} after {self._n_done(contender)} of {len(self.course.splits)} folds")
 
@@ -175,13 +186,13 @@ class Runner:
         )  # fmt: skip
 
     def _listen(
-        self, contender: Contender, process: subprocess.Popen[bytes], events: IO[bytes], token: str, todo: list[int],
-        place: Path,
+        self, contender: Contender, process: subprocess.Popen[bytes], events: Iterator[dict[str, Any]],
+        todo: list[int], place: Path,
     ) -> int:  # fmt: skip
         """Keep what the process says until it ends; how many folds it did."""
         left = list(todo)
         with _stop_after(self.course.time_limit, lambda: kill_group(process)):
-            for event in read_events(events, token):
+            for event in events:
                 why = wrong_with(event, left)
                 if why:
                     self._fail(contender, why)
@@ -252,49 +263,32 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _tail(path: Path, most: int = 1 << 16) -> str:
-    """The end of what a process printed."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - most))
-        return file.read().decode("utf-8", errors="replace")
-
-
-def cores() -> int:
-    """The processors that this process may use, which can be fewer than there are."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
-
-
-def threads_of_each(jobs: int) -> int:
-    """Threads of a contender: the user's OMP_NUM_THREADS, else an equal share of the processors."""
-    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(asked) if asked.isdecimal() and int(asked) else max(1, cores() // jobs)
-
-
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came, as from a scheduler or a container that is stopped."""
+    """SIGTERM or SIGHUP came, as from a scheduler, a container or a terminal that is closed."""
+
+    def __init__(self, number: int = signal.SIGTERM) -> None:
+        super().__init__()
+        self.number = number
 
 
 @contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """SIGTERM as Ctrl-C, so that no rows stay behind in temporary folders; a handler of the user's own stays."""
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP as Ctrl-C, so that no rows stay in temporary folders; handlers of the user's own stay."""
 
-    def interrupt(*_: object) -> None:
-        raise Terminated
+    def interrupt(number: int, *_: object) -> None:
+        raise Terminated(number)
 
     in_main = threading.current_thread() is threading.main_thread()  # no other thread may set handlers
-    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, interrupt)
+    names = ("SIGTERM", "SIGHUP") if in_main else ()
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
@@ -322,40 +316,3 @@ def last_words(status: int, errors: str) -> str:
         line for line in errors.strip().splitlines() if "RuntimeWarning" not in line and "<frozen runpy>" not in line
     ]
     return f"the process ended with status {status} ({lines[-1].strip() if lines else 'no message'})"
-
-
-@contextmanager
-def _workplace(course: Course) -> Iterator[list[Path]]:
-    """Temporary folders, one per job, that share the table and the folds."""
-    _sweep()
-    with tempfile.TemporaryDirectory(prefix=f"tabsym-{os.getpid()}-") as name:
-        shared = Path(name) / "shared"
-        shared.mkdir()
-        write_table(shared, course.prepared, course.splits, course.plan)
-        places = [Path(name) / f"worker{job}" for job in range(max(1, course.jobs))]
-        for place in places:
-            place.mkdir()
-            for path in shared.iterdir():
-                (place / path.name).symlink_to(path)
-        yield places
-
-
-def _sweep() -> None:
-    """Remove the tables that comparisons of ours left behind when they were killed."""
-    if not hasattr(os, "getuid"):
-        return
-    for path in Path(tempfile.gettempdir()).glob("tabsym-*-*"):
-        pid = path.name.split("-")[1]
-        with suppress(OSError):
-            if pid.isdecimal() and not path.is_symlink() and path.stat().st_uid == os.getuid() and _is_gone(int(pid)):
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False

@@ -66,6 +66,7 @@ def compare(
     time_limit: float | None = None,
     seed: int = 0,
     jobs: int = 1,
+    threads: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     save_best: str | Path | None = None,
@@ -127,6 +128,8 @@ def compare(
     seed : int, default 0
     jobs : int, default 1
         Contenders at a time; more than one makes times less comparable.
+    threads : int, optional
+        Of each contender; default: OMP_NUM_THREADS where it is set, else the processors divided by `jobs`.
     out : path, optional
         Folder for the results; default: a new folder ``tabsym-compare-NAME``.
     resume : bool, default False
@@ -156,7 +159,7 @@ def compare(
     (3,)
     """
     check_extra()
-    check_numbers(folds=folds, repeats=repeats, jobs=jobs, seed=seed, time_limit=time_limit)
+    check_numbers(folds=folds, repeats=repeats, jobs=jobs, threads=threads, seed=seed, time_limit=time_limit)
     check_lists(drop=drop)
     reading = reading_options(
         numeric=numeric, categorical=categorical, na_values=na_values, decimal=decimal, thousands=thousands, sep=sep,
@@ -173,7 +176,7 @@ def compare(
     if isinstance(metric, Metric):
         try_metric(ranked_by, prepared.y, len(prepared.classes), prepared.weight)
     course = _course(prepared, ranked_by, {"folds": folds, "repeats": repeats, "groups": groups, "time": time,
-                     "fold_column": fold_column, "unseen": unseen}, time_limit, tune, seed, jobs)  # fmt: skip
+                     "fold_column": fold_column, "unseen": unseen}, time_limit, tune, seed, jobs, threads)  # fmt: skip
     settings = settings_of(course, name)
     folder = open_folder(out, name, resume)
     with owned(folder), Live(settings, quiet=quiet) as live:
@@ -243,7 +246,7 @@ def _save_best(comparison: Comparison, path: Path, quiet: bool) -> None:
 
 def _course(
     prepared: Prepared, metric: Metric, split: dict[str, Any], time_limit: float | None, tune: int | str | None,
-    seed: int, jobs: int,
+    seed: int, jobs: int, threads: int | None,
 ) -> Course:  # fmt: skip
     """The folds and what else is the same for all."""
     for column in ("time", "unseen"):
@@ -269,7 +272,7 @@ def _course(
     splits = plan.splits(prepared.y, prepared.task)
     refuse_unscorable(prepared, plan, splits, metric)
     return Course(
-        prepared, plan, splits, metric, time_limit, None if tune is None else str(tune), seed, jobs
+        prepared, plan, splits, metric, time_limit, None if tune is None else str(tune), seed, jobs, threads
     )  # fmt: skip
 
 

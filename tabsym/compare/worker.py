@@ -25,9 +25,11 @@ from sklearn.base import clone
 from tabsym.compare.events import private
 from tabsym.compare.fitting import Data, Trained, train
 from tabsym.compare.job import TOKEN, Work, read_job
+from tabsym.compare.machine import Stopwatch, was_busy
 from tabsym.compare.splits import Split
 from tabsym.compare.tuning import read_budget, tune
 from tabsym.compare.words import in_one_line
+from tabsym.compare.workplace import remove_workplace
 
 _WARM_ROWS = 300
 _SINGLE_ROWS, _SINGLE_SECONDS = 20, 1.0
@@ -58,10 +60,10 @@ class PeakMemory:
         return int(max(self._most, self._process.memory_info().rss) - self._before)
 
 
-def main(folder: str, parent: int, channel: int) -> None:
-    """Run the job in `folder`, as a child of `parent`; events go to the descriptor `channel`."""
+def main(folder: str, parent: int, channel: str) -> None:
+    """Run the job in `folder`, as a child of `parent`; events go to `channel`, a descriptor or a file."""
     warnings.simplefilter("ignore")
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(parent, Path(folder)), daemon=True).start()
     secret = Path(folder) / TOKEN
     token = secret.read_text()
     secret.unlink()  # before any code of the user's is loaded
@@ -88,10 +90,13 @@ def main(folder: str, parent: int, channel: int) -> None:
         _say({"fold": fold} | result)
 
 
-def _end_with(parent: int) -> None:
-    """End when the comparison does, also if it was killed."""
+def _end_with(parent: int, folder: Path) -> None:
+    """End when the comparison does, also if it was killed, with the processes that the contender started."""
     while os.getppid() == parent:
         time.sleep(0.2)
+    remove_workplace(folder)
+    if os.name != "posix":
+        os._exit(1)
     os.killpg(0, signal.SIGKILL) if os.getpgrp() == os.getpid() else os._exit(1)  # its own children, too
 
 
@@ -105,16 +110,15 @@ def run_fold(work: Work, split: Split) -> tuple[dict[str, Any], np.ndarray]:
         tuned = tune(model, work.space, fit_on, inside, work.metric, budget, work.job.seed)
         model = clone(model).set_params(**tuned.params)
         chosen = {"tune_seconds": tuned.seconds, "tried": tuned.tried, "failed": tuned.failed, "params": tuned.params}
-    with PeakMemory() as memory:
-        start, processor = time.perf_counter(), time.process_time()
+    with PeakMemory() as memory, Stopwatch() as fit:
         trained = train(model, fit_on)
-        fit_seconds, fit_cpu_seconds = time.perf_counter() - start, time.process_time() - processor
     start = time.perf_counter()
     prediction = trained.predict(test)
     predict_seconds = time.perf_counter() - start
     result = {
-        "fit_seconds": fit_seconds,
-        "fit_cpu_seconds": fit_cpu_seconds,  # of all threads: the same whatever else the machine does
+        "fit_seconds": fit.seconds,
+        "fit_cpu_seconds": fit.cpu_seconds,  # of all threads: the same whatever else the machine does
+        "busy": was_busy(fit.others, work.job.threads),
         "predict_seconds": predict_seconds,
         "predict_row_seconds": predict_seconds / len(test.y),
         "one_row_seconds": _one_row(trained, test),
@@ -156,4 +160,4 @@ def _size(model: Any) -> int | None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
