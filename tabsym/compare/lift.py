@@ -47,6 +47,7 @@ def held_out(name: str, prepared: Prepared, splits: list[Split], folder: Path) -
         if prepared.exposure is not None:
             exposure = prepared.exposure[test]
             predicted, observed, weight = predicted / exposure, observed / exposure, weight * exposure
+            predicted = predicted.astype(np.float32)  # a rate that was multiplied and divided again is the same rate
         folds.append(Held(test, np.asarray(predicted, dtype=np.float64), observed, weight))
     return folds
 

@@ -67,12 +67,7 @@ def column_gains(
             break
         models = _codings(prepared.X[name])
         reached = max(
-            float(
-                np.mean(
-                    [sign * (fold.score(coding, metric) - base) for fold, base in zip(folds, baselines, strict=True)]
-                )
-            )
-            for coding in models
+            float(np.mean([sign * (fold.score(coding, metric) - base) for fold, base in pairs])) for coding in models
         )
         source = source_column(str(name), list(prepared.features.kinds))
         fractions[source] = max(fractions.get(source, 0.0), reached / float(np.mean(gains)), 0.0)
@@ -94,8 +89,8 @@ def leak_sentences(gains: list[dict[str, Any]], ranking: list[dict[str, Any]]) -
     if len(gains) < 2:
         return []
     return [
-        f"Column {one['column']!r} alone reaches {100 * one['fraction']:.0f} % of {ranking[0]['label']}'s gain over the "
-        "baseline: is it known before the target is?"
+        f"Column {one['column']!r} alone reaches {100 * one['fraction']:.0f} % of {ranking[0]['label']}'s gain over "
+        "the baseline: is it known before the target is?"
         for one in gains
         if one["fraction"] >= LEAK
     ]
