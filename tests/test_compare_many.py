@@ -28,11 +28,11 @@ def test_sentences_over_tables():
     assert friedman(same) == pytest.approx(1.0)
     text = " ".join(summary(same, 1.0, friedman(same), {}))
     assert "Over 3 tables" in text
-    assert "cannot be told from 3 tables (Friedman, p 1.00)" in text
+    assert "No significant difference between contenders over 3 tables (Friedman, p = 1.00)" in text
     clear = ranks([[1.0] * 8, [2.0] * 8, [3.0] * 8])
     text = " ".join(summary(clear, critical_difference(3, 8), friedman(clear), {"bad": "no such file"}))
     assert "Worse than it over these tables: c2." in text
-    assert "Not told apart from it over these tables: c1." in text
+    assert "No significant difference to it over these tables: c1." in text
     assert "Not compared: bad (no such file)." in text
     assert friedman(ranks([[1.0, 1.0], [2.0, 2.0]])) == 1.0
 
@@ -58,7 +58,7 @@ def test_tables_of_different_tasks_and_one_that_fails(tmp_path):
     }
     found = compare_tables(tables, contenders=["wide", "onehot-linear"], folds=2, out=tmp_path / "all", quiet=True)
     assert list(found.failures) == ["broken"]
-    assert found.ranks.loc["Constant"].drop("mean").between(1, 3).all()
+    assert found.ranks.loc["Baseline (constant)"].drop("mean").between(1, 3).all()
     assert found.ranks.drop(columns="mean").sum().tolist() == [6.0, 6.0]
     for table in ("<b>amounts", "classes"):
         best = found.tables[table].ranking["label"].iloc[0]

@@ -131,7 +131,7 @@ def test_a_metric_that_fails_is_said(tmp_path):
 
     result = run(SALES, "sales", ["constant"], tmp_path, metric=Metric("mine", False, fails_later))
     assert result.failures == {"constant": "fold 1: ZeroDivisionError: no rows above 100"}
-    why = "Constant failed: fold 1: ZeroDivisionError: no rows above 100."
+    why = "Baseline (constant) failed: fold 1: ZeroDivisionError: no rows above 100."
     assert result.finding == ["No contender completed all folds.", why]
     assert list(result.ranking.columns) == ["name", "label", "score"]
 

@@ -1,4 +1,4 @@
-"""Every sentence of a comparison's finding, checked against the scores of its folds, on tables of six kinds."""
+"""Every sentence of a comparison's summary, checked against the scores of its folds, on tables of six kinds."""
 
 import codecs
 import json
@@ -92,7 +92,7 @@ class Facts:
                 self.names[entry["label"]] = name
         self.best = min(self.losses, key=lambda label: self.losses[label].mean())
         self.verdicts = {row["label"]: row for row in body["ranking"]}
-        self.constant = self.losses["Constant"]
+        self.constant = self.losses["Baseline (constant)"]
 
     def check(self, sentence):
         for pattern, check in self.known().items():
@@ -105,20 +105,27 @@ class Facts:
     def known(self):
         return {
             r"(.+) has the best mean (\w+) \((\S+)\)\.": self.is_best,
-            r"Detectably worse: (\d+) of the (\d+) others\.": self.n_worse,
-            r"(Every other contender|.+) is detectably worse\.": self.all_worse,
-            r"Likely worse, but not surely among (\d+) contenders: (.+)\.": self.likely,
-            r"Level with it, that is within 1 % of its gain over the constant: (.+)\.": self.level,
+            r"Its gain over the baseline is (\S+); differences are in percent of it\.": self.gain,
+            r"Significantly worse: (\d+) of the (\d+) others\.": self.n_worse,
+            r"(Every other contender|.+) is significantly worse\.": self.all_worse,
+            r"Worse before adjustment for multiple comparisons of (\d+) contenders: (.+)\.": self.likely,
+            r"Practically equivalent to it \(.+ over the baseline\): (.+)\.": self.equivalent,
             r"Equal to it: (.+)\.": self.equal,
-            r"Unreliable, in some folds worse than the constant: (.+)\.": self.unreliable,
-            r"Not told apart from it, which does not mean equal: (.+?)\.( More .+| With .+)?": self.open,
-            r"Nothing here detectably predicts the target\.": self.nothing,
-            r"No contender does better than the constant\.": self.is_constant_best,
-            r"(.+), level with the best, fits (\S+) times as fast\.": self.faster,
-            r"Worse than the constant on average: (.+)\.": self.under,
-            r"Worse than the constant in some folds: (.+)\.": self.partly_under,
+            r"Unstable across folds, worse than the baseline in some: (.+)\.": self.unstable,
+            r"No significant difference to it, which .+ equal: (.+?)\.( More .+| With .+)?": self.inconclusive,
+            r"Nothing here significantly predicts the target\.": self.nothing,
+            r"No contender does better than the baseline\.": self.is_constant_best,
+            r"(.+), practically equivalent to the best, fits (\S+) times as fast\.": self.faster,
+            r"Worse than the baseline on average: (.+)\.": self.under,
+            r"Worse than the baseline in some folds: (.+)\.": self.partly_under,
+            r"Column '(\w+)' alone reaches (\d+) % of (.+)'s gain over the baseline: .+\?": self.leak,
             r"(\w+) failed: (.+)\.": self.failed,
         }
+
+    def leak(self, column, percent, label):
+        fractions = {one["column"]: one["fraction"] for one in self.settings["column_gains"]}
+        assert label == self.best
+        assert int(percent) == round(100 * fractions[column]) >= 90
 
     def failed(self, label, why):
         assert self.errors[label].rstrip(".") == why
@@ -147,32 +154,38 @@ class Facts:
             row = self.verdicts[re.sub(r" \([^()]*(worse|better)\)$", "", name)]
             assert row["p"] < 0.05 <= row["p_adjusted"]
 
-    def level(self, names):
+    def gain(self, gain):
+        assert float(gain) == pytest.approx(self.constant.mean() - self.losses[self.best].mean(), rel=1e-3)
+
+    def equivalent(self, names):
         gain = self.constant.mean() - self.losses[self.best].mean()
         for name in names.split("; "):
             row = self.verdicts[name]
             assert max(abs(row["low"]), abs(row["high"])) <= 0.01 * gain * (1 + 1e-9)
 
     def equal(self, names):
-        assert self.best == "Constant"
+        assert self.best == "Baseline (constant)"
         for name in names.split("; "):
             np.testing.assert_allclose(self.losses[name], self.constant)
 
-    def unreliable(self, names):
+    def unstable(self, names):
         for name, folds in re.findall(r"([^;(]+?) \(in (\d+) of \d+\)", names):
             assert self.folds_under(name.strip()) == int(folds) > 0
 
-    def open(self, names, _):
+    def inconclusive(self, names, _):
         one = (
-            r"([^;]+?) \((\S+)( %)? (worse|better), 95 % interval (\S+) to (\S+?)( %)?; worse in (\d+) of (\d+) folds\)"
+            r"([^;]+?) \((\S+)( %)? (worse|better), 95 % CI (\S+) to (\S+?)( %)?; "
+            r"worse in (\d+) of (\d+) folds(?:; one fold, number \d+, differs widely from the others)?\)"
         )
         seen = re.findall(one, names)
         assert seen
         for label, amount, percent, word, low, high, _, folds, n in seen:
             difference = self.losses[label.strip()] - self.losses[self.best]
-            shown = difference.mean() / (abs(self.losses[self.best].mean()) / 100 if percent else 1)
+            gain = (self.constant.mean() - self.losses[self.best].mean()) / 100
+            shown = difference.mean() / (gain if percent else 1)
             if self.settings["split"] == "time":  # by the mean ratio
-                shown = 100 * np.expm1(np.log(self.losses[label.strip()] / self.losses[self.best]).mean())
+                shown = np.expm1(np.log(self.losses[label.strip()] / self.losses[self.best]).mean())
+                shown *= self.losses[self.best].mean() / (gain if percent else 1)
             assert float(amount) == pytest.approx(abs(shown), rel=0.06)
             assert word == ("worse" if shown >= 0 else "better")
             assert int(folds) == int((difference > 0).sum())
@@ -181,15 +194,15 @@ class Facts:
             assert float(high) >= shown * 0.94 - 1e-9
 
     def nothing(self):
-        assert self.best == "Constant" or self.verdicts["Constant"]["p_adjusted"] >= 0.05
+        assert self.best == "Baseline (constant)" or self.verdicts["Baseline (constant)"]["p_adjusted"] >= 0.05
 
     def is_constant_best(self):
-        assert self.best == "Constant"
+        assert self.best == "Baseline (constant)"
 
     def faster(self, label, ratio):
         fit = {name: row["fit_seconds"] for name, row in self.verdicts.items()}
         assert fit[self.best] / fit[label] == pytest.approx(float(ratio), rel=0.1)
-        assert self.verdicts[label]["verdict"] == "level"
+        assert self.verdicts[label]["verdict"] == "equivalent"
 
     def under(self, names):
         for name in names.split("; "):

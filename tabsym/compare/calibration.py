@@ -1,4 +1,4 @@
-"""Whether predictions can be taken at their word: what was predicted beside what came, by parts of equal size."""
+"""Whether predictions can be taken at their word: predicted next to observed, by parts of equal size."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reliability(name: str, prepared: Prepared, splits: list[Split], folder: Path
                 predicted.append(prediction[:, place])
                 came.append((y == place).astype(np.float64))
                 weights.append(w)
-        else:  # of counts with exposures, the rates
+        else:  # for counts with exposure, the rates
             exposure = np.ones(len(y)) if prepared.exposure is None else prepared.exposure[test]
             predicted.append(prediction / exposure)
             came.append(y / exposure)

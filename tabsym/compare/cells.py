@@ -9,9 +9,9 @@ from tabsym.compare import words
 
 def headings(settings: dict[str, Any], *, judged: bool) -> list[str]:
     """The headings over `cells`."""
-    said = ["to best [95 %]", "verdict"] if judged else ["to best"]
+    said = ["difference to best, 95 % CI", "significance"] if judged else ["difference to best"]
     tuned = ["tune s"] if settings.get("tune") else []
-    units = [f"s.e. over {words.units(settings)}"] if judged and words.units(settings) else []
+    units = [f"s.e. clustered by {words.units(settings)}"] if judged and words.units(settings) else []
     return [
         "", "contender", f"{settings['metric']} (sd)", *units, *said, *tuned, "fit s", "predict µs/row", "one row ms",
         "peak MB", "model MB",
@@ -49,7 +49,7 @@ def _two_digits(value: float) -> str:
 
 def other_headings(settings: dict[str, Any]) -> list[str]:
     """The headings over `other_cells`."""
-    totals = "predicted / observed" + ("" if settings["task"] != "multiclass" else ", class furthest off")
+    totals = "predicted / observed" + ("" if settings["task"] != "multiclass" else ", worst class")
     return ["", "contender", *settings["metrics"], totals]
 
 

@@ -167,15 +167,15 @@ def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, 
             f"and {_LEAST_TABLES} tables, and here are {len(ranks)} and {n}."
         )
     elif p >= ALPHA:
-        out.append(f"That contenders differ at all cannot be told from {n} tables (Friedman, p {p:.2f}).")
+        out.append(f"No significant difference between contenders over {n} tables (Friedman, p = {p:.2f}).")
     else:
         worse = [str(name) for name, one in ranks["mean"].items() if one - mean > critical]
         near = [str(name) for name in ranks.index[1:] if str(name) not in worse]
-        out.append(f"Ranks that are further apart than {critical:.2f} differ (Nemenyi, 5 %).")
+        out.append(f"Mean ranks that differ by more than {critical:.2f} differ significantly (Nemenyi, 5 %).")
         if worse:
-            out.append(f"Worse than it over these tables: {'; '.join(worse)}.")
+            out.append(f"Significantly worse than it over these tables: {'; '.join(worse)}.")
         if near:
-            out.append(f"Not told apart from it over these tables: {'; '.join(near)}.")
+            out.append(f"No significant difference to it over these tables: {'; '.join(near)}.")
     if failures:
         out.append("Not compared: " + "; ".join(f"{name} ({why})" for name, why in failures.items()) + ".")
     return out

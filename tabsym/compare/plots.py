@@ -84,7 +84,7 @@ def reliability_plot(curves: list[tuple[str, Floats]], task: str) -> str:
     every = np.concatenate([curve for _, curve in curves])
     low, high = float(every.min()), float(every.max())
     if task not in CLASSES:
-        low, high = limits(every[:, 1], every.ravel())
+        low, high = reliability_limits(every)
     low, high = _widened(low, high)
     panels = np.atleast_1d(panels)
     for panel, (label, curve) in zip(panels.flat, curves, strict=False):
@@ -96,9 +96,17 @@ def reliability_plot(curves: list[tuple[str, Floats]], task: str) -> str:
         panel.tick_params(labelsize=7)
     for panel in list(panels.flat)[len(curves) :]:
         panel.set_visible(False)
-    figure.supxlabel("mean prediction of a tenth of the test rows", fontsize=9)
-    figure.supylabel("what came", fontsize=9)
+    figure.supxlabel("predicted (means of tenths of the test rows)", fontsize=9)
+    figure.supylabel("observed", fontsize=9)
     return _svg(figure)
+
+
+def reliability_limits(every: Floats) -> tuple[float, float]:
+    """All that was observed, and what was predicted within thrice that range, of points (predicted, observed)."""
+    low, high = float(every[:, 1].min()), float(every[:, 1].max())
+    room = high - low
+    near = every[(every[:, 0] >= low - room) & (every[:, 0] <= high + room), 0]
+    return min(low, float(near.min(initial=low))), max(high, float(near.max(initial=high)))
 
 
 def ranks_plot(means: pd.Series, critical: float) -> str:

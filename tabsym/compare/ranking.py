@@ -25,7 +25,6 @@ def rank(
     for row in rows:
         difference = scores[row["name"]] - scores[names[0]]
         row["difference"], row["best_score"] = float(difference.mean()), rows[0]["score"]
-        row["in_percent"] = _in_percent(settings, rows[0]["score"], scores.get(CONSTANT))
         worse = difference < 0 if settings["larger_is_better"] else difference > 0
         row["folds_lost"] = int(worse.sum())
         row["folds_won"] = int((difference != 0).sum() - worse.sum())
@@ -68,13 +67,6 @@ def scores_of(entry: dict[str, Any], metric: str) -> Floats:
     """One contender's scores, fold by fold."""
     folds = entry["folds"]
     return np.array([folds[key]["scores"][metric] for key in sorted(folds, key=int)])
-
-
-def _in_percent(settings: dict[str, Any], best: float, constant: Floats | None) -> bool:
-    """Whether differences are said in per cent of the best: not of next to nothing, nor where more is better."""
-    if settings["larger_is_better"] or best <= 0:
-        return False
-    return constant is None or best >= 1e-3 * abs(float(constant.mean()))
 
 
 def _row(settings: dict[str, Any], name: str, entry: dict[str, Any]) -> dict[str, Any]:

@@ -1,54 +1,93 @@
-"""report.html: one self-contained page with the finding, the ranking, plots and how it was made."""
+"""report.html: one self-contained page; how the table was read first, then the summary, the ranking and what is behind.
+
+Nothing is loaded from elsewhere: images are data addresses, the only script sorts tables, and a policy in the page
+allows that script alone. Names from data are escaped, in text and in attributes.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import math
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tabsym.compare.calibration import reliability
 from tabsym.compare.cells import cells, headings, other_cells, other_headings
-from tabsym.compare.levels import most_rows
+from tabsym.compare.levels import MAX_ROWS
+from tabsym.compare.lift import Held, deciles, held_out, lorenz, mean_gini, pooled
+from tabsym.compare.lift_plots import lift_plot, lorenz_plot
 from tabsym.compare.live import split_words
 from tabsym.compare.plots import reliability_plot, scores_plot, time_plot
 from tabsym.compare.prepare import Prepared
+from tabsym.compare.residuals import error_tables
 from tabsym.compare.results import Results
+from tabsym.compare.single import LEAK, source_column
 from tabsym.compare.splits import Split
-from tabsym.compare.words import units
+from tabsym.compare.words import unit, units
 
-_MOST_COLUMNS, _MOST_TEXT = 60, 90  # of the Levels
-_MOST_CURVES = 12
+_MAX_COLUMNS, _MAX_TEXT, _MANY_COLUMNS = 60, 90, 15
+_MAX_CURVES, _MAX_LIFTS = 12, 3
+_NUMBER = re.compile(r"^<?\s*([-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?)", re.IGNORECASE)
 _TEMPLATE = Path(__file__).with_name("report.html.jinja")
+_SCRIPT = Path(__file__).with_name("sort.js")
 
 
 def write_report(
     results: Results, ranking: list[dict[str, Any]], finding: list[str], folder: Path,
-    prepared: Prepared, splits: list[Split],
+    prepared: Prepared, splits: list[Split], clusters: NDArray[np.int64] | None = None,
 ) -> Path:  # fmt: skip
     """Write ``report.html`` into a folder; names from data are escaped."""
     from jinja2 import Environment
 
     settings = results.settings
+    held = {row["name"]: held_out(row["name"], prepared, splits, folder) for row in ranking[:_MAX_CURVES]}
+    known = {name: folds for name, folds in held.items() if folds is not None}
+    script = _SCRIPT.read_text(encoding="utf-8").strip()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.globals["sort_key"] = sort_key
     page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         settings=settings,
+        script=script,
+        digest=digest,
         split=split_words(settings),
         headings=headings(settings, judged=True),
+        unit=unit(ranking, settings),
         units=units(settings),
         rows=[cells(row, place, settings) for place, row in enumerate(ranking, 1)],
-        other_headings=other_headings(settings),
-        other_rows=[other_cells(row, place, settings) for place, row in enumerate(ranking, 1)],
+        other_headings=[*other_headings(settings), *(["Gini (normalized)"] if known else [])],
+        other_rows=[
+            [*other_cells(row, place, settings), *([_gini(known.get(row["name"]))] if known else [])]
+            for place, row in enumerate(ranking, 1)
+        ],
         finding=finding,
         failures=[(e["label"], e["error"]) for e in results.contenders.values() if e["error"]],
         plots=_plots(results, ranking, prepared, splits, folder) if ranking else [],
+        lift=_lift(ranking, known, settings),
+        errors=_errors(ranking, known, settings, prepared, clusters),
         tuned=_settings_chosen(results, ranking),
-        levels=_level_rows(settings.get("levels", [])),
-        most_level=max([one["level"] for one in settings.get("levels", [])] + [1e-12]),
-        level_rows=most_rows(settings["task"]),
-        levels_left=len(settings["columns"]) - len(settings.get("levels", [])),
+        columns=_column_rows(settings),
+        leak=LEAK,
+        level_rows=MAX_ROWS,
+        many_columns=_MANY_COLUMNS,
     )
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def sort_key(text: Any) -> float | None:
+    """The number at the start of a cell, to sort by; a difference for the better is negative."""
+    found = _NUMBER.match(str(text).strip())
+    if found is None:
+        return None
+    value = float(found.group(1).replace(",", ""))
+    return -value if re.search(r"^[^\[]*\bbetter\b", str(text)) else value
 
 
 def _plots(
@@ -60,14 +99,76 @@ def _plots(
         ("Scores by fold", scores_plot(settings, results.contenders, ranking), ""),
         ("Score against fit time", time_plot(settings, ranking), "Numbers are places in the ranking."),
     ]
-    curves = [(row["label"], reliability(row["name"], prepared, splits, folder)) for row in ranking[:_MOST_CURVES]]
+    curves = [(row["label"], reliability(row["name"], prepared, splits, folder)) for row in ranking[:_MAX_CURVES]]
     known = [(label, curve) for label, curve in curves if curve is not None]
     if known:
-        words = "Reliability: on the line, what was predicted is what came."
+        words = "Reliability: on the line, predicted is observed."
         if settings["task"] == "multiclass":
             words += " Probabilities of all classes together."
         plots.append(("Reliability", reliability_plot(known, settings["task"]), words))
     return plots
+
+
+def _lift(
+    ranking: list[dict[str, Any]], known: dict[str, list[Held]], settings: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Deciles of prediction and Lorenz curves of the best few; None where no order of predictions is defined."""
+    best = [row for row in ranking if row["name"] in known][:_MAX_LIFTS]
+    if not best:
+        return None
+    every = {row["name"]: pooled(known[row["name"]]) for row in best}
+    tables = [(row["label"], deciles(every[row["name"]])) for row in best]
+    first = every[best[0]["name"]]
+    curve = None
+    if first.observed.min() >= 0 and float(first.weight @ first.observed) > 0:
+        weight = settings["exposure"] or ("exposure" if settings["offset"] and settings["task"] == "count" else "")
+        curve = lorenz_plot(
+            [(row["label"], lorenz(held.predicted, held.observed, held.weight))
+             for row in best for held in [every[row["name"]]]],
+            f"exposure ({weight})" if weight else "rows" if settings["weight"] is None else "weight",
+            f"observed {settings['target']}" if settings["task"] != "binary" else f"class {settings['classes'][1]}",
+        )  # fmt: skip
+    return {"plot": lift_plot(tables), "lorenz": curve, "tables": [(label, _shown(rows)) for label, rows in tables]}
+
+
+def _shown(rows: list[dict[str, float]]) -> list[list[str]]:
+    return [
+        [f"{row['decile']:.0f}", f"{row['rows']:,.0f}", f"{row['predicted']:.4g}", f"{row['observed']:.4g}",
+         _ratio(row["ratio"]), _ratio(row["lift"])]
+        for row in rows
+    ]  # fmt: skip
+
+
+def _ratio(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}"
+
+
+def _gini(folds: list[Held] | None) -> str:
+    value = None if folds is None else mean_gini(folds)
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _errors(
+    ranking: list[dict[str, Any]], known: dict[str, list[Held]], settings: dict[str, Any], prepared: Prepared,
+    clusters: NDArray[np.int64] | None,
+) -> dict[str, Any] | None:  # fmt: skip
+    """Where the best contender errs, columns of large single gain first."""
+    if not ranking or ranking[0]["name"] not in known:
+        return None
+    gains = {one["column"]: one["fraction"] for one in settings.get("column_gains", [])}
+    kinds = list(prepared.features.kinds)
+    order = sorted(map(str, prepared.X.columns), key=lambda name: -gains.get(source_column(name, kinds), 0.0))
+    tables = error_tables(pooled(known[ranking[0]["name"]]), prepared, order, clusters)
+    for one in tables["columns"]:
+        one["rows"] = [
+            (cell["flagged"],
+             [cell["category"] if len(cell["category"]) <= _MAX_TEXT else cell["category"][: _MAX_TEXT - 1] + "…",
+              f"{cell['rows']:,}", f"{cell['observed']:.4g}", f"{cell['predicted']:.4g}",
+              _ratio(cell["predicted"] / cell["observed"]) if cell["observed"] > 0 else "-",
+              f"{cell['difference']:+.3g}", f"{cell['error']:.2g}", f"{cell['z']:+.1f}"])
+            for cell in one["cells"]
+        ]  # fmt: skip
+    return tables | {"label": ranking[0]["label"]}
 
 
 def _settings_chosen(results: Results, ranking: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -85,10 +186,20 @@ def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _level_rows(levels: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first columns, their parts as a short text."""
+def _column_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Single columns, largest gain first: fraction of the best's gain, and for classes MODL's Level and parts."""
+    levels = {one["column"]: one for one in settings.get("levels", [])}
+    gains = {one["column"]: one["fraction"] for one in settings.get("column_gains", [])}
+    names = [*gains, *(name for name in levels if name not in gains)]
     rows = []
-    for one in levels[:_MOST_COLUMNS]:
-        text = "  ".join(one["labels"]) if one["parts"] > 1 else ""
-        rows.append(one | {"text": text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"})
+    for name in names[:_MAX_COLUMNS]:
+        level = levels.get(name)
+        text = "  ".join(level["labels"]) if level is not None and level["parts"] > 1 else ""
+        rows.append({
+            "column": name,
+            "fraction": gains.get(name),
+            "level": None if level is None else level["level"],
+            "parts": "" if level is None else level["parts"],
+            "text": text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…",
+        })  # fmt: skip
     return rows

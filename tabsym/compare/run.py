@@ -31,6 +31,7 @@ from tabsym.compare.results import Results
 from tabsym.compare.rows import pairs_with, unit_errors
 from tabsym.compare.scores import refuse_unscorable
 from tabsym.compare.settings import begin, forget_changed, open_folder, settings_of
+from tabsym.compare.single import column_gains, leak_sentences
 from tabsym.compare.splits import make_plan
 from tabsym.compare.tuning import read_budget
 from tabsym.compare.words import in_one_line, listed, perhaps, summary
@@ -192,8 +193,11 @@ def compare(
         finding = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
         results.settings["finding"] = finding
         _write(results, ranking, finding, folder, course)
-        live.note("what each column says on its own, for the report: at most half a minute or so")
+        live.note("the gain of each column alone, for the report and to find leaks: at most a minute or two")
         results.settings["levels"] = _levels(prepared, seed, live)
+        results.settings["column_gains"] = _gains(course, ranking, folder, live)
+        finding = [*finding, *leak_sentences(results.settings["column_gains"], ranking)]
+        results.settings["finding"] = finding
         _write(results, ranking, finding, folder, course)
     failures = {n: e["error"] for n, e in results.contenders.items() if e["error"]}
     by_name = {one.name: one for one in chosen}
@@ -212,8 +216,19 @@ def _levels(prepared: Prepared, seed: int, live: Live) -> list[dict[str, Any]]:
     try:
         return column_levels(prepared, seed)
     except Exception as error:
-        why = f"What each column says on its own is left out: {in_one_line(error)}"
+        why = f"MODL's Level of the columns is left out: {in_one_line(error)}"
         prepared.notes.append(why)  # which the settings hold, too
+        live.note(why)
+        return []
+
+
+def _gains(course: Course, ranking: list[dict[str, Any]], folder: Path, live: Live) -> list[dict[str, Any]]:
+    """The fraction of the best's gain that each column reaches alone; where that fails, a note."""
+    try:
+        return column_gains(course.prepared, course.splits, course.metric, ranking, folder, course.seed)
+    except Exception as error:
+        why = f"Gains of single columns are left out: {in_one_line(error)}"
+        course.prepared.notes.append(why)
         live.note(why)
         return []
 
@@ -223,7 +238,7 @@ def _write(results: Results, ranking: list[dict[str, Any]], finding: list[str], 
     from tabsym.compare.report import write_report
 
     results.save(folder, ranking)
-    write_report(results, ranking, finding, folder, course.prepared, course.splits)
+    write_report(results, ranking, finding, folder, course.prepared, course.splits, course.plan.clusters)
 
 
 def _failed(results: Results) -> list[tuple[str, str]]:

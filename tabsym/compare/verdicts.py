@@ -27,8 +27,9 @@ CONSTANT = "constant"
 ALPHA = 0.05
 ROUNDING = 1e-9
 """Mean differences below this share of the scores are rounding."""
-LEVEL = 0.01
-"""Of the best's gain over the constant: less than that is practically nothing."""
+MARGIN = 0.01
+"""Of the best's gain over the baseline: a smaller difference is practically none."""
+_FOLD_APART = 0.2  # of the standard deviation over folds: what is left of it without the one fold
 _LEAST_RATIO, _MOST_RATIO = 0.01, 1e6  # of a comparison's scatter to what rows explain, where comparisons share it
 _MOST_FREEDOM = 1e4
 
@@ -62,13 +63,16 @@ def judge(
 ) -> None:
     """Add to each row of a ranking, best first: its difference with an interval, p-values, and a verdict in a word.
 
-    "best"; "level": the whole interval is within `LEVEL` of the best's gain over the constant, whether told apart or
-    not; "worse": told apart among all pairs; "likely": told apart if it were the only other one; "unreliable": not told
-    apart, as its scores scatter so much, and worse than the constant in some folds, where the constant is worse than
-    the best; "open": nothing of that.
+    "best"; "equivalent": the interval is within `MARGIN` of the best's gain over the baseline, significant or not;
+    "worse": significant after adjustment for all pairs; "likely": significant before adjustment only; "unstable": not
+    significant because scores vary so much over folds, and worse than the baseline in some folds, where the baseline
+    is worse than the best; "inconclusive": none of these.
+
+    `gain`: the best's gain over the baseline, the unit of all differences; None where there is no baseline or no
+    significant gain. `fold_apart`: the fold whose difference alone makes an inconclusive interval wide.
     """
     for row in rows:
-        row |= {"verdict": "best", "p": None, "p_adjusted": None, "low": 0.0, "high": 0.0}
+        row |= {"verdict": "best", "p": None, "p_adjusted": None, "low": 0.0, "high": 0.0, "gain": None}
     if len(rows) < 2:
         return
     best, others = rows[0]["name"], [row["name"] for row in rows[1:]]
@@ -78,15 +82,37 @@ def judge(
         for what in ("p", "p_adjusted", "difference", "low", "high"):
             row[what] = float(getattr(tests, what)[place])
         if max(abs(row["low"]), abs(row["high"])) <= margin:
-            row["verdict"] = "level"
+            row["verdict"] = "equivalent"
         elif row["p_adjusted"] < ALPHA:
             row["verdict"] = "worse"
         else:
-            row["verdict"] = "likely" if row["p"] < ALPHA else "open"
+            row["verdict"] = "likely" if row["p"] < ALPHA else "inconclusive"
     if any(row["name"] == CONSTANT and row["verdict"] == "worse" for row in rows):
         for row in rows[1:]:
             if row["verdict"] != "worse" and row.get("folds_under_constant"):
-                row["verdict"] = "unreliable"
+                row["verdict"] = "unstable"
+    _add_units(rows, scores, margin / MARGIN)
+
+
+def _add_units(rows: list[dict[str, Any]], scores: dict[str, Floats], gain: float) -> None:
+    """The gain that differences are given in percent of, and the one fold that makes an interval wide."""
+    baseline = next((row for row in rows if row["name"] == CONSTANT), None)
+    significant = baseline is not None and baseline["p"] is not None and baseline["p"] < ALPHA
+    best = scores[rows[0]["name"]]
+    for row in rows:
+        row["gain"] = gain if significant and gain > ROUNDING * abs(float(best.mean())) else None
+        row["fold_apart"] = None
+        if row["verdict"] == "inconclusive":
+            row["fold_apart"] = fold_apart(scores[row["name"]] - best)
+
+
+def fold_apart(differences: Floats) -> int | None:
+    """The fold (from 1) without which the differences hardly vary any more; None where there is none."""
+    if len(differences) < 3 or differences.std() == 0:
+        return None
+    left = np.array([np.delete(differences, fold).std(ddof=1) for fold in range(len(differences))])
+    fold = int(left.argmin())
+    return fold + 1 if left[fold] < _FOLD_APART * differences.std(ddof=1) else None
 
 
 def _tests(
@@ -189,4 +215,4 @@ def _margin(scores: dict[str, Floats], best: str) -> float:
     """The difference that is practically none; 0 where there is no constant to measure by."""
     if CONSTANT not in scores or best == CONSTANT:
         return 0.0
-    return LEVEL * abs(float(scores[best].mean() - scores[CONSTANT].mean()))
+    return MARGIN * abs(float(scores[best].mean() - scores[CONSTANT].mean()))

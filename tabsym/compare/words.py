@@ -1,4 +1,4 @@
-"""The comparison in words: each contender's verdict, and the finding, that say what is known and no more."""
+"""The comparison in words: each contender's significance label, and the summary, which claim no more than is known."""
 
 from __future__ import annotations
 
@@ -37,30 +37,32 @@ def verdict(row: dict[str, Any], settings: dict[str, Any]) -> str:
     """In a few words, how a contender compares with the best."""
     what = {
         "best": "best",
-        "worse": f"worse (p {_p(row['p_adjusted'])})" if row["p_adjusted"] is not None else "",
-        "likely": f"likely worse (p {_p(row['p'])} alone)" if row["p"] is not None else "",
-        "level": "level with the best",
-        "unreliable": "unreliable",
-        "open": "not told apart",
+        "worse": f"worse (adjusted p {_equals(row['p_adjusted'])})" if row["p_adjusted"] is not None else "",
+        "likely": f"worse before adjustment for multiple comparisons (p {_equals(row['p'])})"
+        if row["p"] is not None
+        else "",
+        "equivalent": "practically equivalent",
+        "unstable": "unstable across folds",
+        "inconclusive": "no significant difference",
     }[row["verdict"]]
     return what + under_constant(row, settings)
 
 
 def under_constant(row: dict[str, Any], settings: dict[str, Any]) -> str:
-    """Whether the constant does better."""
+    """Whether the baseline does better."""
     if row.get("under_constant"):
-        return ", under the constant"
+        return ", worse than the baseline"
     folds = row.get("folds_under_constant", 0)
-    return f", under the constant in {folds} of {settings['n_splits']} folds" if folds else ""
+    return f", worse than the baseline in {folds} of {settings['n_splits']} folds" if folds else ""
 
 
 def units(settings: dict[str, Any]) -> str:
     """What is held out whole, if anything is: its standard errors are shown."""
-    return {"groups": "groups", "unseen": "symbols"}.get(settings["split"], "")
+    return {"groups": "groups", "unseen": "categories"}.get(settings["split"], "")
 
 
 def difference(row: dict[str, Any], settings: dict[str, Any]) -> str:
-    """A contender's difference to the best with its interval, worse being positive; of losses also in per cent."""
+    """A contender's difference to the best with its interval, worse being positive; see `unit`."""
     if row["verdict"] == "best":
         return ""
     return f"{_worse(row, settings, 'difference')} [{_bounds(row, settings)}]"
@@ -70,7 +72,7 @@ def summary(
     ranking: list[dict[str, Any]], partial: list[dict[str, Any]], settings: dict[str, Any],
     failed: list[tuple[str, str]] | None = None,
 ) -> list[str]:  # fmt: skip
-    """The finding, a sentence each; `failed`: who did no fold, and why."""
+    """The summary, a sentence each; `failed`: contenders without any fold, and why."""
     failures = [f"{label} failed: {why.rstrip('.')}." for label, why in failed or []]
     if not ranking:
         return ["No contender completed all folds.", *_incomplete(partial, settings), *failures]
@@ -78,10 +80,10 @@ def summary(
     out = [f"{best['label']} has the best mean {settings['metric']} ({best['score']:.5g})."]
     if best["name"] == CONSTANT and not others:
         out.append(_constant_alone(asked_for_more=bool(partial or failures)))
-    out += _against_constant(ranking)
+    out += _gain(ranking) + _against_constant(ranking)
     out += _others(best, others, settings, nothing=nothing_predicts(ranking))
     if nothing_predicts(ranking):
-        out.append("Nothing here detectably predicts the target.")
+        out.append("Nothing here significantly predicts the target.")
     else:
         out += _fastest(ranking)
     out += _under(ranking, settings)
@@ -89,17 +91,17 @@ def summary(
 
 
 def nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
-    """Whether the constant is best of several, or not told apart from a best that it beats in some fold."""
+    """Whether the baseline is best of several, or not significantly worse than a best that it beats in some fold."""
     constant = next((row for row in ranking if row["name"] == CONSTANT), None)
     if constant is None or len(ranking) < 2:
         return False
-    return constant["verdict"] == "best" or (constant["verdict"] == "open" and constant["folds_won"] > 0)
+    return constant["verdict"] == "best" or (constant["verdict"] == "inconclusive" and constant["folds_won"] > 0)
 
 
 def _constant_alone(*, asked_for_more: bool) -> str:
     """That nothing was tried, or nothing got so far, says nothing of the target."""
     why = "finished all folds" if asked_for_more else "was asked for"
-    return f"No contender but the constant {why}, so that nothing is known of what predicts the target."
+    return f"No contender but the baseline {why}, so that nothing is known of what predicts the target."
 
 
 def _others(
@@ -107,38 +109,42 @@ def _others(
 ) -> list[str]:
     by = {
         word: [row for row in others if row["verdict"] == word]
-        for word in ("worse", "likely", "level", "unreliable", "open")
+        for word in ("worse", "likely", "equivalent", "unstable", "inconclusive")
     }
     out = []
     if others and len(by["worse"]) == len(others):
         out.append(
-            "Every other contender is detectably worse."
+            "Every other contender is significantly worse."
             if len(others) > 1
-            else f"{others[0]['label']} is detectably worse."
+            else f"{others[0]['label']} is significantly worse."
         )
     elif by["worse"]:
-        out.append(f"Detectably worse: {len(by['worse'])} of the {len(others)} others.")
+        out.append(f"Significantly worse: {len(by['worse'])} of the {len(others)} others.")
     if by["likely"]:
         each = [f"{row['label']} ({_worse(row, settings, 'difference')})" for row in by["likely"]]
-        out.append(f"Likely worse, but not surely among {len(others) + 1} contenders: {'; '.join(each)}.")
-    if by["level"] and best["name"] == CONSTANT:  # which has no gain over itself
-        out.append(f"Equal to it: {_names(by['level'])}.")
-    elif by["level"]:
-        out.append(f"Level with it, that is within 1 % of its gain over the constant: {_names(by['level'])}.")
-    if by["unreliable"]:
-        each = [
-            f"{row['label']} (in {row['folds_under_constant']} of {settings['n_splits']})" for row in by["unreliable"]
-        ]
-        out.append(f"Unreliable, in some folds worse than the constant: {'; '.join(each)}.")
-    if by["open"]:
-        each = [
-            f"{row['label']} ({_worse(row, settings, 'difference')}, 95 % interval {_bounds(row, settings)}; "
-            f"worse in {row['folds_lost']} of {settings['n_splits']} folds)"
-            for row in by["open"][:_SHOWN]
-        ]
-        more = f", and {len(by['open']) - _SHOWN} more" if len(by["open"]) > _SHOWN else ""
         out.append(
-            f"Not told apart from it, which does not mean equal: {'; '.join(each)}{more}."
+            f"Worse before adjustment for multiple comparisons of {len(others) + 1} contenders: {'; '.join(each)}."
+        )
+    if by["equivalent"] and best["name"] == CONSTANT:  # which has no gain over itself
+        out.append(f"Equal to it: {_names(by['equivalent'])}.")
+    elif by["equivalent"]:
+        out.append(
+            f"Practically equivalent to it (within 1 % of its gain over the baseline): {_names(by['equivalent'])}."
+        )
+    if by["unstable"]:
+        each = [
+            f"{row['label']} (in {row['folds_under_constant']} of {settings['n_splits']})" for row in by["unstable"]
+        ]
+        out.append(f"Unstable across folds, worse than the baseline in some: {'; '.join(each)}.")
+    if by["inconclusive"]:
+        each = [
+            f"{row['label']} ({_worse(row, settings, 'difference')}, 95 % CI {_bounds(row, settings)}; "
+            f"worse in {row['folds_lost']} of {settings['n_splits']} folds{_apart(row)})"
+            for row in by["inconclusive"][:_SHOWN]
+        ]
+        more = f", and {len(by['open']) - _SHOWN} more" if len(by["inconclusive"]) > _SHOWN else ""
+        out.append(
+            f"No significant difference to it, which does not mean equal: {'; '.join(each)}{more}."
             + ("" if nothing else _remedy(settings))
         )
     return out
@@ -147,43 +153,43 @@ def _others(
 def _remedy(settings: dict[str, Any]) -> str:
     """More repeats, where splits can be repeated."""
     if settings["split"] in ("time", "column"):
-        return " More rows would tell more."
+        return " More rows would be needed to show one."
     now = settings["repeats"]
     if settings["folds"] < 5:
-        return f" With {settings['folds']} folds little can be told: try --folds 5."
+        return f" With {settings['folds']} folds little is significant: try --folds 5."
     if now >= _MOST_REPEATS:
-        return " More rows would tell more."
-    return f" More repeats may tell them apart: --repeats {min(_MOST_REPEATS, max(3, 2 * now))}."
+        return " More rows would be needed to show one."
+    return f" More repeats may show a difference: --repeats {min(_MOST_REPEATS, max(3, 2 * now))}."
 
 
 def _against_constant(ranking: list[dict[str, Any]]) -> list[str]:
     best = ranking[0]
     if best["name"] == CONSTANT and len(ranking) > 1:
-        return ["No contender does better than the constant."]
+        return ["No contender does better than the baseline."]
     return []
 
 
 def _fastest(ranking: list[dict[str, Any]]) -> list[str]:
     """A faster contender is named only where it is known to be as good."""
     best = ranking[0]
-    level = [row for row in ranking if row["verdict"] in ("best", "level")]
+    level = [row for row in ranking if row["verdict"] in ("best", "equivalent")]
     fastest = min(level, key=lambda row: row["fit_seconds"])
     ratio = best["fit_seconds"] / max(fastest["fit_seconds"], 1e-9)
     if ratio < _WORTH_SAYING:
         return []
-    return [f"{fastest['label']}, level with the best, fits {ratio:.1f} times as fast."]
+    return [f"{fastest['label']}, practically equivalent to the best, fits {ratio:.1f} times as fast."]
 
 
 def _under(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
     under = [row for row in ranking if row.get("under_constant")]
     some = [row for row in ranking if row.get("folds_under_constant") and not row.get("under_constant")]
-    some = [row for row in some if row["verdict"] != "unreliable"]
+    some = [row for row in some if row["verdict"] != "unstable"]
     out = []
     if under:
-        out.append(f"Worse than the constant on average: {_names(under)}.")
+        out.append(f"Worse than the baseline on average: {_names(under)}.")
     if some:
         each = [f"{row['label']} (in {row['folds_under_constant']} of {settings['n_splits']} folds)" for row in some]
-        out.append(f"Worse than the constant in some folds: {'; '.join(each)}.")
+        out.append(f"Worse than the baseline in some folds: {'; '.join(each)}.")
     return out
 
 
@@ -203,22 +209,43 @@ def _incomplete_weights(ranking: list[dict[str, Any]]) -> list[str]:
     return [f"Trained without the weights, which they do not take: {_names(rows)}."] if rows else []
 
 
+def unit(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> str:
+    """What differences are given in: percent of the best's gain over the baseline, or the metric's unit."""
+    if ranking and ranking[0].get("gain") is not None:
+        return "percent of the best's gain over the baseline"
+    return f"the unit of {settings['metric']}"
+
+
+def _gain(ranking: list[dict[str, Any]]) -> list[str]:
+    """The unit of the differences, where it is a gain."""
+    gain = ranking[0].get("gain")
+    if gain is None:
+        return []
+    return [f"Its gain over the baseline is {gain:.4g}; differences are in percent of it."]
+
+
+def _apart(row: dict[str, Any]) -> str:
+    """That one fold differs widely from the others, and makes the interval wide."""
+    fold = row.get("fold_apart")
+    return "" if fold is None else f"; one fold, number {fold}, differs widely from the others"
+
+
 def _worse(row: dict[str, Any], settings: dict[str, Any], what: str) -> str:
-    """How much worse than the best, in the metric's unit or, of losses, in per cent of the best."""
+    """How much worse than the best, in percent of the best's gain over the baseline, or in the metric's unit."""
     value = -row[what] if settings["larger_is_better"] else row[what]
     value = _no_rounding(value, row)
-    if not row["in_percent"]:
+    if row["gain"] is None:
         return f"{value:.3g} worse" if value >= 0 else f"{-value:.3g} better"
-    share = 100 * value / row["best_score"]
+    share = 100 * value / row["gain"]
     return f"{_percent(share)} % worse" if share >= 0 else f"{_percent(-share)} % better"
 
 
 def _bounds(row: dict[str, Any], settings: dict[str, Any]) -> str:
     ends = [-row["high"], -row["low"]] if settings["larger_is_better"] else [row["low"], row["high"]]
     low, high = (_no_rounding(end, row) for end in ends)
-    if not row["in_percent"]:
+    if row["gain"] is None:
         return f"{low:+.2g} to {high:+.2g}"
-    return f"{_percent(100 * low / row['best_score'], '+')} to {_percent(100 * high / row['best_score'], '+')} %"
+    return f"{_percent(100 * low / row['gain'], '+')} to {_percent(100 * high / row['gain'], '+')} %"
 
 
 def _no_rounding(value: float, row: dict[str, Any]) -> float:
@@ -237,3 +264,8 @@ def _names(rows: list[dict[str, Any]]) -> str:
 
 def _p(value: float) -> str:
     return "< .001" if value < 0.001 else f"{value:.3f}".lstrip("0")
+
+
+def _equals(value: float) -> str:
+    """A p-value with its sign of equality."""
+    return _p(value) if value < 0.001 else f"= {_p(value)}"

@@ -44,6 +44,6 @@ def _space(task: str) -> dict[str, Any]:
 
 
 CONTENDERS = [
-    Contender("constant", "Constant", _constant, order=0),
+    Contender("constant", "Baseline (constant)", _constant, order=0),
     Contender("onehot-linear", "One-hot + linear model", _linear, _space, order=20),
 ]

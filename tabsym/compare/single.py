@@ -1,0 +1,200 @@
+"""How much of the best contender's gain one column reaches alone, out of sample: the order of columns, and leaks.
+
+A model of one column (a table of shrunk means by category; for numbers also a small tree over their ranks) is fitted
+on the training rows of a fold and scored on its test rows, by the metric that ranks, with weights, exposure and offset
+as the contenders get them. Its gain over the baseline on the same rows is given as a fraction of the best contender's.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeRegressor
+
+from tabsym.compare.metrics import Metric
+from tabsym.compare.prepare import Prepared
+from tabsym.compare.results import load_prediction
+from tabsym.compare.splits import Split
+from tabsym.compare.task import CLASSES
+from tabsym.compare.verdicts import ALPHA, CONSTANT
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEAK = 0.9
+"""Of the best's gain: a column that alone reaches so much may hold the target."""
+MAX_ROWS = 200_000
+MAX_FOLDS = 2
+SECONDS = 60.0
+"""No further column is begun after so long."""
+_SHRINKAGES = (0.5, 5.0, 50.0)  # rows that the mean of all counts for; chosen by leave-one-out squared error
+_MAX_LEAVES, _MIN_LEAF_ROWS = 128, 5
+_MAX_CATEGORIES = 1 / 3  # of the rows: numbers with more distinct values are not taken as categories as well
+
+
+def column_gains(
+    prepared: Prepared, splits: list[Split], metric: Metric, ranking: list[dict[str, Any]], folder: Path, seed: int
+) -> list[dict[str, Any]]:
+    """By column, largest first: the fraction of the best contender's gain that it reaches alone.
+
+    Empty where nothing is significantly better than the baseline, so that there is no gain to compare with. Parts of
+    a date count as the column they come from.
+    """
+    if not has_gain(ranking):
+        return []
+    folds = [_Fold(prepared, *splits[fold], fold, seed) for fold in range(min(MAX_FOLDS, len(splits)))]
+    sign = 1.0 if metric.larger_is_better else -1.0
+    gains, baselines = [], []
+    for fold in folds:
+        best, baseline = (_score_of_contender(name, fold, metric, folder) for name in (ranking[0]["name"], CONSTANT))
+        if best is None or baseline is None:
+            return []
+        baselines.append(baseline)
+        gains.append(sign * (best - baseline))
+    if np.mean(gains) <= 0:
+        return []
+    fractions: dict[str, float] = {}
+    begin = time.monotonic()
+    pairs = list(zip(folds, baselines, strict=True))
+    for name in prepared.X.columns:
+        if time.monotonic() - begin > SECONDS:
+            break
+        models = _codings(prepared.X[name])
+        reached = max(
+            float(np.mean([sign * (fold.score(coding, metric) - base) for fold, base in pairs])) for coding in models
+        )
+        source = source_column(str(name), list(prepared.features.kinds))
+        fractions[source] = max(fractions.get(source, 0.0), reached / float(np.mean(gains)), 0.0)
+    return [
+        {"column": name, "fraction": fractions[name]} for name in sorted(fractions, key=lambda one: -fractions[one])
+    ]
+
+
+def has_gain(ranking: list[dict[str, Any]]) -> bool:
+    """Whether the best contender is significantly better than the baseline."""
+    baseline = next((row for row in ranking if row["name"] == CONSTANT), None)
+    if baseline is None or baseline["verdict"] == "best" or baseline.get("p_adjusted") is None:
+        return False
+    return bool(baseline["p_adjusted"] < ALPHA)
+
+
+def leak_sentences(gains: list[dict[str, Any]], ranking: list[dict[str, Any]]) -> list[str]:
+    """A question for each column that alone reaches nearly all of the best's gain; none of a table's only column."""
+    if len(gains) < 2:
+        return []
+    return [
+        f"Column {one['column']!r} alone reaches {100 * one['fraction']:.0f} % of {ranking[0]['label']}'s gain over "
+        "the baseline: is it known before the target is?"
+        for one in gains
+        if one["fraction"] >= LEAK
+    ]
+
+
+def source_column(name: str, columns: list[str]) -> str:
+    """The column of the table that a feature comes from: parts of a date are named after it."""
+    if name in columns:
+        return name
+    sources = [one for one in columns if name.startswith(f"{one} ")]
+    return max(sources, key=len, default=name)
+
+
+@dataclass(frozen=True)
+class _Coding:
+    """A column as codes (n,) from 0 on; `ordered`: ranks of numbers, missing ones lowest."""
+
+    codes: Ints
+    ordered: bool
+
+
+def _codings(column: pd.Series) -> list[_Coding]:
+    codes, values = pd.factorize(column, use_na_sentinel=True, sort=pd.api.types.is_numeric_dtype(column))
+    as_codes = _Coding(np.asarray(codes, dtype=np.int64) + 1, ordered=False)
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return [as_codes]
+    ranks = _Coding(as_codes.codes, ordered=True)
+    return [ranks, as_codes] if len(values) <= _MAX_CATEGORIES * len(column) else [ranks]
+
+
+def _score_of_contender(name: str, fold: _Fold, metric: Metric, folder: Path) -> float | None:
+    prediction = load_prediction(folder, name, fold.number)
+    if prediction is None or len(prediction) != fold.n_test:
+        return None
+    return metric.of(fold.y_test, prediction[fold.kept], fold.weight_test)
+
+
+class _Fold:
+    """A fold's rows, at most `MAX_ROWS` of each part, with targets per unit of exposure and less the offset."""
+
+    def __init__(self, prepared: Prepared, train: Ints, test: Ints, number: int, seed: int) -> None:
+        random = np.random.RandomState(seed)
+        self.number, self.n_test = number, len(test)
+        self.classes = len(prepared.classes) if prepared.task in CLASSES else 0
+        self.kept = _some(len(test), random)
+        self.train, self.test = train[_some(len(train), random)], test[self.kept]
+        y, weight = prepared.y, prepared.weight
+        row_weight = np.ones(len(self.train)) if weight is None else weight[self.train]
+        self.y_test, self.weight_test = y[self.test], None if weight is None else weight[self.test]
+        self.exposure, self.offset = None, None
+        if self.classes:
+            target = np.zeros((len(self.train), self.classes))
+            target[np.arange(len(self.train)), y[self.train]] = 1.0
+        else:
+            target = y[self.train].astype(np.float64)[:, None]
+        if prepared.exposure is not None:
+            exposure = prepared.exposure[self.train]
+            target, row_weight = target / exposure[:, None], row_weight * exposure
+            self.exposure = prepared.exposure[self.test]
+        if prepared.offset is not None:
+            target = target - prepared.offset[self.train][:, None]
+            self.offset = prepared.offset[self.test]
+        self.target, self.weight = target, row_weight
+        self.mean = np.average(target, axis=0, weights=row_weight)
+
+    def score(self, coding: _Coding, metric: Metric) -> float:
+        """The score on the test rows of a model of these codes."""
+        train, test = coding.codes[self.train], coding.codes[self.test]
+        if coding.ordered:
+            train, test = self._leaves(train, test)
+        means = self._shrunk_means(train, int(max(train.max(), test.max())) + 1)
+        prediction = means[test]
+        if self.classes:
+            return metric.of(self.y_test, prediction, self.weight_test)
+        values = prediction[:, 0]
+        values = values if self.exposure is None else values * self.exposure
+        return metric.of(self.y_test, values if self.offset is None else values + self.offset, self.weight_test)
+
+    def _leaves(self, train: Ints, test: Ints) -> tuple[Ints, Ints]:
+        """Leaves of a tree over the ranks; best splits first, so that long tails get leaves of their own."""
+        tree = DecisionTreeRegressor(
+            max_leaf_nodes=_MAX_LEAVES, min_samples_leaf=min(_MIN_LEAF_ROWS, max(1, len(train) // 20)), random_state=0
+        )
+        scale = np.abs(self.target).max() or 1.0
+        tree.fit(train[:, None].astype(np.float32), self.target / scale, sample_weight=self.weight)
+        return (
+            np.asarray(tree.apply(train[:, None].astype(np.float32)), dtype=np.int64),
+            np.asarray(tree.apply(test[:, None].astype(np.float32)), dtype=np.int64),
+        )
+
+    def _shrunk_means(self, codes: Ints, n_codes: int) -> Floats:
+        """Means by code, drawn to the mean of all as far as leave-one-out errors say."""
+        average = self.weight.mean() or 1.0
+        count = np.bincount(codes, self.weight, n_codes)
+        sums = np.stack([np.bincount(codes, self.weight * one, n_codes) for one in self.target.T], axis=1)
+        errors = []
+        for rows in _SHRINKAGES:
+            others = np.maximum(count[codes] - self.weight, 0.0) + rows * average
+            left_out = (sums[codes] - self.weight[:, None] * self.target + rows * average * self.mean) / others[:, None]
+            errors.append(float(self.weight @ ((self.target - left_out) ** 2).sum(axis=1)))
+        prior = _SHRINKAGES[int(np.argmin(errors))] * average
+        return np.asarray((sums + prior * self.mean) / (count + prior)[:, None])
+
+
+def _some(n: int, random: np.random.RandomState) -> Ints:
+    """Indices of at most `MAX_ROWS` of n rows, in order."""
+    return np.arange(n) if n <= MAX_ROWS else np.sort(random.permutation(n)[:MAX_ROWS])
