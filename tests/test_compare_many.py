@@ -31,7 +31,7 @@ def test_sentences_over_tables():
     assert "No significant difference between contenders over 3 tables (Friedman, p = 1.00)" in text
     clear = ranks([[1.0] * 8, [2.0] * 8, [3.0] * 8])
     text = " ".join(summary(clear, critical_difference(3, 8), friedman(clear), {"bad": "no such file"}))
-    assert "Worse than it over these tables: c2." in text
+    assert "Significantly worse than it over these tables: c2." in text
     assert "No significant difference to it over these tables: c1." in text
     assert "Not compared: bad (no such file)." in text
     assert friedman(ranks([[1.0, 1.0], [2.0, 2.0]])) == 1.0

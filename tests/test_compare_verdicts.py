@@ -27,7 +27,8 @@ def made(scores, *, larger=False, folds=5, pairs=None, repeats=1, split="random"
         "folds": folds, "repeats": repeats, "split": split, "test_over_train": 1 / (folds - 1), "tune": None,
     }  # fmt: skip
     plain = {
-        "fit_seconds": 1.0, "predict_seconds": 1.0, "predict_row_seconds": 1e-5, "one_row_seconds": 1e-3,
+        "fit_seconds": 1.0, "fit_cpu_seconds": 1.0, "busy": False,
+        "predict_seconds": 1.0, "predict_row_seconds": 1e-5, "one_row_seconds": 1e-3,
         "peak_bytes": 1, "model_bytes": None, "unweighted": False, "observed": [10.0], "predicted": [11.0],
     }  # fmt: skip
     contenders = {
@@ -145,8 +146,18 @@ def test_a_faster_one_is_named_only_where_it_is_equivalent():
     ranking, sentences, told = made(SURE | level)
     assert by_name(ranking)["other"]["verdict"] == "equivalent"
     assert any(one.startswith("Practically equivalent to it") and "Other" in one for one in sentences)
-    by_name(ranking)["other"]["fit_seconds"] = 0.1
-    assert "Other, practically equivalent to the best, fits 10.0 times as fast." in summary(ranking, [], told)
+    other = by_name(ranking)["other"]
+    other |= {"fit_seconds": 0.1, "fit_cpu_seconds": 0.08}
+    said = "Other, practically equivalent to the best, fits 10.0 times as fast (12.5 times in processor time)."
+    assert said in summary(ranking, [], told)
+    other["fit_cpu_seconds"] = 0.3  # the clock says ten times, the processors three
+    assert not any("as fast" in one for one in summary(ranking, [], told))
+    other |= {"fit_cpu_seconds": 0.08, "busy": True}
+    sentences = summary(ranking, [], told)
+    assert not any("as fast" in one for one in sentences)
+    assert any(
+        one.startswith("The machine was busy with other processes during the fits of Other") for one in sentences
+    )
 
 
 def test_one_that_loses_every_fold_by_a_quarter():

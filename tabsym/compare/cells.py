@@ -13,8 +13,8 @@ def headings(settings: dict[str, Any], *, judged: bool) -> list[str]:
     tuned = ["tune s"] if settings.get("tune") else []
     units = [f"s.e. clustered by {words.units(settings)}"] if judged and words.units(settings) else []
     return [
-        "", "contender", f"{settings['metric']} (sd)", *units, *said, *tuned, "fit s", "predict µs/row", "one row ms",
-        "peak MB", "model MB",
+        "", "contender", f"{settings['metric']} (sd)", *units, *said, *tuned, "fit s", "fit CPU s",
+        "predict µs/row", "one row ms", "peak MB", "model MB",
     ]  # fmt: skip
 
 
@@ -36,6 +36,7 @@ def cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str
         *said,
         *tuned,
         f"{row['fit_seconds']:.2f}",
+        f"{row['fit_cpu_seconds']:.2f}",
         f"{1e6 * row['predict_row_seconds']:.3g}",
         f"{1e3 * row['one_row_seconds']:.3g}",
         f"{row['peak_bytes'] / 1e6:.0f}",

@@ -89,6 +89,8 @@ def _row(settings: dict[str, Any], name: str, entry: dict[str, Any]) -> dict[str
         "scores": {metric: _mean_of(folds, metric) for metric in folds[0]["scores"]},
         "totals": [None if np.isnan(one) else float(one) for one in totals],
         "fit_seconds": median("fit_seconds"),
+        "fit_cpu_seconds": median("fit_cpu_seconds"),
+        "busy": sum(bool(fold.get("busy")) for fold in folds) > len(folds) / 2,
         "predict_seconds": median("predict_seconds"),
         "predict_row_seconds": median("predict_row_seconds"),
         "one_row_seconds": median("one_row_seconds"),

@@ -10,6 +10,7 @@ import numpy as np
 
 from tabsym.compare.contenders import Contender
 from tabsym.compare.facts import facts_of, fingerprint_of_splits
+from tabsym.compare.machine import threads_of_each
 from tabsym.compare.metrics import METRICS
 from tabsym.compare.processes import Course
 from tabsym.compare.results import Results, load_results
@@ -44,6 +45,7 @@ def settings_of(course: Course, table: str) -> dict[str, Any]:
         "tune": None if budget is None else str(budget),
         "seed": course.seed,
         "jobs": course.jobs,
+        "threads": threads_of_each(course.jobs, course.threads),
         "time_limit": course.time_limit,
     }
     return options | facts_of(prepared)

@@ -87,7 +87,7 @@ def summary(
     else:
         out += _fastest(ranking)
     out += _under(ranking, settings)
-    return out + _incomplete(partial, settings) + _incomplete_weights(ranking) + failures
+    return out + _busy(ranking) + _incomplete(partial, settings) + _incomplete_weights(ranking) + failures
 
 
 def nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
@@ -170,14 +170,29 @@ def _against_constant(ranking: list[dict[str, Any]]) -> list[str]:
 
 
 def _fastest(ranking: list[dict[str, Any]]) -> list[str]:
-    """A faster contender is named only where it is known to be as good."""
+    """A faster contender, where it is known to be as good, and the clock and the processors agree that it is faster."""
     best = ranking[0]
-    level = [row for row in ranking if row["verdict"] in ("best", "equivalent")]
-    fastest = min(level, key=lambda row: row["fit_seconds"])
-    ratio = best["fit_seconds"] / max(fastest["fit_seconds"], 1e-9)
-    if ratio < _WORTH_SAYING:
+    equal = [row for row in ranking if row["verdict"] in ("best", "equivalent") and not row.get("busy")]
+    if best.get("busy") or not equal:
         return []
-    return [f"{fastest['label']}, practically equivalent to the best, fits {ratio:.1f} times as fast."]
+    fastest = min(equal, key=lambda row: row["fit_seconds"])
+    ratio = best["fit_seconds"] / max(fastest["fit_seconds"], 1e-9)
+    in_cpu = best["fit_cpu_seconds"] / max(fastest["fit_cpu_seconds"], 1e-9)
+    if min(ratio, in_cpu) < _WORTH_SAYING or not 0.5 < ratio / in_cpu < 2:
+        return []
+    return [
+        f"{fastest['label']}, practically equivalent to the best, fits {ratio:.1f} times as fast "
+        f"({in_cpu:.1f} times in processor time)."
+    ]
+
+
+def _busy(ranking: list[dict[str, Any]]) -> list[str]:
+    """That the machine had other work to do, so that times by the clock say little."""
+    rows = [row for row in ranking if row.get("busy")]
+    if not rows:
+        return []
+    who = "all fits" if len(rows) == len(ranking) else f"the fits of {_names(rows)}"
+    return [f"The machine was busy with other processes during {who}: fit s is an upper bound, compare fit CPU s."]
 
 
 def _under(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
