@@ -49,8 +49,8 @@ def test_files_and_ranking(done):
     assert row["score"] == pytest.approx(linear.mean())
     assert row["spread"] == pytest.approx(linear.std())
     page = (done.folder / "report.html").read_text()
-    assert page.count("data:image/svg+xml") == 3
-    assert "http" not in re.sub(r"data:[^\"]*", "", page)  # self-contained
+    assert page.count("data:image/svg+xml") == 5  # by fold, by time, reliability, deciles, Lorenz curves
+    assert not re.search(r"https?:|src=\"(?!data:)|url\(", re.sub(r"data:[^\"]*", "data:", page))  # self-contained
 
 
 def test_scores_are_those_of_the_folds(done):
