@@ -18,7 +18,12 @@ work in as arguments.
 
 from __future__ import annotations
 
+import os
+import stat
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -50,24 +55,71 @@ def inlined(function: Kernel) -> Kernel:
     return _compiled(function, inline="always")
 
 
-_uncached: list[str] = []
-"""The first function that could not be cached: the user is warned once."""
+_elsewhere: list[bool] = []
+"""Whether kernels are kept in the temporary folder, once their usual places cannot be written: said once."""
 
 
 def _compiled(function: Kernel, **options: Any) -> Kernel:
-    """Compile, cached on disk; where neither the package's folder nor the home can be written, without a cache."""
-    if not _uncached:
+    """Compile, cached on disk; where neither the package's folder nor the home can be written, in a temporary one."""
+    if not _elsewhere:
         try:
             return cast("Kernel", numba.njit(cache=True, nogil=True, **options)(function))
         except RuntimeError as error:
-            if "no locator available" not in str(error):
+            if not _is_nowhere(error):
                 raise
-            _uncached.append(function.__name__)
-            warn_user(
-                "Compiled kernels cannot be kept, as neither the folder of tabsym nor the home can be written; every "
-                "process compiles anew. Set NUMBA_CACHE_DIR to a folder that can be written."
-            )
+            _keep_elsewhere()
+    if _elsewhere[0]:
+        try:
+            return cast("Kernel", numba.njit(cache=True, nogil=True, **options)(function))
+        except RuntimeError as error:  # the folder went away, or there is no file of the source, as in a frozen program
+            if not _is_nowhere(error):
+                raise
     return cast("Kernel", numba.njit(nogil=True, **options)(function))
+
+
+def _is_nowhere(error: RuntimeError) -> bool:
+    return "no locator available" in str(error)
+
+
+def _keep_elsewhere() -> None:
+    """Let numba keep kernels in a temporary folder, here and in the processes that are started from here."""
+    folder = own_temporary_folder("tabsym-numba")
+    _elsewhere.append(folder is not None)
+    unwritable = "Neither the folder of tabsym nor the home can be written: compiled kernels are kept"
+    if folder is None:
+        warn_user(
+            f"{unwritable} nowhere, and every process compiles anew, for a minute or more. "
+            "Set NUMBA_CACHE_DIR to a folder that can be written."
+        )
+        return
+    os.environ["NUMBA_CACHE_DIR"] = folder
+    vars(numba.config)["CACHE_DIR"] = folder  # what is in the environment is read again when something is compiled
+    warn_user(
+        f"{unwritable} in the temporary folder {folder}. "
+        "Set NUMBA_CACHE_DIR to a folder that can be written and lasts, or each new machine compiles for a minute."
+    )
+
+
+def own_temporary_folder(name: str) -> str | None:
+    """A folder of this user's in the temporary one, the same for all processes; None where it could be another's.
+
+    What lies in it will be run: whoever could write there, or put another
+    folder in its place, could run code as this user.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else None  # Windows has a temporary folder for each user
+    try:
+        parent = Path(tempfile.gettempdir()).resolve()
+        path = parent / (name if user is None else f"{name}-{user}")
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        above, own = parent.stat(), path.lstat()
+    except OSError:
+        return None
+    if user is not None:
+        swappable = above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX
+        if swappable or above.st_uid not in (0, user) or own.st_uid != user or own.st_mode & 0o077:
+            return None
+    return str(path) if stat.S_ISDIR(own.st_mode) and os.access(path, os.W_OK) else None
 
 
 def _in_kernels(function: Callable[..., Any]) -> Any:

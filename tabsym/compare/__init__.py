@@ -10,15 +10,16 @@ import sys
 from types import ModuleType
 from typing import Any
 
-_EXTRA = ("cloudpickle", "jinja2", "matplotlib", "psutil", "pyarrow", "rich", "skops")
+from tabsym.compare.best import Winner, load
+from tabsym.compare.metrics import Metric
+
+_EXTRA = ("cloudpickle", "jinja2", "matplotlib", "psutil", "pyarrow", "rich")
 
 try:
-    from tabsym.compare.best import Winner, load
     from tabsym.compare.comparison import Comparison
     from tabsym.compare.many import Comparisons, compare_tables
-    from tabsym.compare.metrics import Metric
     from tabsym.compare.run import compare
-except ModuleNotFoundError as error:
+except ModuleNotFoundError as error:  # cloudpickle, of a joblib that brings none
     if (error.name or "").partition(".")[0] not in _EXTRA:
         raise
     _absent = error.name
@@ -27,8 +28,8 @@ except ModuleNotFoundError as error:
         """Say what to install."""
         raise ModuleNotFoundError(f'tabsym.compare needs {_absent!r}: pip install "tabsym[compare]"', name=_absent)
 
-    compare = compare_tables = load = _needs_extra
-    Comparison = Comparisons = Metric = Winner = _needs_extra  # type: ignore[assignment, misc]
+    compare = compare_tables = _needs_extra
+    Comparison = Comparisons = _needs_extra  # type: ignore[assignment, misc]
 
 __all__ = ["Comparison", "Comparisons", "Metric", "Winner", "compare", "compare_tables", "load"]
 

@@ -8,6 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from tabsym.compare.plots import load_matplotlib
 from tabsym.compare.reading import ReadOptions, name_of_file
 
 MOST_SEED = 2**32 - 1
@@ -116,7 +117,7 @@ def check_extra() -> None:
     """
     for module in ("psutil", "cloudpickle", "jinja2", "matplotlib", "pyarrow"):
         try:
-            import_module(module)
+            load_matplotlib() if module == "matplotlib" else import_module(module)
         except ModuleNotFoundError:
             raise ModuleNotFoundError(
                 f'tabsym.compare needs {module!r}: pip install "tabsym[compare]"', name=module

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import io
+import logging
 import textwrap
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,20 @@ Floats = NDArray[np.float64]
 
 DARK, LIGHT, GRID = "#12355b", "#8aa5c4", "#e5e5e5"
 _FAR = 3.0  # times the spread of the better half: what lies further out is put at the edge, with its number
+
+
+def load_matplotlib() -> None:
+    """Import matplotlib without its words on folders: where its own cannot be written it takes a temporary one.
+
+    It removes that folder at exit; processes started from this one use the same.
+    """
+    log = logging.getLogger("matplotlib")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        import_module("matplotlib")
+    finally:
+        log.setLevel(level)
 
 
 def scores_plot(settings: dict[str, Any], contenders: dict[str, dict[str, Any]], ranking: list[dict[str, Any]]) -> str:
@@ -143,6 +159,7 @@ def _widened(low: float, high: float, share: float = 0.04) -> tuple[float, float
 
 
 def _figure(height: float, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
+    load_matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.4, height), layout="constrained")
