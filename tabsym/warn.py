@@ -16,11 +16,16 @@ _WRAPPERS = ("sklearn", "joblib")
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the innermost line that is neither of this package nor of a library that calls it for the user."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and _is_between(frame):  # the outermost line of a thread is one of ours
-        level, frame = level + 1, frame.f_back
+    while frame.f_back is not None and (_is_import(frame) or _is_between(frame)):  # a thread's outermost line is ours
+        level, frame = level + (not _is_import(frame)), frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 
 def _is_between(frame: FrameType) -> bool:
     library = str(frame.f_globals.get("__name__", "")).partition(".")[0]
     return frame.f_code.co_filename.startswith(_OURS) or library in _WRAPPERS
+
+
+def _is_import(frame: FrameType) -> bool:
+    """Whether a frame is of the import system, which Python does not count in `stacklevel`."""
+    return "importlib" in frame.f_code.co_filename and "_bootstrap" in frame.f_code.co_filename

@@ -179,6 +179,10 @@ def _build(schema: dict[str, Any], members: dict[str, bytes], allow_boosters: bo
         model = Builder(members, allow_boosters=allow_boosters).build(schema)
     except BadFile:
         raise
+    except ImportError as error:
+        words = " ".join(str(error).split())[:200]
+        what = "pyarrow" if "pyarrow" in words else '"tabsym[compare]"'
+        raise BadFile(f"needs a library that is not installed ({words}): pip install {what}") from None
     except Exception as error:
         words = " ".join(str(error).split())[:200]
         raise BadFile(f"holds values that its types do not take ({type(error).__name__}: {words})") from None
