@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ def wrong_with(event: dict[str, Any], todo: Collection[int]) -> str | None:
     return None
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """A finite number of ordinary size, not text or a truth value."""
     try:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
