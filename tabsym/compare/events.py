@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import threading
@@ -10,7 +11,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ _NUMBERS = (
     "fit_seconds", "fit_cpu_seconds", "predict_seconds", "predict_row_seconds", "one_row_seconds", "peak_bytes",
     "model_bytes",
 )  # fmt: skip
+_TUNED = ("tune_seconds", "tried", "failed")
 
 
 _KEPT = 1 << 16  # bytes of what a contender prints
@@ -126,12 +128,25 @@ def wrong_with(event: dict[str, Any], todo: Collection[int]) -> str | None:
         return None if fits else "its process sent an error that is no text"
     if type(fold) is not int or fold not in todo:
         return f"its process sent a result of a fold that it was not asked for ({fold!r})"
-    for name in _NUMBERS:
+    tuned = any(name in event for name in (*_TUNED, "params"))
+    for name in (*_NUMBERS, *(_TUNED if tuned else ())):
         value = event.get(name)
-        fits = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
-        if not fits and not (name == "model_bytes" and value is None):
+        unknown = name == "model_bytes" and name in event and value is None
+        if not unknown and not (is_number(value) and value >= 0):
             return f"its process sent {name} that is no number"
+    if tuned and not isinstance(event.get("params"), dict):
+        return "its process sent settings that are none"
+    if type(event.get("unweighted")) is not bool:
+        return "its process did not say whether weights were used"
     return None
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """A finite number of ordinary size, not text or a truth value."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def read_prediction(path: Path, n_rows: int, n_classes: int) -> NDArray[np.float64]:

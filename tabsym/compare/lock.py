@@ -22,13 +22,18 @@ def owned(folder: Path) -> Iterator[None]:
     Raises
     ------
     ValueError
-        Another comparison holds it.
+        Another comparison holds it, or its lock cannot be opened.
     """
     if fcntl is None:
         yield
         return
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    descriptor = os.open(folder / NAME, flags, 0o644)
+    try:
+        descriptor = os.open(folder / NAME, flags, 0o644)
+    except OSError as error:  # a folder, or a link to elsewhere
+        raise ValueError(
+            f"{folder / NAME} cannot be opened ({error.strerror}); remove it, or choose another folder than {folder}."
+        ) from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,6 +41,8 @@ def owned(folder: Path) -> Iterator[None]:
             raise ValueError(
                 f"Another comparison is writing to {folder}; wait until it has ended, or choose another folder."
             ) from None
+        except OSError:  # a file system without locks
+            pass
         yield
     finally:
         os.close(descriptor)

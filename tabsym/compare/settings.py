@@ -13,7 +13,7 @@ from tabsym.compare.facts import facts_of, fingerprint_of_splits
 from tabsym.compare.machine import threads_of_each
 from tabsym.compare.metrics import METRICS
 from tabsym.compare.processes import Course
-from tabsym.compare.results import Results, load_results
+from tabsym.compare.results import Results, check_places, load_results
 from tabsym.compare.splits import Split
 from tabsym.compare.tuning import read_budget
 
@@ -88,14 +88,15 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
     Raises
     ------
     ValueError
-        Those in the folder are of another comparison.
+        Those in the folder are of another comparison, or the folder cannot hold results.
     """
+    check_places(folder)
     if not resume or not (folder / "results.json").exists():
         return Results(settings)
     old = load_results(folder)
     for key in _SAME:
         if old.settings.get(key) != settings[key]:
-            what = _HASHED.get(key, f"{key}: {old.settings.get(key)!r}, now {settings[key]!r}")
+            what = _HASHED.get(key, f"{key}: {_shown(old.settings.get(key))}, now {settings[key]!r}")
             raise ValueError(
                 f"The results in {folder} are of another comparison ({what}); use the same settings, or another folder."
             )
@@ -105,11 +106,18 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
     return Results(settings, old.contenders)
 
 
+def _shown(value: Any) -> str:
+    """A setting as it is read, whatever it is."""
+    simple = value is None or isinstance(value, str | int | float)
+    return f"{value!r:.100}" if simple else "something else"
+
+
 def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
     """Drop the folds of contenders of the user's own that are made by something else now; a sentence for each."""
     said = []
     for contender in chosen:
         entry = results.entry(contender.name, contender.label)
+        entry["label"] = contender.label
         why = _changed(entry, contender) if entry["folds"] else None
         if why is not None:
             entry["folds"] = {}
