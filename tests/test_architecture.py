@@ -8,7 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tabsym"
 LAYERS = [
-    ["jit", "warn"],
+    ["warn"],
+    ["jit"],
     ["table"],
     ["codes"],
     ["stats"],

@@ -156,7 +156,6 @@ def test_hostile_contenders_harm_only_themselves(table, tmp_path, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-@pytest.mark.xfail(reason="the folder of a worker is not made anew for the next contender", strict=False)
 def test_one_that_removes_its_files_harms_only_itself(table, tmp_path):
     done = run(table, tmp_path / "out", ["removes"])
     assert set(done.failures) == {"removes"}

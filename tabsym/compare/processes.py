@@ -27,10 +27,29 @@ from tabsym.compare.results import Results
 from tabsym.compare.scores import score_fold
 from tabsym.compare.splits import Plan, Split
 from tabsym.compare.words import in_one_line
-from tabsym.compare.workplace import workplace
+from tabsym.compare.workplace import PREFIX, renew, workplace
 
 _TO_END = 5.0
 """Seconds for a worker to end after its last fold."""
+
+
+_START = f"""
+import os, runpy, shutil, signal, sys, threading, time
+
+def end_with(parent, workplace):
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    if os.path.basename(workplace).startswith({PREFIX!r}):
+        shutil.rmtree(workplace, ignore_errors=True)
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+arguments = (int(sys.argv[2]), os.path.dirname(sys.argv[1]))
+threading.Thread(target=end_with, args=arguments, daemon=True).start()
+runpy.run_module("tabsym.compare.worker", run_name="__main__", alter_sys=True)
+"""
+"""A worker: it ends with the comparison from its first moment on, as the libraries take seconds to import."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +160,7 @@ class Runner:
         asked = self.course.threads
         threads = threads_of_each(self.course.jobs, asked)
         try:
+            renew(place)
             write_job(place, self._job(contender, todo, threads), contender, self.course.metric)
         except TypeError as error:
             self._fail(contender, str(error))
@@ -150,7 +170,7 @@ class Runner:
         (place / TOKEN).write_text(token)
         with open_channel(place) as channel:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tabsym.compare.worker", str(place), str(os.getpid()), channel.name],
+                [sys.executable, "-c", _START, str(place), str(os.getpid()), channel.name],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

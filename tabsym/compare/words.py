@@ -16,7 +16,11 @@ _SHOWN = 4  # contenders named in a list before the rest is counted
 
 def in_one_line(error: Exception) -> str:
     """An error's kind and first line: some libraries add the stack of their own code."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    try:
+        text = str(error)
+    except Exception:  # of a contender's own, whose text fails
+        text = ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import signal
 import sys
 import threading
 import time
@@ -29,7 +28,6 @@ from tabsym.compare.machine import Stopwatch, was_busy
 from tabsym.compare.splits import Split
 from tabsym.compare.tuning import read_budget, tune
 from tabsym.compare.words import in_one_line
-from tabsym.compare.workplace import remove_workplace
 
 _WARM_ROWS = 300
 _SINGLE_ROWS, _SINGLE_SECONDS = 20, 1.0
@@ -60,10 +58,9 @@ class PeakMemory:
         return int(max(self._most, self._process.memory_info().rss) - self._before)
 
 
-def main(folder: str, parent: int, channel: str) -> None:
-    """Run the job in `folder`, as a child of `parent`; events go to `channel`, a descriptor or a file."""
+def main(folder: str, channel: str) -> None:
+    """Run the job in `folder`; events go to `channel`, a descriptor or a file."""
     warnings.simplefilter("ignore")
-    threading.Thread(target=_end_with, args=(parent, Path(folder)), daemon=True).start()
     secret = Path(folder) / TOKEN
     token = secret.read_text()
     secret.unlink()  # before any code of the user's is loaded
@@ -88,16 +85,6 @@ def main(folder: str, parent: int, channel: str) -> None:
             return
         np.save(Path(folder) / f"prediction{fold}.npy", prediction, allow_pickle=False)
         _say({"fold": fold} | result)
-
-
-def _end_with(parent: int, folder: Path) -> None:
-    """End when the comparison does, also if it was killed, with the processes that the contender started."""
-    while os.getppid() == parent:
-        time.sleep(0.2)
-    remove_workplace(folder)
-    if os.name != "posix":
-        os._exit(1)
-    os.killpg(0, signal.SIGKILL) if os.getpgrp() == os.getpid() else os._exit(1)  # its own children, too
 
 
 def run_fold(work: Work, split: Split) -> tuple[dict[str, Any], np.ndarray]:
@@ -160,4 +147,4 @@ def _size(model: Any) -> int | None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    main(sys.argv[1], sys.argv[3])

@@ -29,21 +29,18 @@ def workplace(n_workers: int, write: Callable[[Path], None]) -> Iterator[list[Pa
         shared = Path(name) / "shared"
         shared.mkdir()
         write(shared)
-        places = [Path(name) / f"worker{job}" for job in range(n_workers)]
-        for place in places:
-            place.mkdir()
-            for path in shared.iterdir():
-                try:
-                    (place / path.name).symlink_to(path)
-                except OSError:  # Windows without the right to make links
-                    shutil.copyfile(path, place / path.name)
-        yield places
+        yield [Path(name) / f"worker{job}" for job in range(n_workers)]
 
 
-def remove_workplace(place: Path) -> None:
-    """Remove the folder that a worker's own lies in, after its comparison was killed."""
-    if place.parent.name.startswith(PREFIX):
-        shutil.rmtree(place.parent, ignore_errors=True)
+def renew(place: Path) -> None:
+    """Make a worker's folder anew: the contender before may have done anything to it."""
+    place.unlink() if place.is_symlink() else shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    for path in (place.parent / "shared").iterdir():
+        try:
+            os.link(path, place / path.name)  # whoever removes it removes no one else's
+        except OSError:
+            shutil.copyfile(path, place / path.name)
 
 
 def _remove_abandoned() -> None:
