@@ -1,7 +1,7 @@
 """How much of the best contender's gain one column reaches alone, out of sample: the order of columns, and leaks.
 
-A model of one column (a table of shrunk means by category; for numbers also a small tree over their ranks) is fitted
-on the training rows of a fold and scored on its test rows, by the metric that ranks, with weights, exposure and offset
+A model of one column (a table of shrunk means by category; for numbers also a small tree over their ranks, and of
+amounts a straight line with such a tree over what it leaves, as trees reach long tails badly) is fitted on the training rows of a fold and scored on its test rows, by the metric that ranks, with weights, exposure and offset
 as the contenders get them. Its gain over the baseline on the same rows is given as a fraction of the best contender's.
 """
 
@@ -65,7 +65,7 @@ def column_gains(
     for name in prepared.X.columns:
         if time.monotonic() - begin > SECONDS:
             break
-        models = _codings(prepared.X[name])
+        models = _codings(prepared.X[name], amounts=prepared.task == "regression")
         reached = max(
             float(np.mean([sign * (fold.score(coding, metric) - base) for fold, base in pairs])) for coding in models
         )
@@ -106,19 +106,24 @@ def source_column(name: str, columns: list[str]) -> str:
 
 @dataclass(frozen=True)
 class _Coding:
-    """A column as codes (n,) from 0 on; `ordered`: ranks of numbers, missing ones lowest."""
+    """A column as codes (n,) from 0 on; `ordered`: ranks of numbers, missing ones lowest; `line` (n,): the numbers."""
 
     codes: Ints
     ordered: bool
+    line: Floats | None = None
 
 
-def _codings(column: pd.Series) -> list[_Coding]:
+def _codings(column: pd.Series, *, amounts: bool) -> list[_Coding]:
     codes, values = pd.factorize(column, use_na_sentinel=True, sort=pd.api.types.is_numeric_dtype(column))
     as_codes = _Coding(np.asarray(codes, dtype=np.int64) + 1, ordered=False)
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return [as_codes]
-    ranks = _Coding(as_codes.codes, ordered=True)
-    return [ranks, as_codes] if len(values) <= _MAX_CATEGORIES * len(column) else [ranks]
+    models = [_Coding(as_codes.codes, ordered=True)]
+    numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    if amounts and np.isfinite(numbers).any():
+        numbers = np.where(np.isfinite(numbers), numbers, np.nanmedian(numbers[np.isfinite(numbers)]))
+        models.append(_Coding(as_codes.codes, ordered=True, line=numbers / (np.abs(numbers).max() or 1.0)))
+    return [*models, as_codes] if len(values) <= _MAX_CATEGORIES * len(column) else models
 
 
 def _score_of_contender(name: str, fold: _Fold, metric: Metric, folder: Path) -> float | None:
@@ -154,45 +159,56 @@ class _Fold:
             target = target - prepared.offset[self.train][:, None]
             self.offset = prepared.offset[self.test]
         self.target, self.weight = target, row_weight
-        self.mean = np.average(target, axis=0, weights=row_weight)
 
     def score(self, coding: _Coding, metric: Metric) -> float:
         """The score on the test rows of a model of these codes."""
         train, test = coding.codes[self.train], coding.codes[self.test]
+        fitted, prediction = 0.0, 0.0
+        if coding.line is not None:
+            fitted, prediction = self._line(coding.line[self.train], coding.line[self.test])
+        target = self.target - fitted
         if coding.ordered:
-            train, test = self._leaves(train, test)
-        means = self._shrunk_means(train, int(max(train.max(), test.max())) + 1)
-        prediction = means[test]
+            train, test = self._leaves(train, test, target)
+        means = self._shrunk_means(train, int(max(train.max(), test.max())) + 1, target)
+        prediction = prediction + means[test]
         if self.classes:
             return metric.of(self.y_test, prediction, self.weight_test)
         values = prediction[:, 0]
         values = values if self.exposure is None else values * self.exposure
         return metric.of(self.y_test, values if self.offset is None else values + self.offset, self.weight_test)
 
-    def _leaves(self, train: Ints, test: Ints) -> tuple[Ints, Ints]:
+    def _line(self, train: Floats, test: Floats) -> tuple[Floats, Floats]:
+        """A least-squares line through the training rows, without its constant: at these, and at the test rows."""
+        centre = np.average(train, weights=self.weight)
+        apart = train - centre
+        spread = float(self.weight @ apart**2)
+        slope = float((self.weight * apart) @ self.target[:, 0]) / spread if spread > 0 else 0.0
+        return (slope * apart)[:, None], (slope * (test - centre))[:, None]
+
+    def _leaves(self, train: Ints, test: Ints, target: Floats) -> tuple[Ints, Ints]:
         """Leaves of a tree over the ranks; best splits first, so that long tails get leaves of their own."""
         tree = DecisionTreeRegressor(
             max_leaf_nodes=_MAX_LEAVES, min_samples_leaf=min(_MIN_LEAF_ROWS, max(1, len(train) // 20)), random_state=0
         )
-        scale = np.abs(self.target).max() or 1.0
-        tree.fit(train[:, None].astype(np.float32), self.target / scale, sample_weight=self.weight)
+        scale = np.abs(target).max() or 1.0
+        tree.fit(train[:, None].astype(np.float32), target / scale, sample_weight=self.weight)
         return (
             np.asarray(tree.apply(train[:, None].astype(np.float32)), dtype=np.int64),
             np.asarray(tree.apply(test[:, None].astype(np.float32)), dtype=np.int64),
         )
 
-    def _shrunk_means(self, codes: Ints, n_codes: int) -> Floats:
+    def _shrunk_means(self, codes: Ints, n_codes: int, target: Floats) -> Floats:
         """Means by code, drawn to the mean of all as far as leave-one-out errors say."""
-        average = self.weight.mean() or 1.0
+        mean, average = np.average(target, axis=0, weights=self.weight), self.weight.mean() or 1.0
         count = np.bincount(codes, self.weight, n_codes)
-        sums = np.stack([np.bincount(codes, self.weight * one, n_codes) for one in self.target.T], axis=1)
+        sums = np.stack([np.bincount(codes, self.weight * one, n_codes) for one in target.T], axis=1)
         errors = []
         for rows in _SHRINKAGES:
             others = np.maximum(count[codes] - self.weight, 0.0) + rows * average
-            left_out = (sums[codes] - self.weight[:, None] * self.target + rows * average * self.mean) / others[:, None]
-            errors.append(float(self.weight @ ((self.target - left_out) ** 2).sum(axis=1)))
+            left_out = (sums[codes] - self.weight[:, None] * target + rows * average * mean) / others[:, None]
+            errors.append(float(self.weight @ ((target - left_out) ** 2).sum(axis=1)))
         prior = _SHRINKAGES[int(np.argmin(errors))] * average
-        return np.asarray((sums + prior * self.mean) / (count + prior)[:, None])
+        return np.asarray((sums + prior * mean) / (count + prior)[:, None])
 
 
 def _some(n: int, random: np.random.RandomState) -> Ints:
