@@ -1,8 +1,9 @@
 """How much of the best contender's gain one column reaches alone, out of sample: the order of columns, and leaks.
 
 A model of one column (a table of shrunk means by category; for numbers also a small tree over their ranks, and of
-amounts a straight line with such a tree over what it leaves, as trees reach long tails badly) is fitted on the training rows of a fold and scored on its test rows, by the metric that ranks, with weights, exposure and offset
-as the contenders get them. Its gain over the baseline on the same rows is given as a fraction of the best contender's.
+amounts a straight line with such a tree over what it leaves, as trees alone do not reach long tails) is fitted on the
+training rows of a fold and scored on its test rows, by the metric that ranks, with weights, exposure and offset as the
+contenders get them. Its gain over the baseline on the same rows is given as a fraction of the best contender's.
 """
 
 from __future__ import annotations
