@@ -229,6 +229,24 @@ def test_the_question_names_the_column_and_asks():
     assert leak_sentences(gains[:1], RANKING) == []  # the table's only column has all the gain there is
 
 
+def test_a_good_predictor_of_classes_is_no_leak_although_its_auc_is_high(tmp_path):
+    """The column orders nearly all rows rightly; but the best knows for sure, which only the log loss tells."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    code = rng.integers(0, 30, n)
+    p = np.where(code < 3, 0.3, 0.0002)
+    y = (rng.random(n) < p).astype(int)
+    table = pd.DataFrame(
+        {"app": [f"a{one}" for one in code], "noise": rng.normal(size=n), "y": np.array(["n", "y"])[y]}
+    )
+    ideal = np.where(y == 1, 0.6, np.where(code < 3, 0.05, 0.001))
+    found, prepared, splits = measured(tmp_path, table, np.stack([1 - ideal, ideal], axis=1), "binary")
+    gains = column_gains(prepared, splits, choose_metric("binary", None), RANKING, tmp_path, seed=0)
+    assert found["app"] >= LEAK
+    assert gains[0]["least"] < 0.7
+    assert not leak_sentences(gains, RANKING)
+
+
 def test_parts_of_a_date_count_as_the_date():
     assert source_column("sold month", ["sold", "sold at"]) == "sold"
     assert source_column("sold at month", ["sold", "sold at"]) == "sold at"

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
-from tabsym.compare.metrics import Metric
+from tabsym.compare.metrics import METRICS, Metric
 from tabsym.compare.prepare import Prepared
 from tabsym.compare.results import load_prediction
 from tabsym.compare.splits import Split
@@ -44,37 +44,66 @@ def column_gains(
 ) -> list[dict[str, Any]]:
     """By column, largest first: the fraction of the best contender's gain that it reaches alone.
 
+    `least`: the smaller of this and, for classes, of the fraction of any contender's largest gain by log loss.
     Empty where nothing is significantly better than the baseline, so that there is no gain to compare with. Parts of
     a date count as the column they come from.
     """
     if not has_gain(ranking):
         return []
     folds = [_Fold(prepared, *splits[fold], fold, seed) for fold in range(min(MAX_FOLDS, len(splits)))]
-    sign = 1.0 if metric.larger_is_better else -1.0
-    gains, baselines = [], []
-    for fold in folds:
-        best, baseline = (_score_of_contender(name, fold, metric, folder) for name in (ranking[0]["name"], CONSTANT))
-        if best is None or baseline is None:
-            return []
-        baselines.append(baseline)
-        gains.append(sign * (best - baseline))
-    if np.mean(gains) <= 0:
+    best, baseline = ranking[0]["name"], CONSTANT
+    rulers = [_ruler(metric, [best], folds, folder)]
+    if prepared.task in CLASSES and metric.name != "log_loss":
+        others = [row["name"] for row in ranking if row["name"] != baseline]
+        rulers.append(_ruler(METRICS[prepared.task]["log_loss"], others, folds, folder))
+    if rulers[0] is None:
         return []
-    fractions: dict[str, float] = {}
+    known = [one for one in rulers if one is not None]
+    fractions: dict[str, list[float]] = {}
     begin = time.monotonic()
-    pairs = list(zip(folds, baselines, strict=True))
     for name in prepared.X.columns:
         if time.monotonic() - begin > SECONDS:
             break
         models = _codings(prepared.X[name], amounts=prepared.task == "regression")
-        reached = max(
-            float(np.mean([sign * (fold.score(coding, metric) - base) for fold, base in pairs])) for coding in models
-        )
+        reached = np.max([_reached(model, folds, known) for model in models], axis=0)
         source = source_column(str(name), list(prepared.features.kinds))
-        fractions[source] = max(fractions.get(source, 0.0), reached / float(np.mean(gains)), 0.0)
+        fractions[source] = np.maximum(fractions.get(source, np.zeros(len(known))), reached).tolist()
     return [
-        {"column": name, "fraction": fractions[name]} for name in sorted(fractions, key=lambda one: -fractions[one])
+        {"column": name, "fraction": fractions[name][0], "least": min(fractions[name])}
+        for name in sorted(fractions, key=lambda one: -fractions[one][0])
     ]
+
+
+@dataclass(frozen=True)
+class _Ruler:
+    """A metric with the baseline's scores by fold and a contender's mean gain over them, which is above 0."""
+
+    metric: Metric
+    baselines: list[float]
+    gain: float
+
+
+def _ruler(metric: Metric, names: list[str], folds: list[_Fold], folder: Path) -> _Ruler | None:
+    """That of the one with the largest gain; None where nothing has any, or predictions are gone."""
+    sign = 1.0 if metric.larger_is_better else -1.0
+    baselines = [_score_of_contender(CONSTANT, fold, metric, folder) for fold in folds]
+    if any(one is None for one in baselines):
+        return None
+    base, gain = [float(one) for one in baselines if one is not None], 0.0
+    for name in names:
+        scores = [_score_of_contender(name, fold, metric, folder) for fold in folds]
+        if all(one is not None for one in scores):
+            own = [sign * (float(one) - at) for one, at in zip(scores, base, strict=True) if one is not None]
+            gain = max(gain, float(np.mean(own)))
+    return _Ruler(metric, base, gain) if gain > 0 else None
+
+
+def _reached(coding: _Coding, folds: list[_Fold], rulers: list[_Ruler]) -> list[float]:
+    """The fraction of each ruler's gain that a model of these codes has."""
+    scores = np.array([fold.scores(coding, [one.metric for one in rulers]) for fold in folds])
+    signs = [1.0 if one.metric.larger_is_better else -1.0 for one in rulers]
+    gains = [sign * np.mean(column - one.baselines) for sign, column, one in zip(signs, scores.T, rulers, strict=True)]
+    return [float(gain) / one.gain for gain, one in zip(gains, rulers, strict=True)]
 
 
 def has_gain(ranking: list[dict[str, Any]]) -> bool:
@@ -86,14 +115,18 @@ def has_gain(ranking: list[dict[str, Any]]) -> bool:
 
 
 def leak_sentences(gains: list[dict[str, Any]], ranking: list[dict[str, Any]]) -> list[str]:
-    """A question for each column that alone reaches nearly all of the best's gain; none of a table's only column."""
+    """A question for each column that alone reaches nearly all of the best's gain; none of a table's only column.
+
+    Of classes it must reach as much of the largest gain by log loss as well: the AUC of any good predictor comes near
+    to that of the best, whereas what holds the target saves nearly all that can be saved of the log loss.
+    """
     if len(gains) < 2:
         return []
     return [
         f"Column {one['column']!r} alone reaches {100 * one['fraction']:.0f} % of {ranking[0]['label']}'s gain over "
         "the baseline: is it known before the target is?"
         for one in gains
-        if one["fraction"] >= LEAK
+        if min(one["fraction"], one.get("least", 1.0)) >= LEAK
     ]
 
 
@@ -161,8 +194,8 @@ class _Fold:
             self.offset = prepared.offset[self.test]
         self.target, self.weight = target, row_weight
 
-    def score(self, coding: _Coding, metric: Metric) -> float:
-        """The score on the test rows of a model of these codes."""
+    def scores(self, coding: _Coding, metrics: list[Metric]) -> list[float]:
+        """The scores on the test rows of a model of these codes."""
         train, test = coding.codes[self.train], coding.codes[self.test]
         fitted, prediction = 0.0, 0.0
         if coding.line is not None:
@@ -172,11 +205,11 @@ class _Fold:
             train, test = self._leaves(train, test, target)
         means = self._shrunk_means(train, int(max(train.max(), test.max())) + 1, target)
         prediction = prediction + means[test]
-        if self.classes:
-            return metric.of(self.y_test, prediction, self.weight_test)
-        values = prediction[:, 0]
-        values = values if self.exposure is None else values * self.exposure
-        return metric.of(self.y_test, values if self.offset is None else values + self.offset, self.weight_test)
+        if not self.classes:
+            prediction = prediction[:, 0]
+            prediction = prediction if self.exposure is None else prediction * self.exposure
+            prediction = prediction if self.offset is None else prediction + self.offset
+        return [metric.of(self.y_test, prediction, self.weight_test) for metric in metrics]
 
     def _line(self, train: Floats, test: Floats) -> tuple[Floats, Floats]:
         """A least-squares line through the training rows, without its constant: at these, and at the test rows."""
