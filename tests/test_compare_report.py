@@ -253,6 +253,16 @@ def test_gini_is_among_the_other_metrics_where_rows_have_an_order(built):
         assert float(row[-1]) == pytest.approx(2 * ranking[0]["scores"]["auc"] - 1, abs=1e-4)
 
 
+def test_the_best_sorts_as_no_difference_to_itself(built):
+    text = built[2]
+    best = text[text.index('<tr class="best">') :].partition("</tr>")[0]
+    assert 'data-sort="0"></td>' in best
+    assert (
+        len(re.findall("<td", best))
+        == len(re.findall("<th", text[text.index("ranking sortable") :].partition("</tr>")[0])) - 1
+    )
+
+
 def test_cells_sort_by_their_first_number():
     assert sort_key("0.8123 ± 0.01") == pytest.approx(0.8123)
     assert sort_key("12,345") == 12345

@@ -197,14 +197,14 @@ class _Fold:
     def scores(self, coding: _Coding, metrics: list[Metric]) -> list[float]:
         """The scores on the test rows of a model of these codes."""
         train, test = coding.codes[self.train], coding.codes[self.test]
-        fitted, prediction = 0.0, 0.0
+        fitted, start = np.zeros((len(train), 1)), np.zeros((len(test), 1))
         if coding.line is not None:
-            fitted, prediction = self._line(coding.line[self.train], coding.line[self.test])
+            fitted, start = self._line(coding.line[self.train], coding.line[self.test])
         target = self.target - fitted
         if coding.ordered:
             train, test = self._leaves(train, test, target)
         means = self._shrunk_means(train, int(max(train.max(), test.max())) + 1, target)
-        prediction = prediction + means[test]
+        prediction = start + means[test]
         if not self.classes:
             prediction = prediction[:, 0]
             prediction = prediction if self.exposure is None else prediction * self.exposure
