@@ -230,20 +230,20 @@ def test_the_question_names_the_column_and_asks():
 
 
 def test_a_good_predictor_of_classes_is_no_leak_although_its_auc_is_high(tmp_path):
-    """The column orders nearly all rows rightly; but the best knows for sure, which only the log loss tells."""
+    """The column orders nearly all rows rightly; but of few rows it tells what they are."""
     rng = np.random.default_rng(0)
     n = 4000
     code = rng.integers(0, 30, n)
-    p = np.where(code < 3, 0.3, 0.0002)
+    p = np.where(code < 2, 0.2, 0.0001)
     y = (rng.random(n) < p).astype(int)
     table = pd.DataFrame(
         {"app": [f"a{one}" for one in code], "noise": rng.normal(size=n), "y": np.array(["n", "y"])[y]}
     )
-    ideal = np.where(y == 1, 0.6, np.where(code < 3, 0.05, 0.001))
+    ideal = np.where(y == 1, 0.6, np.where(code < 2, 0.05, 0.001))
     found, prepared, splits = measured(tmp_path, table, np.stack([1 - ideal, ideal], axis=1), "binary")
     gains = column_gains(prepared, splits, choose_metric("binary", None), RANKING, tmp_path, seed=0)
     assert found["app"] >= LEAK
-    assert gains[0]["least"] < 0.7
+    assert 0.1 < gains[0]["known"] < 0.5
     assert not leak_sentences(gains, RANKING)
 
 

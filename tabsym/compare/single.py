@@ -30,6 +30,8 @@ Ints = NDArray[np.int64]
 
 LEAK = 0.9
 """Of the best's gain: a column that alone reaches so much may hold the target."""
+KNOWN = 0.5
+"""Of the baseline's log loss: a column that saves less leaves more of the classes open than it tells."""
 MAX_ROWS = 200_000
 MAX_FOLDS = 2
 SECONDS = 60.0
@@ -44,58 +46,52 @@ def column_gains(
 ) -> list[dict[str, Any]]:
     """By column, largest first: the fraction of the best contender's gain that it reaches alone.
 
-    `least`: the smaller of this and, for classes, of the fraction of any contender's largest gain by log loss.
+    `known`: of classes, the fraction of the baseline's log loss that it saves.
     Empty where nothing is significantly better than the baseline, so that there is no gain to compare with. Parts of
     a date count as the column they come from.
     """
     if not has_gain(ranking):
         return []
     folds = [_Fold(prepared, *splits[fold], fold, seed) for fold in range(min(MAX_FOLDS, len(splits)))]
-    best, baseline = ranking[0]["name"], CONSTANT
-    rulers = [_ruler(metric, [best], folds, folder)]
-    if prepared.task in CLASSES and metric.name != "log_loss":
-        others = [row["name"] for row in ranking if row["name"] != baseline]
-        rulers.append(_ruler(METRICS[prepared.task]["log_loss"], others, folds, folder))
-    if rulers[0] is None:
+    first = _ruler(metric, ranking[0]["name"], folds, folder)
+    if first is None:
         return []
-    known = [one for one in rulers if one is not None]
+    rulers = [first]
+    if prepared.task in CLASSES:
+        rulers += [one for one in [_ruler(METRICS[prepared.task]["log_loss"], None, folds, folder)] if one is not None]
     fractions: dict[str, list[float]] = {}
     begin = time.monotonic()
     for name in prepared.X.columns:
         if time.monotonic() - begin > SECONDS:
             break
         models = _codings(prepared.X[name], amounts=prepared.task == "regression")
-        reached = np.max([_reached(model, folds, known) for model in models], axis=0)
+        reached = np.max([_reached(model, folds, rulers) for model in models], axis=0)
         source = source_column(str(name), list(prepared.features.kinds))
-        fractions[source] = np.maximum(fractions.get(source, np.zeros(len(known))), reached).tolist()
+        fractions[source] = np.maximum(fractions.get(source, np.zeros(len(rulers))), reached).tolist()
     return [
-        {"column": name, "fraction": fractions[name][0], "least": min(fractions[name])}
+        {"column": name, "fraction": fractions[name][0], "known": fractions[name][1] if len(rulers) > 1 else None}
         for name in sorted(fractions, key=lambda one: -fractions[one][0])
     ]
 
 
 @dataclass(frozen=True)
 class _Ruler:
-    """A metric with the baseline's scores by fold and a contender's mean gain over them, which is above 0."""
+    """A metric with the baseline's scores by fold, and the gain that is 1, which is above 0."""
 
     metric: Metric
     baselines: list[float]
     gain: float
 
 
-def _ruler(metric: Metric, names: list[str], folds: list[_Fold], folder: Path) -> _Ruler | None:
-    """That of the one with the largest gain; None where nothing has any, or predictions are gone."""
+def _ruler(metric: Metric, name: str | None, folds: list[_Fold], folder: Path) -> _Ruler | None:
+    """With the mean gain of a contender, or all of a loss; None where that is none, or predictions are gone."""
     sign = 1.0 if metric.larger_is_better else -1.0
     baselines = [_score_of_contender(CONSTANT, fold, metric, folder) for fold in folds]
-    if any(one is None for one in baselines):
+    bests = [0.0 if name is None else _score_of_contender(name, fold, metric, folder) for fold in folds]
+    gains = [sign * (b - a) for a, b in zip(baselines, bests, strict=True) if a is not None and b is not None]
+    if len(gains) < len(folds) or np.mean(gains) <= 0:
         return None
-    base, gain = [float(one) for one in baselines if one is not None], 0.0
-    for name in names:
-        scores = [_score_of_contender(name, fold, metric, folder) for fold in folds]
-        if all(one is not None for one in scores):
-            own = [sign * (float(one) - at) for one, at in zip(scores, base, strict=True) if one is not None]
-            gain = max(gain, float(np.mean(own)))
-    return _Ruler(metric, base, gain) if gain > 0 else None
+    return _Ruler(metric, [one for one in baselines if one is not None], float(np.mean(gains)))
 
 
 def _reached(coding: _Coding, folds: list[_Fold], rulers: list[_Ruler]) -> list[float]:
@@ -117,8 +113,8 @@ def has_gain(ranking: list[dict[str, Any]]) -> bool:
 def leak_sentences(gains: list[dict[str, Any]], ranking: list[dict[str, Any]]) -> list[str]:
     """A question for each column that alone reaches nearly all of the best's gain; none of a table's only column.
 
-    Of classes it must reach as much of the largest gain by log loss as well: the AUC of any good predictor comes near
-    to that of the best, whereas what holds the target saves nearly all that can be saved of the log loss.
+    Of classes it must also save more than half of the baseline's log loss, so that more is known of the target than
+    not: by the AUC a good predictor of rare events is near to the best, and yet tells of few rows what they are.
     """
     if len(gains) < 2:
         return []
@@ -126,7 +122,7 @@ def leak_sentences(gains: list[dict[str, Any]], ranking: list[dict[str, Any]]) -
         f"Column {one['column']!r} alone reaches {100 * one['fraction']:.0f} % of {ranking[0]['label']}'s gain over "
         "the baseline: is it known before the target is?"
         for one in gains
-        if min(one["fraction"], one.get("least", 1.0)) >= LEAK
+        if one["fraction"] >= LEAK and (one.get("known") is None or one["known"] > KNOWN)
     ]
 
 
