@@ -83,8 +83,8 @@ def deciles(held: Held) -> list[dict[str, float]]:
         out.append({
             "decile": int(decile) + 1, "rows": int(rows[decile]), "share": float(weight[decile] / weight.sum()),
             "predicted": predicted, "observed": observed,
-            "ratio": predicted / observed if observed else float("nan"),
-            "lift": observed / mean if mean else float("nan"),
+            "ratio": predicted / observed if observed > 0 else float("nan"),
+            "lift": observed / mean if mean > 0 and held.observed.min() >= 0 else float("nan"),
         })  # fmt: skip
     return out
 

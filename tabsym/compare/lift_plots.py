@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.compare.plots import GRID, _figure, _plain, _svg
+from tabsym.compare.plots import GRID, _figure, _plain, _svg, _widened
 
 Floats = NDArray[np.float64]
 
@@ -18,6 +18,8 @@ _MAX_POINTS = 400  # of a curve in the page
 def lift_plot(tables: list[tuple[str, list[dict[str, float]]]]) -> str:
     """Predicted and observed means by decile of prediction, a panel for each of a few contenders."""
     figure, panels = _figure(3.0, 1, len(tables))
+    every = [row[what] for _, rows in tables for row in rows for what in ("observed", "predicted")]
+    limits = _widened(min(every), max(every))
     for panel, (label, rows) in zip(np.atleast_1d(panels).flat, tables, strict=True):
         places = [row["decile"] for row in rows]
         panel.plot(places, [row["observed"] for row in rows], "o-", color=_COLOURS[0], markersize=4, label="observed")
@@ -26,6 +28,7 @@ def lift_plot(tables: list[tuple[str, list[dict[str, float]]]]) -> str:
         )
         panel.set_title(_title(label), fontsize=9)
         panel.set_xticks(range(1, 11))
+        panel.set_ylim(*limits)  # the same for all: what one panel magnifies looks like an effect
         panel.tick_params(labelsize=7)
         panel.grid(axis="y", color=GRID)
     np.atleast_1d(panels).flat[0].legend(fontsize=8, frameon=False)

@@ -140,4 +140,4 @@ def _clustered(codes: Ints, share: Floats, cluster: Ints, n: int) -> Floats:
     _, unit = np.unique(cluster, return_inverse=True)
     width = int(unit.max()) + 1
     pair, index = np.unique(codes * width + unit, return_inverse=True)
-    return np.bincount(pair // width, np.bincount(index, share) ** 2, minlength=n)
+    return np.asarray(np.bincount(pair // width, np.bincount(index, share) ** 2, minlength=n))

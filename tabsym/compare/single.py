@@ -1,8 +1,9 @@
 """How much of the best contender's gain one column reaches alone, out of sample: the order of columns, and leaks.
 
-A model of one column (a table of shrunk means by category; for numbers also a small tree over their ranks) is fitted
-on the training rows of a fold and scored on its test rows, by the metric that ranks, with weights, exposure and offset
-as the contenders get them. Its gain over the baseline on the same rows is given as a fraction of the best contender's.
+A model of one column (a table of shrunk means by category; for numbers also a small tree over their ranks, and of
+amounts a straight line with such a tree over what it leaves, as trees alone do not reach long tails) is fitted on the
+training rows of a fold and scored on its test rows, by the metric that ranks, with weights, exposure and offset as the
+contenders get them. Its gain over the baseline on the same rows is given as a fraction of the best contender's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
-from tabsym.compare.metrics import Metric
+from tabsym.compare.metrics import METRICS, Metric
 from tabsym.compare.prepare import Prepared
 from tabsym.compare.results import load_prediction
 from tabsym.compare.splits import Split
@@ -29,6 +30,8 @@ Ints = NDArray[np.int64]
 
 LEAK = 0.9
 """Of the best's gain: a column that alone reaches so much may hold the target."""
+KNOWN = 0.5
+"""Of the baseline's log loss: a column that saves less leaves more of the classes open than it tells."""
 MAX_ROWS = 200_000
 MAX_FOLDS = 2
 SECONDS = 60.0
@@ -43,37 +46,60 @@ def column_gains(
 ) -> list[dict[str, Any]]:
     """By column, largest first: the fraction of the best contender's gain that it reaches alone.
 
+    `known`: of classes, the fraction of the baseline's log loss that it saves.
     Empty where nothing is significantly better than the baseline, so that there is no gain to compare with. Parts of
     a date count as the column they come from.
     """
     if not has_gain(ranking):
         return []
     folds = [_Fold(prepared, *splits[fold], fold, seed) for fold in range(min(MAX_FOLDS, len(splits)))]
-    sign = 1.0 if metric.larger_is_better else -1.0
-    gains, baselines = [], []
-    for fold in folds:
-        best, baseline = (_score_of_contender(name, fold, metric, folder) for name in (ranking[0]["name"], CONSTANT))
-        if best is None or baseline is None:
-            return []
-        baselines.append(baseline)
-        gains.append(sign * (best - baseline))
-    if np.mean(gains) <= 0:
+    first = _ruler(metric, ranking[0]["name"], folds, folder)
+    if first is None:
         return []
-    fractions: dict[str, float] = {}
+    rulers = [first]
+    if prepared.task in CLASSES:
+        rulers += [one for one in [_ruler(METRICS[prepared.task]["log_loss"], None, folds, folder)] if one is not None]
+    fractions: dict[str, list[float]] = {}
     begin = time.monotonic()
-    pairs = list(zip(folds, baselines, strict=True))
     for name in prepared.X.columns:
         if time.monotonic() - begin > SECONDS:
             break
-        models = _codings(prepared.X[name])
-        reached = max(
-            float(np.mean([sign * (fold.score(coding, metric) - base) for fold, base in pairs])) for coding in models
-        )
+        models = _codings(prepared.X[name], amounts=prepared.task == "regression")
+        reached = np.max([_reached(model, folds, rulers) for model in models], axis=0)
         source = source_column(str(name), list(prepared.features.kinds))
-        fractions[source] = max(fractions.get(source, 0.0), reached / float(np.mean(gains)), 0.0)
+        fractions[source] = np.maximum(fractions.get(source, np.zeros(len(rulers))), reached).tolist()
     return [
-        {"column": name, "fraction": fractions[name]} for name in sorted(fractions, key=lambda one: -fractions[one])
+        {"column": name, "fraction": fractions[name][0], "known": fractions[name][1] if len(rulers) > 1 else None}
+        for name in sorted(fractions, key=lambda one: -fractions[one][0])
     ]
+
+
+@dataclass(frozen=True)
+class _Ruler:
+    """A metric with the baseline's scores by fold, and the gain that is 1, which is above 0."""
+
+    metric: Metric
+    baselines: list[float]
+    gain: float
+
+
+def _ruler(metric: Metric, name: str | None, folds: list[_Fold], folder: Path) -> _Ruler | None:
+    """With the mean gain of a contender, or all of a loss; None where that is none, or predictions are gone."""
+    sign = 1.0 if metric.larger_is_better else -1.0
+    baselines = [_score_of_contender(CONSTANT, fold, metric, folder) for fold in folds]
+    bests = [0.0 if name is None else _score_of_contender(name, fold, metric, folder) for fold in folds]
+    gains = [sign * (b - a) for a, b in zip(baselines, bests, strict=True) if a is not None and b is not None]
+    if len(gains) < len(folds) or np.mean(gains) <= 0:
+        return None
+    return _Ruler(metric, [one for one in baselines if one is not None], float(np.mean(gains)))
+
+
+def _reached(coding: _Coding, folds: list[_Fold], rulers: list[_Ruler]) -> list[float]:
+    """The fraction of each ruler's gain that a model of these codes has."""
+    scores = np.array([fold.scores(coding, [one.metric for one in rulers]) for fold in folds])
+    signs = [1.0 if one.metric.larger_is_better else -1.0 for one in rulers]
+    gains = [sign * np.mean(column - one.baselines) for sign, column, one in zip(signs, scores.T, rulers, strict=True)]
+    return [float(gain) / one.gain for gain, one in zip(gains, rulers, strict=True)]
 
 
 def has_gain(ranking: list[dict[str, Any]]) -> bool:
@@ -85,14 +111,18 @@ def has_gain(ranking: list[dict[str, Any]]) -> bool:
 
 
 def leak_sentences(gains: list[dict[str, Any]], ranking: list[dict[str, Any]]) -> list[str]:
-    """A question for each column that alone reaches nearly all of the best's gain; none of a table's only column."""
+    """A question for each column that alone reaches nearly all of the best's gain; none of a table's only column.
+
+    Of classes it must also save more than half of the baseline's log loss, so that more is known of the target than
+    not: by the AUC a good predictor of rare events is near to the best, and yet tells of few rows what they are.
+    """
     if len(gains) < 2:
         return []
     return [
         f"Column {one['column']!r} alone reaches {100 * one['fraction']:.0f} % of {ranking[0]['label']}'s gain over "
         "the baseline: is it known before the target is?"
         for one in gains
-        if one["fraction"] >= LEAK
+        if one["fraction"] >= LEAK and (one.get("known") is None or one["known"] > KNOWN)
     ]
 
 
@@ -106,19 +136,24 @@ def source_column(name: str, columns: list[str]) -> str:
 
 @dataclass(frozen=True)
 class _Coding:
-    """A column as codes (n,) from 0 on; `ordered`: ranks of numbers, missing ones lowest."""
+    """A column as codes (n,) from 0 on; `ordered`: ranks of numbers, missing ones lowest; `line` (n,): the numbers."""
 
     codes: Ints
     ordered: bool
+    line: Floats | None = None
 
 
-def _codings(column: pd.Series) -> list[_Coding]:
+def _codings(column: pd.Series, *, amounts: bool) -> list[_Coding]:
     codes, values = pd.factorize(column, use_na_sentinel=True, sort=pd.api.types.is_numeric_dtype(column))
     as_codes = _Coding(np.asarray(codes, dtype=np.int64) + 1, ordered=False)
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return [as_codes]
-    ranks = _Coding(as_codes.codes, ordered=True)
-    return [ranks, as_codes] if len(values) <= _MAX_CATEGORIES * len(column) else [ranks]
+    models = [_Coding(as_codes.codes, ordered=True)]
+    numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    if amounts and np.isfinite(numbers).any():
+        numbers = np.where(np.isfinite(numbers), numbers, np.nanmedian(numbers[np.isfinite(numbers)]))
+        models.append(_Coding(as_codes.codes, ordered=True, line=numbers / (np.abs(numbers).max() or 1.0)))
+    return [*models, as_codes] if len(values) <= _MAX_CATEGORIES * len(column) else models
 
 
 def _score_of_contender(name: str, fold: _Fold, metric: Metric, folder: Path) -> float | None:
@@ -154,45 +189,56 @@ class _Fold:
             target = target - prepared.offset[self.train][:, None]
             self.offset = prepared.offset[self.test]
         self.target, self.weight = target, row_weight
-        self.mean = np.average(target, axis=0, weights=row_weight)
 
-    def score(self, coding: _Coding, metric: Metric) -> float:
-        """The score on the test rows of a model of these codes."""
+    def scores(self, coding: _Coding, metrics: list[Metric]) -> list[float]:
+        """The scores on the test rows of a model of these codes."""
         train, test = coding.codes[self.train], coding.codes[self.test]
+        fitted, start = np.zeros((len(train), 1)), np.zeros((len(test), 1))
+        if coding.line is not None:
+            fitted, start = self._line(coding.line[self.train], coding.line[self.test])
+        target = self.target - fitted
         if coding.ordered:
-            train, test = self._leaves(train, test)
-        means = self._shrunk_means(train, int(max(train.max(), test.max())) + 1)
-        prediction = means[test]
-        if self.classes:
-            return metric.of(self.y_test, prediction, self.weight_test)
-        values = prediction[:, 0]
-        values = values if self.exposure is None else values * self.exposure
-        return metric.of(self.y_test, values if self.offset is None else values + self.offset, self.weight_test)
+            train, test = self._leaves(train, test, target)
+        means = self._shrunk_means(train, int(max(train.max(), test.max())) + 1, target)
+        prediction = start + means[test]
+        if not self.classes:
+            prediction = prediction[:, 0]
+            prediction = prediction if self.exposure is None else prediction * self.exposure
+            prediction = prediction if self.offset is None else prediction + self.offset
+        return [metric.of(self.y_test, prediction, self.weight_test) for metric in metrics]
 
-    def _leaves(self, train: Ints, test: Ints) -> tuple[Ints, Ints]:
+    def _line(self, train: Floats, test: Floats) -> tuple[Floats, Floats]:
+        """A least-squares line through the training rows, without its constant: at these, and at the test rows."""
+        centre = np.average(train, weights=self.weight)
+        apart = train - centre
+        spread = float(self.weight @ apart**2)
+        slope = float((self.weight * apart) @ self.target[:, 0]) / spread if spread > 0 else 0.0
+        return (slope * apart)[:, None], (slope * (test - centre))[:, None]
+
+    def _leaves(self, train: Ints, test: Ints, target: Floats) -> tuple[Ints, Ints]:
         """Leaves of a tree over the ranks; best splits first, so that long tails get leaves of their own."""
         tree = DecisionTreeRegressor(
             max_leaf_nodes=_MAX_LEAVES, min_samples_leaf=min(_MIN_LEAF_ROWS, max(1, len(train) // 20)), random_state=0
         )
-        scale = np.abs(self.target).max() or 1.0
-        tree.fit(train[:, None].astype(np.float32), self.target / scale, sample_weight=self.weight)
+        scale = np.abs(target).max() or 1.0
+        tree.fit(train[:, None].astype(np.float32), target / scale, sample_weight=self.weight)
         return (
             np.asarray(tree.apply(train[:, None].astype(np.float32)), dtype=np.int64),
             np.asarray(tree.apply(test[:, None].astype(np.float32)), dtype=np.int64),
         )
 
-    def _shrunk_means(self, codes: Ints, n_codes: int) -> Floats:
+    def _shrunk_means(self, codes: Ints, n_codes: int, target: Floats) -> Floats:
         """Means by code, drawn to the mean of all as far as leave-one-out errors say."""
-        average = self.weight.mean() or 1.0
+        mean, average = np.average(target, axis=0, weights=self.weight), self.weight.mean() or 1.0
         count = np.bincount(codes, self.weight, n_codes)
-        sums = np.stack([np.bincount(codes, self.weight * one, n_codes) for one in self.target.T], axis=1)
+        sums = np.stack([np.bincount(codes, self.weight * one, n_codes) for one in target.T], axis=1)
         errors = []
         for rows in _SHRINKAGES:
             others = np.maximum(count[codes] - self.weight, 0.0) + rows * average
-            left_out = (sums[codes] - self.weight[:, None] * self.target + rows * average * self.mean) / others[:, None]
-            errors.append(float(self.weight @ ((self.target - left_out) ** 2).sum(axis=1)))
+            left_out = (sums[codes] - self.weight[:, None] * target + rows * average * mean) / others[:, None]
+            errors.append(float(self.weight @ ((target - left_out) ** 2).sum(axis=1)))
         prior = _SHRINKAGES[int(np.argmin(errors))] * average
-        return np.asarray((sums + prior * self.mean) / (count + prior)[:, None])
+        return np.asarray((sums + prior * mean) / (count + prior)[:, None])
 
 
 def _some(n: int, random: np.random.RandomState) -> Ints:
