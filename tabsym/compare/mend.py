@@ -51,7 +51,7 @@ def _is_entry(name: str, entry: Any) -> bool:
     return len(prediction_path(Path(), name, 0).parent.name) < 255
 
 
-def _is_half(text: str) -> bool:
+def _is_half(text: Any) -> bool:
     """Whether it has half a character of UTF-16, which no file can hold."""
     return any("\ud800" <= c <= "\udfff" for c in text)
 
