@@ -1,5 +1,7 @@
 """The metrics: scores against scikit-learn's, and what rows add to them against the bootstrap and naive loops."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -338,7 +340,7 @@ def test_a_metric_that_does_not_rank_may_be_missing(tmp_path):
     assert result.ranking["scores"][0]["r2"] is None
     assert "NaN" not in (result.folder / "results.json").read_text()
     assert pd.read_csv(result.folder / "results.csv").query("metric == 'r2'")["score"].isna().all()
-    assert "<td>-</td>" in (result.folder / "report.html").read_text()
+    assert re.search(r"<td[^>]*>-</td>", (result.folder / "report.html").read_text())
 
 
 def test_folds_too_small_for_the_metric_that_ranks_are_refused(tmp_path):

@@ -217,7 +217,7 @@ def test_every_space_is_published():
 
 def test_one_contender_alone_has_a_report(tmp_path):
     result = run(SALES, "sales", ["constant"], tmp_path)
-    assert (result.folder / "report.html").read_text().count("data:image/svg+xml") == 3
+    assert (result.folder / "report.html").read_text().count("data:image/svg+xml") >= 3
     assert len(result.finding) == 2
 
 

@@ -146,7 +146,7 @@ def _others(
             f"worse in {row['folds_lost']} of {settings['n_splits']} folds{_apart(row)})"
             for row in by["inconclusive"][:_SHOWN]
         ]
-        more = f", and {len(by['open']) - _SHOWN} more" if len(by["inconclusive"]) > _SHOWN else ""
+        more = f", and {len(by['inconclusive']) - _SHOWN} more" if len(by["inconclusive"]) > _SHOWN else ""
         out.append(
             f"No significant difference to it, which does not mean equal: {'; '.join(each)}{more}."
             + ("" if nothing else _remedy(settings))
