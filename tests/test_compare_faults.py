@@ -175,14 +175,14 @@ def test_what_went_wrong_is_one_line_that_can_be_written(tmp_path):
 
 def test_folders_are_mended(table, tmp_path):
     out = tmp_path / "out"
-    first = run(table, out, ["latin"])
-    assert set(first.ranking["name"]) == {"constant", "latin", "good"}
+    first = run(table, out, ["prints"])
+    assert set(first.ranking["name"]) == {"constant", "prints", "good"}
     body = json.loads((out / "results.json").read_text())
-    body["contenders"]["latin"]["folds"]["7"] = {}
+    body["contenders"]["prints"]["folds"]["7"] = {}
     body["contenders"]["ghost"] = 3
     (out / "results.json").write_text(json.dumps(body))
-    (out / "predictions" / "latin" / "0.npy").write_bytes(b"")
-    again = run(table, out, ["latin"], resume=True)
+    (out / "predictions" / "prints" / "0.npy").write_bytes(b"")
+    again = run(table, out, ["prints"], resume=True)
     pd.testing.assert_frame_equal(first.ranking[["name", "score"]], again.ranking[["name", "score"]])
 
 

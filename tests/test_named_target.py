@@ -19,7 +19,7 @@ from tabsym import (
 )
 from tabsym.datasets import make_retail
 
-SALES = make_retail(300)[["store", "colour", "price", "sales"]]
+SALES = make_retail(150)[["store", "colour", "price", "sales"]]
 FRAMES = {"pandas": SALES, "polars": pl.from_pandas(SALES), "lazy": pl.from_pandas(SALES).lazy()}
 ESTIMATORS = {
     "WideRegressor": WideRegressor(random_state=0),
@@ -30,7 +30,7 @@ ESTIMATORS = {
     "AugmentedModel": AugmentedModel(WideRegressor(random_state=0)),
 }
 ENCODERS = [OneHotEncoder(), MODLEncoder(), TIWSEncoder(), WideEncoder(random_state=0)]
-ENCODERS += [CrossFit(MODLEncoder(output="mean"))]
+ENCODERS += [CrossFit(TIWSEncoder())]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

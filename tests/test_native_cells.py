@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabsym.compare.processes import cores
+from tabsym.compare.machine import cores
 
 FOLDER = Path(__file__).parent.parent / "benchmarks" / "native"
 sys.path.insert(0, str(FOLDER))
