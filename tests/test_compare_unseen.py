@@ -46,7 +46,7 @@ def test_a_comparison_of_held_out_symbols(tmp_path):
     assert ranking.loc["unseen-jitter-lightgbm", "score"] < ranking.loc["lightgbm", "score"]
     assert found.best.predict(SALES.head(3).assign(model="new")).shape == (3,)
     report = (tmp_path / "out" / "report.html").read_text()
-    assert "s.e. clustered by symbols" in report and "&#39;model&#39;" in report
+    assert "s.e. clustered by categor" in report and "&#39;model&#39;" in report
 
 
 @pytest.mark.parametrize("task", ["regression", "binary", "multiclass", "count"])

@@ -69,8 +69,8 @@ def was_busy(others: float | None, threads: int) -> bool:
 
 
 def _own_seconds() -> float:
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    children = os.times()  # which ticks a hundred times a second only
+    return time.process_time() + children.children_user + children.children_system
 
 
 def _busy_seconds() -> float:
