@@ -61,7 +61,7 @@ def fingerprint_of_splits(splits: Sequence[Split]) -> str:
 def _describe(column: pd.Series) -> str:
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
         return "boolean" if pd.api.types.is_bool_dtype(column) else "number"
-    return f"{column.nunique(dropna=False):,} symbols"
+    return f"{column.nunique(dropna=False):,} categories"
 
 
 def _versions() -> dict[str, str]:

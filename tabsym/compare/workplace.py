@@ -14,22 +14,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tabsym.compare.lock import NAME as LOCK
 from tabsym.compare.lock import is_free, owned
 
 PREFIX = "tabsym-compare-"
-_MIN_AGE = 60.0  # seconds: a folder that is being made is not locked yet
+_MAKING = "tabsym-making-"
+_MIN_AGE = 60.0
+"""Seconds after which a folder that was never finished, and so never locked, is abandoned."""
 
 
 @contextmanager
 def workplace(n_workers: int, write: Callable[[Path], None]) -> Iterator[list[Path]]:
     """Folders, one for each worker, that share what `write` puts into a folder."""
     _remove_abandoned()
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name, owned(Path(name)):
-        shared = Path(name) / "shared"
-        shared.mkdir()
-        write(shared)
-        yield [Path(name) / f"worker{job}" for job in range(n_workers)]
+    made = Path(tempfile.mkdtemp(prefix=_MAKING))
+    folder = made.with_name(PREFIX + made.name.removeprefix(_MAKING))
+    try:
+        with owned(made):  # locked before it has the name by which abandoned ones are found
+            made.rename(folder)
+            (folder / "shared").mkdir()
+            write(folder / "shared")
+            yield [folder / f"worker{job}" for job in range(n_workers)]
+    finally:
+        for path in (made, folder):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def renew(place: Path) -> None:
@@ -47,8 +54,10 @@ def _remove_abandoned() -> None:
     """Remove the folders of this user whose comparisons are gone."""
     if not hasattr(os, "getuid"):
         return
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in Path(tempfile.gettempdir()).glob("tabsym-*-*"):
         with suppress(OSError):
-            mine = not folder.is_symlink() and folder.is_dir() and folder.stat().st_uid == os.getuid()
-            if mine and time.time() - (folder / LOCK).lstat().st_mtime > _MIN_AGE and is_free(folder):
+            if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.getuid():
+                continue
+            unfinished = folder.name.startswith(_MAKING) and time.time() - folder.stat().st_mtime > _MIN_AGE
+            if unfinished or (folder.name.startswith(PREFIX) and is_free(folder)):
                 shutil.rmtree(folder, ignore_errors=True)
