@@ -66,6 +66,7 @@ class _Followed:
         self._path, self._process, self._at = path, process, 0
 
     def readline(self, limit: int) -> bytes:
+        """The next line, of `limit` bytes at most; empty when the process has ended and nothing is left."""
         while True:
             ended = self._process.poll() is not None
             with self._path.open("rb") as file:
@@ -170,7 +171,7 @@ def read_prediction(path: Path, n_rows: int, n_classes: int) -> NDArray[np.float
 
 
 def wrong_prediction(values: Any, n_rows: int, n_classes: int) -> str | None:
-    """Why these values are no prediction of so many rows, if they are none."""
+    """Why these values are no prediction of `n_rows` rows; None where they are one."""
     shape = (n_rows, n_classes) if n_classes else (n_rows,)
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu":
         return "its prediction is no array of numbers"

@@ -1,4 +1,4 @@
-"""A table from a file or a dataframe, as pandas; what a file holds as text is told apart from what is missing."""
+"""A table from a file or a dataframe, as pandas; text is kept distinct from missing cells."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def column_gains(
 ) -> list[dict[str, Any]]:
     """By column, largest first: the fraction of the best contender's gain that it reaches alone.
 
-    `known`: of classes, the fraction of the baseline's log loss that it saves.
+    `known`: for classification, the fraction of the baseline's log loss that it saves.
     Empty where nothing is significantly better than the baseline, so that there is no gain to compare with. Parts of
     a date count as the column they come from.
     """
