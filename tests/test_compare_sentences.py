@@ -115,7 +115,7 @@ class Facts:
             r"No significant difference to it, which .+ equal: (.+?)\.( More .+| With .+)?": self.inconclusive,
             r"Nothing here significantly predicts the target\.": self.nothing,
             r"No contender does better than the baseline\.": self.is_constant_best,
-            r"(.+), practically equivalent to the best, fits (\S+) times as fast\.": self.faster,
+            r"(.+), practically equivalent to the best, fits (\S+) times as fast(?: \((\S+) times in processor time\))?\.": self.faster,
             r"Worse than the baseline on average: (.+)\.": self.under,
             r"Worse than the baseline in some folds: (.+)\.": self.partly_under,
             r"Column '(\w+)' alone reaches (\d+) % of (.+)'s gain over the baseline: .+\?": self.leak,
@@ -199,9 +199,11 @@ class Facts:
     def is_constant_best(self):
         assert self.best == "Baseline (constant)"
 
-    def faster(self, label, ratio):
-        fit = {name: row["fit_seconds"] for name, row in self.verdicts.items()}
-        assert fit[self.best] / fit[label] == pytest.approx(float(ratio), rel=0.1)
+    def faster(self, label, ratio, in_processor_time):
+        for key, said in [("fit_seconds", ratio), ("fit_cpu_seconds", in_processor_time)]:
+            if said is not None:
+                seconds = {name: row[key] for name, row in self.verdicts.items()}
+                assert seconds[self.best] / seconds[label] == pytest.approx(float(said), rel=0.1)
         assert self.verdicts[label]["verdict"] == "equivalent"
 
     def under(self, names):
