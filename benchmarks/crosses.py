@@ -152,7 +152,7 @@ def compare(name: str, repeats: int, contenders: list[str], seed: int) -> None:
                 model = make().fit(X_train, y_train)
                 fit = time.perf_counter() - start
             row = {"contender": contender, "fold": fold, "repeat": repeat, "fit": fit, "selection": sum(seconds)}
-            row["crosses"] = sum(":" in block for block in model.params_)
+            row["crosses"] = sum(":" in block for block in model.coefs_)
             row["entries"] = model.model_.layout.n_entries
             rows.append(row | errors(model, X_test, y[test]))
     table = pd.DataFrame(rows)

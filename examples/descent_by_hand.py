@@ -9,7 +9,7 @@ plain = {"optimizer": "sgd", "learning_rate": 0.01, "standardize": False, "init"
 
 
 def show(step, model):
-    slope, b = (model.params_[name]["value"].iloc[0] for name in ("slope", "b"))
+    slope, b = (model.coefs_[name]["value"].iloc[0] for name in ("slope", "b"))
     print(f"{step:>4}  slope {slope:.3f}  b {b:.3f}")
 
 

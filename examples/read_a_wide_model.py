@@ -8,7 +8,7 @@ X, y = sales.drop(columns="sales"), sales["sales"]
 
 model = WideRegressor(epochs=20, random_state=0).fit(X, y)
 
-colours = model.params_["colour"].sort_values("value", ascending=False)
+colours = model.coefs_["colour"].sort_values("value", ascending=False)
 print(colours.round(1))
 
 # The process that made the table is known: do the model's colours come in its order?

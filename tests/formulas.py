@@ -1,7 +1,7 @@
 """Random formulas, and what they are worth: a tree that is read row by row, and never made into terms.
 
 `random_formula` draws a tree and its text; `evaluate` reads the tree by hand with parameters laid out
-as `params_` lays them out: by block, a frame indexed by symbol. Nothing here uses the package.
+as `coefs_` lays them out: by block, a frame indexed by symbol. Nothing here uses the package.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _worth(tree, row, tables):
 
 
 def draw_params(tree, table, rng):
-    """Parameters of a formula for the symbols of a table, laid out as `params_` are, about 1 for factors of products
+    """Parameters of a formula for the symbols of a table, laid out as `coefs_` are, about 1 for factors of products
     and about 0 for the parts of sums."""
     factors, params = factors_of(tree), {}
     for name, reads in blocks_of(tree).items():

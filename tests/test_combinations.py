@@ -147,7 +147,7 @@ def test_rows_of_no_weight_are_absent(optimizer, gradient, batch_size, early_sto
     kept = ~gone
     two = WideRegressor(**options).fit(table[kept].reset_index(drop=True), y[kept], weight[kept], offset=offset[kept])
     assert_same(one, two, table[kept])
-    assert "wild" not in one.params_["a"].index
+    assert "wild" not in one.coefs_["a"].index
 
 
 WILD = {
@@ -186,7 +186,7 @@ def test_quantile_intervals_are_weighted():
     with_them = WideRegressor(**options).fit(table, y, np.where(far, 1e-12, 1.0))
     near = table[~far].reset_index(drop=True)
     without = WideRegressor(**options).fit(near, y[~far])
-    assert abs(len(with_them.params_["x"]) - len(without.params_["x"])) <= 2
+    assert abs(len(with_them.coefs_["x"]) - len(without.coefs_["x"])) <= 2
     assert np.corrcoef(with_them.predict(near), without.predict(near))[0, 1] > 0.99
 
 
@@ -308,11 +308,11 @@ def test_the_average_is_the_mean_of_the_path(optimizer, gradient):
     path = []
     for epochs in range(1, 6):
         model = WideRegressor(**{**options, "epochs": epochs}).fit(table, y, weight, offset=offset)
-        path.append({name: model.params_[name]["value"] for name in ("a", "b", "x")})
+        path.append({name: model.coefs_[name]["value"] for name in ("a", "b", "x")})
     model = WideRegressor(**{**options, "epochs": 5}, average=True).fit(table, y, weight, offset=offset)
     for name in ("a", "b", "x"):
         mean = sum(step[name] for step in path) / len(path)
-        np.testing.assert_allclose(model.params_[name]["value"][mean.index], mean, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(model.coefs_[name]["value"][mean.index], mean, rtol=1e-7, atol=1e-8)
 
 
 # -- early stopping ---------------------------------------------------------------------
@@ -367,7 +367,7 @@ def test_the_best_epoch_is_that_of_the_weighted_loss(gradient):
     model.fit(table, y, np.where(noisy, 1e-7, 1.0))
     assert model.n_iter_ == 25
     assert np.argmin(model.validation_curve_) == 24
-    assert model.params_["t"]["value"].iloc[0] == pytest.approx(3 * (1 - 0.9**25), rel=0.1)
+    assert model.coefs_["t"]["value"].iloc[0] == pytest.approx(3 * (1 - 0.9**25), rel=0.1)
     assert model.fit(table, y, np.where(noisy, 1.0, 1e-7)).n_iter_ < 12  # and for them it does stop
 
 
@@ -406,10 +406,10 @@ def moves(weights, first=None, **options):
     for weight in weights:
         model = WideClassifier("w[a] + c0[1]", **{**STREAM, **options})
         model.partial_fit(table, y, sample_weight=None if first is None else np.full(len(table), first))
-        before = model.params_["w"]["value"].copy()
+        before = model.coefs_["w"]["value"].copy()
         rows = table["a"] == "k"
         model.partial_fit(table[rows], np.repeat("yes", rows.sum()), sample_weight=np.full(rows.sum(), weight))
-        found[weight] = (model.params_["w"]["value"] - before)["k"]
+        found[weight] = (model.coefs_["w"]["value"] - before)["k"]
     return found
 
 
@@ -440,10 +440,10 @@ def test_growth_leaves_other_symbols_alone(optimizer, batch_size, average):
     old = table["a"] != "p"
     rng = np.random.default_rng(14)
     model.partial_fit(table[old], y[old], sample_weight=rng.uniform(0.5, 2.0, old.sum()))
-    before = model.params_["w"]
+    before = model.coefs_["w"]
     model.partial_fit(table[~old], y[~old] + 50, sample_weight=rng.uniform(0.5, 2.0, (~old).sum()),
                       offset=rng.normal(size=(~old).sum()))  # fmt: skip
-    after = model.params_["w"]
+    after = model.coefs_["w"]
     np.testing.assert_allclose(after["value"][before.index], before["value"], rtol=1e-12)
     assert after.loc["p", "value"] != 0
     assert after.loc["p", "count"] == (~old).sum()
@@ -460,7 +460,7 @@ def test_steps_of_a_new_symbol(gradient):
     model.partial_fit(pd.DataFrame({"a": ["new", "new"]}), [5.0, 5.0])
     t = 1 if gradient == "gse" else calls + 1
     want = rate * (0.1 / (1 - 0.9**t)) / np.sqrt(0.001 / (1 - 0.999**t))
-    assert model.params_["w"].loc["new", "value"] == pytest.approx(want, rel=1e-5)
+    assert model.coefs_["w"].loc["new", "value"] == pytest.approx(want, rel=1e-5)
 
 
 def test_offsets_of_streams_of_calls():

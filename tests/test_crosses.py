@@ -252,7 +252,7 @@ def test_a_triple_that_extends_pairs_is_found():
     model = WideClassifier(interactions="auto", random_state=0).fit(X, y)
     table = model.interactions_.set_index("cross")
     assert table.loc["c0:c1:c2", ["order", "round", "entries"]].tolist() == [3, 1, 64]
-    assert {"c0:c1:c2", "c0:c1"} <= set(model.params_)
+    assert {"c0:c1:c2", "c0:c1"} <= set(model.coefs_)
     only_pairs = WideClassifier(interactions=AutoCrosses(max_order=2), random_state=0).fit(X, y)
     assert set(only_pairs.interactions_["order"]) == {2}
 
@@ -355,7 +355,7 @@ def test_what_is_shown():
     row = model.interactions_.iloc[0]
     assert (row["cross"], row["order"], row["round"], row["entries"]) == ("c0:c1", 2, 1, 9)
     assert row["gain"] > 5 * row["error"] > 0
-    assert len(model.params_["c0:c1"]) == 9
+    assert len(model.coefs_["c0:c1"]) == 9
     assert re.search(r"cross, best first.*\nc0:c1 +9 ", model.summary())
     model.set_params(interactions=1).fit(X, y)
     assert not hasattr(model, "interactions_")

@@ -162,7 +162,7 @@ def test_labels_are_in_the_columns_own_zone(make):
         encoder = MODLEncoder().fit(make(hours, zone), Y)
         assert encoder.partitions_["x"].labels == [f"]-inf; {text}]", f"]{text}; +inf["]
         wide = WideClassifier(numeric="modl").fit(make(hours, zone), Y)
-        assert wide.params_["x"].index.tolist() == encoder.partitions_["x"].labels
+        assert wide.coefs_["x"].index.tolist() == encoder.partitions_["x"].labels
 
 
 @pytest.mark.parametrize("make", [ZONED["pandas"], ZONED["polars"]], ids=["pandas", "polars"])

@@ -65,7 +65,7 @@ def test_cols_is_a_position_of_an_array(estimator):
 def test_cols_of_wide_models(estimator, frame):
     X = frame(COLUMNS)
     estimator = clone(estimator)
-    symbols = estimator.set_params(cols="all").fit(X, Y).params_["n"].index
+    symbols = estimator.set_params(cols="all").fit(X, Y).coefs_["n"].index
     assert sorted(symbols) == sorted(set(COLUMNS["n"]))
     one = X[["city", "n"]] if frame is pd.DataFrame else X.select("city", "n")
     named = estimator.set_params(cols="city").fit(one, Y)
@@ -112,7 +112,7 @@ def test_a_series_without_a_name_is_called_as_the_column_of_an_array(estimator, 
 def test_a_series_for_wide_models(estimator, frame):
     one = frame({"city": COLUMNS["city"]})
     model = clone(estimator).fit(one["city"], Y)
-    assert list(model.params_["city"].index) == list(dict.fromkeys(COLUMNS["city"]))
+    assert list(model.coefs_["city"].index) == list(dict.fromkeys(COLUMNS["city"]))
     np.testing.assert_array_equal(model.predict(one["city"]), clone(estimator).fit(one, Y).predict(one))
     with pytest.raises(ValueError, match="Feature names unseen at fit time:\n- town"):
         model.predict(one["city"].rename("town"))

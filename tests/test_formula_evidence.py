@@ -31,7 +31,7 @@ def numbers_of(*of, **options):
 
 def frame_of(model, block, size, what="value"):
     """Parameters or deviations (size, rank) of a block, or of all outputs, in the order of the symbols."""
-    found = model.params_[block].loc[[str(i) for i in range(size)]]
+    found = model.coefs_[block].loc[[str(i) for i in range(size)]]
     return found[[column for column in found.columns if ("sd" in str(column)) == (what == "sd") and column != "count"]]
 
 
@@ -92,9 +92,9 @@ def test_differences_of_one_block_have_the_variances_of_restricted_likelihood(se
     sd = np.sqrt(np.diag(np.linalg.inv(both.T @ both / of_rows + penalty)))
     assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(sd[:q], rel=0.01)
     if slope:
-        assert model.params_["k"]["sd"].iloc[0] == pytest.approx(sd[-1], rel=0.01)
+        assert model.coefs_["k"]["sd"].iloc[0] == pytest.approx(sd[-1], rel=0.01)
     else:
-        assert model.params_["c"]["sd"].iloc[0] == pytest.approx(sd[q], rel=0.01)
+        assert model.coefs_["c"]["sd"].iloc[0] == pytest.approx(sd[q], rel=0.01)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
@@ -105,7 +105,7 @@ def test_paired_comparisons_of_classes(weighted):
     weight = rng.choice([1.0, 2.0, 3.0], len(y)) if weighted else None
     model = WideClassifier("w[home] - w[away] + c[1]", optimizer="newton", l2="evidence")
     model.fit(frame(home=home, away=away), y, sample_weight=weight)
-    numbers = np.append(numbers_of(model, "w", q)[:, 0], model.params_["c"]["value"])
+    numbers = np.append(numbers_of(model, "w", q)[:, 0], model.coefs_["c"]["value"])
     jacobian = slopes_by(lambda p: p[home] - p[away] + p[q], numbers)
     p = expit(jacobian @ numbers)
     bends = p * (1 - p) * (1.0 if weight is None else weight / weight.mean())
@@ -124,7 +124,7 @@ def test_vectors_have_a_matrix_for_each_symbol_and_are_held_to_their_mean():
     formula = "dot(u[a], v[b], rank=2) + c[1]"
     model = WideRegressor(formula, optimizer="newton", l2="evidence", random_state=0).fit(frame(a=a, b=b), y)
     left, right = numbers_of(model, "u", 12), numbers_of(model, "v", 9)
-    numbers = np.concatenate([left.ravel(), right.ravel(), model.params_["c"]["value"]])
+    numbers = np.concatenate([left.ravel(), right.ravel(), model.coefs_["c"]["value"]])
 
     def score(p):
         return (p[:24].reshape(12, 2)[a] * p[24:42].reshape(9, 2)[b]).sum(axis=1) + p[42]
@@ -158,7 +158,7 @@ def test_factors_of_products_are_held_to_their_mean():
     table = frame(a=a, b=b).assign(x=x)
     model = WideRegressor("g[a]*m[b]*x + c[1]", optimizer="newton", l2="evidence", random_state=0).fit(table, y)
     numbers = np.concatenate([numbers_of(model, "g", 15), numbers_of(model, "m", 10)]).ravel()
-    numbers = np.append(numbers, model.params_["c"]["value"])
+    numbers = np.append(numbers, model.coefs_["c"]["value"])
     jacobian = slopes_by(lambda p: p[:15][a] * p[15:25][b] * x + p[25], numbers)
     bends = np.full(900, 1.0 / model.dispersion_)
     for block, own in (("g", range(15)), ("m", range(15, 25))):

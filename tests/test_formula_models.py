@@ -30,7 +30,7 @@ def test_recovers_a_product_with_a_number():
     model = WideRegressor("y ~ gamma[a] * mu[b] * x + b0[1]", epochs=20, random_state=0).fit(table[:16_000])
     test = slice(16_000, None)
     assert rmse(table["y"][test], model.predict(table[test])) < 1.02 * rmse(table["y"][test], truth[test])
-    found = model.params_["gamma"]
+    found = model.coefs_["gamma"]
     known = found[found["count"] >= 100]
     ratio = known["value"].to_numpy() / gamma[known.index.astype(int)]
     np.testing.assert_allclose(ratio, np.median(ratio), rtol=0.04)  # up to the scale that is not identified
@@ -52,7 +52,7 @@ def test_recovers_a_product_of_blocks_and_a_block_over_pairs():
     ).fit(table[:32_000])
     test = slice(32_000, None)
     assert rmse(table["sales"][test], model.predict(table[test])) < 1.02 * rmse(table["sales"][test], truth[test])
-    seasons = model.params_["season"]["value"]
+    seasons = model.coefs_["season"]["value"]
     wanted = [season[int(g), int(w)] for g, w in seasons.index]
     assert np.corrcoef(np.log(seasons), np.log(wanted))[0, 1] > 0.99
 
@@ -65,7 +65,7 @@ def test_recovers_one_block_read_by_two_columns():
     wins = rng.random(20_000) < 1 / (1 + np.exp(-margin))
     table = pd.DataFrame({"home": home.astype(str), "away": away.astype(str)})
     model = WideClassifier("w[home] - w[away]", epochs=20, learning_rate=0.1, random_state=0).fit(table, wins)
-    found = model.params_["w"]
+    found = model.coefs_["w"]
     assert len(found) == 50
     assert np.corrcoef(found["value"], strength[found.index.astype(int)])[0, 1] > 0.98
     assert found["count"].sum() == 2 * 20_000 - (home == away).sum()  # a team against itself counts once
@@ -115,7 +115,7 @@ def test_products_for_several_classes():
     product = WideClassifier("g[a] * h[b] + w[a] + c[1]", epochs=30, random_state=0).fit(table, y)
     assert product.score(table, y) > 0.99
     assert additive.score(table, y) > 0.6
-    assert list(product.params_["g"].columns) == ["u", "v", "w", "count"]
+    assert list(product.coefs_["g"].columns) == ["u", "v", "w", "count"]
 
 
 def test_latent_vectors_learn_what_a_sum_cannot():
@@ -126,8 +126,8 @@ def test_latent_vectors_learn_what_a_sum_cannot():
     table = pd.DataFrame({"user": user.astype(str), "item": item.astype(str)})
     model = WideRegressor("dot(u[user], v[item], rank=2) + b[1]", epochs=40, random_state=0).fit(table, y)
     assert rmse(y, model.predict(table)) < 0.1 * y.std()
-    assert list(model.params_["u"].columns) == ["value 1", "value 2", "count"]
-    assert model.params_["u"]["count"].sum() == 20_000
+    assert list(model.coefs_["u"].columns) == ["value 1", "value 2", "count"]
+    assert model.coefs_["u"]["count"].sum() == 20_000
 
 
 def test_fixed_terms_and_offsets_are_taken_as_they_are():
@@ -222,7 +222,7 @@ def test_the_target_may_lie_in_the_table_and_other_columns_do_not_matter():
 
 def test_unseen_symbols_stand_for_the_mean_inside_a_product():
     model = WideRegressor(PRODUCT, epochs=30, random_state=0).fit(TABLE)
-    g = model.params_["g"]
+    g = model.coefs_["g"]
     mean = np.average(g["value"], weights=g["count"])
     row = TABLE[TABLE["a"] == "v"].head(1)
     want = model.predict(row)[0] * mean / g.loc["v", "value"]
@@ -234,20 +234,20 @@ def test_unseen_symbols_stand_for_the_mean_inside_a_product():
 def test_partial_fit_gives_a_new_factor_the_neutral_value():
     model = WideRegressor(PRODUCT, learning_rate=1e-9, random_state=0)
     model.partial_fit(TABLE[TABLE["a"] != "w"])
-    g = model.params_["g"]
+    g = model.coefs_["g"]
     mean = np.average(g["value"], weights=g["count"])
     model.partial_fit(TABLE[TABLE["a"] == "w"])
-    assert model.params_["g"].loc["w", "value"] == pytest.approx(mean, rel=1e-6)
+    assert model.coefs_["g"].loc["w", "value"] == pytest.approx(mean, rel=1e-6)
 
 
 def test_starting_values():
     options = {"learning_rate": 1e-12, "epochs": 1}
     model = WideRegressor("g[a] * m[b] + s[b, a] + c[1]", **options).fit(TABLE, TABLE["y"])
-    starts = {name: frame["value"].iloc[0] for name, frame in model.params_.items()}
+    starts = {name: frame["value"].iloc[0] for name, frame in model.coefs_.items()}
     assert starts["g"] * starts["m"] == pytest.approx(TABLE["y"].std(ddof=0))  # 1, in units of training
     assert (starts["s"], starts["c"]) == pytest.approx((0.0, TABLE["y"].mean()), abs=1e-9)
     given = WideRegressor("g[a] * m[b] + c[1]", init={"g": 2.0, "c": 0.5}, **options).fit(TABLE, TABLE["y"])
-    starts = {name: frame["value"].iloc[0] for name, frame in given.params_.items()}
+    starts = {name: frame["value"].iloc[0] for name, frame in given.coefs_.items()}
     del starts["m"]
     assert starts == pytest.approx({"g": 2.0, "c": 0.5}, abs=1e-9)
     with pytest.raises(ValueError, match="init names block 'z'"):
@@ -259,10 +259,10 @@ def test_additive_formulas_are_in_original_units():
                           epochs=3000).fit(TABLE, TABLE["y"])  # fmt: skip
     onehot = pd.get_dummies(TABLE["a"]).assign(x=TABLE["x"]).to_numpy(dtype=float)
     best = LinearRegression().fit(onehot, TABLE["y"])
-    assert model.params_["beta"]["value"].iloc[0] == pytest.approx(best.coef_[-1], rel=1e-5)
+    assert model.coefs_["beta"]["value"].iloc[0] == pytest.approx(best.coef_[-1], rel=1e-5)
     row = TABLE.iloc[0]
-    total = sum([model.params_["w"].loc[row["a"], "value"], model.params_["beta"]["value"].iloc[0] * row["x"],
-                 model.params_["b"]["value"].iloc[0]])  # fmt: skip
+    total = sum([model.coefs_["w"].loc[row["a"], "value"], model.coefs_["beta"]["value"].iloc[0] * row["x"],
+                 model.coefs_["b"]["value"].iloc[0]])  # fmt: skip
     assert model.predict(TABLE.head(1))[0] == pytest.approx(total)
 
 
@@ -312,7 +312,7 @@ def test_l1_makes_zeros_and_ftrl_does_too():
     y = rng.integers(0, 2, 3000)
     for optimizer, l1 in (("sgd", 1.0), (FTRL(), 5.0)):
         model = WideClassifier(optimizer=optimizer, learning_rate=0.1, l1=l1, epochs=3, random_state=0).fit(noise, y)
-        assert (model.params_["a"]["value"] == 0).mean() > 0.5
+        assert (model.coefs_["a"]["value"] == 0).mean() > 0.5
 
 
 def test_averaging_steadies_a_fast_rate():
@@ -324,7 +324,7 @@ def test_averaging_steadies_a_fast_rate():
     for average in (False, True):
         model = WideRegressor("w[a]", optimizer="sgd", learning_rate=0.5, average=average, epochs=5, random_state=0)
         model.fit(table, y)
-        errors[average] = rmse(model.params_["w"]["value"].loc[means.index], means)
+        errors[average] = rmse(model.coefs_["w"]["value"].loc[means.index], means)
     assert errors[True] < 0.3 * errors[False]
 
 
@@ -367,7 +367,7 @@ def test_gradient_descent_by_hand(batch):
             LINE, optimizer="sgd", learning_rate=0.01, batch_size=batch, epochs=passes, shuffle=False,
             standardize=False, init=0.0,
         ).fit(TEN[["x"]], TEN["y"])  # fmt: skip
-        found = [model.params_[name]["value"].iloc[0] for name in ("slope", "b")]
+        found = [model.coefs_[name]["value"].iloc[0] for name in ("slope", "b")]
         np.testing.assert_allclose(found, by_hand(list(range(10)), batch, 0.01, passes)[-1], rtol=1e-12)
 
 
@@ -382,7 +382,7 @@ def test_the_first_steps_to_three_decimals():
         model = WideRegressor(
             LINE, optimizer="sgd", learning_rate=0.01, batch_size="full", epochs=steps, standardize=False, init=0.0
         ).fit(TEN[["x"]], TEN["y"])
-        found.append([round(model.params_[name]["value"].iloc[0], 3) for name in ("slope", "b")])
+        found.append([round(model.coefs_[name]["value"].iloc[0], 3) for name in ("slope", "b")])
     assert found == [[0.555, 0.08], [0.892, 0.129]]
 
 
@@ -392,7 +392,7 @@ def test_online_descent_equals_scikit_learns():
     other = SGDRegressor(penalty=None, learning_rate="constant", eta0=0.005, max_iter=7, tol=None, shuffle=False).fit(
         TEN[["x"]], TEN["y"]
     )
-    found = [model.params_[name]["value"].iloc[0] for name in ("slope", "b")]
+    found = [model.coefs_[name]["value"].iloc[0] for name in ("slope", "b")]
     np.testing.assert_allclose(found, [other.coef_[0], other.intercept_[0]], rtol=1e-10)
 
 
@@ -426,7 +426,7 @@ def test_gse_is_unbiased_for_the_symbols_mean_gradient():
     steps = {}
     for gradient in ("gse", "mean"):
         model = WideRegressor("w[a]", gradient=gradient, standardize=False, **options).fit(rows, y)
-        steps[gradient] = model.params_["w"].loc["rare", "value"] / rate
+        steps[gradient] = model.coefs_["w"].loc["rare", "value"] / rate
     error = 2.0 / np.sqrt(n_batches)
     assert steps["gse"] / n_batches == pytest.approx(y[has].mean(), abs=4 * error)
     assert steps["mean"] / (n / batch) == pytest.approx(0.1 * y[has].mean(), abs=4 * error)
@@ -439,7 +439,7 @@ def test_draws_until_a_symbol_occurs():
     table = pd.DataFrame({"a": np.where(rng.random(n) < share, "rare", "other")})
     model = WideRegressor("w[a]", optimizer="adam", learning_rate=0.01, batch_size=batch, epochs=1, random_state=0)
     fitted = model.fit(table, rng.normal(size=n)).model_
-    updates = fitted.state[model.params_["w"].index.get_loc("rare"), fitted.columns.step]
+    updates = fitted.state[model.coefs_["w"].index.get_loc("rare"), fitted.columns.step]
     assert n / batch / updates == pytest.approx(1 / (1 - (1 - share) ** batch), rel=0.08)
 
 
@@ -449,4 +449,4 @@ def test_full_batch_gse_is_the_jacobi_step():
                           standardize=False).fit(TABLE, TABLE["y"])  # fmt: skip
     for block, column in (("w", "a"), ("v", "b")):
         want = 0.4 * TABLE.groupby(column)["y"].mean()
-        np.testing.assert_allclose(model.params_[block]["value"].loc[want.index], want)
+        np.testing.assert_allclose(model.coefs_[block]["value"].loc[want.index], want)

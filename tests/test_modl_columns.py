@@ -119,4 +119,4 @@ def test_intervals_of_dates_are_labelled_by_dates(make):
     merged = MODLEncoder().partial_fit(half, y[:200]).partial_fit(half, y[:200])
     assert merged.partitions_["day"].labels == ["]-inf; 2020-05-29]", "]2020-05-29; +inf["]
     wide = WideClassifier(numeric="modl").fit(X, y)
-    assert wide.params_["day"].index.tolist() == ["]-inf; 2020-05-29]", "]2020-05-29; +inf["]
+    assert wide.coefs_["day"].index.tolist() == ["]-inf; 2020-05-29]", "]2020-05-29; +inf["]

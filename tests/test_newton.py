@@ -100,7 +100,7 @@ def test_formulas_reach_the_least_objective_of_many_starts(formula, make, blocks
     best, objective = least(score, n_numbers, n_held, y, 1e-3)
     newton = Newton(tol=1e-9, max_passes=2000, starts=6)
     model = WideRegressor(formula, optimizer=newton, l2=1e-3, standardize=False, random_state=0).fit(table, y)
-    params = model.params_
+    params = model.coefs_
     names = list(params) if blocks is None else blocks
     width = 2 if blocks is None else 1
     numbers = np.concatenate([
@@ -154,9 +154,9 @@ def test_models_travel_and_clone():
 def test_gradient_steps_go_on_from_a_newton_fit():
     table, y = products()
     model = WideRegressor(optimizer="newton", l2="evidence").fit(table, y)
-    assert "sd" in model.params_["a"]
+    assert "sd" in model.coefs_["a"]
     model.set_params(optimizer="sgd", l2=0.0, learning_rate=1e-4).partial_fit(table, y)
-    assert "sd" not in model.params_["a"]
+    assert "sd" not in model.coefs_["a"]
     assert model.score(table, y) > 0.5
 
 
@@ -173,7 +173,7 @@ def rare_table():
 def test_a_row_counts_the_others_of_its_symbol():
     table, y = rare_table()
     model = WideRegressor(optimizer="newton", l2="evidence", rarity=True).fit(table, y)
-    frame = model.params_["rarity of a"]
+    frame = model.coefs_["rarity of a"]
     assert frame.index.tolist()[:3] == ["0", "1", "2"]
     assert frame["count"].tolist()[:3] == [60, 80, 0]
     assert frame["count"].sum() == 200
@@ -227,16 +227,16 @@ def test_rarity_that_says_nothing_is_left_out():
     rng = np.random.RandomState(0)
     table, _ = rare_table()
     model = WideRegressor(optimizer="newton", l2="evidence", rarity=True).fit(table, rng.normal(size=200))
-    assert "rarity of a" not in model.params_ or model.variances_.loc["rarity of a", "effective"] < 2
+    assert "rarity of a" not in model.coefs_ or model.variances_.loc["rarity of a", "effective"] < 2
     seen = pd.DataFrame({"a": np.repeat([f"s{place}" for place in range(160)], np.tile([20, 40, 60, 120], 40))})
     y = np.log(seen.groupby("a")["a"].transform("size")) + rng.normal(0, 1.0, len(seen))
     model = WideRegressor(optimizer="newton", l2="evidence", rarity=True)
-    assert "rarity of a" not in model.fit(seen, y).params_  # of 60 rows a symbol it is not asked, whatever it would say
-    assert "rarity of a" in model.fit(seen[::2], y[::2]).params_
+    assert "rarity of a" not in model.fit(seen, y).coefs_  # of 60 rows a symbol it is not asked, whatever it would say
+    assert "rarity of a" in model.fit(seen[::2], y[::2]).coefs_
     common = pd.DataFrame({"a": list("uv") * 200})
     assert "rarity of a" not in WideRegressor(optimizer="newton", l2="evidence", rarity=True).fit(
         common, rng.normal(size=400)
-    ).params_  # fmt: skip
+    ).coefs_  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
@@ -247,7 +247,7 @@ def test_rarity_of_crosses_and_frames(kind):
     y = (pairs == 1) * 2.0 + rng.normal(0, 0.1, 300)
     options = {"interactions": 2, "optimizer": "newton", "l2": "evidence", "rarity": True, "random_state": 0}
     model = WideRegressor(**options).fit(table, y)
-    assert model.params_["rarity of a:b"]["value"]["0"] - model.params_["rarity of a:b"]["value"]["1"] > 1.0
+    assert model.coefs_["rarity of a:b"]["value"]["0"] - model.coefs_["rarity of a:b"]["value"]["1"] > 1.0
     if kind == "polars":
         import polars as pl
 
@@ -265,7 +265,7 @@ def test_a_smooth_number_keeps_its_jump_and_costs_little():
     y = (rng.uniform(size=4000) < 1 / (1 + np.exp(-3 * truth + 2))).astype(int)
     table = pd.DataFrame({"x": x})
     smooth = WideClassifier(numeric="smooth", optimizer="newton", l2="evidence").fit(table, y)
-    assert len(smooth.params_["x"]) > 60
+    assert len(smooth.coefs_["x"]) > 60
     assert smooth.variances_.loc["x", "effective"] < 35
     at = smooth.decision_function(pd.DataFrame({"x": [0.66, 0.74]}))
     assert at[1] - at[0] > 1.5
@@ -303,9 +303,9 @@ def test_crosses_of_smooth_numbers_are_of_coarser_intervals():
         numeric="smooth", interactions="auto", optimizer="newton", l2="evidence", random_state=0
     ).fit(table, y)  # fmt: skip
     assert model.score(table, y) > 0.9
-    (crossed,) = (name for name in model.params_ if ":" in name)
-    assert len(model.params_["x"]) > 60
-    assert len(model.params_[crossed]) < 20
+    (crossed,) = (name for name in model.coefs_ if ":" in name)
+    assert len(model.coefs_["x"]) > 60
+    assert len(model.coefs_[crossed]) < 20
 
 
 # -- the link ------------------------------------------------------------------------------
@@ -551,7 +551,7 @@ def test_the_summary_says_which_columns_matter():
         if line.split()[:1] in (["a"], ["b"], ["home"]):
             effective = model.variances_.loc[line.split()[0], "effective"]
             assert f" {effective:.1f} " in line
-            assert effective < len(model.params_[line.split()[0]]) - 0.3
+            assert effective < len(model.coefs_[line.split()[0]]) - 0.3
 
 
 def test_plots_show_deviations_and_contributions():
@@ -681,7 +681,7 @@ def test_intervals_and_rarity_are_drawn_in_order_and_classes_by_name():
     X.loc[:20, "x"] = np.nan
     y = np.sin(2 * X["x"].fillna(0.0)) + 0.2 * rng.normal(size=600)
     model = WideRegressor(optimizer="newton", l2="evidence", numeric="smooth", rarity=True).fit(X, y)
-    axes, values = model.plot_params("x"), model.params_["x"]["value"].to_numpy()
+    axes, values = model.plot_params("x"), model.coefs_["x"]["value"].to_numpy()
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), values[1:])
     np.testing.assert_array_equal(axes.lines[1].get_ydata(), values[:1])  # missing, apart
     plain = WideRegressor(numeric="quantile").fit(X, y).plot_params("x")
@@ -690,10 +690,10 @@ def test_intervals_and_rarity_are_drawn_in_order_and_classes_by_name():
     classes = WideClassifier(optimizer="newton", numeric="smooth").fit(X, kinds)
     assert [text.get_text() for text in classes.plot_params("x").get_legend().get_texts()] == ["high", "low", "mid"]
     bars = classes.plot_params("a", output="mid", top=5)
-    own = classes.params_["a"]["mid"].abs().nlargest(5)
+    own = classes.coefs_["a"]["mid"].abs().nlargest(5)
     assert sorted(abs(bar.get_width()) for bar in bars.patches) == pytest.approx(sorted(own))
     curve = classes.plot_params("x", output="mid")
-    np.testing.assert_array_equal(curve.lines[0].get_ydata(), classes.params_["x"]["mid"].to_numpy()[1:])
+    np.testing.assert_array_equal(curve.lines[0].get_ydata(), classes.coefs_["x"]["mid"].to_numpy()[1:])
     for block in "ax":
         with pytest.raises(ValueError, match="has no output 'else'; it has 'high', 'low', 'mid'"):
             classes.plot_params(block, output="else")

@@ -82,7 +82,7 @@ def test_slopes_by_symbol_and_their_intercept_are_as_uncertain_as_dense_algebra_
     held = 1.0 / model.variances_.loc["w", "variance"] if l2 == "evidence" else rows
     penalty = np.diag([*np.full(len(symbols), held), 0.0])
     want = np.sqrt(np.diag(np.linalg.inv(design.T @ (bends[:, None] * design) + penalty)))
-    found = [*model.params_["w"]["sd"].loc[symbols], model.params_["b"]["sd"].iloc[0]]
+    found = [*model.coefs_["w"]["sd"].loc[symbols], model.coefs_["b"]["sd"].iloc[0]]
     np.testing.assert_allclose(found, want, rtol=2e-3)
     if l2 == "evidence":
         own = np.linalg.inv(design.T @ (bends[:, None] * design) + penalty)[:-1, :-1]
@@ -99,10 +99,10 @@ def test_a_slope_of_which_rows_say_nothing_is_not_known(draws):
         warnings.simplefilter("error")
         model = WideRegressor("w[s]*x + b[1]", optimizer=Newton(draws=draws), random_state=0).fit(X, y)
         known = WideRegressor("w[s]*x + b[1]", optimizer=Newton(draws=draws), random_state=0).fit(X[~gone], y[~gone])
-    assert model.params_["w"]["value"]["s3"] == 0.0
-    assert np.isinf(model.params_["w"]["sd"]["s3"])
-    others = known.params_["w"].index
-    np.testing.assert_allclose(model.params_["w"]["sd"][others], known.params_["w"]["sd"][others], rtol=0.2)
+    assert model.coefs_["w"]["value"]["s3"] == 0.0
+    assert np.isinf(model.coefs_["w"]["sd"]["s3"])
+    others = known.coefs_["w"].index
+    np.testing.assert_allclose(model.coefs_["w"]["sd"][others], known.coefs_["w"]["sd"][others], rtol=0.2)
     assert np.isfinite(model.dispersion_)
     symbols = sorted(others)
     design = np.column_stack([indicators(X["s"], symbols) * X[["x"]].to_numpy(), np.ones(len(X))])
@@ -125,11 +125,11 @@ def test_numbers_by_symbol_take_up_what_centring_their_slopes_moves():
     model = WideRegressor(formula, optimizer=EXACT, l2=0.01).fit(X, y)
     centre = X["x"].mean()
     about = WideRegressor(formula, optimizer=EXACT, l2=0.01).fit(X.assign(x=X["x"] - centre), y)
-    symbols = model.params_["a"].index
-    slope = about.params_["w"]["sd"][symbols]
-    np.testing.assert_allclose(model.params_["w"]["sd"], slope, rtol=1e-6)
-    want = np.hypot(about.params_["a"]["sd"][symbols], centre * slope)
-    np.testing.assert_allclose(model.params_["a"]["sd"], want, rtol=1e-6)
+    symbols = model.coefs_["a"].index
+    slope = about.coefs_["w"]["sd"][symbols]
+    np.testing.assert_allclose(model.coefs_["w"]["sd"], slope, rtol=1e-6)
+    want = np.hypot(about.coefs_["a"]["sd"][symbols], centre * slope)
+    np.testing.assert_allclose(model.coefs_["a"]["sd"], want, rtol=1e-6)
 
 
 # -- any sum ------------------------------------------------------------------------------
@@ -175,12 +175,12 @@ def dense_parts(model, names, X, y, loss, weight, offset, l2):
             flat[block] = factor
             continue
         own = X[symbols] if isinstance(symbols, str) else pd.Series([*zip(*(X[one] for one in symbols))])
-        one_hot = np.column_stack([[value == key for value in own] for key in model.params_[block].index])
+        one_hot = np.column_stack([[value == key for value in own] for key in model.coefs_[block].index])
         variance = model.variances_.loc[block, "variance"] if l2 == "evidence" else dispersion / (0.05 * len(X))
         if variance > 0:
             blocks[block] = one_hot * factor, 1.0 / variance
         else:
-            assert not model.params_[block].to_numpy().any(where=[True, False, True])  # but rows it has
+            assert not model.coefs_[block].to_numpy().any(where=[True, False, True])  # but rows it has
     return weight / weight.mean() * bends, flat, blocks
 
 
@@ -204,14 +204,14 @@ def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
     for block, (Z, held) in blocks.items():
         size, covariance = Z.shape[1], inverse_beside(bends, Z, held, F)
         want = np.sqrt(np.diag(covariance)[:size])
-        np.testing.assert_allclose(model.params_[block]["sd"], want, rtol=2e-3, err_msg=formula)
+        np.testing.assert_allclose(model.coefs_[block]["sd"], want, rtol=2e-3, err_msg=formula)
         if l2 == "evidence":
             effective = size - held * np.trace(covariance[:size, :size])
             assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=2e-3, abs=2e-3), formula
         widest = max(widest, covariance[size:, size:], key=np.trace)
     for place, block in enumerate(flat):
         want = np.sqrt(widest[place, place])
-        assert model.params_[block]["sd"].iloc[0] == pytest.approx(want, rel=2e-3), formula
+        assert model.coefs_[block]["sd"].iloc[0] == pytest.approx(want, rel=2e-3), formula
 
 
 @pytest.mark.parametrize("seed", range(80, 110))
@@ -227,7 +227,7 @@ def test_draws_of_any_sum_are_of_the_whole_posterior(seed):
     held = np.concatenate([np.empty(0), *(np.full(columns.shape[1], own) for columns, own in blocks.values())])
     covariance = inverse_beside(bends, Z, held, F)
     want = np.sqrt(np.diag(covariance))
-    found = np.concatenate([model.params_[block]["sd"] for block in [*blocks, *flat]])
+    found = np.concatenate([model.coefs_[block]["sd"] for block in [*blocks, *flat]])
     np.testing.assert_allclose(found, want, rtol=0.12, err_msg=formula)
     predicted, std = (model.decision_function if loss == "logistic" else model.predict)(
         X, offset=offset, return_std=True
@@ -261,7 +261,7 @@ def test_draws_of_smooth_intervals_are_of_the_whole_posterior(loss, missing):
     model = estimator(loss, optimizer=Newton(draws=1000, tol=1e-9, max_passes=2000), l2="evidence", numeric="smooth")
     model.fit(X, y)
     symbols = sorted(X["c"].unique())
-    intervals, apart = cut(X["x"].to_numpy(), list(model.params_["x"].index))
+    intervals, apart = cut(X["x"].to_numpy(), list(model.coefs_["x"].index))
     assert apart == missing
     design = np.column_stack([indicators(X["c"], symbols), intervals, np.ones(1500)])
     variance = model.variances_["variance"]
@@ -282,7 +282,7 @@ def test_draws_of_smooth_intervals_are_of_the_whole_posterior(loss, missing):
         share = bends @ intervals
         beside = np.eye(len(own)) - share / share.sum()
         own = beside @ own @ beside.T
-    np.testing.assert_allclose(model.params_["x"]["sd"], np.sqrt(np.diag(own)), rtol=0.12)
+    np.testing.assert_allclose(model.coefs_["x"]["sd"], np.sqrt(np.diag(own)), rtol=0.12)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -293,9 +293,9 @@ def test_draws_of_an_intercept_at_the_raw_zero_of_a_number(loss):
     y = draw(loss, 0.5 * (X["x"].to_numpy() - 5), rng)
     model = estimator(loss, optimizer=Newton(draws=2000), l2=0.01).fit(X, y)
     exact = estimator(loss, optimizer="newton", l2=0.01).fit(X, y)
-    found = model.params_["(intercept)"]["sd"].iloc[0]
-    assert found == pytest.approx(exact.params_["(intercept)"]["sd"].iloc[0], rel=0.06)
-    assert found > 4 * model.params_["x"]["sd"].iloc[0]
+    found = model.coefs_["(intercept)"]["sd"].iloc[0]
+    assert found == pytest.approx(exact.coefs_["(intercept)"]["sd"].iloc[0], rel=0.06)
+    assert found > 4 * model.coefs_["x"]["sd"].iloc[0]
 
 
 def test_draws_are_of_the_curvature_where_the_fit_ends():
@@ -312,7 +312,7 @@ def test_draws_are_of_the_curvature_where_the_fit_ends():
     rows = 0.05 * len(X)  # of the mean loss, where a row of the target's mean counts as one
     whole = design.T @ (mean[:, None] * design) + np.diag([*np.full(10, rows), 0.0])
     want = np.sqrt(model.dispersion_ * np.diag(np.linalg.inv(whole)))
-    found = np.concatenate([model.params_[name]["sd"].loc[list("pqrst")] for name in "uv"])
+    found = np.concatenate([model.coefs_[name]["sd"].loc[list("pqrst")] for name in "uv"])
     np.testing.assert_allclose(found, want[:10], rtol=0.06)
 
 
@@ -328,7 +328,7 @@ def test_draws_where_a_huge_outlier_was_moved_after_its_turn(seed):
         drawn = WideRegressor(optimizer=Newton(draws=16), **options).fit(X, y)
         exact = WideRegressor(optimizer="newton", **options).fit(X, y)
     for name in X:
-        ratio = drawn.params_[name]["sd"] / exact.params_[name]["sd"]
+        ratio = drawn.coefs_[name]["sd"] / exact.coefs_[name]["sd"]
         assert 0.9 < ratio.median() < 5  # the others are held in what is exact
         assert ratio.max() < 100
 
@@ -352,7 +352,7 @@ def test_an_unseen_symbol_has_its_variance_times_what_multiplies_it(formula, sta
     model = WideRegressor(formula, standardize=standardize, **options).fit(X, y)
     x = np.array([0.0, 1.0, 5.0, 10.0])
     _, std = model.predict(pd.DataFrame({"s": "never", "x": x}), return_std=True)
-    variance, want = model.variances_["variance"], model.params_["b"]["sd"].iloc[0] ** 2
+    variance, want = model.variances_["variance"], model.coefs_["b"]["sd"].iloc[0] ** 2
     if "x" in formula:
         centre = X["x"].mean() if standardize and "a[s]" in formula else 0.0  # where `a` is held to 0
         want = want + (variance["w"] if formula[0] == "w" else 4 * variance["w"]) * (x - centre) ** 2

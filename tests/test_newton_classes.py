@@ -116,7 +116,7 @@ def test_slopes_and_symbols_are_as_uncertain_as_dense_algebra_says(monkeypatch, 
     want = np.sqrt(np.diag(covariance)).reshape(size, n_classes)
     for names, rows in (([str(code) for code in range(q)], range(q)), (["u"], [q]), (["(intercept)"], [q + 1])):
         block = "g" if len(names) > 1 else names[0]
-        found = model.params_[block].loc[names, [f"sd {k}" for k in range(n_classes)]]
+        found = model.coefs_[block].loc[names, [f"sd {k}" for k in range(n_classes)]]
         np.testing.assert_allclose(found, want[list(rows)], rtol=1e-4)
 
 
@@ -127,7 +127,7 @@ def test_formulas_without_an_intercept(block, l2):
     X = pd.DataFrame({"a": rng.choice(list("abcd"), 300), "b": rng.choice(list("xyz"), 300), "u": rng.normal(size=300)})
     y = rng.integers(0, 3, 300)
     model = WideClassifier(formula=f"y ~ {block}", optimizer="newton", l2=l2).fit(X, y)
-    assert np.isfinite(model.params_["g"].to_numpy()).all()
+    assert np.isfinite(model.coefs_["g"].to_numpy()).all()
 
 
 def dense_step(piece, gradient, curvature, theta, precision, ridge):
@@ -232,7 +232,7 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
         variance = model.variances_.loc[block, "variance"] if l2 == "evidence" and symbols else 1 / (0.05 * len(X))
         if symbols is None or variance == 0:
             continue
-        frame, held = model.params_[block], 1.0 / variance
+        frame, held = model.coefs_[block], 1.0 / variance
         own = X[symbols] if isinstance(symbols, str) else pd.Series([*zip(*(X[one] for one in symbols))])
         Z = np.column_stack([[value == key for value in own] for key in frame.index])
         Z = Z * np.broadcast_to(by(X), len(X))[:, None]
@@ -249,4 +249,4 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
     widest = max(found, key=np.trace)
     for place, block in enumerate(flat):
         want = np.sqrt(np.diag(widest)[place * k : (place + 1) * k])
-        np.testing.assert_allclose(model.params_[block][deviations].iloc[0], want, rtol=5e-3)
+        np.testing.assert_allclose(model.coefs_[block][deviations].iloc[0], want, rtol=5e-3)

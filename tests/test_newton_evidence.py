@@ -77,12 +77,12 @@ def key_of(key):
 
 
 def lookup(frame, column):
-    """Key -> number, of one column of a block of `params_`."""
+    """Key -> number, of one column of a block of `coefs_`."""
     return {key_of(key): value for key, value in zip(frame.index, frame[column], strict=True)}
 
 
 def read(model, design, prefix=""):
-    """What `params_` say, as theta (p, K) of a design; with "sd" the standard deviations, of blocks of symbols only."""
+    """What `coefs_` say, as theta (p, K) of a design; with "sd" the standard deviations, of blocks of symbols only."""
     names = LEVELS if len(getattr(model, "classes_", ())) > 2 else ["value"]
     theta = np.full((design.matrix.shape[1], len(names)), np.nan)
     for block, places in design.places.items():
@@ -90,7 +90,7 @@ def read(model, design, prefix=""):
             continue
         for k, name in enumerate(names):
             column = prefix if prefix and len(names) == 1 else f"{prefix} {name}".strip()
-            frame = model.params_[block]
+            frame = model.coefs_[block]
             if block in design.flat:
                 theta[places, k] = frame[column].iloc[0]
                 continue
@@ -229,17 +229,17 @@ def test_dyestuff(standardize):
     assert model.variances_.loc["batch", "effective"] == pytest.approx(5 * shrinkage, rel=1e-6)
     assert model.variances_.loc["batch", "entries"] == 6
     assert model.dispersion_ == pytest.approx(within, rel=1e-6)
-    np.testing.assert_allclose(model.params_["batch"]["value"], blups, rtol=1e-6)
-    np.testing.assert_allclose(model.params_["batch"]["sd"], sd, rtol=1e-6)
-    assert model.params_[INTERCEPT]["value"].iloc[0] == pytest.approx(1527.5, rel=1e-9)
-    assert model.params_[INTERCEPT]["sd"].iloc[0] == pytest.approx(19.383, abs=0.001)  # as lme4 and others print it
+    np.testing.assert_allclose(model.coefs_["batch"]["value"], blups, rtol=1e-6)
+    np.testing.assert_allclose(model.coefs_["batch"]["sd"], sd, rtol=1e-6)
+    assert model.coefs_[INTERCEPT]["value"].iloc[0] == pytest.approx(1527.5, rel=1e-9)
+    assert model.coefs_[INTERCEPT]["sd"].iloc[0] == pytest.approx(19.383, abs=0.001)  # as lme4 and others print it
 
 
 def test_the_default_of_newton_is_near_enough():
     X, y = dyestuff()
     model = WideRegressor(optimizer="newton", l2="evidence").fit(X, y)
     assert model.variances_.loc["batch", "variance"] == pytest.approx(1764.05, rel=0.01)
-    np.testing.assert_allclose(model.params_["batch"]["value"], anova(y.reshape(6, 5))[2], rtol=0.01, atol=0.1)
+    np.testing.assert_allclose(model.coefs_["batch"]["value"], anova(y.reshape(6, 5))[2], rtol=0.01, atol=0.1)
 
 
 def unbalanced(seed, *, slope):
@@ -271,8 +271,8 @@ def test_unbalanced_is_reml(seed, slope, standardize):
     assert model.dispersion_ == pytest.approx(phi, rel=1e-4)
     fitted = model.variances_.loc["g", "variance"], model.dispersion_
     blups, sd = naive_evidence.predict_random_effects(y, fixed, Z, *fitted)
-    np.testing.assert_allclose(model.params_["g"]["value"], blups, atol=1e-6)
-    np.testing.assert_allclose(model.params_["g"]["sd"], sd, rtol=1e-6)
+    np.testing.assert_allclose(model.coefs_["g"]["value"], blups, atol=1e-6)
+    np.testing.assert_allclose(model.coefs_["g"]["sd"], sd, rtol=1e-6)
 
 
 @pytest.mark.parametrize("slope", [False, True])
@@ -295,7 +295,7 @@ def test_units_of_the_target_are_units_of_the_variance():
     two = estimator("squared", l2="evidence").fit(X, 100 * y + 7)
     assert two.variances_.loc["g", "variance"] == pytest.approx(1e4 * one.variances_.loc["g", "variance"], rel=1e-6)
     assert two.dispersion_ == pytest.approx(1e4 * one.dispersion_, rel=1e-6)
-    np.testing.assert_allclose(two.params_["g"]["sd"], 100 * one.params_["g"]["sd"], rtol=1e-6)
+    np.testing.assert_allclose(two.coefs_["g"]["sd"], 100 * one.coefs_["g"]["sd"], rtol=1e-6)
 
 
 def test_a_column_that_says_nothing_is_shrunk_to_nothing():
@@ -306,8 +306,8 @@ def test_a_column_that_says_nothing_is_shrunk_to_nothing():
     assert anova(y.reshape(20, 10))[0] < 0
     model = estimator("squared", l2="evidence").fit(pd.DataFrame({"g": group.astype(str)}), y)
     assert 0 <= model.variances_.loc["g", "effective"] < 1
-    assert np.abs(model.params_["g"]["value"]).max() < 0.05
-    assert np.isfinite(model.params_["g"]["sd"]).all()
+    assert np.abs(model.coefs_["g"]["value"]).max() < 0.05
+    assert np.isfinite(model.coefs_["g"]["sd"]).all()
 
 
 # -- the optimum for given variances ------------------------------------------------------
@@ -407,9 +407,9 @@ def test_logistic_is_laplace_at_its_variance_and_fellner_schall_at_its_optimum(s
     X = pd.DataFrame({"g": groups})
     model = estimator("logistic", l2="evidence").fit(X, y)
     names, mode, sd = naive_evidence.laplace_logistic(groups, y, model.variances_.loc["g", "variance"])
-    np.testing.assert_allclose(model.params_["g"]["value"].loc[names], mode[1:], atol=1e-6)
-    np.testing.assert_allclose(model.params_["g"]["sd"].loc[names], sd[1:], rtol=1e-6)
-    assert model.params_[INTERCEPT]["value"].iloc[0] == pytest.approx(mode[0], abs=1e-6)
+    np.testing.assert_allclose(model.coefs_["g"]["value"].loc[names], mode[1:], atol=1e-6)
+    np.testing.assert_allclose(model.coefs_["g"]["sd"].loc[names], sd[1:], rtol=1e-6)
+    assert model.coefs_[INTERCEPT]["value"].iloc[0] == pytest.approx(mode[0], abs=1e-6)
     design = naive_evidence.build(X, ["g"])
     variance, _, _, _ = naive_evidence.fellner_schall(design, "g", y.astype(float), "logistic")
     assert model.variances_.loc["g", "variance"] == pytest.approx(variance, rel=1e-5)
@@ -421,7 +421,7 @@ def test_logistic_at_a_given_l2_is_laplace():
     groups, y = logistic_groups(3)
     model = estimator("logistic", l2=1 / (400 * 0.8)).fit(pd.DataFrame({"g": groups}), y)
     names, mode, _ = naive_evidence.laplace_logistic(groups, y, 0.8)
-    np.testing.assert_allclose(model.params_["g"]["value"].loc[names], mode[1:], atol=1e-6)
+    np.testing.assert_allclose(model.coefs_["g"]["value"].loc[names], mode[1:], atol=1e-6)
 
 
 # -- what must not matter -----------------------------------------------------------------
@@ -447,8 +447,8 @@ def test_weights_are_repetitions(loss):
     times = np.random.default_rng(0).integers(0, 4, len(y))
     rows = np.repeat(np.arange(len(y)), times)
     model = estimator(loss, l2=0.05, interactions=2)
-    weighted = model.fit(table, labels_of(loss, y), sample_weight=times).params_
-    repeated = model.fit(table.iloc[rows], labels_of(loss, y)[rows]).params_
+    weighted = model.fit(table, labels_of(loss, y), sample_weight=times).coefs_
+    repeated = model.fit(table.iloc[rows], labels_of(loss, y)[rows]).coefs_
     assert_same_params(weighted, repeated)
 
 
@@ -456,13 +456,13 @@ def test_weights_are_repetitions(loss):
 def test_order_of_rows_and_names_of_symbols_do_not_matter(loss):
     table, y, weight, _ = rich_table(loss, seed=4)
     model = estimator(loss, l2="evidence", interactions=2)
-    one = model.fit(table, labels_of(loss, y), sample_weight=weight).params_
+    one = model.fit(table, labels_of(loss, y), sample_weight=weight).coefs_
     order = np.random.default_rng(0).permutation(len(y))
-    two = model.fit(table.iloc[order], labels_of(loss, y)[order], sample_weight=weight[order]).params_
+    two = model.fit(table.iloc[order], labels_of(loss, y)[order], sample_weight=weight[order]).coefs_
     assert_same_params(one, two, atol=1e-6)
     names = {"u": "8", "v": "7", "w": "zz", "s": "a", "t": "0"}
     renamed = table.assign(a=table["a"].map(names).astype(object).where(table["a"].notna(), None))
-    three = model.fit(renamed, labels_of(loss, y), sample_weight=weight).params_
+    three = model.fit(renamed, labels_of(loss, y), sample_weight=weight).coefs_
 
     def rename(key):
         return (names.get(key[0], key[0]), *key[1:]) if isinstance(key, tuple) else names.get(key, key)
@@ -480,8 +480,8 @@ def test_the_same_twice_to_the_last_bit(loss, draws):
         estimator(loss, n_jobs=jobs, **options).fit(table, labels_of(loss, y), sample_weight=weight, offset=offset)
         for jobs in (1, 2)
     )
-    for name, frame in one.params_.items():
-        assert np.array_equal(frame.to_numpy(), two.params_[name].to_numpy(), equal_nan=True)
+    for name, frame in one.coefs_.items():
+        assert np.array_equal(frame.to_numpy(), two.coefs_[name].to_numpy(), equal_nan=True)
     pd.testing.assert_frame_equal(one.variances_, two.variances_, check_exact=True)
     if draws:
         ask = "predict" if loss == "squared" else "decision_function"
@@ -491,7 +491,7 @@ def test_the_same_twice_to_the_last_bit(loss, draws):
 
 def test_without_draws_the_seed_does_not_matter():
     table, y, _, _ = rich_table("logistic")
-    one, two = (estimator("logistic", l2="evidence", random_state=seed).fit(table, y).params_ for seed in (0, 1))
+    one, two = (estimator("logistic", l2="evidence", random_state=seed).fit(table, y).coefs_ for seed in (0, 1))
     for name, frame in one.items():
         assert np.array_equal(frame.to_numpy(), two[name].to_numpy(), equal_nan=True)
 
@@ -522,7 +522,7 @@ def test_draws_find_the_joint_posterior(loss):
     covariance = problem.covariance(read(model, design))
     for name in X:
         places = design.places[name]
-        sd = lookup(model.params_[name], "sd")
+        sd = lookup(model.coefs_[name], "sd")
         want = np.sqrt(np.diag(covariance)[places])
         np.testing.assert_allclose([sd[key] for key in design.keys[name]], want, rtol=0.08)
     ask = model.predict if loss == "squared" else model.decision_function
@@ -600,7 +600,7 @@ def errors_over_sd(loss, seed, n, sizes, sigmas, draws):
     """(truth - found) / sd of every symbol that occurs."""
     X, y, truth = additive(loss, seed, n, sizes, sigmas)
     model = estimator(loss, l2="evidence", optimizer=Newton(draws=draws), random_state=seed).fit(X, y)
-    frames = [(model.params_[name], truth[name]) for name in X]
+    frames = [(model.coefs_[name], truth[name]) for name in X]
     return np.concatenate([((frame["value"] - true[frame.index]) / frame["sd"]).to_numpy() for frame, true in frames])
 
 
@@ -647,7 +647,7 @@ def assert_same_walk(got, want, keys, atol):
 def test_smooth_reaches_the_dense_optimum_of_the_walk(loss, missing):
     table, y = wave(loss, missing=missing)
     model = estimator(loss, l2="evidence", numeric="smooth").fit(table, labels_of(loss, y))
-    frame = model.params_["x"]
+    frame = model.coefs_["x"]
     assert (frame.index[0] == "Missing") == missing
     cuts = cuts_of(frame)
     assert len(cuts) > 15
@@ -711,8 +711,8 @@ def test_smooth_numbers_of_several_classes_are_as_certain_as_those_of_two():
     X = pd.DataFrame({"x": x})
     classes = np.argmax(score + rng.gumbel(size=score.shape), axis=1)
     options = {"optimizer": "newton", "l2": "evidence", "numeric": "smooth"}
-    two = WideClassifier(**options).fit(X, classes).params_["x"]
-    both = WideClassifier(loss="multinomial", **options).fit(X, classes).params_["x"]
+    two = WideClassifier(**options).fit(X, classes).coefs_["x"]
+    both = WideClassifier(loss="multinomial", **options).fit(X, classes).coefs_["x"]
     ratio = both["sd 1"] / (0.5 * two["sd"])  # half the difference of two classes, beside their mean
     assert ratio.between(0.9, 1.1).mean() > 0.9, ratio.describe()
 
@@ -746,7 +746,7 @@ def test_explanations_add_up_to_the_score(loss):
     scores = (model.decision_function if loss == "logistic" else model.predict)(new, offset=offset)
     scores = np.log(scores) if loss in LOG_LINK else scores
     np.testing.assert_allclose(found.sum(axis=1) + offset, scores, atol=1e-10)
-    numbers = lookup(model.params_["a"], "value")
+    numbers = lookup(model.coefs_["a"], "value")
     np.testing.assert_allclose(found["a"], [numbers[key_of(key)] for key in new["a"]], atol=1e-12)
     assert (found["c"].iloc[:21] == 0).all()
     assert (found["a:c"].iloc[:21] == 0).all()
@@ -826,20 +826,20 @@ def test_precisions_of_another_fit_give_its_model_and_new_ones_are_kept(task):
     rows = (free.dispersion_ / free.variances_["variance"]).to_dict()
     held = kind(optimizer=Newton(tol=1e-12, precisions=rows), l2="evidence").fit(X, y)
     for block in "uv":
-        np.testing.assert_allclose(held.params_[block]["value"], free.params_[block]["value"], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(held.params_[block]["sd"], free.params_[block]["sd"], rtol=1e-3)
+        np.testing.assert_allclose(held.coefs_[block]["value"], free.coefs_[block]["value"], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(held.coefs_[block]["sd"], free.coefs_[block]["sd"], rtol=1e-3)
     pd.testing.assert_frame_equal(held.variances_, free.variances_, rtol=1e-3)
     assert held.dispersion_ == pytest.approx(free.dispersion_, rel=1e-4)
     drawn = kind(optimizer=Newton(precisions=rows, draws=400), l2="evidence", random_state=0).fit(X, y)
-    np.testing.assert_allclose(drawn.params_["u"]["sd"], free.params_["u"]["sd"], rtol=0.25)
+    np.testing.assert_allclose(drawn.coefs_["u"]["sd"], free.coefs_["u"]["sd"], rtol=0.25)
     with pytest.raises(ValueError, match=r"names 'w', which is no block of the model: .*'u', 'v'"):
         kind(optimizer=Newton(precisions={"w": 1.0}), l2="evidence").fit(X, y)
     only = Newton(tol=1e-12, precisions={"u": rows["u"]})
     alone = kind(optimizer=only, l2="evidence").fit(X, y)
-    assert np.abs(alone.params_["v"]["value"]).max() == 0.0 < np.abs(alone.params_["u"]["value"]).max()
-    begun = kind(optimizer=only, l2="evidence", init=free.params_).fit(X, y)  # wherever it starts
-    assert np.abs(begun.params_["v"]["value"]).max() == 0.0
-    np.testing.assert_allclose(begun.params_["u"]["value"], alone.params_["u"]["value"], atol=1e-6)
+    assert np.abs(alone.coefs_["v"]["value"]).max() == 0.0 < np.abs(alone.coefs_["u"]["value"]).max()
+    begun = kind(optimizer=only, l2="evidence", init=free.coefs_).fit(X, y)  # wherever it starts
+    assert np.abs(begun.coefs_["v"]["value"]).max() == 0.0
+    np.testing.assert_allclose(begun.coefs_["u"]["value"], alone.coefs_["u"]["value"], atol=1e-6)
     with pytest.raises(ValueError, match=r"precisions=.* with l2='evidence'; leave it out"):
         kind(optimizer=Newton(precisions=rows), l2=0.1).fit(X, y)
     with pytest.raises(ValueError, match=r"Newton\(precisions=\{'u': -1\}\) is not possible"):
@@ -866,7 +866,7 @@ def test_draws_of_intercepts_and_blocks_are_those_of_the_whole_posterior(nested)
     Z = np.hstack(columns)
     want = np.sqrt(model.dispersion_ * np.diag(np.linalg.inv(Z.T @ Z + np.diag(held))))
     found = np.concatenate(
-        [model.params_["(intercept)"]["sd"], *(model.params_[name]["sd"].loc[symbols[name]] for name in "ab")]
+        [model.coefs_["(intercept)"]["sd"], *(model.coefs_[name]["sd"].loc[symbols[name]] for name in "ab")]
     )
     np.testing.assert_allclose(found, want, rtol=0.06)
 
@@ -883,7 +883,7 @@ def test_targets_behind_log_links_in_another_unit(loss, l2, unit):
     one, other = (WideRegressor(optimizer="newton", l2=l2, loss=loss).fit(X, y * c, offset=offset) for c in (1.0, unit))
     predicted = [model.predict(X, offset=offset) for model in (one, other)]
     np.testing.assert_allclose(predicted[1], unit * predicted[0], rtol=1e-9)
-    np.testing.assert_allclose(other.params_["a"]["sd"], one.params_["a"]["sd"], rtol=1e-9)
+    np.testing.assert_allclose(other.coefs_["a"]["sd"], one.coefs_["a"]["sd"], rtol=1e-9)
     power = {"poisson": 1.0, "tweedie": 0.5, "gamma": 0.0}[loss]
     assert other.dispersion_ == pytest.approx(unit**power * one.dispersion_, rel=1e-9)
     for model, c in ((one, 1.0), (other, unit)):
@@ -920,7 +920,7 @@ def test_tweedie_of_power_one_and_a_half_is_no_loss_of_its_own(weighted):
     options = {"optimizer": "newton", "l2": "evidence", "loss": "tweedie", "random_state": 0}
     own, beside = (WideRegressor(power=power, **options).fit(X, y, sample_weight=weight) for power in (1.5, 1.5 + 1e-7))
     np.testing.assert_allclose(own.predict(X), beside.predict(X), rtol=1e-5)
-    np.testing.assert_allclose(own.params_["a"]["sd"], beside.params_["a"]["sd"], rtol=1e-5)
+    np.testing.assert_allclose(own.coefs_["a"]["sd"], beside.coefs_["a"]["sd"], rtol=1e-5)
     assert own.dispersion_ == pytest.approx(beside.dispersion_, rel=1e-5)
 
 
@@ -960,12 +960,12 @@ def test_symbols_that_never_meet_a_class_are_uncertain_and_not_nan():
         warnings.simplefilter("error", RuntimeWarning)
         model = WideClassifier(optimizer="newton").fit(X, y)
         drawn = WideRegressor(optimizer=Newton(draws=16)).fit(X, (y == "x") * 1.0)
-    spread = model.params_["b"][["sd x", "sd y", "sd z"]]
+    spread = model.coefs_["b"][["sd x", "sd y", "sd z"]]
     met = pd.crosstab(X["b"], y).loc[spread.index]
     assert np.isfinite(spread).all(axis=None)
     assert (spread[met.to_numpy() == 0].stack() > 10).all()
-    assert (model.params_["same"].iloc[0] == 0.0).all()
-    assert (drawn.params_["same"].iloc[0] == 0.0).all()
+    assert (model.coefs_["same"].iloc[0] == 0.0).all()
+    assert (drawn.coefs_["same"].iloc[0] == 0.0).all()
 
 
 def test_the_chosen_loss_is_the_same_each_time():

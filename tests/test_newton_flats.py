@@ -170,7 +170,7 @@ def test_draws_of_numbers_that_are_nearly_the_same(distance, n_classes):
     exact = kind(optimizer="newton", l2="evidence").fit(X, y)
     drawn = kind(optimizer=Newton(draws=300), l2="evidence", random_state=0).fit(X, y)
     for name in X:
-        assert drawn.params_[name]["sd"].iloc[0] == pytest.approx(exact.params_[name]["sd"].iloc[0], rel=0.15)
+        assert drawn.coefs_[name]["sd"].iloc[0] == pytest.approx(exact.coefs_[name]["sd"].iloc[0], rel=0.15)
 
 
 @pytest.mark.parametrize("standardize", [True, False])
@@ -200,7 +200,7 @@ def test_an_intercept_is_as_uncertain_as_slopes_together_make_it(standardize, di
         want = np.sqrt(np.diag(beside @ inverse @ beside)).reshape(4, k)
     names = ["(intercept)", *X]
     sd = [f"sd {c}" for c in range(3)] if n_classes == 3 else ["sd"]
-    found = np.array([model.params_[name][sd].to_numpy()[0] for name in names])
+    found = np.array([model.coefs_[name][sd].to_numpy()[0] for name in names])
     np.testing.assert_allclose(found, want, rtol=2e-3)
 
 
@@ -249,6 +249,6 @@ def test_a_constant_number_says_nothing(value, weighted, n_numbers):
         weight = rng.uniform(size=n) if weighted else None
         X.insert(n_numbers // 2, "k", value)
         model = WideRegressor(**NEWTON).fit(X, y, sample_weight=weight)
-        assert model.params_["k"]["value"].abs().max() < 1e-9
+        assert model.coefs_["k"]["value"].abs().max() < 1e-9
         alone = WideRegressor(**NEWTON).fit(X.drop(columns="k"), y, sample_weight=weight)
         np.testing.assert_allclose(model.predict(X), alone.predict(X.drop(columns="k")), rtol=1e-3)

@@ -159,7 +159,7 @@ def test_a_sample_of_a_large_table_has_its_rows_own_weights_and_offsets(monkeypa
     monkeypatch.setattr(newton_fit, "HeldOut", lambda turns: seen.append(turns) or held_out(turns))
     model = WideClassifier(optimizer="newton", l2="evidence").fit(X, y, sample_weight=weight, offset=offset)
     (turns,) = seen
-    names = model.params_["shop"].index
+    names = model.coefs_["shop"].index
     (piece,) = (piece for piece in turns.pieces if piece.size == len(names))
     sampled = np.array([int(names[code][1:]) for code in piece.codes])
     assert len(sampled) == 1000

@@ -67,7 +67,7 @@ def test_blocks_of_all_kinds_are_compared_by_the_spread_of_their_numbers():
     model = WideRegressor(numeric="smooth", **EVIDENCE).fit(pd.DataFrame({"x": x, "s": s.astype(str)}), y)
     found = model.variances_
     assert list(found.index[:2]) == ["x", "s"]
-    n_intervals = len(model.params_["x"])
+    n_intervals = len(model.coefs_["x"])
     jumps = np.diff(np.eye(n_intervals), axis=0)
     spread = np.linalg.pinv(jumps.T @ jumps) * found.loc["x", "variance"]
     assert found.loc["x", "sd"] == pytest.approx(np.sqrt(np.mean(np.diag(spread))))
@@ -139,7 +139,7 @@ def test_numbers_far_from_zero_are_as_certain_without_standardizing():
     found = [WideRegressor(standardize=one, **EVIDENCE).fit(X, y) for one in (True, False)]
     variances = [one.variances_.loc["c", "variance"] for one in found]
     assert variances[1] == pytest.approx(variances[0], rel=0.01)
-    np.testing.assert_allclose(*(one.params_["c"]["sd"] for one in found), rtol=0.02)
+    np.testing.assert_allclose(*(one.coefs_["c"]["sd"] for one in found), rtol=0.02)
 
 
 @pytest.mark.parametrize("numeric", ["quantile", "smooth"])
@@ -151,10 +151,10 @@ def test_a_number_that_is_always_missing_leaves_the_rest_certain(numeric):
         amount = WideRegressor(optimizer="newton", numeric=numeric).fit(X, rng.normal(size=40))
         kinds = WideClassifier(optimizer="newton", numeric=numeric).fit(X, rng.random(40) < 0.5)
     assert np.isfinite(amount.dispersion_)
-    assert np.isfinite(amount.params_["c"]["sd"]).all()
+    assert np.isfinite(amount.coefs_["c"]["sd"]).all()
     for model in (amount, kinds):
-        assert not model.params_["x"]["sd"].isna().any()
-        assert np.isinf(model.params_["x"]["sd"]).any()
+        assert not model.coefs_["x"]["sd"].isna().any()
+        assert np.isinf(model.coefs_["x"]["sd"]).any()
 
 
 def test_vectors_that_rows_cannot_tell_apart_have_no_nan():
@@ -164,8 +164,8 @@ def test_vectors_that_rows_cannot_tell_apart_have_no_nan():
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         model = WideRegressor("dot(u[c],v[d],rank=9)+b[1]", optimizer="newton").fit(X, y)
-    assert not model.params_["u"].isna().any(axis=None)
-    assert not model.params_["v"].isna().any(axis=None)
+    assert not model.coefs_["u"].isna().any(axis=None)
+    assert not model.coefs_["v"].isna().any(axis=None)
 
 
 # -- levels, which hardly a row tells -----------------------------------------------------
@@ -184,9 +184,9 @@ def test_draws_know_that_levels_of_blocks_are_not_told(n_rows, noise, crosses):
         y = y + key.map(dict(zip(symbols, rng.normal(size=len(symbols))))).to_numpy()
     options = {"l2": "evidence", "interactions": crosses, "random_state": 0}
     model = WideRegressor(optimizer=Newton(draws=500), **options).fit(X, y)
-    columns, held, found = [np.ones(n_rows)], [0.0], [model.params_["(intercept)"]["sd"].iloc[0]]
+    columns, held, found = [np.ones(n_rows)], [0.0], [model.coefs_["(intercept)"]["sd"].iloc[0]]
     for name, key in zip(["a", "b", "a:b"], keys):
-        frame, variance = model.params_[name], model.variances_.loc[name, "variance"]
+        frame, variance = model.coefs_[name], model.variances_.loc[name, "variance"]
         if variance == 0.0:
             assert (frame["sd"] == 0.0).all()
             continue
@@ -210,7 +210,7 @@ def test_decimals_are_numbers_in_every_frame():
     frames = pd.DataFrame({"x": x}), pd.DataFrame({"x": exact}), pl.DataFrame({"x": exact})
     found = [WideRegressor(numeric="smooth", **EVIDENCE).fit(frame, y) for frame in frames]
     for model, frame in zip(found, frames):
-        assert len(model.params_["x"]) > 20
+        assert len(model.coefs_["x"]) > 20
         np.testing.assert_allclose(model.predict(frame), found[0].predict(frames[0]), rtol=1e-12)
 
 
@@ -245,4 +245,4 @@ def test_offsets_that_are_no_logarithms_are_refused(loss, options):
         WideRegressor(loss=loss, **options).fit(X, y, offset=np.linspace(1, 5000, 60))
     options = options or {"epochs": 5}
     model = WideRegressor(loss=loss, **options).fit(X, y, offset=np.linspace(-250, 250, 60))
-    assert np.isfinite(model.params_["a"]["value"]).all()
+    assert np.isfinite(model.coefs_["a"]["value"]).all()

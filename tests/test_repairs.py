@@ -90,7 +90,7 @@ def penalised(model, X, y, l1, l2):
     p = model.predict_proba(X)[np.arange(len(y)), (y == model.classes_[1]).astype(int)]
     total = -np.mean(np.log(p))
     for name in X:
-        values = model.params_[name].loc[X[name].unique(), "value"].to_numpy()
+        values = model.coefs_[name].loc[X[name].unique(), "value"].to_numpy()
         rows = X[name].value_counts(normalize=True)[X[name].unique()].to_numpy()
         reach = rows if model.gradient == "gse" else 1.0
         total += np.sum(reach * (l1 * np.abs(values) + 0.5 * l2 * values**2))
@@ -134,12 +134,12 @@ def test_a_fit_by_stream_leaves_nothing_of_the_fit_before():
     )
     model.set_params(unseen="neutral", interactions=1, early_stopping=False, epochs=3).fit(stream, "y")
     assert not hasattr(model, "validation_curve_")
-    assert model.params_["c0"]["count"].sum() == N  # not once an epoch
+    assert model.coefs_["c0"]["count"].sum() == N  # not once an epoch
     model.set_params(unseen="similar")
     with pytest.raises(ValueError, match="unseen='similar' was set after fit"):
         model.predict(TABLE.assign(c0="never"))
     model.set_params(unseen="neutral", interactions=1).partial_fit(TABLE, y)
-    assert model.params_["c0"]["count"].sum() == 2 * N
+    assert model.coefs_["c0"]["count"].sum() == 2 * N
 
 
 def test_a_rate_falls_over_a_share_of_the_passes_that_were_made():
@@ -202,9 +202,9 @@ def test_memories_shorter_than_the_time_between_two_rows_are_refused(optimizer, 
 def test_ftrl_keeps_its_parameters_when_the_rate_changes():
     """theta comes from z over the rate: with another rate the same z would be another theta."""
     model = WideRegressor("w[c0] + b[1]", optimizer=FTRL(), learning_rate=0.5, random_state=0).partial_fit(TABLE, Y)
-    before = model.params_["w"]["value"]
+    before = model.coefs_["w"]["value"]
     model.set_params(learning_rate=1e-6).partial_fit(TABLE, Y)
-    np.testing.assert_allclose(model.params_["w"]["value"], before, rtol=1e-3)
+    np.testing.assert_allclose(model.coefs_["w"]["value"], before, rtol=1e-3)
     adaptive = WideRegressor(optimizer="ftrl", schedule="adaptive", random_state=0).fit(TABLE, Y)
     constant = WideRegressor(optimizer="ftrl", random_state=0).fit(TABLE, Y)
     errors = [np.mean((Y - fitted.predict(TABLE)) ** 2) for fitted in (adaptive, constant)]
@@ -253,7 +253,7 @@ def test_columns_called_as_the_model_calls_its_own_blocks_are_refused(columns, o
 
 def test_a_class_called_count_keeps_its_column():
     y = np.where(Y > 1, "count", np.where(Y < -1, "low", "mid"))
-    frame = WideClassifier(random_state=0).fit(TABLE, y).params_["c0"]
+    frame = WideClassifier(random_state=0).fit(TABLE, y).coefs_["c0"]
     assert frame.columns.tolist() == ["count", "low", "mid", "count of rows"]
     assert frame["count of rows"].sum() == N
 
@@ -262,7 +262,7 @@ def test_a_formula_of_a_thousand_terms_is_read():
     wide = pd.DataFrame({f"x{j}": RNG.normal(size=40) for j in range(1000)})
     text = " + ".join(f"s{j}[1] * x{j}" for j in range(1000))
     model = WideRegressor(text, epochs=1, random_state=0).fit(wide, RNG.normal(size=40))
-    assert len(model.params_) == 1000
+    assert len(model.coefs_) == 1000
 
 
 def test_streams_of_single_rows_are_standardised_by_all_rows():
@@ -318,7 +318,7 @@ def test_a_new_symbol_has_had_the_steps_of_the_others_under_mean(l2):
     ).partial_fit(pd.DataFrame({"a": ["u"] * (t - 1)}), np.ones(t - 1))
     model.partial_fit(pd.DataFrame({"a": ["v"]}), np.array([5.0]))
     first, second = 0.1 / (1 - 0.9**t), 0.001 / (1 - 0.999**t)
-    assert model.params_["w"].loc["v", "value"] == pytest.approx(rate * first / np.sqrt(second), rel=1e-6)
+    assert model.coefs_["w"].loc["v", "value"] == pytest.approx(rate * first / np.sqrt(second), rel=1e-6)
 
 
 @pytest.mark.parametrize("formula", ["s[1] * x + b[1]", "w[c0] + v[c0] * x"])

@@ -53,7 +53,7 @@ def test_what_is_added_is_about_what_the_symbol_is_worth():
     y = TARGETS["squared"]
     similar = WideRegressor(unseen="similar", random_state=0).fit(X[~HELD], y[~HELD])
     whole = WideRegressor(random_state=0).fit(X, y)
-    worth = whole.params_["model"]["value"] - whole.params_["model"]["value"][[f"m{i}" for i in range(32)]].mean()
+    worth = whole.coefs_["model"]["value"] - whole.coefs_["model"]["value"][[f"m{i}" for i in range(32)]].mean()
     kinds = pd.DataFrame({"model": X["model"][HELD], "kind": X["kind"][HELD], "n": X["n"][HELD]})
     within = similar._similar.columns["model"].components.within
     assert within == pytest.approx(0.25, rel=0.15)  # of the rows about their symbols: what is left over counts

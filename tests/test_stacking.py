@@ -286,8 +286,8 @@ def test_what_the_other_fit_had_not_says_nothing():
     again = fit_alike(wide, held_precisions(same), X, TWO, None)
     np.testing.assert_allclose(again.decision_function(X), same.decision_function(X), atol=1e-2)
     silent = fit_alike(wide, {"shop": held_precisions(same)["shop"]}, X, TWO, None)
-    assert (silent.params_["kind"]["value"] == 0).all()
-    assert silent.params_["shop"]["value"].std() > 0.1
+    assert (silent.coefs_["kind"]["value"] == 0).all()
+    assert silent.coefs_["shop"]["value"].std() > 0.1
     assert held_precisions(WideClassifier(**NEWTON).fit(X, TWO)) is None
     assert held_precisions(WideClassifier().fit(X, TWO)) is None
 

@@ -570,7 +570,7 @@ def test_an_encoder_of_pytorch_frame_starts_from_the_wide_model():
     encoded = encoder(codes)
     assert encoded.shape == (len(categories), 3, 4)
     np.testing.assert_allclose(
-        encoded[:, 0, 0].detach(), model.params_["a"].loc[categories, "value"].to_numpy(), rtol=1e-5, atol=1e-6
+        encoded[:, 0, 0].detach(), model.coefs_["a"].loc[categories, "value"].to_numpy(), rtol=1e-5, atol=1e-6
     )
     assert not encoded[:, 1].any()  # missing
     optimizer = GSE(torch.optim.Adam(encoder.parameters(), lr=0.1), encoder)

@@ -1,4 +1,4 @@
-"""The units of the user: what `params_` say, read by hand, is the score; `init` takes the same numbers; offsets count.
+"""The units of the user: what `coefs_` say, read by hand, is the score; `init` takes the same numbers; offsets count.
 
 The formulas are drawn and read by `tests/formulas.py`, which knows nothing of the package.
 """
@@ -82,9 +82,9 @@ def scores(model, table, offset=None):
 
 
 def read(tree, model, table, offset=None):
-    """The formula read by hand with `params_`, and the offset: (n, K)."""
+    """The formula read by hand with `coefs_`, and the offset: (n, K)."""
     names = LEVELS if model.loss == "multinomial" else ["value"]
-    found = np.column_stack([evaluate(tree, model.params_, table, name) for name in names])
+    found = np.column_stack([evaluate(tree, model.coefs_, table, name) for name in names])
     if offset is None:
         return found
     return found + (offset if np.ndim(offset) == 2 else np.asarray(offset)[:, None])
@@ -124,7 +124,7 @@ def test_text_and_tree_say_the_same(seed):
     np.testing.assert_allclose(evaluate(tree, params, table), wanted, rtol=1e-12)
 
 
-# -- params_ are the score --------------------------------------------------------------
+# -- coefs_ are the score --------------------------------------------------------------
 
 
 def random_case(seed):
@@ -172,16 +172,16 @@ def read_additive(model, table, columns, crosses, numeric, weight, offset=None):
     weight = np.ones(len(table)) if weight is None else weight
     out = np.empty((len(table), len(names)))
     for k, name in enumerate(names):
-        total = np.full(len(table), model.params_["(intercept)"][name].iloc[0])
+        total = np.full(len(table), model.coefs_["(intercept)"][name].iloc[0])
         for block in [*columns, *crosses]:
-            numbers = lookup(model.params_[block], name)
+            numbers = lookup(model.coefs_[block], name)
             total += [numbers[key_of(row)] for row in table[block.split(":")].itertuples(index=False, name=None)]
         for column in numeric:
             gone = table[column].isna().to_numpy()
             mean = np.average(table[column][~gone], weights=weight[~gone])
-            total += model.params_[column][name].iloc[0] * table[column].fillna(mean).to_numpy()
+            total += model.coefs_[column][name].iloc[0] * table[column].fillna(mean).to_numpy()
             if gone.any():
-                total += model.params_[f"{column} is missing"][name].iloc[0] * gone
+                total += model.coefs_[f"{column} is missing"][name].iloc[0] * gone
         out[:, k] = total
     return out if offset is None else out + np.reshape(offset, (len(table), -1))
 
@@ -216,9 +216,9 @@ def test_params_are_the_score_after_partial_fit_with_new_symbols(standardize):
         model = WideRegressor(text_of(tree), standardize=standardize, learning_rate=0.02, batch_size=8, random_state=0)
         first = (table["a"] != "k") & (table["c"] != "red")
         model.partial_fit(table[first], y[first], sample_weight=rng.uniform(0.5, 2.0, first.sum()))
-        assert_equal_scores(model.predict(table[first]), evaluate(tree, model.params_, table[first]))
+        assert_equal_scores(model.predict(table[first]), evaluate(tree, model.coefs_, table[first]))
         model.partial_fit(table, y, offset=rng.normal(size=len(table)))
-        assert_equal_scores(model.predict(table), evaluate(tree, model.params_, table))
+        assert_equal_scores(model.predict(table), evaluate(tree, model.coefs_, table))
 
 
 def test_intervals_are_in_the_units_of_the_score():
@@ -227,9 +227,9 @@ def test_intervals_are_in_the_units_of_the_score():
     table = random_table(rng, 300)
     y = 1e4 * (table["x"] > 1) + 5e5 + rng.normal(0.0, 100.0, 300)
     model = WideRegressor(cols=["a", "b", "c"], numeric="quantile", epochs=5, random_state=0).fit(table, y)
-    total = sum(frame["value"].mean() for frame in model.params_.values())
+    total = sum(frame["value"].mean() for frame in model.coefs_.values())
     assert abs(total - model.predict(table).mean()) < 3e4
-    assert model.params_["(intercept)"]["value"].iloc[0] == pytest.approx(y.mean(), rel=0.1)
+    assert model.coefs_["(intercept)"]["value"].iloc[0] == pytest.approx(y.mean(), rel=0.1)
 
 
 # -- exact data -------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_exact_data_is_fitted_exactly(text, standardize):
     model = WideRegressor(text, optimizer="adagrad", learning_rate=0.5, batch_size="full", epochs=4000,
                           standardize=standardize, random_state=0).fit(table, y)  # fmt: skip
     assert rmse(y, model.predict(table)) < 1e-3 * y.std()
-    assert_equal_scores(model.predict(table), evaluate(tree, model.params_, table))
+    assert_equal_scores(model.predict(table), evaluate(tree, model.coefs_, table))
 
 
 @pytest.mark.parametrize("text", [*SHARED, *PLAIN])
@@ -289,10 +289,10 @@ def test_identified_parameters_are_the_truth():
     for standardize in (True, False):
         model = WideRegressor("t[1] + t[1] * z", optimizer="adagrad", learning_rate=0.5, batch_size="full",
                               epochs=3000, standardize=standardize).fit(table, y)  # fmt: skip
-        assert model.params_["t"]["value"].iloc[0] == pytest.approx(truth["t"]["value"].iloc[0], rel=1e-3)
+        assert model.coefs_["t"]["value"].iloc[0] == pytest.approx(truth["t"]["value"].iloc[0], rel=1e-3)
     table, truth, y = exact_data(SHARED["w[a] * (1 + x)"], x_scale=10.0)
     model = WideRegressor("w[a] * (1 + x)", optimizer="adagrad", learning_rate=0.5, batch_size="full", epochs=3000)
-    found = model.fit(table, y).params_["w"]["value"]
+    found = model.fit(table, y).coefs_["w"]["value"]
     np.testing.assert_allclose(found[truth["w"].index], truth["w"]["value"], rtol=1e-2)
 
 
@@ -311,7 +311,7 @@ def test_exact_data_is_recovered_from_near_the_truth(block):
             model = WideRegressor(text_of(tree), init=params, optimizer="adam", learning_rate=rate, epochs=epochs,
                                   batch_size="full", standardize=bool(seed % 2), random_state=0)  # fmt: skip
             model.fit(table, y)
-            params = model.params_
+            params = model.coefs_
         if not rmse(y, model.predict(table)) < 0.003 * y.std():
             wrong.append(f"seed {1000 + seed}, {rmse(y, model.predict(table)) / y.std():.1e} sd: {model}")
     assert not wrong, "\n".join(wrong)
@@ -416,13 +416,13 @@ def test_init_starts_where_the_last_fit_ended(standardize, optimizer):
         model = estimator(loss)(text_of(tree), loss=loss, standardize=standardize, optimizer=optimizer, epochs=3,
                                 learning_rate=RATES[optimizer], batch_size=10, random_state=0)  # fmt: skip
         model.fit(table, y, weight, offset=offset)
-        before, score = model.params_, scores(model, table, offset)
+        before, score = model.coefs_, scores(model, table, offset)
         model.set_params(init=before, **STILL).fit(table, y, weight, offset=offset)
         message = f"seed {seed}: {loss}, {tree}"
         np.testing.assert_allclose(
             scores(model, table, offset), score, rtol=0, atol=3e-6 * max(1.0, size_of(score)), err_msg=message
         )
-        assert_same_params(model.params_, before, tolerance=3e-6)
+        assert_same_params(model.coefs_, before, tolerance=3e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared", "poisson", "logistic", "multinomial"])
@@ -434,10 +434,10 @@ def test_init_of_the_model_without_a_formula(loss):
     y = random_target(loss, rng, 200)
     y = 1000 * rng.normal(5.0, 1.0, 200) if y is None else y
     model = estimator(loss)(loss=loss, interactions=2, epochs=3, random_state=0).fit(table, y)
-    before, score = model.params_, scores(model, table)
+    before, score = model.coefs_, scores(model, table)
     model.set_params(init=before, **STILL).fit(table, y)
     np.testing.assert_allclose(scores(model, table), score, rtol=0, atol=3e-6 * size_of(score))
-    assert_same_params(model.params_, before, tolerance=3e-6)
+    assert_same_params(model.coefs_, before, tolerance=3e-6)
 
 
 @pytest.mark.parametrize("standardize", [True, False])
@@ -450,14 +450,14 @@ def test_init_takes_numbers_frames_and_series_in_the_users_units(standardize):
     tree = w("a") * X + w(name="t") * Z + w(name="c0")
     model = WideRegressor("w[a] * x + t[1] * z + c0[1]", init=start, standardize=standardize, loss="absolute", **STILL)
     model.fit(table, y)
-    assert model.params_["c0"]["value"].iloc[0] == pytest.approx(100.0, rel=1e-6)
-    assert model.params_["t"]["value"].iloc[0] == pytest.approx(-0.5, rel=1e-6)
-    np.testing.assert_allclose(model.params_["w"]["value"][start["w"].index], start["w"], rtol=1e-6, atol=1e-9)
-    assert_equal_scores(model.predict(table), evaluate(tree, model.params_, table))
+    assert model.coefs_["c0"]["value"].iloc[0] == pytest.approx(100.0, rel=1e-6)
+    assert model.coefs_["t"]["value"].iloc[0] == pytest.approx(-0.5, rel=1e-6)
+    np.testing.assert_allclose(model.coefs_["w"]["value"][start["w"].index], start["w"], rtol=1e-6, atol=1e-9)
+    assert_equal_scores(model.predict(table), evaluate(tree, model.coefs_, table))
     frame = {"w": start["w"].to_frame("value")}
     other = WideRegressor("w[a] * x + c0[1]", init=frame, standardize=standardize, loss="absolute", **STILL)
     np.testing.assert_allclose(
-        other.fit(table, y).params_["w"]["value"][start["w"].index], start["w"], rtol=1e-6, atol=1e-9
+        other.fit(table, y).coefs_["w"]["value"][start["w"].index], start["w"], rtol=1e-6, atol=1e-9
     )
 
 
@@ -467,7 +467,7 @@ def test_init_as_one_number_is_in_the_users_units(standardize):
     rng = np.random.default_rng(13)
     table = random_table(rng, 100, x_scale=20.0)
     model = WideRegressor("w[a] * x + t[1] * z", init=2.0, standardize=standardize, **STILL)
-    params = model.fit(table, 1000 * rng.normal(size=100)).params_
+    params = model.fit(table, 1000 * rng.normal(size=100)).coefs_
     np.testing.assert_allclose(params["w"]["value"], 2.0, rtol=1e-6)
     np.testing.assert_allclose(params["t"]["value"], 2.0, rtol=1e-6)
 
@@ -478,9 +478,9 @@ def test_init_may_leave_blocks_out():
     table = random_table(rng, 100)
     y = 50 + 10 * rng.normal(size=100)
     formula = "g[a] * m[c] + w[b] * x + c0[1]"
-    plain = WideRegressor(formula, random_state=0, **STILL).fit(table, y).params_
+    plain = WideRegressor(formula, random_state=0, **STILL).fit(table, y).coefs_
     part = {"w": pd.Series(dict(zip("klmnp", [1.0, 2.0, 3.0, 4.0, 5.0])))}
-    found = WideRegressor(formula, random_state=0, init=part, **STILL).fit(table, y).params_
+    found = WideRegressor(formula, random_state=0, init=part, **STILL).fit(table, y).coefs_
     np.testing.assert_allclose(found["w"]["value"][list("klmnp")], [1.0, 2.0, 3.0, 4.0, 5.0], rtol=1e-6)
     for name in ("g", "m"):
         np.testing.assert_allclose(found[name]["value"], plain[name]["value"], rtol=1e-6)
@@ -498,7 +498,7 @@ def test_init_of_latent_vectors():
     y = evaluate(tree, truth, table)
     model = WideRegressor(text_of(tree), init=truth, **STILL).fit(table, y)
     np.testing.assert_allclose(model.predict(table), y, rtol=0, atol=1e-6 * y.std())
-    assert_same_params(model.params_, truth)
+    assert_same_params(model.coefs_, truth)
 
 
 def test_init_refuses_blocks_that_are_not_there():
@@ -524,7 +524,7 @@ def test_init_with_other_symbols_than_the_table():
     table = random_table(rng, 100)
     start = pd.Series({"k": 3.0, "elsewhere": 1e6, "l": -2.0})
     model = WideRegressor("w[a] + c0[1]", init={"w": start}, **STILL).fit(table, rng.normal(size=100))
-    found = model.params_["w"]["value"]
+    found = model.coefs_["w"]["value"]
     np.testing.assert_allclose(found[["k", "l", "m", "n", "p"]], [3.0, -2.0, 0.0, 0.0, 0.0], atol=1e-6)
     assert np.abs(model.predict(table)).max() < 100
 
@@ -620,7 +620,7 @@ def test_a_large_constant_offset_changes_nothing(loss, formula):
     far = WideRegressor(formula, loss=loss, random_state=0).fit(table, y, offset=offset)
     assert rmse(y, far.predict(table, offset=offset)) < 1.02 * rmse(y, plain.predict(table)) + 1e-6
     intercept = "(intercept)" if formula is None else "c0"
-    shift = far.params_[intercept]["value"].iloc[0] - plain.params_[intercept]["value"].iloc[0]
+    shift = far.coefs_[intercept]["value"].iloc[0] - plain.coefs_[intercept]["value"].iloc[0]
     assert shift == pytest.approx(-1000, abs=1e-3)
 
 
@@ -764,5 +764,5 @@ def test_missing_symbols_are_in_the_alphabet():
     assert None in SYMBOLS["c"]
     table = random_table(np.random.default_rng(31), 100)
     model = WideRegressor("w[c] + s[b, c]", epochs=2, random_state=0).fit(table, table["z"])
-    assert None in [key_of((key,)) for key in model.params_["w"].index]
-    assert any(key_of(key)[1] is None for key in model.params_["s"].index)
+    assert None in [key_of((key,)) for key in model.coefs_["w"].index]
+    assert any(key_of(key)[1] is None for key in model.coefs_["s"].index)

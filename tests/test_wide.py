@@ -53,7 +53,7 @@ def test_multinomial_reaches_its_optimum():
     best = LogisticRegression(C=1e8, tol=1e-10, max_iter=5000).fit(onehot, y)
     np.testing.assert_allclose(model.predict_proba(X[["a", "b"]]), best.predict_proba(onehot), atol=1e-4)
     assert model.decision_function(X[["a", "b"]]).shape == (N, 3)
-    assert list(model.params_["a"].columns) == ["high", "low", "middle", "count"]
+    assert list(model.coefs_["a"].columns) == ["high", "low", "middle", "count"]
 
 
 def test_binary_multinomial_agrees_with_logistic():
@@ -66,7 +66,7 @@ def test_binary_multinomial_agrees_with_logistic():
 
 def test_parameters_add_up_to_the_prediction():
     model = WideRegressor(interactions=3, epochs=3, random_state=0).fit(X.assign(c=X["a"] + X["b"]), VALUES)
-    params = model.params_
+    params = model.coefs_
     assert list(params) == ["a", "b", "c", "a:b", "a:c", "b:c", "a:b:c", "n", "(intercept)"]
     row = X.assign(c=X["a"] + X["b"]).iloc[7]
     total = params["(intercept)"]["value"].iloc[0] + params["n"]["value"].iloc[0] * row["n"]
@@ -89,7 +89,7 @@ def test_every_frame_gives_the_same_model(make_frame):
 def test_unseen_adds_nothing_or_is_an_error():
     model = WideRegressor(epochs=3, random_state=0).fit(X, VALUES)
     other = X.head(1).assign(a="never")
-    params = model.params_
+    params = model.coefs_
     want = model.predict(X.head(1))[0] - params["a"].loc[X["a"].iloc[0], "value"]
     assert model.predict(other)[0] == pytest.approx(want)
     with pytest.raises(ValueError, match=r"Column 'a' holds 'never' \(row 0\)"):
@@ -99,8 +99,8 @@ def test_unseen_adds_nothing_or_is_an_error():
 def test_missing_is_a_symbol_where_it_occurred():
     holes = X.assign(a=X["a"].where(X["a"] != "w", None), n=X["n"].where(X["n"] > 0, np.nan))
     model = WideRegressor(epochs=5, random_state=0).fit(holes, VALUES)
-    assert model.params_["a"].index[-1] is None
-    assert model.params_["n is missing"]["count"].iloc[0] == holes["n"].isna().sum()
+    assert model.coefs_["a"].index[-1] is None
+    assert model.coefs_["n is missing"]["count"].iloc[0] == holes["n"].isna().sum()
     assert np.isfinite(model.predict(holes)).all()
     clean = WideRegressor(epochs=5, random_state=0).fit(X, VALUES)
     assert np.isfinite(clean.predict(holes)).all()
@@ -110,12 +110,12 @@ def test_partial_fit_grows_alphabets_and_learns_the_new():
     first, second = X[X["a"] != "w"], X[X["a"] == "w"]
     model = WideRegressor(interactions=2, random_state=0)
     model.partial_fit(first, VALUES[X["a"] != "w"])
-    assert "w" not in model.params_["a"].index
-    before = model.params_["a"].loc["u", "value"]
+    assert "w" not in model.coefs_["a"].index
+    before = model.coefs_["a"].loc["u", "value"]
     for _ in range(20):
         model.partial_fit(second, np.full(len(second), 1000.0))
-    assert model.params_["a"].loc["u", "value"] == before  # absent symbols keep their value
-    assert model.params_["a"].loc["w", "count"] == 20 * len(second)
+    assert model.coefs_["a"].loc["u", "value"] == before  # absent symbols keep their value
+    assert model.coefs_["a"].loc["w", "count"] == 20 * len(second)
     assert model.predict(second.head(1))[0] > 500
     assert model.n_rows_seen_ == len(first) + 20 * len(second)
 
@@ -142,7 +142,7 @@ def test_weights_matter_online_and_zero_is_absent():
     keep = X["a"] != "w"
     zero = WideRegressor(random_state=0).fit(X, VALUES, sample_weight=keep.to_numpy(dtype=float))
     gone = WideRegressor(random_state=0).fit(X[keep], VALUES[keep])
-    assert "w" not in zero.params_["a"].index
+    assert "w" not in zero.coefs_["a"].index
     np.testing.assert_allclose(zero.predict(X), gone.predict(X))
 
 
@@ -208,7 +208,7 @@ def test_the_generated_retail_table_is_learnable():
     assert sales["sales"].gt(0).all()
     features = sales.drop(columns="sales")
     model = WideRegressor(epochs=10, random_state=0).fit(features, np.log(sales["sales"] + 0.01))
-    stores = model.params_["store"]
+    stores = model.coefs_["store"]
     known = stores[stores["count"] >= 20]
     assert np.corrcoef(known["value"], np.log(truth.store[known.index]))[0, 1] > 0.8
 

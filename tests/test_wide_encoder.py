@@ -22,7 +22,7 @@ def test_transform_gives_the_parameters_in_place():
     encoder = WideEncoder(random_state=0).fit(X, Y)
     out = encoder.transform(X)
     assert list(out.columns) == ["a", "n", "b"]
-    params = encoder.model_.params_
+    params = encoder.model_.coefs_
     plain = params["a"]["value"].loc[X["a"]].to_numpy()
     np.testing.assert_allclose(out["a"], plain - plain.mean(), atol=1e-12)
     np.testing.assert_array_equal(out["n"], X["n"])
@@ -116,8 +116,8 @@ def test_numeric_columns_are_covariates_or_stay_out_of_the_model(kind):
     y = 3 * n.to_numpy()
     fixed = WideEncoder().fit(frame, y)
     free = WideEncoder(numeric="passthrough").fit(frame, y)
-    assert set(fixed.model_.params_) > {"a", "n", "flag"}
-    assert "n" not in free.model_.params_
+    assert set(fixed.model_.coefs_) > {"a", "n", "flag"}
+    assert "n" not in free.model_.coefs_
     spread = {one: np.ptp(np.asarray(one.transform(frame))[:, 0].astype(float)) for one in (fixed, free)}
     assert spread[fixed] < 1
     assert spread[free] > 5

@@ -24,8 +24,8 @@ def test_modl_intervals_are_those_of_the_encoder():
     model = WideClassifier(numeric="modl", random_state=0).fit(X, y)
     encoder = MODLEncoder(cols=["x"], n_candidates=1).fit(X, y)
     by_hand = WideClassifier(random_state=0).fit(encoder.transform(X), y)
-    assert model.params_["x"].index.tolist() == encoder.partitions_["x"].labels
-    assert len(model.params_["x"]) > 4
+    assert model.coefs_["x"].index.tolist() == encoder.partitions_["x"].labels
+    assert len(model.coefs_["x"]) > 4
     # the same entries in another order, so the same sums in another order
     assert np.allclose(model.predict_proba(X), by_hand.predict_proba(encoder.transform(X)), atol=1e-9)
 
@@ -54,7 +54,7 @@ def test_coarse_and_fine_intervals_of_one_look_are_those_of_two(kind, weighted):
 
 def test_a_column_that_says_nothing_keeps_its_slope():
     X, y, _ = wave()
-    params = WideClassifier(numeric="modl", random_state=0).fit(X, y).params_
+    params = WideClassifier(numeric="modl", random_state=0).fit(X, y).coefs_
     assert params["n"].index.tolist() == ["n"]
 
 
@@ -72,7 +72,7 @@ def test_quantiles_are_values_and_right_closed():
     X = pd.DataFrame({"x": np.repeat(np.arange(64.0), 5)})
     y = np.tile([0, 1], 160)
     model = WideClassifier(numeric="quantile", random_state=0).fit(X, y)
-    frame = model.params_["x"]
+    frame = model.coefs_["x"]
     assert len(frame) == 32
     assert frame["count"].tolist() == [10] * 32
     assert frame.index[0] == "]-inf; 1]"
@@ -86,17 +86,17 @@ def test_missing_numbers_are_an_interval_of_their_own():
     X.loc[:200, "x"] = np.nan
     y[:201] = 1
     model = WideClassifier(numeric="modl", random_state=0).fit(X, y)
-    assert model.params_["x"].index[0] == "Missing"
-    assert model.params_["x"]["count"].iloc[0] == 201
-    assert model.params_["x"]["value"].iloc[0] == model.params_["x"]["value"].max()
+    assert model.coefs_["x"].index[0] == "Missing"
+    assert model.coefs_["x"]["count"].iloc[0] == 201
+    assert model.coefs_["x"]["value"].iloc[0] == model.coefs_["x"]["value"].max()
 
 
 def test_a_missing_number_that_fit_has_not_seen_adds_nothing():
     X, y, _ = wave()
     model = WideClassifier(numeric="modl", random_state=0).fit(X, y)
     row = X.head(1).assign(x=np.nan)
-    expected = model.params_["c"].loc[row["c"].iloc[0], "value"] + model.params_["(intercept)"]["value"].iloc[0]
-    expected += model.params_["n"]["value"].iloc[0] * row["n"].iloc[0]
+    expected = model.coefs_["c"].loc[row["c"].iloc[0], "value"] + model.coefs_["(intercept)"]["value"].iloc[0]
+    expected += model.coefs_["n"]["value"].iloc[0] * row["n"].iloc[0]
     assert np.isclose(model.decision_function(row)[0], expected)
 
 
@@ -108,7 +108,7 @@ def test_intervals_take_part_in_crosses():
     two = WideClassifier(numeric="quantile", interactions=2, random_state=0).fit(X, y)
     assert one.score(X, y) < 0.6
     assert two.score(X, y) > 0.97
-    assert two.params_["c:x"].index.names == ["c", "x"]
+    assert two.coefs_["c:x"].index.names == ["c", "x"]
 
 
 def test_every_frame_weights_and_clones():
@@ -118,8 +118,8 @@ def test_every_frame_weights_and_clones():
     assert np.array_equal(clone(model).fit(pl.from_pandas(X), y).predict_proba(pl.from_pandas(X)), first)
     weight = np.ones(len(y))
     weight[:300] = 0
-    part = clone(model).fit(X, y, sample_weight=weight).params_["x"]
-    rest = clone(model).fit(X[300:], y[300:]).params_["x"]
+    part = clone(model).fit(X, y, sample_weight=weight).coefs_["x"]
+    rest = clone(model).fit(X[300:], y[300:]).coefs_["x"]
     assert part.index.tolist() == rest.index.tolist()
 
 
@@ -132,6 +132,6 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="numeric='modl' has no meaning beside a formula"):
         WideRegressor("y ~ w[c] + b[1]", numeric="modl").fit(X.assign(y=1.0))
     fitted = WideClassifier(numeric="modl", random_state=0).fit(X, y)
-    before = fitted.params_["x"]["value"].to_numpy().copy()
+    before = fitted.coefs_["x"]["value"].to_numpy().copy()
     fitted.partial_fit(X, y)  # the intervals are there: rows only move the numbers
-    assert not np.array_equal(fitted.params_["x"]["value"].to_numpy(), before)
+    assert not np.array_equal(fitted.coefs_["x"]["value"].to_numpy(), before)

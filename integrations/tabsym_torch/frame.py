@@ -69,7 +69,7 @@ class WideStypeEncoder(StypeEncoder):
         model: WideClassifier | WideRegressor,
         columns: Sequence[str],
     ) -> None:
-        self.parameters_of = {name: model.params_.get(name) for name in columns}
+        self.parameters_of = {name: model.coefs_.get(name) for name in columns}
         self.columns = list(columns)
         super().__init__(out_channels, stats_list, stype, post_module, na_strategy)
 

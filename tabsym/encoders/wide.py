@@ -176,7 +176,7 @@ class WideEncoder(OutOfFoldEncoder):
 
     def _learn_column(self, name: str, raw: RawCodes, weight: Floats | None) -> WideColumn:
         alphabet, codes = Alphabet.fit(name, raw)
-        found, _ = split_counts(self.model_.params_[name])
+        found, _ = split_counts(self.model_.coefs_[name])
         place = found.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))
         names = [name] if found.shape[1] == 1 else [f"{name}_{label}" for label in found.columns]
         values = found.to_numpy()[place]

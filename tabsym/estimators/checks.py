@@ -52,13 +52,13 @@ def check_init(value: Any) -> Init:
             if not isinstance(given, (pd.Series, pd.DataFrame)) and not is_number:
                 raise ValueError(
                     f"init[{name!r}]={given!r} is not possible; use a finite number, or a Series or DataFrame of "
-                    "values by symbol, such as params_ has."
+                    "values by symbol, such as coefs_ has."
                 )
         return {str(name): given for name, given in value.items()} or None
     if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
         raise ValueError(
             f"init={value!r} is not possible; use a finite number, or a mapping from block to a number or to values by "
-            "symbol, such as params_."
+            "symbol, such as coefs_."
         )
     return float(value)
 

@@ -49,7 +49,7 @@ numeric : {"linear", "modl", "quantile", "smooth"}, default "linear"
     take the coarser intervals (with ``optimizer="newton"``).
 rarity : bool, default False
     Whether symbols and crosses of few rows get a smooth function of how many training rows they have (in training a
-    row counts the others only, so unseen is the count 0), kept where it says something; "rarity of a" in `params_`.
+    row counts the others only, so unseen is the count 0), kept where it says something; "rarity of a" in `coefs_`.
     With ``optimizer="newton"``.
 optimizer : {"adagrad", "sgd", "rmsprop", "adam", "adamw", "ftrl", "newton"} or of `tabsym.wide`, default "adagrad"
     Objects carry the optimizer's own options: ``SGD(momentum=0.9)``, ``Adam(betas=(0.9, 0.99))``. "newton" goes over
@@ -91,7 +91,7 @@ l2 : float or "evidence", default 0.0
 average : bool, default False
     Predict with the mean of each number over its updates.
 init : float or mapping of block -> float, Series or DataFrame, default None
-    Where blocks start, in your units; ``init=other.params_`` starts where another fit ended. Default:
+    Where blocks start, in your units; ``init=other.coefs_`` starts where another fit ended. Default:
     1 in units of training for factors of products, the loss's best constant for a scalar that stands
     alone, else 0; latent vectors at random.
 shuffle : bool, default True
@@ -100,7 +100,7 @@ shuffle : bool, default True
 standardize : bool, default True
     Whether numeric columns, and the target of a regression less its offset, are scaled inside to size
     one (and centred where the intercept can take that up), in `partial_fit` by all rows so far. The
-    model is the formula's, and `params_` are in your units, either way.
+    model is the formula's, and `coefs_` are in your units, either way.
 early_stopping : bool, default False
     Hold out `validation_fraction` of the rows, stop when their loss has not fallen by `tol`
     in `n_iter_no_change` epochs, and keep the best epoch.
@@ -122,7 +122,7 @@ verbose : int, default 0
     1 writes a line per epoch to standard error."""
 
 WIDE_ATTRIBUTES = """\
-params_ : mapping of str -> pandas.DataFrame
+coefs_ : mapping of str -> pandas.DataFrame
     What was learned, by column, by cross ("a:b") and for the "(intercept)": indexed by
     symbol, one column `value` (one per class for the multinomial loss), and `count`,
     the training rows (`count of rows` where a class is called "count"); after ``optimizer="newton"`` also `sd`, their

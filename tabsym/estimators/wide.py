@@ -83,7 +83,7 @@ class WideClassifier(ClassifierMixin, WideBase):
     >>> model = WideClassifier(random_state=0).fit(X, y)
     >>> model.predict(pd.DataFrame({{"colour": ["red", "blue", "never seen"]}})).tolist()
     ['sold', 'kept', 'kept']
-    >>> model.params_["colour"].round(1)["value"].gt(0).to_dict()
+    >>> model.coefs_["colour"].round(1)["value"].gt(0).to_dict()
     {{'red': True, 'blue': False, 'green': False}}
     """
 

@@ -337,7 +337,7 @@ class WideBase(BaseEstimator):
             )
 
     @property
-    def params_(self) -> Mapping[str, pd.DataFrame]:
+    def coefs_(self) -> Mapping[str, pd.DataFrame]:
         """What was learned, by block: frames indexed by symbol, with the training rows as `count`."""
         check_is_fitted(self, "model_")
         return ParameterFrames(self.model_, self._output_names())
@@ -354,7 +354,7 @@ class WideBase(BaseEstimator):
         """The score, and for every block its entries, rows, spread, and highest and lowest symbols, as text."""
         check_is_fitted(self, "model_")
         heading = f"{type(self).__name__}: loss {self.model_.loss.name}, {self.n_rows_seen_:,} rows shown"
-        text = describe_model(self.model_, self.params_, heading)
+        text = describe_model(self.model_, self.coefs_, heading)
         return f"{text}\n\n{describe_crosses(self.interactions_)}" if hasattr(self, "interactions_") else text
 
     def plot_params(self, block: str, *, top: int = 30, output: Any = None, ax: Any = None) -> Any:
@@ -365,7 +365,7 @@ class WideBase(BaseEstimator):
         Parameters
         ----------
         block : str
-            A key of `params_`.
+            A key of `coefs_`.
         top : int, default 30
             Of bars, so many, the largest by size.
         output : optional
@@ -376,7 +376,7 @@ class WideBase(BaseEstimator):
         -------
         matplotlib axes
         """
-        tables = self.params_
+        tables = self.coefs_
         if block not in tables:
             raise ValueError(f"There is no block {block!r}; there are {', '.join(map(repr, tables))}.")
         layout = self.model_.layout

@@ -117,7 +117,7 @@ def _given_values(model: WideModel, place: int, value: float | pd.Series | pd.Da
         return numbers.reshape(-1, model.n_outputs)
     index = parameter_frame(model, place, [str(k) for k in range(model.n_outputs)]).index
     if frame.index.nlevels != index.nlevels or not frame.index.is_unique:
-        raise ValueError(f"init[{name!r}] must be indexed by the block's symbols, once each, as params_ are.")
+        raise ValueError(f"init[{name!r}] must be indexed by the block's symbols, once each, as coefs_ are.")
     known = _keys(frame.index)
     places = np.array([known.get(key, UNSEEN) for key in _keys(index)], dtype=np.int64)
     out = start.reshape(len(index), width).copy()
