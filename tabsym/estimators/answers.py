@@ -115,6 +115,7 @@ def without_idle(model: WideModel) -> WideModel:
         effective=certainty.effective[kept],
         sd=of_kept(certainty.sd),
         draws=None if certainty.draws is None else of_kept(certainty.draws),
+        covariances=tuple(certainty.covariances[place] for place in kept) if certainty.covariances else (),
     )
     return replace(
         model,

@@ -37,6 +37,7 @@ from tabsym.estimators.training_data import (
 from tabsym.wide.constants import settled_shift
 from tabsym.wide.course import Outcome
 from tabsym.wide.crosses import AutoCrosses, Chosen
+from tabsym.wide.identified import identify, shares_of_means
 from tabsym.wide.layout import Layout
 from tabsym.wide.losses import Loss
 from tabsym.wide.model import WideModel
@@ -113,7 +114,7 @@ def fit_model(
     model, outcome = _advance(model, rows, options, rng, search=config.learning_rate is None)
     if config.learning_rate is None or config.epochs is None:  # otherwise the descent is left as it was asked for
         model = _settle(model, rows)
-    return Fitted(model, outcome, chosen)
+    return Fitted(_identified(config, model), outcome, chosen)
 
 
 def continue_model(
@@ -142,7 +143,16 @@ def continue_model(
             )
         model, coded = _go_on(config, options, model, training, rng)
         rows = coded.lay(model, options, rng, config.n_jobs)
-    return Fitted(*_advance(model, rows, options, rng, search=False))
+    model, outcome = _advance(model, rows, options, rng, search=False)
+    return Fitted(_identified(config, model), outcome)
+
+
+def _identified(config: Config, model: WideModel) -> WideModel:
+    """The model with the means of its terms in the intercept; under l1 not, whose zeros would no longer be 0."""
+    if config.l1 > 0.0:
+        return model
+    none = np.zeros(len(model.layout.blocks), dtype=np.bool_)
+    return identify(model, shares_of_means(model, by_category=none))
 
 
 def _go_on(config: Config, options: Options, model: WideModel, training: Training, rng: Rng) -> tuple[WideModel, Coded]:

@@ -16,9 +16,11 @@ from tabsym.estimators.beginning import Coded, begin, task_of
 from tabsym.estimators.config import Config
 from tabsym.estimators.pieces import pieces_of
 from tabsym.estimators.training_data import lay_training, robust_spread, training_loss
+from tabsym.estimators.uncertainty import is_mean_by_category, jointly
 from tabsym.warn import warn_user
 from tabsym.wide.certainty import Certainty
 from tabsym.wide.course import Outcome
+from tabsym.wide.identified import identify, shares_of_means
 from tabsym.wide.layout import Layout
 from tabsym.wide.model import WideModel
 from tabsym.wide.newton.fit import Optimum, Rows, Solved, find_optimum, with_certainty
@@ -49,8 +51,11 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
             "l2 and for formulas that multiply or share blocks."
         )
     model, rows, units, ridge = _begun(config, model, coded)
+    model = _counted(model, coded)
     if by_turns:
         pieces, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
+        by_category = is_mean_by_category(model.layout, pieces, optimum.turns)
+        shares = shares_of_means(model, by_category=by_category)
         solved = with_certainty(optimum, newton, rng)
         answer = _answered(model, pieces, solved, newton.draws)
         if not solved.drawn:
@@ -62,10 +67,12 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     else:
         answer = _by_formula(ridge, newton, model, rows, rng)
     answer = in_users_target(answer, units)
-    model = _counted(model, coded)
-    state = model.columns.blank(answer.phi.ravel())
-    fitted = with_state(model, state, 0)
-    fitted = without_idle(replace(fitted, certainty=in_users_units(fitted, answer)))
+    fitted = with_state(model, model.columns.blank(answer.phi.ravel()), 0)
+    certainty = in_users_units(fitted, answer)
+    if by_turns:
+        fitted = identify(fitted, shares)
+        certainty = jointly(fitted, certainty, optimum.turns, optimum.evidence.dispersion, shares)
+    fitted = without_idle(replace(fitted, certainty=certainty))
     if not answer.converged:
         warn_user(
             f"{config.who} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
@@ -86,9 +93,10 @@ def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Co
     phi = np.empty((model.layout.n_entries, model.n_outputs))
     for piece, theta in zip(pieces, optimum.turns.theta, strict=True):
         phi[model.layout.entries(piece.block)] = theta
-    if any(block.neutral_mean for block in model.layout.blocks):
-        model = _counted(model, coded)
-    return with_state(model, model.columns.blank(phi.ravel()), 0)
+    model = _counted(model, coded)
+    fitted = with_state(model, model.columns.blank(phi.ravel()), 0)
+    by_category = is_mean_by_category(model.layout, pieces, optimum.turns)
+    return identify(fitted, shares_of_means(model, by_category=by_category))
 
 
 def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, LaidRows, TargetUnits, float | None]:

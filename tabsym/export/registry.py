@@ -67,6 +67,7 @@ CLASSES: dict[str, str] = {
     "TIWSBins": "tabsym.tiws.words:Bins",
     "TIWSSymbols": "tabsym.tiws.words:Symbols",
     "Certainty": "tabsym.wide.certainty:Certainty",
+    "TermCovariance": "tabsym.wide.certainty:TermCovariance",
     "WideChosen": "tabsym.wide.crosses:Chosen",
     "WideBlock": "tabsym.wide.layout:Block",
     "WideFactor": "tabsym.wide.layout:Factor",

@@ -2,12 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TermCovariance:
+    """Of the entries of a block, for each of K scores: a diagonal, and a matrix times its transpose.
+
+    Attributes
+    ----------
+    own : (q, K)
+        The diagonal; infinite where neither a row nor the prior tells.
+    factor : (K, q, r)
+    shares : (q,)
+        The weights of the mean that entries are measured from; empty where that is in `factor`.
+    """
+
+    own: Floats
+    factor: Floats
+    shares: Floats = field(default_factory=lambda: np.empty(0))
+
+    def variances(self) -> Floats:
+        """Of entries (q, K)."""
+        found = self.own + np.square(self.factor).sum(axis=2).T
+        if not len(self.shares):
+            return np.asarray(found)
+        spread = np.where(np.isfinite(self.own), self.own, 0.0)
+        return np.asarray(found - 2.0 * self.shares[:, None] * spread + np.square(self.shares) @ spread)
+
+    def of_difference(self, a: int, b: int) -> Floats:
+        """Of the difference of two entries (K,)."""
+        if a == b:
+            return np.zeros(self.own.shape[1])
+        between = self.factor[:, a] - self.factor[:, b]
+        return np.asarray(self.own[a] + self.own[b] + np.square(between).sum(axis=1))
+
+    def about_mean(self, shares: Floats) -> TermCovariance:
+        """Of entries less their mean by `shares` (q,)."""
+        centre = np.einsum("q,kqr->kr", shares, self.factor)
+        return replace(self, factor=self.factor - centre[:, None], shares=shares if self.own.any() else np.empty(0))
+
+    def times(self, size: float) -> TermCovariance:
+        """Of entries times a number."""
+        return replace(self, own=self.own * size**2, factor=self.factor * abs(size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +66,12 @@ class Certainty:
     dispersion : float
         Variance of a row's gradient over its curvature; for the squared loss that of the rows about their means.
     sd : (entries, K)
-        Posterior standard deviations.
+        Posterior standard deviations of the entries as they are shown: about the mean of their term, where that is in
+        the intercept. NaN where the block is switched off: its entries are 0 as too little is known of them.
     draws : (entries, M) or None
         About the parameters, from their posterior.
+    covariances : tuple of TermCovariance or None
+        Of each block, where they are known.
     """
 
     variances: Floats
@@ -34,3 +79,4 @@ class Certainty:
     dispersion: float
     sd: Floats
     draws: Floats | None
+    covariances: tuple[TermCovariance | None, ...] = ()

@@ -218,11 +218,11 @@ class WideModel:
         if not block.neutral_mean or block.source is None:
             return np.zeros((block.rank, self.n_outputs))
         own = self.layout.entries(place)
-        counts = self.counts[own].reshape(-1, block.rank)[:, 0]
-        if not counts.any():
+        weights = self.weights[own].reshape(-1, block.rank)[:, 0]
+        if not weights.any():
             return np.full((block.rank, self.n_outputs), block.start * self.units.sizes[place])
         values = self.theta[own].reshape(-1, block.rank, self.n_outputs)
-        return np.asarray(np.average(values, axis=0, weights=counts))
+        return np.asarray(np.average(values, axis=0, weights=weights))
 
     def _neutral_of_slots(self, compiled: Compiled) -> Floats:
         """Neutral values (slots, K) in the order of a program's slots."""
