@@ -12,5 +12,5 @@ colours = model.coefs_["colour"].sort_values("value", ascending=False)
 print(colours.round(1))
 
 # The process that made the table is known: do the model's colours come in its order?
-common = colours[colours["count"] >= 100].drop(index=[None], errors="ignore")
+common = colours[colours["rows"] >= 100].drop(index=[None], errors="ignore")
 print("rank correlation with the truth:", common["value"].corr(truth.colour[common.index], method="spearman").round(2))

@@ -31,7 +31,7 @@ def test_recovers_a_product_with_a_number():
     test = slice(16_000, None)
     assert rmse(table["y"][test], model.predict(table[test])) < 1.02 * rmse(table["y"][test], truth[test])
     found = model.coefs_["gamma"]
-    known = found[found["count"] >= 100]
+    known = found[found["rows"] >= 100]
     ratio = known["value"].to_numpy() / gamma[known.index.astype(int)]
     np.testing.assert_allclose(ratio, np.median(ratio), rtol=0.04)  # up to the scale that is not identified
 
@@ -68,7 +68,7 @@ def test_recovers_one_block_read_by_two_columns():
     found = model.coefs_["w"]
     assert len(found) == 50
     assert np.corrcoef(found["value"], strength[found.index.astype(int)])[0, 1] > 0.98
-    assert found["count"].sum() == 2 * 20_000 - (home == away).sum()  # a team against itself counts once
+    assert found["rows"].sum() == 2 * 20_000 - (home == away).sum()  # a team against itself counts once
 
 
 def large(rng, n, **sizes):
@@ -115,7 +115,7 @@ def test_products_for_several_classes():
     product = WideClassifier("g[a] * h[b] + w[a] + c[1]", epochs=30, random_state=0).fit(table, y)
     assert product.score(table, y) > 0.99
     assert additive.score(table, y) > 0.6
-    assert list(product.coefs_["g"].columns) == ["u", "v", "w", "count"]
+    assert list(product.coefs_["g"].columns) == ["u", "v", "w", "rows"]
 
 
 def test_latent_vectors_learn_what_a_sum_cannot():
@@ -126,8 +126,8 @@ def test_latent_vectors_learn_what_a_sum_cannot():
     table = pd.DataFrame({"user": user.astype(str), "item": item.astype(str)})
     model = WideRegressor("dot(u[user], v[item], rank=2) + b[1]", epochs=40, random_state=0).fit(table, y)
     assert rmse(y, model.predict(table)) < 0.1 * y.std()
-    assert list(model.coefs_["u"].columns) == ["value 1", "value 2", "count"]
-    assert model.coefs_["u"]["count"].sum() == 20_000
+    assert list(model.coefs_["u"].columns) == ["value 1", "value 2", "rows"]
+    assert model.coefs_["u"]["rows"].sum() == 20_000
 
 
 def test_fixed_terms_and_offsets_are_taken_as_they_are():
@@ -223,7 +223,7 @@ def test_the_target_may_lie_in_the_table_and_other_columns_do_not_matter():
 def test_unseen_symbols_stand_for_the_mean_inside_a_product():
     model = WideRegressor(PRODUCT, epochs=30, random_state=0).fit(TABLE)
     g = model.coefs_["g"]
-    mean = np.average(g["value"], weights=g["count"])
+    mean = np.average(g["value"], weights=g["rows"])
     row = TABLE[TABLE["a"] == "v"].head(1)
     want = model.predict(row)[0] * mean / g.loc["v", "value"]
     assert model.predict(row.assign(a="never"))[0] == pytest.approx(want)
@@ -235,7 +235,7 @@ def test_partial_fit_gives_a_new_factor_the_neutral_value():
     model = WideRegressor(PRODUCT, learning_rate=1e-9, random_state=0)
     model.partial_fit(TABLE[TABLE["a"] != "w"])
     g = model.coefs_["g"]
-    mean = np.average(g["value"], weights=g["count"])
+    mean = np.average(g["value"], weights=g["rows"])
     model.partial_fit(TABLE[TABLE["a"] == "w"])
     assert model.coefs_["g"].loc["w", "value"] == pytest.approx(mean, rel=1e-6)
 

@@ -175,8 +175,8 @@ def test_a_row_counts_the_others_of_its_symbol():
     model = WideRegressor(optimizer="newton", l2="evidence", rarity=True).fit(table, y)
     frame = model.coefs_["rarity of a"]
     assert frame.index.tolist()[:3] == ["0", "1", "2"]
-    assert frame["count"].tolist()[:3] == [60, 80, 0]
-    assert frame["count"].sum() == 200
+    assert frame["rows"].tolist()[:3] == [60, 80, 0]
+    assert frame["rows"].sum() == 200
     assert frame.index[-1].endswith("or more")
     # a symbol that was never seen has no rows, as in training those that were seen once had none but their own
     new = pd.DataFrame({"a": ["never", "once0", "twice0", "often"]})

@@ -134,12 +134,12 @@ def test_a_fit_by_stream_leaves_nothing_of_the_fit_before():
     )
     model.set_params(unseen="neutral", interactions=1, early_stopping=False, epochs=3).fit(stream, "y")
     assert not hasattr(model, "validation_curve_")
-    assert model.coefs_["c0"]["count"].sum() == N  # not once an epoch
+    assert model.coefs_["c0"]["rows"].sum() == N  # not once an epoch
     model.set_params(unseen="similar")
     with pytest.raises(ValueError, match="unseen='similar' was set after fit"):
         model.predict(TABLE.assign(c0="never"))
     model.set_params(unseen="neutral", interactions=1).partial_fit(TABLE, y)
-    assert model.coefs_["c0"]["count"].sum() == 2 * N
+    assert model.coefs_["c0"]["rows"].sum() == 2 * N
 
 
 def test_a_rate_falls_over_a_share_of_the_passes_that_were_made():
@@ -254,8 +254,8 @@ def test_columns_called_as_the_model_calls_its_own_blocks_are_refused(columns, o
 def test_a_class_called_count_keeps_its_column():
     y = np.where(Y > 1, "count", np.where(Y < -1, "low", "mid"))
     frame = WideClassifier(random_state=0).fit(TABLE, y).coefs_["c0"]
-    assert frame.columns.tolist() == ["count", "low", "mid", "count of rows"]
-    assert frame["count of rows"].sum() == N
+    assert frame.columns.tolist() == ["count", "low", "mid", "rows"]
+    assert frame["rows"].sum() == N
 
 
 def test_a_formula_of_a_thousand_terms_is_read():

@@ -53,7 +53,7 @@ def test_multinomial_reaches_its_optimum():
     best = LogisticRegression(C=1e8, tol=1e-10, max_iter=5000).fit(onehot, y)
     np.testing.assert_allclose(model.predict_proba(X[["a", "b"]]), best.predict_proba(onehot), atol=1e-4)
     assert model.decision_function(X[["a", "b"]]).shape == (N, 3)
-    assert list(model.coefs_["a"].columns) == ["high", "low", "middle", "count"]
+    assert list(model.coefs_["a"].columns) == ["high", "low", "middle", "rows"]
 
 
 def test_binary_multinomial_agrees_with_logistic():
@@ -74,7 +74,7 @@ def test_parameters_add_up_to_the_prediction():
         key = tuple(row[part] for part in name.split(":"))
         total += params[name].loc[key if len(key) > 1 else key[0], "value"]
     assert model.predict(row.to_frame().T.astype({"n": float}))[0] == pytest.approx(total)
-    assert params["a:b"]["count"].sum() == N
+    assert params["a:b"]["rows"].sum() == N
     assert params["a"].loc["u", "count"] == (X["a"] == "u").sum()
 
 
@@ -100,7 +100,7 @@ def test_missing_is_a_symbol_where_it_occurred():
     holes = X.assign(a=X["a"].where(X["a"] != "w", None), n=X["n"].where(X["n"] > 0, np.nan))
     model = WideRegressor(epochs=5, random_state=0).fit(holes, VALUES)
     assert model.coefs_["a"].index[-1] is None
-    assert model.coefs_["n is missing"]["count"].iloc[0] == holes["n"].isna().sum()
+    assert model.coefs_["n is missing"]["rows"].iloc[0] == holes["n"].isna().sum()
     assert np.isfinite(model.predict(holes)).all()
     clean = WideRegressor(epochs=5, random_state=0).fit(X, VALUES)
     assert np.isfinite(clean.predict(holes)).all()
@@ -209,7 +209,7 @@ def test_the_generated_retail_table_is_learnable():
     features = sales.drop(columns="sales")
     model = WideRegressor(epochs=10, random_state=0).fit(features, np.log(sales["sales"] + 0.01))
     stores = model.coefs_["store"]
-    known = stores[stores["count"] >= 20]
+    known = stores[stores["rows"] >= 20]
     assert np.corrcoef(known["value"], np.log(truth.store[known.index]))[0, 1] > 0.8
 
 

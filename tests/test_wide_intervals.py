@@ -74,7 +74,7 @@ def test_quantiles_are_values_and_right_closed():
     model = WideClassifier(numeric="quantile", random_state=0).fit(X, y)
     frame = model.coefs_["x"]
     assert len(frame) == 32
-    assert frame["count"].tolist() == [10] * 32
+    assert frame["rows"].tolist() == [10] * 32
     assert frame.index[0] == "]-inf; 1]"
     assert frame.index[-1] == "]61; +inf["
     low, high = model.decision_function(pd.DataFrame({"x": [1.0, 1.0001]}))
@@ -87,7 +87,7 @@ def test_missing_numbers_are_an_interval_of_their_own():
     y[:201] = 1
     model = WideClassifier(numeric="modl", random_state=0).fit(X, y)
     assert model.coefs_["x"].index[0] == "Missing"
-    assert model.coefs_["x"]["count"].iloc[0] == 201
+    assert model.coefs_["x"]["rows"].iloc[0] == 201
     assert model.coefs_["x"]["value"].iloc[0] == model.coefs_["x"]["value"].max()
 
 

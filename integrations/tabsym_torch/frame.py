@@ -69,7 +69,8 @@ class WideStypeEncoder(StypeEncoder):
         model: WideClassifier | WideRegressor,
         columns: Sequence[str],
     ) -> None:
-        self.parameters_of = {name: model.coefs_.get(name) for name in columns}
+        width = model.model_.n_outputs
+        self.parameters_of = {name: model.coefs_[name].iloc[:, :width] for name in columns if name in model.coefs_}
         self.columns = list(columns)
         super().__init__(out_channels, stats_list, stype, post_module, na_strategy)
 
@@ -93,7 +94,7 @@ class WideStypeEncoder(StypeEncoder):
         with torch.no_grad():
             self.emb.weight.mul_(0.1)
             for name, start, stats in zip(self.columns, self.offset.tolist(), self.stats_list):
-                learned = _learned(self.parameters_of[name], stats[StatType.COUNT][0], self.out_channels)
+                learned = _learned(self.parameters_of.get(name), stats[StatType.COUNT][0], self.out_channels)
                 if learned is not None:
                     self.emb.weight[start : start + len(learned), : learned.shape[1]] = learned
 
@@ -102,11 +103,10 @@ class WideStypeEncoder(StypeEncoder):
         return self.emb(torch.where(feat < 0, 0, feat + self.offset))
 
 
-def _learned(frame: Any, categories: Sequence[Any], channels: int) -> Tensor | None:
+def _learned(values: Any, categories: Sequence[Any], channels: int) -> Tensor | None:
     """A block's parameters (categories, scores) in the order of the categories; None where there is no block."""
-    if frame is None:
+    if values is None:
         return None
-    values = frame.drop(columns="count", errors="ignore")
     if values.shape[1] > channels:
         raise ValueError(f"The model has {values.shape[1]} scores, and out_channels={channels} must hold them all.")
     return torch.tensor(values.reindex(list(categories)).fillna(0.0).to_numpy(), dtype=torch.get_default_dtype())

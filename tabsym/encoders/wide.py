@@ -26,7 +26,7 @@ from tabsym.table import (
     holds_classes,
     read_table,
 )
-from tabsym.wide.tables import split_counts
+from tabsym.wide.tables import split_frame
 
 Floats = NDArray[np.float64]
 
@@ -176,7 +176,7 @@ class WideEncoder(OutOfFoldEncoder):
 
     def _learn_column(self, name: str, raw: RawCodes, weight: Floats | None) -> WideColumn:
         alphabet, codes = Alphabet.fit(name, raw)
-        found, _ = split_counts(self.model_.coefs_[name])
+        found = split_frame(self.model_.coefs_[name], self.model_.model_.n_outputs).values
         place = found.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))
         names = [name] if found.shape[1] == 1 else [f"{name}_{label}" for label in found.columns]
         values = found.to_numpy()[place]

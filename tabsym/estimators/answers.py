@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tabsym.estimators.pieces import source_of
 from tabsym.wide.certainty import Certainty
 from tabsym.wide.model import WideModel
+from tabsym.wide.newton.joint import Whole
 from tabsym.wide.sources import Rarity
 from tabsym.wide.target_units import TargetUnits
 
@@ -21,6 +22,7 @@ Floats = NDArray[np.float64]
 class Answer:
     """In units of training: parameters (entries, K) with their certainty, mean loss, and sweeps.
 
+    `whole`: covariances of all coefficients of a formula, dispersion 1.
     `together`: entries (f,) that nothing holds back, and their covariances (f, f, K), where these are known.
     """
 
@@ -30,6 +32,7 @@ class Answer:
     n_sweeps: int
     converged: bool
     together: tuple[NDArray[np.int64], Floats] | None = None
+    whole: Whole | None = None
 
 
 def in_users_target(answer: Answer, units: TargetUnits) -> Answer:

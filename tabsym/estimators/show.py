@@ -11,7 +11,7 @@ import pandas as pd
 from tabsym.wide.layout import Layout
 from tabsym.wide.model import WideModel
 from tabsym.wide.plan import show
-from tabsym.wide.tables import deviations, split_counts
+from tabsym.wide.tables import Split, split_frame
 
 _MOST_NAMED = 3
 _MOST_TICKS = 10
@@ -19,30 +19,48 @@ _LONGEST = 32
 
 
 def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading: str) -> str:
-    """Score, units, and a line per block: entries, rows, spread, and its highest and lowest symbols."""
-    units = "units of the target" if not _has_link(model) else "units of the score, before the link"
+    """Linear predictor, units, and a line per term: coefficients, rows, deviations, highest and lowest categories.
+
+    Terms that are switched off are named in one line.
+    """
+    units = "units of the target" if not _has_link(model) else "units of the linear predictor, before the link"
     if not model.layout.is_additive:
-        units += "; factors of a product up to what they can hand to each other"
-    lines = [heading, f"score = {score_text(model.layout)}", f"parameters in {units}", ""]
+        units += "; factors of a product over their mean, times one scale"
+    lines = [heading, f"linear predictor = {score_text(model.layout)}", f"coefficients in {units}", ""]
     certain = model.certainty
-    blocks = range(len(model.layout.blocks))
-    spreads = [] if certain is None else [f"{_deviation(model.entry_variance(block)):>11}" for block in blocks]
-    heads = "" if certain is None else f"{'sd of block':>12}{'effective':>11}"
+    heads = "" if certain is None else f"{'median sd':>11}{'sd of term':>12}{'edf':>8}"
     lines.append(
-        f"{'block':24}{'entries':>9}{'rows':>12}{'lowest':>11}{'highest':>11}{heads}  symbols from high to low"
+        f"{'term':24}{'coefs':>9}{'rows':>12}{'lowest':>11}{'highest':>11}{heads}  categories from high to low"
     )
+    off = switched_off(model)
     for place, (name, frame) in enumerate(tables.items()):
-        values, counts = split_counts(frame)
-        rows = "" if counts is None else f"{int(counts.sum()):,}"
-        low, high = float(np.nanmin(values.to_numpy())), float(np.nanmax(values.to_numpy()))
-        named = _extremes(values.iloc[:, 0]) if values.shape[1] == 1 and len(values) > 1 else ""
-        known = "" if certain is None else f" {spreads[place]}{certain.effective[place]:11.1f}"
-        lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}")
+        if name in off:
+            continue
+        is_block = place < len(model.layout.blocks)
+        split = split_frame(frame, model.n_outputs * (model.layout.blocks[place].rank if is_block else 1))
+        rows = "" if split.rows is None else f"{int(split.rows.sum()):,}"
+        low, high = float(np.nanmin(split.values.to_numpy())), float(np.nanmax(split.values.to_numpy()))
+        named = _extremes(split.values.iloc[:, 0]) if split.values.shape[1] == 1 and len(frame) > 1 else ""
+        known = ""
+        if certain is not None and is_block:
+            own = "" if split.sd is None else f"{np.median(split.sd.to_numpy()):.4g}"
+            known = f"{own:>11}{_deviation(model.entry_variance(place)):>12}{certain.effective[place]:8.1f}"
+        lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
+    if off:
+        lines.append(f"switched off, as no variance is told apart from 0: {', '.join(off)}")
     return "\n".join(lines)
 
 
+def switched_off(model: WideModel) -> list[str]:
+    """The terms whose variance was estimated as 0."""
+    if model.certainty is None:
+        return []
+    blocks = zip(model.layout.blocks, model.certainty.variances, strict=True)
+    return [block.name for block, variance in blocks if variance == 0.0]
+
+
 def _deviation(variance: float) -> str:
-    return f"{np.sqrt(variance):.4g}" if np.isfinite(variance) else "free"
+    return f"{np.sqrt(variance):.4g}" if np.isfinite(variance) else "unpenalized"
 
 
 def plot_contributions(made: pd.Series, held: Mapping[str, str], *, top: int, ax: Any = None) -> Any:
@@ -93,11 +111,11 @@ def score_text(layout: Layout) -> str:
     return " + ".join(terms)
 
 
-def plot_block(frame: pd.DataFrame, name: str, *, top: int, output: Any = None, ax: Any = None) -> Any:
-    """Bars of a block's values, highest first, with the training rows beside them; the matplotlib axes."""
+def plot_block(split: Split, name: str, *, top: int, output: Any = None, ax: Any = None) -> Any:
+    """Bars of a term's values, highest first, with the training rows beside them; the matplotlib axes."""
     from matplotlib import pyplot as plt
 
-    values, counts = split_counts(frame)
+    values, counts = split.values, split.rows
     place = _place_of(values, output, name)
     column = values.columns[place]
     order = values[column].abs().sort_values(ascending=False).index[:top]
@@ -105,12 +123,11 @@ def plot_block(frame: pd.DataFrame, name: str, *, top: int, output: Any = None, 
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 0.28 * len(shown) + 1.2), layout="constrained")
     ax.barh(range(len(shown)), shown.to_numpy(), color=["#b5482a" if v < 0 else "#12355b" for v in shown])
-    certain = deviations(frame)
-    if certain is not None:
-        spread, rows = 1.96 * certain.loc[shown.index].iloc[:, place].to_numpy(), np.arange(len(shown))
+    if split.sd is not None:
+        spread, rows = 1.96 * split.sd.loc[shown.index].iloc[:, place].to_numpy(), np.arange(len(shown))
         told = np.isfinite(spread)
         ax.errorbar(shown.to_numpy()[told], rows[told], xerr=spread[told], fmt="none", ecolor="#7a7a7a", elinewidth=1)
-        for row in rows[~told]:  # it may be anything
+        for row in rows[np.isinf(spread)]:  # it may be anything
             ax.axhline(row, color="#7a7a7a", linewidth=1, linestyle=":")
     labels = [_cut(_symbol(symbol), _LONGEST) for symbol in shown.index]
     if counts is not None:
@@ -125,12 +142,11 @@ def plot_block(frame: pd.DataFrame, name: str, *, top: int, output: Any = None, 
     return ax
 
 
-def plot_curve(frame: pd.DataFrame, name: str, *, output: Any = None, ax: Any = None) -> Any:
+def plot_curve(split: Split, name: str, *, output: Any = None, ax: Any = None) -> Any:
     """Values of entries that have an order, a line for one output or each; missing ones apart. The matplotlib axes."""
     from matplotlib import pyplot as plt
 
-    values, _ = split_counts(frame)
-    certain = deviations(frame)
+    values, certain, frame = split.values, split.sd, split.values
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
     apart = 1 if str(frame.index[0]) == "Missing" else 0

@@ -23,7 +23,7 @@ from tabsym.tiws.unseen import Observed, unseen_rows
 from tabsym.tiws.words import Symbols, Words
 from tabsym.wide.model import WideModel
 from tabsym.wide.sources import Symbols as SymbolSource
-from tabsym.wide.tables import parameter_frame, split_counts
+from tabsym.wide.tables import coefficient_frame
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class Similar:
             words = counts.words[number]
             assert isinstance(words, Symbols)
             symbols = words.alphabet.symbols
-            found, _ = split_counts(parameter_frame(model, block, [str(k) for k in range(model.n_outputs)]))
+            found = coefficient_frame(model, block, [str(k) for k in range(model.n_outputs)]).iloc[:, : model.n_outputs]
             own = found.to_numpy()[found.index.get_indexer(pd.Index(symbols, dtype=object))]
             codes = words.codes(table[name])
             sums = Sums.count(codes, own[codes] + left, training.weight, len(symbols), np.zeros(model.n_outputs))

@@ -16,7 +16,7 @@ from tabsym.estimators.beginning import Coded, begin, task_of
 from tabsym.estimators.config import Config
 from tabsym.estimators.pieces import pieces_of
 from tabsym.estimators.training_data import lay_training, robust_spread, training_loss
-from tabsym.estimators.uncertainty import is_mean_by_category, jointly
+from tabsym.estimators.uncertainty import is_held_by_category, is_mean_by_category, jointly, of_formula
 from tabsym.warn import warn_user
 from tabsym.wide.certainty import Certainty
 from tabsym.wide.course import Outcome
@@ -66,12 +66,18 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
             )
     else:
         answer = _by_formula(ridge, newton, model, rows, rng)
+        dispersion = answer.certainty.dispersion
     answer = in_users_target(answer, units)
     fitted = with_state(model, model.columns.blank(answer.phi.ravel()), 0)
     certainty = in_users_units(fitted, answer)
     if by_turns:
         fitted = identify(fitted, shares)
         certainty = jointly(fitted, certainty, optimum.turns, optimum.evidence.dispersion, shares)
+    else:
+        shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
+        fitted = identify(fitted, shares)
+        if answer.whole is not None:
+            certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
     fitted = without_idle(replace(fitted, certainty=certainty))
     if not answer.converged:
         warn_user(
@@ -189,7 +195,8 @@ def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: Lai
     certainty = Certainty(
         answer.variances, answer.effective, answer.dispersion, answer.sd.reshape(-1, k), None
     )  # fmt: skip
-    return Answer(answer.phi.reshape(-1, k), certainty, answer.loss, answer.n_passes, answer.converged)
+    phi = answer.phi.reshape(-1, k)
+    return Answer(phi, certainty, answer.loss, answer.n_passes, answer.converged, whole=answer.whole)
 
 
 def _counted(model: WideModel, coded: Coded) -> WideModel:

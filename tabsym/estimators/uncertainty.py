@@ -32,9 +32,12 @@ def is_mean_by_category(layout: Layout, pieces: Sequence[Piece], turns: Turns) -
     return found
 
 
-def jointly(
-    model: WideModel, certainty: Certainty, turns: Turns, dispersion: float, shares: Shares
-) -> Certainty:
+def is_held_by_category(model: WideModel, variances: Floats) -> NDArray[np.bool_]:
+    """The same of a formula's model, by the variances (blocks,) of its blocks, infinite where nothing holds them."""
+    return np.isfinite(variances) & np.array([block.source is not None for block in model.layout.blocks])
+
+
+def jointly(model: WideModel, certainty: Certainty, turns: Turns, dispersion: float, shares: Shares) -> Certainty:
     """The certainty of a model, with covariances of all coefficients together as far as they can be had.
 
     Parameters
@@ -62,7 +65,7 @@ def jointly(
     whole = whole_covariance(turns, loud, held) if n_numbers <= MOST_NUMBERS else None
     sd = certainty.sd.copy()
     if whole is not None:
-        found = _of_whole(model, [pieces[place] for place in loud], whole, shares)
+        found = _of_whole(model, [pieces[place].block for place in loud], whole, shares)
     elif model.n_outputs == 1:
         parts = Parts(turns, loud, held)
         if certainty.draws is not None and not parts.is_exact:
@@ -79,10 +82,20 @@ def jointly(
     return replace(certainty, sd=sd, covariances=tuple(scaled.get(block) for block in range(len(layout.blocks))))
 
 
-def _of_whole(model: WideModel, pieces: Sequence[Piece], whole: Whole, shares: Shares) -> dict[int, TermCovariance]:
-    """From the covariance of all coefficients in units of training: a linear map."""
+def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion: float, shares: Shares) -> Certainty:
+    """The certainty of a formula's model, with covariances of all its coefficients together."""
+    layout, sd = model.layout, certainty.sd.copy()
+    found = _of_whole(model, range(len(layout.blocks)), whole, shares)
+    scaled = [found[block].times(np.sqrt(dispersion)) for block in range(len(layout.blocks))]
+    for block, one in enumerate(scaled):
+        sd[layout.entries(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
+    return replace(certainty, sd=sd, covariances=tuple(scaled))
+
+
+def _of_whole(model: WideModel, blocks: Sequence[int], whole: Whole, shares: Shares) -> dict[int, TermCovariance]:
+    """From the covariance of all coefficients of some blocks in units of training: a linear map."""
     layout = model.layout
-    own = [np.arange(layout.entries(piece.block).start, layout.entries(piece.block).stop) for piece in pieces]
+    own = [np.arange(layout.entries(block).start, layout.entries(block).stop) for block in blocks]
     entries = np.concatenate(own)
     unit = np.zeros((layout.n_entries, len(entries)))
     unit[entries, np.arange(len(entries))] = 1.0
@@ -90,10 +103,10 @@ def _of_whole(model: WideModel, pieces: Sequence[Piece], whole: Whole, shares: S
     by = move_means(layout, model.units.to_user(layout, unit) - nothing, shares)[entries]
     shown = by @ whole.matrix @ by.T
     found, start = {}, 0
-    for piece in pieces:
-        at = slice(start, start + piece.size)
-        found[piece.block] = covariance_of(np.ascontiguousarray(shown[:, at, at]), whole.untold[at])
-        start += piece.size
+    for block in blocks:
+        at = slice(start, start + layout.sizes[block])
+        found[block] = covariance_of(np.ascontiguousarray(shown[:, at, at]), whole.untold[at])
+        start += layout.sizes[block]
     return found
 
 

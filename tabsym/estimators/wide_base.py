@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.estimators.checks import check_loss_argument, check_offset
+from tabsym.estimators.coefficients import difference, frame_of, model_by, table_of
 from tabsym.estimators.config import Config
 from tabsym.estimators.crossing import table_of_crosses
 from tabsym.estimators.fitting import Known, continue_model, fit_model
@@ -37,7 +38,7 @@ from tabsym.wide.model import WideModel
 from tabsym.wide.optimizers import Newton
 from tabsym.wide.plan import INTERCEPT
 from tabsym.wide.sources import Bins, Rarity
-from tabsym.wide.tables import ParameterFrames
+from tabsym.wide.tables import CoefficientFrames, split_frame
 
 Floats = NDArray[np.float64]
 
@@ -337,10 +338,70 @@ class WideBase(BaseEstimator):
             )
 
     @property
-    def coefs_(self) -> Mapping[str, pd.DataFrame]:
-        """What was learned, by block: frames indexed by symbol, with the training rows as `count`."""
+    def coefs_(self) -> CoefficientFrames:
+        """What was learned, by term: frames indexed by category, with `sd` where it is known and training `rows`."""
         check_is_fitted(self, "model_")
-        return ParameterFrames(self.model_, self._output_names())
+        return CoefficientFrames(self.model_, self._output_names())
+
+    def coef_table(self, *, scale: str = "link", base: Any = None, level: float = 0.95) -> pd.DataFrame:
+        """All coefficients in one long frame, as a table of rates.
+
+        Parameters
+        ----------
+        scale : {"link", "response"}, default "link"
+            "response": values, deviations and limits behind a log link as factors of the mean, for classes as factors
+            of the odds.
+        base : mapping of term -> category, "largest" or None, default None
+            The category that the others of its term are compared with, with the deviation of that difference;
+            "largest": of each term that with most rows. None: categories against the mean of their term.
+        level : float, default 0.95
+            Of the intervals from `lower` to `upper`.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_coefficients, 11)
+            `term`, `category` (a tuple for an interaction, None for a single coefficient), `class` where there are
+            several scores, `low` and `high` (of bins ``(low, high]``), `value`, `sd`, `lower`, `upper`, `p` (two-sided,
+            normal, of no difference), `relativity` (exp of the value on the link scale) and `rows` of training.
+        """
+        check_is_fitted(self, "model_")
+        return table_of(self.model_, self.coefs_, self._output_names(), scale=scale, base=base, level=level)
+
+    def contrast(self, term: str, a: Any, b: Any) -> pd.Series | pd.DataFrame:
+        """The difference of two categories of a term, with its posterior standard deviation.
+
+        Parameters
+        ----------
+        term : str
+            A key of `coefs_`.
+        a, b : category
+            Of an interaction a tuple; of bins a number that lies in one, or its label.
+
+        Returns
+        -------
+        pandas.Series with `value` and `sd`; a DataFrame with a row for each class, where there are several scores.
+            The deviation counts what both have in common once; NaN after a fit without deviations.
+        """
+        check_is_fitted(self, "model_")
+        return difference(self.model_, self.coefs_, term, a, b, self._output_names())
+
+    def with_coefs(self, coefs: Mapping[str, Any]) -> Any:
+        """A copy of the fitted model that predicts by coefficients of your own.
+
+        Parameters
+        ----------
+        coefs : mapping of term -> number, {category: number}, Series or frame of `coefs_`
+            In units of `coefs_`; terms and categories that are left out stay as they are.
+
+        Returns
+        -------
+        WideClassifier or WideRegressor
+            Fitted, without deviations: nothing is known of those of the new coefficients.
+        """
+        check_is_fitted(self, "model_")
+        changed = copy(self)
+        changed.model_ = model_by(self.model_, self.coefs_, coefs)
+        return changed
 
     @property
     def interactions_(self) -> pd.DataFrame:
@@ -376,15 +437,16 @@ class WideBase(BaseEstimator):
         -------
         matplotlib axes
         """
-        tables = self.coefs_
-        if block not in tables:
-            raise ValueError(f"There is no block {block!r}; there are {', '.join(map(repr, tables))}.")
+        frame = frame_of(self.coefs_, block)
         layout = self.model_.layout
-        source = next(own.source for own in layout.blocks if own.name == block)
-        has_order = source is not None and isinstance(layout.sources[source], (Bins, Rarity))
-        if has_order and len(tables[block]) > 1:
-            return plot_curve(tables[block], block, output=output, ax=ax)
-        return plot_block(tables[block], block, top=top, output=output, ax=ax)
+        own = next((one for one in layout.blocks if one.name == block), None)
+        split = split_frame(frame, self.model_.n_outputs * (1 if own is None else own.rank))
+        has_order = (
+            own is not None and own.source is not None and isinstance(layout.sources[own.source], (Bins, Rarity))
+        )
+        if has_order and len(frame) > 1:
+            return plot_curve(split, block, output=output, ax=ax)
+        return plot_block(split, block, top=top, output=output, ax=ax)
 
     def _output_names(self) -> list[str]:
         return ["value"]

@@ -1,4 +1,4 @@
-"""Identified coefficients: the mean of every term is in the intercept, that of slopes by category in their common slope.
+"""Identified coefficients: means of terms are in the intercept, those of slopes by category in their common slope.
 
 Rows tell of a term and the intercept only their sum. Without a penalty any share of it is an optimum, and a gradient
 method ends at one that its path decides. Moved means change no prediction of a category that training had, and an

@@ -13,7 +13,8 @@ from tabsym.codes import UNSEEN
 from tabsym.wide.kernels import first_rows
 from tabsym.wide.layout import Codes, Layout, Read
 from tabsym.wide.model import WideModel
-from tabsym.wide.tables import parameter_frame
+from tabsym.wide.products import scale_names
+from tabsym.wide.tables import coefficient_frame
 from tabsym.wide.units import Units
 
 Floats = NDArray[np.float64]
@@ -81,19 +82,29 @@ def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
     if init is None:
         return phi
     names = [block.name for block in layout.blocks]
+    scales = scale_names(layout)
     if isinstance(init, Mapping):
         for name in init:
-            if name not in names:
+            if name not in names and name not in scales.values():
                 raise ValueError(f"init names block {name!r}, which the model has not; it has {sorted(names)}.")
     theta = model.units.to_user(layout, phi)
     for place in given:
         value = init[names[place]] if isinstance(init, Mapping) else init
         own = layout.entries(place)
         theta[own] = _given_values(model, place, value, theta[own])
+    for place, name in scales.items():  # of a product, which the first factor takes
+        if isinstance(init, Mapping) and name in init:
+            theta[layout.entries(place)] *= _single(init[name])
     started = model.units.to_training(layout, theta)
     for home in {home.factors[0].block for home in layout.homes.values()} - given:
         started[layout.entries(home)] = phi[layout.entries(home)]
     return started
+
+
+def _single(value: float | pd.Series | pd.DataFrame) -> float:
+    return (
+        float(value.iloc[0] if isinstance(value, pd.Series) else value.iloc[0, 0]) if hasattr(value, "iloc") else value
+    )
 
 
 def _given_values(model: WideModel, place: int, value: float | pd.Series | pd.DataFrame, start: Floats) -> Floats:
@@ -115,7 +126,7 @@ def _given_values(model: WideModel, place: int, value: float | pd.Series | pd.Da
         if len(frame) != 1:
             raise ValueError(f"init[{name!r}] has {len(frame)} rows, and the block is a single number; give one row.")
         return numbers.reshape(-1, model.n_outputs)
-    index = parameter_frame(model, place, [str(k) for k in range(model.n_outputs)]).index
+    index = coefficient_frame(model, place, [str(k) for k in range(model.n_outputs)]).index
     if frame.index.nlevels != index.nlevels or not frame.index.is_unique:
         raise ValueError(f"init[{name!r}] must be indexed by the block's symbols, once each, as coefs_ are.")
     known = _keys(frame.index)

@@ -1,24 +1,28 @@
-"""The parameters of a model as a person reads them: a frame for each block, indexed by symbol."""
+"""The coefficients of a model as a person reads them: a frame for each term, indexed by category."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.wide.certainty import TermCovariance
 from tabsym.wide.layout import Block, Layout
 from tabsym.wide.model import WideModel
+from tabsym.wide.products import products_of
 from tabsym.wide.sources import Bins, Crossing, Flag, Rarity, Symbols
 
-COUNT = "count"
-OTHER_COUNT = "count of rows"
-"""The name of the counts where a class is called "count"."""
+Floats = NDArray[np.float64]
+
+ROWS, OTHER_ROWS = "rows", "training rows"
+"""The column of the training rows; the second where a class is called "rows"."""
 
 
-class ParameterFrames(Mapping[str, pd.DataFrame]):
-    """The blocks of a model by name; a frame is made when it is asked for, kept with the model, and copied for you.
+class CoefficientFrames(Mapping[str, pd.DataFrame]):
+    """The terms of a model by name; a frame is made when it is asked for, kept with the model, and copied for you.
 
     Parameters
     ----------
@@ -30,37 +34,78 @@ class ParameterFrames(Mapping[str, pd.DataFrame]):
     def __init__(self, model: WideModel, outputs: Sequence[str]) -> None:
         self._model, self._outputs = model, tuple(outputs)
         self._places = {block.name: place for place, block in enumerate(model.layout.blocks)}
+        self._scales = {product.name: product for product in products_of(model)}
 
     def __getitem__(self, name: str) -> pd.DataFrame:
-        place = self._places[name]
-        made = self._model.shown
-        if (place, self._outputs) not in made:
-            made[place, self._outputs] = parameter_frame(self._model, place, self._outputs)
-        frame: pd.DataFrame = made[place, self._outputs]
+        made, key = self._model.shown, (name, self._outputs)
+        if name not in self._places and name not in self._scales:
+            raise KeyError(_unknown(name, self))
+        if key not in made:
+            if name in self._scales:
+                made[key] = pd.DataFrame({"value": [self._scales[name].scale]}, index=pd.Index([name], dtype=object))
+            else:
+                made[key] = coefficient_frame(self._model, self._places[name], self._outputs)
+        frame: pd.DataFrame = made[key]
         return frame.copy()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter([*self._places, *self._scales])
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._places) + len(self._scales)
 
     def __repr__(self) -> str:
         return "\n".join(f"{name}:\n{frame}" for name, frame in self.items())
 
 
-def parameter_frame(model: WideModel, place: int, outputs: Sequence[str]) -> pd.DataFrame:
-    """The parameters of a block, in the user's units; `outputs` names the K scores."""
+def _unknown(name: object, known: Iterable[str]) -> str:
+    """A sentence; of a pair whose columns are named the other way round, with the name that there is."""
+    names = list(known)
+    turned = [one for one in names if isinstance(name, str) and sorted(one.split(":")) == sorted(name.split(":"))]
+    shown = turned or names
+    return (
+        f"There is no term {name!r}; there is {', '.join(map(repr, shown[:10]))}{', ...' if len(shown) > 10 else ''}."
+    )
+
+
+def coefficient_frame(model: WideModel, place: int, outputs: Sequence[str]) -> pd.DataFrame:
+    """The coefficients of a term, in the user's units; `outputs` names the K scores."""
     block, own = model.layout.blocks[place], model.layout.entries(place)
     names = [f"{output} {r + 1}" if block.rank > 1 else output for r in range(block.rank) for output in outputs]
-    values = model.theta[own].reshape(-1, block.rank * model.n_outputs).copy()
-    frame = pd.DataFrame(values, index=_index(model.layout, block), columns=names)
-    if block.source is not None:
-        frame[count_name(outputs)] = model.counts[own][:: block.rank]
+    mean = next((product.means[place] for product in products_of(model) if place in product.means), 1.0)
+    width = block.rank * model.n_outputs
+    frame = pd.DataFrame(model.theta[own].reshape(-1, width) / mean, index=_index(model.layout, block), columns=names)
     if model.certainty is not None:
-        spread = model.certainty.sd[own].reshape(-1, block.rank * model.n_outputs)
-        frame[deviation_names(names)] = spread
+        covariance = covariance_of_factor(model, place, mean) if mean != 1.0 else None
+        sd = model.certainty.sd[own] / abs(mean) if covariance is None else np.sqrt(covariance.variances())
+        frame[deviation_names(names)] = sd.reshape(-1, width)
+    if block.source is not None:
+        frame[rows_name(outputs)] = model.counts[own][:: block.rank]
+        source = model.layout.sources[block.source]
+        if isinstance(source, Bins):
+            frame["low"], frame["high"] = edges(source)
     return frame
+
+
+def covariance_of_factor(model: WideModel, place: int, mean: float) -> TermCovariance | None:
+    """Of the factors of a product over their mean, by the delta method."""
+    assert model.certainty is not None
+    own, found = model.layout.entries(place), model.certainty.covariances
+    if not found or (raw := found[place]) is None:
+        return None
+    shares = model.weights[own] / model.weights[own].sum()
+    centre = np.einsum("q,kqr->kr", shares, raw.factor)
+    relative = model.theta[own].T[:, :, None] / mean
+    return TermCovariance(raw.own / mean**2, (raw.factor - relative * centre[:, None]) / mean)
+
+
+def edges(source: Bins) -> tuple[Floats, Floats]:
+    """The exact bounds of bins ``(low, high]``, NaN for missing values."""
+    missing = [np.nan] * source.missing
+    return (
+        np.concatenate([missing, [-np.inf], source.bounds]),
+        np.concatenate([missing, source.bounds, [np.inf]]),
+    )
 
 
 def deviation_names(values: Iterable[str]) -> list[str]:
@@ -69,28 +114,30 @@ def deviation_names(values: Iterable[str]) -> list[str]:
     return ["sd"] if len(names) == 1 else [f"sd {name}" for name in names]
 
 
-def count_name(outputs: Sequence[str]) -> str:
+def rows_name(outputs: Iterable[str]) -> str:
     """The column of the training rows."""
-    return OTHER_COUNT if COUNT in outputs else COUNT
+    return OTHER_ROWS if ROWS in outputs else ROWS
 
 
-def split_counts(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
-    """The values of a block's frame, and its training rows where it has them (a scalar has not)."""
-    n_values = frame.shape[1]
-    counted = [place for place in range(1, n_values) if frame.columns[place] in (COUNT, OTHER_COUNT)]
-    if counted:
-        return frame.iloc[:, : counted[-1]], frame.iloc[:, counted[-1]]
-    if n_values % 2 == 0 and list(frame.columns[n_values // 2 :]) == deviation_names(frame.columns[: n_values // 2]):
-        return frame.iloc[:, : n_values // 2], None
-    return frame, None
+@dataclass(frozen=True)
+class Split:
+    """A frame of `coefs_` by its parts: values (categories, width), deviations or None, training rows or None."""
+
+    values: pd.DataFrame
+    sd: pd.DataFrame | None
+    rows: pd.Series | None
 
 
-def deviations(frame: pd.DataFrame) -> pd.DataFrame | None:
-    """The standard deviations of a block's frame, where it has them."""
-    values, _ = split_counts(frame)
-    width = values.shape[1]
-    is_known = frame.shape[1] >= 2 * width and list(frame.columns[-width:]) == deviation_names(values.columns)
-    return frame.iloc[:, -width:] if is_known else None
+def split_frame(frame: pd.DataFrame, width: int) -> Split:
+    """The parts of a frame of `coefs_` of `width` columns of values."""
+    values = frame.iloc[:, :width]
+    has_sd = list(frame.columns[width : 2 * width]) == deviation_names(map(str, values.columns))
+    name = rows_name(map(str, values.columns))
+    return Split(
+        values,
+        frame.iloc[:, width : 2 * width] if has_sd else None,
+        frame[name] if name in frame.columns[width:] else None,
+    )
 
 
 def _index(layout: Layout, block: Block) -> pd.Index:

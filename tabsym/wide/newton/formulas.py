@@ -13,6 +13,7 @@ from itertools import cycle, islice
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import null_space
 from scipy.optimize import minimize
 from scipy.special import softmax
@@ -23,11 +24,12 @@ from tabsym.wide.kernels import predict_margins
 from tabsym.wide.kernels_newton import newton_sums
 from tabsym.wide.layout import Layout
 from tabsym.wide.newton.formula_spreads import Derivatives, FormulaSpreads
+from tabsym.wide.newton.joint import MOST_ENTRIES, MOST_VISITS, Whole, inverse
 from tabsym.wide.newton.turns import spread_of
 from tabsym.wide.optimizers import SGD, Newton
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows, Work
-from tabsym.wide.slopes import LOGISTIC, MULTINOMIAL
+from tabsym.wide.slopes import GAMMA, LOGISTIC, MULTINOMIAL, TWEEDIE
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +59,7 @@ class Answer:
     loss: float
     n_passes: int
     converged: bool
+    whole: Whole | None
 
 
 class Objective:
@@ -163,7 +166,41 @@ def fit_formula(
     told = weighed.variances >= 0.0  # less is rounding, where more vectors are asked for than the rows can tell
     sd = np.sqrt(dispersion * np.where(told, weighed.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
-    return Answer(phi, sd, variances, weighed.effective, dispersion, loss, objective.n_passes, converged)
+    whole = _whole_covariance(objective, phi)
+    return Answer(phi, sd, variances, weighed.effective, dispersion, loss, objective.n_passes, converged, whole)
+
+
+def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
+    """Of all coefficients of each output, dispersion 1, by Gauss and Newton's Hessian; None where they are too many."""
+    layout, k = objective.layout, objective.task.n_outputs
+    if layout.n_entries > MOST_ENTRIES or layout.n_entries * len(objective.rows.y) > MOST_VISITS:
+        return None
+    bends = _expected_curvature(objective, phi)
+    found, untold = [], np.zeros(layout.n_entries, dtype=np.bool_)
+    for output in range(k):
+        derivatives = Derivatives(layout, objective.task.program, objective.rows, phi[output::k])
+        by = sparse.hstack([derivatives.of(place) for place in range(len(layout.blocks))]).tocsr()
+        information = np.asarray((by.T @ (by * bends[:, output][:, None])).todense())
+        for place, _ in objective.held():
+            own, rank = layout.entries(place), layout.blocks[place].rank
+            held = np.eye(own.stop - own.start)
+            if objective.centred[place]:  # components one after the other
+                held -= np.kron(np.ones((len(held) // rank,) * 2), np.eye(rank)) * rank / len(held)
+            information[own, own] += objective.precision[place] * held
+        found.append(inverse(information)[0])
+        untold |= np.diag(information) == 0.0  # what factors hand to each other is no part of what is shown
+    return Whole(np.array(found), untold)
+
+
+def _expected_curvature(objective: Objective, phi: Floats) -> Floats:
+    """Fisher's information of rows (n, K), times their weight."""
+    task, rows = objective.task, objective.rows
+    if task.loss.code not in (GAMMA, TWEEDIE):
+        return _pulls(objective, phi)[1]
+    margins = np.empty((len(rows.y), 1))
+    predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), margins)
+    power = 2.0 if task.loss.code == GAMMA else task.loss.parameter
+    return np.asarray(np.exp((2.0 - power) * margins) * (rows.weight[:, None] if len(rows.weight) else 1.0))
 
 
 def _jittered(layout: Layout, n_outputs: int, start: Floats, jitter: float, rng: np.random.RandomState) -> Floats:

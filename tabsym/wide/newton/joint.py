@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +131,7 @@ class Information:
         starts = np.cumsum([0, *(pieces[place].size for place in places)])
         p = int(starts[-1])
         whole = np.zeros((k, p, k, p))
-        own = [slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        own = [slice(a, b) for a, b in pairwise(starts.tolist())]
         for one in range(k):
             for other in range(one + 1):
                 for i, left in enumerate(places):
@@ -217,7 +218,9 @@ class Parts:
     def __init__(self, turns: Turns, places: Sequence[int], shares: dict[int, Floats]) -> None:
         self._information = Information(turns, shares)
         self._pieces, self._shares = turns.pieces, shares
-        ordered = sorted(places, key=lambda place: (turns.pieces[place].prior is not Prior.FLAT, turns.pieces[place].size))
+        ordered = sorted(
+            places, key=lambda place: (turns.pieces[place].prior is not Prior.FLAT, turns.pieces[place].size)
+        )
         self.beside = _first_of(ordered, turns.pieces, MOST_BESIDE)
         self.others = [place for place in ordered if place not in self.beside]
         self._matrix = self._information.of(self.beside)
