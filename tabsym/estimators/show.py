@@ -135,7 +135,8 @@ def plot_block(split: Split, name: str, *, top: int, output: Any = None, ax: Any
     ax.set_yticks(range(len(shown)), labels)
     ax.axvline(0, color="#1c1c1c", linewidth=0.8)
     more = f", the {len(shown)} largest of {len(values):,}" if len(values) > len(shown) else ""
-    title = f"{_plain(_cut(name, _LONGEST))}: {_plain(str(column))}{more} (training rows)"
+    whiskers = "; whiskers: 1.96 sd" if split.sd is not None else ""
+    title = f"{_plain(_cut(name, _LONGEST))}: {_plain(str(column))}{more} (training rows{whiskers})"
     side = "right" if max(map(len, labels)) > len(title) // 2 else "left"  # beside long labels the axes are narrow
     ax.set_title(title, loc=side, fontsize=10)
     ax.spines[["top", "right", "left"]].set_visible(False)
@@ -170,7 +171,7 @@ def plot_curve(split: Split, name: str, *, output: Any = None, ax: Any = None) -
     ax.axhline(0, color="#1c1c1c", linewidth=0.8)
     if values.shape[1] > 1:
         ax.legend(frameon=False, fontsize=8)
-    ax.set_title(_plain(name), loc="left", fontsize=10)
+    ax.set_title(_plain(name) + (" (band: 1.96 sd)" if certain is not None else ""), loc="left", fontsize=10)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 

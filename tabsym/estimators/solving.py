@@ -12,16 +12,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.codes import count_column
 from tabsym.estimators.answers import Answer, in_users_target, in_users_units, without_idle
-from tabsym.estimators.beginning import Coded, begin, task_of
+from tabsym.estimators.beginning import Coded, begin, scores_of, task_of
 from tabsym.estimators.config import Config
 from tabsym.estimators.pieces import pieces_of
-from tabsym.estimators.training_data import lay_training, robust_spread, training_loss
+from tabsym.estimators.training_data import Training, lay_training, robust_spread, training_loss
 from tabsym.estimators.uncertainty import is_held_by_category, is_mean_by_category, jointly, of_formula
 from tabsym.warn import warn_user
 from tabsym.wide.certainty import Certainty
 from tabsym.wide.course import Outcome
 from tabsym.wide.identified import identify, shares_of_means
 from tabsym.wide.layout import Layout
+from tabsym.wide.likelihood import deviance, log_likelihood
 from tabsym.wide.model import WideModel
 from tabsym.wide.newton.fit import Optimum, Rows, Solved, find_optimum, with_certainty
 from tabsym.wide.newton.formulas import fit_formula
@@ -78,6 +79,8 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
         fitted = identify(fitted, shares)
         if answer.whole is not None:
             certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
+    scores = optimum.turns.scores() if by_turns else scores_of(model, rows, answer.phi)
+    certainty = _with_likelihood(fitted, certainty, scores, coded.training, units)
     fitted = without_idle(replace(fitted, certainty=certainty))
     if not answer.converged:
         warn_user(
@@ -88,6 +91,16 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     if config.verbose:
         print(f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}", file=sys.stderr)
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [])
+
+
+def _with_likelihood(
+    model: WideModel, certainty: Certainty, scores: Floats, training: Training, units: TargetUnits
+) -> Certainty:
+    """With what the training rows say of the fit; scores (n, K) in units of training and of the target."""
+    margins = scores * model.units.scale + model.units.centre + np.log(units.of_target)
+    weight = None if training.weight is None else training.weight / model.unit_weight
+    likely = log_likelihood(model.loss, margins, training.y, weight, certainty.dispersion)
+    return replace(certainty, deviance=deviance(model.loss, margins, training.y, weight), log_likelihood=likely)
 
 
 def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> WideModel:

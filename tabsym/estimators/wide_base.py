@@ -32,6 +32,7 @@ from tabsym.table import (
     select_features,
     split_target,
 )
+from tabsym.wide.certainty import Certainty
 from tabsym.wide.contributions import contributions
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.model import WideModel
@@ -244,8 +245,9 @@ class WideBase(BaseEstimator):
         Returns
         -------
         pandas.DataFrame of shape (n_rows, n_terms)
-            The contribution of every block (of a formula: of every term) to the score, in units of the target, or of
-            the score behind a link. A row adds up to `decision_function`, or to the prediction before its link, without
+            The contribution of every term to the linear predictor, in units of the target, or of the linear predictor
+            behind a link. Slopes count from the mean of their number, whose part is in the intercept (or in the term
+            by the same category); terms that are switched off are left out. A row adds up to `decision_function`, or to the prediction before its link, without
             an offset. With several scores the columns are (block, class), and each class adds up to its own (of two
             classes by ``loss="multinomial"``, to scores whose difference is `decision_function`). Unseen symbols
             contribute what ``unseen="neutral"`` says, also under "similar", whose rows then add up to that.
@@ -299,11 +301,7 @@ class WideBase(BaseEstimator):
         `variance` is that of the difference of neighbours where a block is smooth; `sd` is that of numbers about their
         mean, and compares blocks of all kinds. What nothing holds back, as slopes, has none.
         """
-        check_is_fitted(self, "model_")
-        certainty = self.model_.certainty
-        if certainty is None:
-            raise AttributeError("variances_ is there after a fit with optimizer='newton' only.")
-        layout = self.model_.layout
+        certainty, layout = self._certainty("variances_"), self.model_.layout
         frame = pd.DataFrame(
             {
                 "variance": certainty.variances,
@@ -318,10 +316,33 @@ class WideBase(BaseEstimator):
     @property
     def dispersion_(self) -> float:
         """Variance of a row's gradient over its curvature; for the squared loss that of rows about their means."""
+        return self._certainty("dispersion_").dispersion
+
+    @property
+    def deviance_(self) -> float:
+        """Twice the loss of the training rows above that of perfect predictions, by relative weights (of mean 1)."""
+        return self._certainty("deviance_").deviance
+
+    @property
+    def aic_(self) -> float:
+        """Akaike's criterion, ``2 edf - 2 log likelihood``; the dispersion counts as no coefficient.
+
+        With penalties the effective degrees of freedom, given the variance components. NaN for huber and tweedie.
+        """
+        certainty = self._certainty("aic_")
+        return 2.0 * float(certainty.effective.sum()) - 2.0 * certainty.log_likelihood
+
+    def _certainty(self, name: str) -> Certainty:
         check_is_fitted(self, "model_")
         if self.model_.certainty is None:
-            raise AttributeError("dispersion_ is there after a fit with optimizer='newton' only.")
-        return self.model_.certainty.dispersion
+            raise AttributeError(f"{name} is there after a fit with optimizer='newton' only.")
+        return self.model_.certainty
+
+    @property
+    def loss_(self) -> str:
+        """The loss that was fitted: what "auto" and "choose" came to."""
+        check_is_fitted(self, "model_")
+        return self.model_.loss.name
 
     @property
     def _has_formula(self) -> bool:

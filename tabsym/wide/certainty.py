@@ -72,6 +72,8 @@ class Certainty:
         About the parameters, from their posterior.
     covariances : tuple of TermCovariance or None
         Of each block, where they are known.
+    deviance, log_likelihood : float
+        Of the training rows.
     """
 
     variances: Floats
@@ -80,3 +82,5 @@ class Certainty:
     sd: Floats
     draws: Floats | None
     covariances: tuple[TermCovariance | None, ...] = ()
+    deviance: float = np.nan
+    log_likelihood: float = np.nan

@@ -13,20 +13,40 @@ Floats = NDArray[np.float64]
 
 
 def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> dict[str, Floats]:
-    """The contribution (n, K) of every term, by name: together, and with an offset, they are the score."""
+    """The contribution (n, K) of every term, by name: together, and with an offset, they are the linear predictor.
+
+    A slope's is times the number less its mean, where the rest is in the intercept, or in a term by the same category.
+    Terms that are switched off, and contribute nothing, are left out.
+    """
     layout = model.layout
+    off = set() if model.certainty is None else set(np.flatnonzero(model.certainty.variances == 0.0).tolist())
+    places = {id(term): place for place, term in enumerate(layout.learned)}
     numbers = layout.numbers(table)
     codes = layout.code(model.coder(table, n_jobs))
     found: dict[str, Floats] = {}
-    for term in layout.terms:
-        value: Floats = np.full((len(table), model.n_outputs), term.constant)
-        if term.numeric is not None:
-            own = np.broadcast_to(layout.numerics[term.numeric].values(numbers), (len(table),))
-            value = value * np.where(np.isnan(own), model.numerics[term.numeric].mean, own)[:, None]
-        for factor in term.factors:
-            value = value * _selected(model, factor, codes.get(factor.read), len(table))
+
+    def add(term: Term, value: Floats) -> None:
         name = term_name(layout, term)
         found[name] = found[name] + value if name in found else value
+
+    for term in layout.terms:
+        if any(factor.block in off for factor in term.factors):
+            continue
+        value: Floats = np.full((len(table), model.n_outputs), term.constant)
+        for factor in term.factors:
+            value = value * _selected(model, factor, codes.get(factor.read), len(table))
+        if term.numeric is None:
+            add(term, value)
+            continue
+        mean = model.numerics[term.numeric].mean
+        own = np.broadcast_to(layout.numerics[term.numeric].values(numbers), (len(table),))
+        own = np.where(np.isnan(own), mean, own)[:, None]
+        home = layout.homes.get(places.get(id(term), -1))
+        if home is None:
+            add(term, value * own)
+        else:
+            add(term, value * (own - mean))
+            add(home, value * mean)
     return found
 
 

@@ -112,8 +112,10 @@ class Evidence:
 
     def spread(self, place: int) -> Spread:
         """The posterior of a piece as things stand; its effective entries are kept."""
-        found = self.spreads.of(place)
+        found, turns = self.spreads.of(place), self.turns
         self.effective[place] = found.effective
+        if turns.precision[place] == 0.0 and turns.sharing.level_of(place) is not None:
+            self.effective[place] -= turns.n_outputs  # its mean is the intercept's
         return found
 
     def variance(self, place: int) -> float:
