@@ -180,8 +180,18 @@ def lookup(frame, column):
 
 def evaluate(tree, params, table, column="value"):
     """The formula read with these parameters, one score per row. A symbol that has no parameter is a KeyError."""
+    params = multiplied(params)
     tables = {name: lookup(params[name], column) for name in blocks_of(tree)}
     return np.array([_worth(tree, row, tables) for row in table.to_dict("records")])
+
+
+def multiplied(params):
+    """Coefficients whose products are read as they are: the first factor takes the scale of its term."""
+    found = dict(params)
+    for name in [name for name in found if name.startswith("scale of ")]:
+        first = name.removeprefix("scale of ").split("*")[0]
+        found[first] = found[first].assign(value=found[first]["value"] * found.pop(name)["value"].iloc[0])
+    return found
 
 
 def _worth(tree, row, tables):

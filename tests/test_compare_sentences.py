@@ -115,7 +115,8 @@ class Facts:
             r"No significant difference to it, which .+ equal: (.+?)\.( More .+| With .+)?": self.inconclusive,
             r"Nothing here significantly predicts the target\.": self.nothing,
             r"No contender does better than the baseline\.": self.is_constant_best,
-            r"(.+), practically equivalent to the best, fits (\S+) times as fast(?: \((\S+) times in processor time\))?\.": self.faster,
+            r"(.+), practically equivalent to the best, fits (\S+) times as fast"
+            r"(?: \((\S+) times in processor time\))?\.": self.faster,
             r"Worse than the baseline on average: (.+)\.": self.under,
             r"Worse than the baseline in some folds: (.+)\.": self.partly_under,
             r"Column '(\w+)' alone reaches (\d+) % of (.+)'s gain over the baseline: .+\?": self.leak,

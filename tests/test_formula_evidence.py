@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide.newton import formula_spreads
+from tabsym.wide.newton import formula_spreads, formulas
 
 
 def games(seed=0, n_teams=14, n_rows=260):
@@ -32,7 +32,7 @@ def numbers_of(*of, **options):
 def frame_of(model, block, size, what="value"):
     """Parameters or deviations (size, rank) of a block, or of all outputs, in the order of the symbols."""
     found = model.coefs_[block].loc[[str(i) for i in range(size)]]
-    return found[[column for column in found.columns if ("sd" in str(column)) == (what == "sd") and column != "count"]]
+    return found[[column for column in found.columns if ("sd" in str(column)) == (what == "sd") and column != "rows"]]
 
 
 def slopes_by(score, numbers, step=1e-5):
@@ -55,6 +55,12 @@ def posterior(jacobian, bends, own, flat, precision, mean_of=None):
     covariance = np.linalg.inv(hessian)
     held = q - (len(mean_of) if mean_of is not None else 0)
     return covariance, held - precision * np.trace(penalty @ covariance[:q, :q])
+
+
+def about_mean(covariance):
+    """Deviations (q,) about the mean over categories, which no difference tells."""
+    beside = np.eye(len(covariance)) - 1.0 / len(covariance)
+    return np.sqrt(np.diag(beside @ covariance @ beside))
 
 
 def restricted_likelihood(z, x, y):
@@ -89,8 +95,9 @@ def test_differences_of_one_block_have_the_variances_of_restricted_likelihood(se
     assert model.dispersion_ == pytest.approx(of_rows, rel=1e-3)
     both = np.concatenate([z, x], axis=1)
     penalty = np.diag([1.0 / of_numbers] * q + [0.0] * x.shape[1])
-    sd = np.sqrt(np.diag(np.linalg.inv(both.T @ both / of_rows + penalty)))
-    assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(sd[:q], rel=0.01)
+    covariance = np.linalg.inv(both.T @ both / of_rows + penalty)
+    sd = np.sqrt(np.diag(covariance))
+    assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(about_mean(covariance[:q, :q]), rel=0.01)
     if slope:
         assert model.coefs_["k"]["sd"].iloc[0] == pytest.approx(sd[-1], rel=0.01)
     else:
@@ -112,7 +119,7 @@ def test_paired_comparisons_of_classes(weighted):
     variance = model.variances_.loc["w", "variance"]
     covariance, effective = posterior(jacobian, bends, range(q), [q], 1.0 / variance)
     assert model.variances_.loc["w", "effective"] == pytest.approx(effective, rel=1e-3)
-    assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(np.sqrt(np.diag(covariance)[:q]), rel=1e-3)
+    assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(about_mean(covariance[:q, :q]), rel=1e-3)
     assert variance == pytest.approx(np.square(numbers[:q]).sum() / effective, rel=0.02)
 
 
@@ -157,18 +164,32 @@ def test_factors_of_products_are_held_to_their_mean():
     y = g[a] * m[b] * x - 1.0 + rng.normal(0, 0.7, 900)
     table = frame(a=a, b=b).assign(x=x)
     model = WideRegressor("g[a]*m[b]*x + c[1]", optimizer="newton", l2="evidence", random_state=0).fit(table, y)
-    numbers = np.concatenate([numbers_of(model, "g", 15), numbers_of(model, "m", 10)]).ravel()
+    scale = model.coefs_["scale of g*m"]["value"].iloc[0]
+    numbers = np.concatenate([scale * numbers_of(model, "g", 15), numbers_of(model, "m", 10)]).ravel()
     numbers = np.append(numbers, model.coefs_["c"]["value"])
+    raw = model.model_.theta[:, 0]  # the prior is of the factors before they are shown over their mean
+    raw = {block: raw[model.model_.layout.entries(place)] for place, block in enumerate("gmc")}
+    sizes = {block: np.std(raw[block]) / np.std(part) for block, part in {"g": numbers[:15], "m": numbers[15:25]}.items()}
     jacobian = slopes_by(lambda p: p[:15][a] * p[15:25][b] * x + p[25], numbers)
     bends = np.full(900, 1.0 / model.dispersion_)
+    held = {}
     for block, own in (("g", range(15)), ("m", range(15, 25))):
-        variance = model.variances_.loc[block, "variance"]
-        covariance, effective = posterior(jacobian, bends, own, [25], 1.0 / variance, [range(len(own))])
-        sd = np.sqrt(np.diag(covariance)[: len(own)])
-        assert numbers_of(model, block, len(own), "sd")[:, 0] == pytest.approx(sd, rel=1e-3)
+        variance = model.variances_.loc[block, "variance"] / sizes[block] ** 2
+        held[block] = 1.0 / variance
+        _, effective = posterior(jacobian, bends, own, [25], 1.0 / variance, [range(len(own))])
         assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=1e-3)
-    lengths = {"g": 15 * np.var(numbers[:15]), "m": 10 * np.var(numbers[15:25])}
-    assert_shared(model, lengths)
+    assert_shared(model, {"g": 15 * np.var(raw["g"]), "m": 10 * np.var(raw["m"])})
+    hessian = jacobian.T @ (bends[:, None] * jacobian)
+    for block, own in (("g", slice(0, 15)), ("m", slice(15, 25))):
+        hessian[own, own] += held[block] * (np.eye(own.stop - own.start) - 1.0 / (own.stop - own.start))
+    covariance = np.linalg.inv(hessian)
+    for block, own, codes in (("g", slice(0, 15), a), ("m", slice(15, 25), b)):
+        share, values = np.bincount(codes) / len(codes), numbers[own]
+        mean = share @ values
+        by = (np.eye(len(values)) - np.outer(values / mean, share)) / mean  # of factors over their mean
+        sd = np.sqrt(np.diag(by @ covariance[own, own] @ by.T))
+        assert numbers_of(model, block, len(values), "sd")[:, 0] == pytest.approx(sd, rel=1e-3)
+        assert share @ numbers_of(model, block, len(values))[:, 0] == pytest.approx(1.0)
 
 
 def test_several_classes_class_by_class():
@@ -185,7 +206,7 @@ def test_several_classes_class_by_class():
     for output in range(k):
         bends = p[:, output] * (1 - p[:, output])
         covariance, own = posterior(jacobian, bends, range(q), [q], 1.0 / model.variances_.loc["w", "variance"])
-        assert found[:, output] == pytest.approx(np.sqrt(np.diag(covariance)[:q]), rel=2e-3)
+        assert found[:, output] == pytest.approx(about_mean(covariance[:q, :q]), rel=2e-3)
         effective += own
     assert model.variances_.loc["w", "effective"] == pytest.approx(effective, rel=2e-3)
 
@@ -198,7 +219,7 @@ def test_a_given_penalty_has_deviations_too():
     z = np.concatenate([np.eye(q)[home] - np.eye(q)[away], np.ones((n, 1))], axis=1)
     variance = model.variances_.loc["w", "variance"]
     covariance, effective = posterior(z, np.full(n, 1 / model.dispersion_), range(q), [q], 1 / variance)
-    assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(np.sqrt(np.diag(covariance)[:q]), rel=1e-3)
+    assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(about_mean(covariance[:q, :q]), rel=1e-3)
     left = n - 1 - effective
     assert model.dispersion_ == pytest.approx(np.square(y - model.predict(frame(home=home, away=away))).sum() / left)
 
@@ -207,6 +228,7 @@ def test_many_entries_are_drawn(monkeypatch):
     rng, home, away, strength = games(10, n_teams=60, n_rows=600)
     y = strength[home] - strength[away] + rng.normal(0, 1, len(home))
     table = frame(home=home, away=away)
+    monkeypatch.setattr(formulas, "MOST_ENTRIES", 0)  # each block by itself
     exact = WideRegressor("w[home] - w[away] + c[1]", optimizer="newton", l2="evidence").fit(table, y)
     monkeypatch.setattr(formula_spreads, "MOST_DENSE", 10)
     drawn = WideRegressor("w[home] - w[away] + c[1]", optimizer="newton", l2="evidence").fit(table, y)

@@ -244,12 +244,14 @@ def test_starting_values():
     options = {"learning_rate": 1e-12, "epochs": 1}
     model = WideRegressor("g[a] * m[b] + s[b, a] + c[1]", **options).fit(TABLE, TABLE["y"])
     starts = {name: frame["value"].iloc[0] for name, frame in model.coefs_.items()}
-    assert starts["g"] * starts["m"] == pytest.approx(TABLE["y"].std(ddof=0))  # 1, in units of training
+    assert (starts["g"], starts["m"]) == pytest.approx((1.0, 1.0))
+    assert starts["scale of g*m"] == pytest.approx(TABLE["y"].std(ddof=0))  # 1, in units of training
     assert (starts["s"], starts["c"]) == pytest.approx((0.0, TABLE["y"].mean()), abs=1e-9)
     given = WideRegressor("g[a] * m[b] + c[1]", init={"g": 2.0, "c": 0.5}, **options).fit(TABLE, TABLE["y"])
+    plain = WideRegressor("g[a] * m[b] + c[1]", init={"m": 1.0}, **options).fit(TABLE, TABLE["y"])
+    one = TABLE["y"].std(ddof=0) / plain.coefs_["scale of g*m"]["value"].iloc[0]  # a start of 1 of `m`
     starts = {name: frame["value"].iloc[0] for name, frame in given.coefs_.items()}
-    del starts["m"]
-    assert starts == pytest.approx({"g": 2.0, "c": 0.5}, abs=1e-9)
+    assert starts == pytest.approx({"g": 1.0, "m": 1.0, "scale of g*m": 2.0 * one, "c": 0.5}, abs=1e-9)
     with pytest.raises(ValueError, match="init names block 'z'"):
         WideRegressor("g[a]", init={"z": 1.0}).fit(TABLE, TABLE["y"])
 

@@ -143,12 +143,12 @@ def test_progress_is_shown(capsys, monkeypatch):
 def test_summary_says_what_was_learned():
     text = WideRegressor("v ~ w[a] + s[1] * x + c[1]", random_state=0).fit(TABLE).summary()
     assert re.search(r"WideRegressor: loss squared, [\d,]+ rows shown", text)
-    assert "score = w[a] + s[1] * x + c[1]" in text
+    assert "linear predictor = w[a] + s[1] * x + c[1]" in text
     assert "units of the target" in text
     row = next(line for line in text.splitlines() if line.startswith("w "))
     assert row.split()[1:3] == ["60", "9,000"]
     product = WideRegressor("g[a] * h[b] + c[1]", random_state=0).fit(TABLE, TABLE["v"])
-    assert "factors of a product up to what they can hand to each other" in product.summary()
+    assert "factors of a product over their mean, times one scale" in product.summary()
 
 
 def test_plots_of_parameters():
@@ -162,7 +162,7 @@ def test_plots_of_parameters():
     assert all("(" in label and r"\$" in label for label in labels)
     assert " | " in model.plot_params("a:b", top=3).get_yticklabels()[0].get_text()
     axes.figure.canvas.draw()  # a stray dollar sign would fail here
-    with pytest.raises(ValueError, match="There is no block 'z'; there are 'a', 'b'"):
+    with pytest.raises(ValueError, match="There is no term 'z'; there is 'a', 'b'"):
         model.plot_params("z")
 
 

@@ -55,10 +55,8 @@ def products_of(model: WideModel) -> list[Product]:
 def scale_names(layout: Layout) -> dict[int, str]:
     """The names of the scales of products, by the block of their first factor."""
     terms = [term for term in layout.learned if _is_told_apart(layout, term)]
-    if len(terms) == 1:
-        return {terms[0].factors[0].block: "(scale)"}
     named = {term: "*".join(layout.blocks[factor.block].name for factor in term.factors) for term in terms}
-    return {term.factors[0].block: f"(scale of {name})" for term, name in named.items()}
+    return {term.factors[0].block: f"scale of {name}" for term, name in named.items()}
 
 
 def _is_told_apart(layout: Layout, term: Term) -> bool:

@@ -173,7 +173,8 @@ def fit_formula(
 def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
     """Of all coefficients of each output, dispersion 1, by Gauss and Newton's Hessian; None where they are too many."""
     layout, k = objective.layout, objective.task.n_outputs
-    if layout.n_entries > MOST_ENTRIES or layout.n_entries * len(objective.rows.y) > MOST_VISITS:
+    has_vectors = any(block.rank > 1 for block in layout.blocks)  # told up to rotations: only given the others
+    if has_vectors or layout.n_entries > MOST_ENTRIES or layout.n_entries * len(objective.rows.y) > MOST_VISITS:
         return None
     bends = _expected_curvature(objective, phi)
     found, untold = [], np.zeros(layout.n_entries, dtype=np.bool_)
