@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.compare.task import CLASSES
+from tabsym.table import relative_weights
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -99,6 +100,7 @@ def train(model: Any, data: Data) -> Trained:
         weight = data.exposure if weight is None else weight * data.exposure
     if data.offset is not None:
         y = y - data.offset
+    weight = relative_weights(weight)  # boosters and MODL count rows by them
     arguments = {} if weight is None else weights_for(fresh, weight)
     if weight is not None and not arguments and data.exposure is not None:
         raise ValueError("exposures need sample_weight, and its fit takes none")

@@ -31,7 +31,7 @@ NO_CUTS = Cuts()
 
 def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
     """The intervals that `numeric` asks for; the cuts of the coarse ones are among those of the fine."""
-    how, y, weight = config.numeric, training.y, training.weight
+    how, y, weight = config.numeric, training.y, training.relative_weight
     if how == "linear" or config.formula is not None:
         return NO_CUTS
     columns = _numeric_columns(config, training)

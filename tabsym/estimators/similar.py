@@ -39,10 +39,10 @@ class Similar:
     @classmethod
     def fit(cls, model: WideModel, training: Training, n_jobs: int | None) -> Similar:
         """From an additive model and the rows that it was trained on."""
-        table, blocks = training.table, _plain_blocks(model)
+        table, blocks, weight = training.table, _plain_blocks(model), training.relative_weight
         left = _left_over(model, training, n_jobs)
         counting = Counting("deciles", n_jobs)
-        counts = counting.first_piece(table, list(blocks), (left, False), training.weight)
+        counts = counting.first_piece(table, list(blocks), (left, False), weight)
         places = {column.name: place for place, column in enumerate(table.columns)}
         fitted = {}
         for name, block in blocks.items():
@@ -53,7 +53,7 @@ class Similar:
             found = coefficient_frame(model, block, [str(k) for k in range(model.n_outputs)]).iloc[:, : model.n_outputs]
             own = found.to_numpy()[found.index.get_indexer(pd.Index(symbols, dtype=object))]
             codes = words.codes(table[name])
-            sums = Sums.count(codes, own[codes] + left, training.weight, len(symbols), np.zeros(model.n_outputs))
+            sums = Sums.count(codes, own[codes] + left, weight, len(symbols), np.zeros(model.n_outputs))
             fitted[name] = FittedColumn.fit(number, Method(simplex=False), symbols.tolist(), counts.pairs, sums)
         return cls(counts.words, counts.offsets, fitted)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.codes import count_codes
 from tabsym.estimators.checks import check_offset
-from tabsym.table import Table, check_weights, read_table
+from tabsym.table import Table, check_weights, read_table, relative_weights
 from tabsym.wide.kernels import sum_by_entry
 from tabsym.wide.layout import Codes, Layout, Numbers, Read
 from tabsym.wide.losses import Loss
@@ -46,6 +46,11 @@ class Training:
         if self.weight is None or self.weight.all():
             return self
         return self.take(np.flatnonzero(self.weight > 0))
+
+    @property
+    def relative_weight(self) -> Floats | None:
+        """Weights (n,) of mean 1 over the rows that have one, for what counts rows by them."""
+        return relative_weights(self.weight)
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
         """Some of the rows."""

@@ -30,6 +30,7 @@ from tabsym.table import (
     check_weights,
     match_features,
     read_table,
+    relative_weights,
     remember_features,
     symbolic_columns,
 )
@@ -103,7 +104,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
     ) -> None:
         """Fit on a checked table; `y` as numbers or as 0, 1, ... for `labels`."""
         self._check_options(has_eval_set=eval_set is not None)
-        weight = check_weights(sample_weight, len(table))
+        weight = relative_weights(check_weights(sample_weight, len(table)))
         data, group = table.native, check_groups(groups, len(table))
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)

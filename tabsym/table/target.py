@@ -136,6 +136,10 @@ def _first(values: NDArray[Any]) -> str:
     return repr(values[0].item() if isinstance(values[0], (np.str_, np.bytes_)) else values[0])
 
 
+DIGITS = 40
+"""Of weights beside each other, in bits."""
+
+
 def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     """Check sample weights: (n_rows,) finite, >= 0, not all 0, their sum finite; None stays None."""
     if sample_weight is None:
@@ -225,3 +229,17 @@ def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _show(found: NDArray[Any]) -> str:
     return ", ".join(repr(value) for value in found.tolist())
+
+
+def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """Weights (n,) over the mean of those above 0, to twelve digits; None stays None.
+
+    What counts rows by their weight then counts as many as there are, in whatever unit the weights came; to so many
+    digits they are the same numbers in each unit.
+    """
+    if weights is None:
+        return None
+    most = weights.max()  # so that no sum of tiny or huge ones is rounded to 0 or beyond numbers
+    shares = weights / most
+    digits, exponents = np.frexp(shares / shares[shares > 0].mean())
+    return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)

@@ -1,0 +1,97 @@
+"""Of sample weights only what they are beside each other matters, wherever a model counts rows by them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, WideEncoder, WideRegressor
+from tabsym.compare.fitting import Data, train
+from tabsym.table.target import relative_weights
+
+UNITS = 1e-3, 1_700.0
+
+
+def weighted_table(n=300, seed=0):
+    """Two normal numbers, of which one tells, two columns of symbols, classes, amounts and weights (n,)."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({f"x{i}": rng.normal(size=n) for i in range(2)})
+    X["a"], X["b"] = rng.choice(list("abcdefgh"), n), rng.choice([f"s{i}" for i in range(60)], n)
+    score = 2.0 * np.sin(2.0 * X["x0"]) + (X["a"] < "d")
+    amounts = np.exp(score.to_numpy() + rng.normal(0.0, 0.3, n))
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-score))).astype(int), amounts, rng.gamma(2.0, size=n) + 0.1
+
+
+@pytest.mark.parametrize("numeric", ["linear", "quantile", "modl", "smooth"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"early_stopping": True, "unseen": "similar"},
+        {"optimizer": "newton", "interactions": "auto", "l2": 0.01},
+        {"optimizer": "newton", "l2": "evidence", "interactions": 2, "rarity": True},
+    ],
+    ids=["plain", "stopped", "crossed", "evidence"],
+)
+def test_weights_in_other_units_make_the_same_models(numeric, options):
+    if numeric == "smooth" and "optimizer" not in options:
+        return  # Newton's method alone takes it
+    X, classes, amounts, weight = weighted_table()
+    new = X.assign(a=np.where(np.arange(len(X)) % 3, X["a"], "new"))
+    for estimator, y, asked in ((WideClassifier, classes, "predict_proba"), (WideRegressor, amounts, "predict")):
+        model = estimator(numeric=numeric, random_state=0, **options)
+        expected = getattr(model.fit(X, y, weight), asked)(new)
+        for unit in UNITS:
+            found = getattr(model.fit(X, y, unit * weight), asked)(new)
+            np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("numeric", ["modl", "smooth"])
+def test_equal_weights_are_none(numeric):
+    X, classes, _, _ = weighted_table()
+    model = WideClassifier(numeric=numeric, optimizer="newton", l2="evidence")
+    expected = model.fit(X, classes).predict_proba(X)
+    for unit in UNITS:
+        found = model.fit(X, classes, np.full(len(X), unit)).predict_proba(X)
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_weights_in_other_units_make_the_same_features_and_stacks():
+    X, classes, amounts, weight = weighted_table()
+    encoder = WideEncoder(model=WideRegressor(numeric="smooth", optimizer="newton", l2="evidence"))
+    expected = encoder.fit_transform(X, amounts, sample_weight=weight)
+    stacks = [
+        (
+            WideBoostClassifier(booster=HistGradientBoostingClassifier(), mode="feature", random_state=0),
+            classes,
+            "predict_proba",
+        ),
+        (
+            WideBoostRegressor(booster=HistGradientBoostingRegressor(), mode="feature", random_state=0),
+            amounts,
+            "predict",
+        ),
+    ]
+    predicted = [getattr(stack.fit(X, y, weight), asked)(X) for stack, y, asked in stacks]
+    for unit in UNITS:
+        found = encoder.fit_transform(X, amounts, sample_weight=unit * weight)
+        np.testing.assert_allclose(found[["a", "b"]], expected[["a", "b"]], rtol=1e-8, atol=1e-8)
+        for (stack, y, asked), own in zip(stacks, predicted, strict=True):
+            np.testing.assert_allclose(getattr(stack.fit(X, y, unit * weight), asked)(X), own, rtol=1e-8)
+
+
+def test_a_comparison_hands_on_weights_beside_each_other():
+    X, classes, _, weight = weighted_table()
+    model = WideClassifier(numeric="modl", random_state=0)
+    data = [Data(X, classes, "binary", weight=unit * weight) for unit in (1.0, *UNITS)]
+    expected, *others = [train(model, one).model.predict_proba(X) for one in data]
+    for found in others:
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_relative_weights():
+    assert relative_weights(None) is None
+    np.testing.assert_array_equal(relative_weights(np.array([0.0, 1e-3, 1e-3])), [0.0, 1.0, 1.0])
+    np.testing.assert_allclose(relative_weights(np.array([1e-300, 3e-300])), [0.5, 1.5], rtol=1e-12)
+    np.testing.assert_allclose(relative_weights(np.array([1e307, 0.0, 3e307])), [0.5, 0.0, 1.5], rtol=1e-12)
+    np.testing.assert_allclose(relative_weights(np.array([1e-20, 1.0])), [2e-20, 2.0], rtol=1e-12)
