@@ -49,7 +49,8 @@ numeric : {"linear", "modl", "quantile", "smooth"}, default "linear"
     take the coarser intervals (with ``optimizer="newton"``).
 rarity : bool, default False
     Whether symbols and crosses of few rows get a smooth function of how many training rows they have (in training a
-    row counts the others only, so unseen is the count 0), kept where it says something; "rarity of a" in `coefs_`.
+    row counts the others only, so unseen is the count 0), in classes of at least 30 rows; kept where it says
+    something; "rarity of a" in `coefs_`.
     With ``optimizer="newton"``.
 optimizer : {"adagrad", "sgd", "rmsprop", "adam", "adamw", "ftrl", "newton"} or of `tabsym.wide`, default "adagrad"
     Objects carry the optimizer's own options: ``SGD(momentum=0.9)``, ``Adam(betas=(0.9, 0.99))``. "newton" goes over

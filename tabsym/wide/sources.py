@@ -85,6 +85,11 @@ FEW_ROWS = 4
 """Counts of rows up to this one have an entry each; beyond, there are two to every doubling."""
 
 
+LEAST_ROWS = 30
+"""Of training in a class of counts, at least; with fewer it is one with its neighbours. Later rows of a symbol stand
+one class above their training rows, so that one of 4 rows decided about nearly a whole table of 60."""
+
+
 @dataclass(frozen=True)
 class Rarity:
     """How many training rows the entry of another source has, in classes: what being rare says by itself.
@@ -125,7 +130,7 @@ class Rarity:
         counts[: len(self.counts)] = self.counts
         count_column(codes, counts)
         others = np.append(np.maximum(counts - 1, 0), 0)  # the last is read by rows without an entry, whose code is -1
-        lowest = self.lowest if len(self) else classes_of_counts(int(others.max()))
+        lowest = self.lowest if len(self) else with_rows(classes_of_counts(int(others.max())), others[codes])
         grown = replace(self, counts=counts, lowest=lowest)
         return grown, grown._classes(others)[codes]
 
@@ -151,6 +156,20 @@ def classes_of_counts(most: int) -> NDArray[np.int64]:
     halves = np.arange(2 * np.log2(FEW_ROWS) + 1, 2 * np.log2(max(most, 1)) + 1)
     lowest = np.concatenate([np.arange(FEW_ROWS + 1), np.ceil(2.0 ** (halves / 2)).astype(np.int64)])
     return np.asarray(lowest[lowest <= most])
+
+
+def with_rows(lowest: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The least counts of classes, of which each has `LEAST_ROWS` of rows with counts (n,), as far as there are any."""
+    rows = np.bincount(np.searchsorted(lowest, counts, side="right") - 1, minlength=len(lowest))
+    kept, n_rows = [], LEAST_ROWS  # of the class that is filled, from the lowest on
+    for least, own in zip(lowest, rows, strict=True):
+        if n_rows >= LEAST_ROWS:
+            kept.append(least)
+            n_rows = 0
+        n_rows += own
+    if n_rows < LEAST_ROWS and len(kept) > 1:
+        kept.pop()
+    return np.asarray(kept, dtype=np.int64)
 
 
 Source = Symbols | Flag | Bins | Crossing | Rarity
