@@ -78,9 +78,9 @@ class Rule:
     """Textbook optimizers, one parameter at a time; state by key."""
 
     def __init__(self, name, rate, *, start=0.0, eps=1e-10, betas=(0.9, 0.999), alpha=0.99, momentum=0.0,
-                 nesterov=False, decay=0.0, l1=0.0, l2=0.0, beta=1.0):  # fmt: skip
+                 nesterov=False, l1=0.0, l2=0.0):  # fmt: skip
         self.name, self.rate, self.eps, self.betas, self.alpha = name, rate, eps, betas, alpha
-        self.momentum, self.nesterov, self.decay, self.l1, self.l2, self.beta = momentum, nesterov, decay, l1, l2, beta
+        self.momentum, self.nesterov, self.l1, self.l2 = momentum, nesterov, l1, l2
         self.total = defaultdict(lambda: start)
         self.first = defaultdict(float)
         self.second = defaultdict(float)
@@ -92,11 +92,8 @@ class Rule:
     def step(self, key, theta, gradient, *, penalised=True):
         self.steps[key] += 1
         rate = self.rate_now(key)
-        if self.name == "ftrl":
-            return self.ftrl(key, theta, gradient, rate, penalised)
         if penalised:
             gradient += self.l2 * theta
-            theta *= 1 - rate * self.decay
         theta = theta - rate * self.direction(key, gradient)
         if penalised and self.l1:
             theta = math.copysign(max(abs(theta) - rate * self.reach(key) * self.l1, 0.0), theta)
@@ -130,18 +127,6 @@ class Rule:
         m = self.first[key] / (1 - b1 ** self.steps[key])
         v = self.second[key] / (1 - b2 ** self.steps[key])
         return m / (math.sqrt(v) + self.eps)
-
-    def ftrl(self, key, theta, gradient, rate, penalised):
-        l1, l2 = (self.l1, self.l2) if penalised else (0.0, 0.0)
-        if key not in self.first and theta != 0:
-            self.first[key] = -theta * (self.beta / rate + l2) - math.copysign(l1, theta)
-        before = self.second[key]
-        self.second[key] += gradient**2
-        self.first[key] += gradient - (math.sqrt(self.second[key]) - math.sqrt(before)) / rate * theta
-        z = self.first[key]
-        if abs(z) <= l1:
-            return 0.0
-        return -(z - math.copysign(l1, z)) / ((self.beta + math.sqrt(self.second[key])) / rate + l2)
 
 
 def train(codes, x, y, terms, theta, *, loss, rule, gradient, batch, weight=None, offset=None, epochs=1, average=False):

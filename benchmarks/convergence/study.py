@@ -35,7 +35,7 @@ from sklearn.exceptions import ConvergenceWarning
 from summary import report
 from threadpoolctl import threadpool_limits
 
-OPTIMIZERS = ("sgd", "adagrad", "rmsprop", "adam", "adamw", "ftrl")
+OPTIMIZERS = ("sgd", "adagrad", "rmsprop", "adam")
 SCHEDULES = ("constant", "optimal", "invscaling", "adaptive")
 GRADIENTS = ("gse", "mean")
 BATCHES = ("1", "32", "256", "full")
@@ -75,8 +75,8 @@ def predictions(model: Any, problem: Problem) -> np.ndarray:
 
 
 def may_be_refused(optimizer: str, schedule: str) -> bool:
-    """Combinations that have no meaning: a rate from the penalty is sgd's, and ftrl has rates of its own."""
-    return (schedule == "optimal" and optimizer != "sgd") or (optimizer == "ftrl" and schedule == "invscaling")
+    """Combinations that have no meaning: a rate from the penalty is sgd's."""
+    return schedule == "optimal" and optimizer != "sgd"
 
 
 def fit_one(task: tuple[str, int, int, str, str, str, str]) -> dict[str, Any]:

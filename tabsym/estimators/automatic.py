@@ -8,7 +8,7 @@ import numpy as np
 
 from tabsym.estimators.config import Config
 from tabsym.wide.layout import Layout
-from tabsym.wide.optimizers import Adam, AdamW, Newton, RMSprop
+from tabsym.wide.optimizers import Adam, Newton, RMSprop
 from tabsym.wide.options import Options
 from tabsym.wide.rates import is_known_to_do, rule_of_thumb
 
@@ -32,16 +32,6 @@ before, but gradients over all rows ("mean") need thousands of updates for produ
 
 MOST_DEARER = 10
 """Where every entry moves at every update: so many times the work of others, as a tenth of it ends far from an optimum.
-
-About a minute for 10,000 rows of 1,200 symbols in batches of 1 (benchmarks/convergence: adamw, "mean", falling rates).
-"""
-
-MOST_DECAY = 0.15
-"""Above this AdamW's decay of absent symbols outweighs their own steps, and no number of passes reaches an optimum.
-
-Under gradient="mean" a symbol of a share p of the rows is in a share p B of batches of B rows; Adam's steps then grow
-by the square root of that, and decay stays. So the measure is weight_decay / sqrt(p B); at .17 some fits of the study
-ended 40 % above the optimum, at .32 108 %, at .14 and less below 8 %.
 """
 
 FORGOTTEN = 0.5
@@ -87,28 +77,16 @@ def within_work(options: Options, layout: Layout, n_rows: int) -> Options:
     Raises
     ------
     ValueError
-        No number of them would do: AdamW decays absent symbols too much, or gradients are forgotten between two rows.
+        No number of them would do: gradients are forgotten between two rows.
     """
     if options.converges and options.is_dense and isinstance(options.optimizer, (Adam, RMSprop)):
         symbols, batch = max((len(source) for source in layout.sources), default=1), options.batch(n_rows)
         _refuse_forgetting(options.optimizer, symbols, batch)
-        if isinstance(options.optimizer, AdamW):
-            _refuse_decay(options.optimizer.weight_decay, symbols, batch)
     dearer = options.dearer_by(layout.n_entries, n_rows)
     if not options.converges or dearer == 1:
         return options
     most = max(LEAST_PASSES, MOST_DEARER * options.epochs // dearer)
     return options.with_epochs(min(options.epochs, most), converges=True)
-
-
-def _refuse_decay(decay: float, symbols: int, batch: int) -> None:
-    if decay * np.sqrt(symbols / batch) > MOST_DECAY:
-        enough = max(32, 2 ** int(np.ceil(np.log2(symbols * (decay / MOST_DECAY) ** 2))))
-        raise ValueError(
-            f"AdamW(weight_decay={decay:g}) with gradient='mean' decays every symbol at every update, which in batches "
-            f"of {batch} row(s) holds the rare ones of {symbols:,} symbols far from an optimum; give gradient='gse', "
-            f"batch_size={enough}, AdamW(weight_decay=0), or epochs by hand."
-        )
 
 
 def _refuse_forgetting(optimizer: Adam | RMSprop, symbols: int, batch: int) -> None:

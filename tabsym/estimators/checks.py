@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tabsym.wide.crosses import AutoCrosses
 from tabsym.wide.losses import Loss
-from tabsym.wide.optimizers import FTRL, OPTIMIZERS, SGD, Newton, Optimizer
+from tabsym.wide.optimizers import OPTIMIZERS, SGD, Newton, Optimizer
 from tabsym.wide.start import Init
 
 WIDEST_LOGARITHMS = 600.0
@@ -80,8 +80,6 @@ def check_l2(value: Any) -> float | None:
 
 def check_schedule(schedule: str, optimizer: Optimizer | Newton, l2: float) -> None:
     """Refuse schedules that do not fit an optimizer or a penalty."""
-    if schedule in ("optimal", "invscaling") and isinstance(optimizer, FTRL):
-        raise ValueError(f"schedule={schedule!r} does not fit ftrl, which has rates of its own; use 'constant'.")
     if schedule == "optimal" and not isinstance(optimizer, SGD):
         raise ValueError(
             f"schedule='optimal' is for optimizer='sgd': {type(optimizer).__name__} divides by the size of its "

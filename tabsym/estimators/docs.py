@@ -52,7 +52,7 @@ rarity : bool, default False
     row counts the others only, so unseen is the count 0), in classes of at least 30 rows; kept where it says
     something; "rarity of a" in `coefs_`.
     With ``optimizer="newton"``.
-optimizer : {"adagrad", "sgd", "rmsprop", "adam", "adamw", "ftrl", "newton"} or of `tabsym.wide`, default "adagrad"
+optimizer : {"adagrad", "sgd", "rmsprop", "adam", "newton"} or of `tabsym.wide`, default "adagrad"
     Objects carry the optimizer's own options: ``SGD(momentum=0.9)``, ``Adam(betas=(0.9, 0.99))``. "newton" goes over
     all rows, block by block, to the optimum: deterministic, without a rate or batches, for losses with a curvature
     (not "absolute", "quantile", "hinge") and `fit` on a table; formulas that multiply go by L-BFGS. See
@@ -64,7 +64,7 @@ learning_rate : float or "auto", default "auto"
 schedule : {"constant", "optimal", "invscaling", "adaptive"}, default "constant"
     scikit-learn's: ``1 / (l2 (t0 + t))``, ``learning_rate / t**power_t``, or a fifth whenever
     the loss stalls (`tol`, `n_iter_no_change`). Under gse t counts the symbol's own updates.
-    "optimal" is for sgd; ftrl takes "constant" and "adaptive".
+    "optimal" is for sgd.
 power_t : float, default 0.5
 gradient : {"gse", "mean"}, default "gse"
     "gse": a symbol moves only with the rows that have it, by their mean gradient, and
@@ -81,7 +81,7 @@ epochs : int or "auto", default "auto"
     to the targets (squared, logistic, poisson and multinomial losses; not in `partial_fit`).
 l1 : float, default 0.0
     Lasso penalty, on the scale of mean gradients: a number rests where its gradient is l1. Under gse that
-    is the mean gradient of the symbol's own rows. ftrl's is its paper's, on the sum of gradients.
+    is the mean gradient of the symbol's own rows.
 l2 : float or "evidence", default 0.0
     "evidence", with ``optimizer="newton"``: one variance per block, estimated from the table (see `variances_`), so
     that rare symbols are shrunk as far as their own block says.

@@ -13,6 +13,6 @@ rows, to the optimum, with variances by evidence, which `certainty` keeps; `cont
 
 from tabsym.wide.crosses import AutoCrosses
 from tabsym.wide.losses import LOSSES, Loss
-from tabsym.wide.optimizers import FTRL, SGD, Adagrad, Adam, AdamW, Newton, RMSprop
+from tabsym.wide.optimizers import SGD, Adagrad, Adam, Newton, RMSprop
 
-__all__ = ["FTRL", "LOSSES", "SGD", "Adagrad", "Adam", "AdamW", "AutoCrosses", "Loss", "Newton", "RMSprop"]
+__all__ = ["LOSSES", "SGD", "Adagrad", "Adam", "AutoCrosses", "Loss", "Newton", "RMSprop"]

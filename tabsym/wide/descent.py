@@ -12,10 +12,9 @@ from tabsym.codes import row_numbers
 from tabsym.wide.kernels import finish, predict_margins, train_additive, train_batches, train_online
 from tabsym.wide.losses import Loss
 from tabsym.wide.objective import Objective
-from tabsym.wide.optimizers import FTRL
 from tabsym.wide.options import Options
 from tabsym.wide.program import Program, Rows, Work
-from tabsym.wide.rules import Rule, rebase_ftrl
+from tabsym.wide.rules import Rule
 
 Floats = NDArray[np.float64]
 RowNumbers = NDArray[np.signedinteger[Any]]
@@ -148,9 +147,6 @@ class Descent:
         """Train on rows in order: the sum of their losses."""
         task, options, rows, work = self.task, self.options, self.rows, self._work
         program, rule = task.program, self._rule_at(rate)
-        if isinstance(options.optimizer, FTRL):
-            penalised = np.repeat(~program.is_fixed, task.n_outputs).astype(np.float64)
-            rebase_ftrl(self.state, rate, options.l1, options.l2, options.optimizer.beta, penalised)
         if self._online and rule.simple and not len(program.constants):
             lost = train_additive(rows, order, self.entry_weight, program, rule, task.n_outputs, self.state, work)
         elif self._online:

@@ -36,12 +36,12 @@ def _bring_up(i, step, rows, program, rule, n_outputs, state):
         entry = np.int64(rows.codes[i, j])
         if entry >= 0:
             for row in range(entry * n_outputs, (entry + 1) * n_outputs):
-                catch_up(state, row, step, rule, rule.penalised_decay)
+                catch_up(state, row, step, rule)
     for s in range(len(program.columns)):
         entry = entry_of_slot(i, s, rows.codes, program.columns, program.entries)
         if entry >= 0 and program.columns[s] >= 0:
             for row in range(entry * n_outputs, (entry + 1) * n_outputs):
-                catch_up(state, row, step, rule, rule.penalised_decay)
+                catch_up(state, row, step, rule)
 
 
 @inlined
@@ -99,7 +99,7 @@ def train_online(rows, order, entry_weight, program, neutral, rule, step, n_outp
             n_moves = _collect_moves(i, k, pull, rows, entry_weight, program, neutral, n_outputs, state, work, n_moves)
         for m in range(n_moves):  # one place where `move` is compiled in: it is long
             p = work.penalised[m]
-            move(state, work.row_of[m], work.pull_of[m], rule, p * rule.l1, p * rule.l2, p * rule.penalised_decay)
+            move(state, work.row_of[m], work.pull_of[m], rule, p * rule.l1, p * rule.l2)
         step += 1
     return lost
 
@@ -227,7 +227,7 @@ def train_batches(rows, order, batch, dense, sweep, entry_weight, program, neutr
             if symbol and not dense:
                 size = hits[entry] * (entry_weight[entry] if weighted else 1.0)
             for row in range(entry * n_outputs, (entry + 1) * n_outputs):
-                move(state, row, gradient[row] / size, rule, p * rule.l1, p * rule.l2, p * rule.penalised_decay)
+                move(state, row, gradient[row] / size, rule, p * rule.l1, p * rule.l2)
                 gradient[row] = 0.0
             hits[entry] = 0
             work.last_row[entry] = -1
@@ -241,7 +241,7 @@ def finish(step, program, rule, n_outputs, state):
     for entry in range(len(program.is_fixed)):
         if not program.is_fixed[entry]:
             for row in range(entry * n_outputs, (entry + 1) * n_outputs):
-                catch_up(state, row, step, rule, rule.penalised_decay)
+                catch_up(state, row, step, rule)
 
 
 @kernel

@@ -11,7 +11,6 @@ from scipy.optimize import OptimizeResult, minimize
 
 from tabsym.wide.kernels import sum_by_entry
 from tabsym.wide.kernels_newton import newton_sums
-from tabsym.wide.optimizers import FTRL
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows, Work
 
@@ -68,15 +67,12 @@ class Objective:
 
     @property
     def is_penalised(self) -> bool:
-        """Whether the optimum is that of a penalised mean loss; ftrl's penalties are beside sums over all passes."""
-        return (self.options.l1 > 0 or self.options.l2 > 0) and not isinstance(self.options.optimizer, FTRL)
+        return self.options.l1 > 0 or self.options.l2 > 0
 
     @property
     def can_tell(self) -> bool:
-        """Whether `could_fall` says something: there is a curvature, and an optimum that does not move."""
-        options = self.options
-        moves = isinstance(options.optimizer, FTRL) and (options.l1 > 0 or options.l2 > 0)
-        return self.task.loss.is_smooth and not moves
+        """Whether `could_fall` says something: there is a curvature."""
+        return self.task.loss.is_smooth
 
     def could_fall(self, begun: Floats, by: float) -> bool:
         """Whether the penalised mean loss could fall by so much from there: by Newton's single steps, or L-BFGS.

@@ -1,4 +1,4 @@
-"""Optimizers: names and defaults are torch.optim's (Ftrl: its paper's), the update rules are in `rules`.
+"""Optimizers: names and defaults are torch.optim's, the update rules are in `rules`.
 
 The state of an entry is one row of numbers, the parameter first, so that an
 update touches one cache line. Under ``gradient="gse"`` everything in it, the
@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.rules import ADAGRAD_CODE, ADAM_CODE, FTRL_CODE, RMSPROP_CODE, SGD_CODE
+from tabsym.wide.rules import ADAGRAD_CODE, ADAM_CODE, RMSPROP_CODE, SGD_CODE
 
 
 @dataclass(frozen=True)
@@ -153,45 +153,6 @@ class Adam(_Optimizer):
         return True
 
 
-@dataclass(frozen=True)
-class AdamW(Adam):
-    """Adam with decoupled weight decay: ``theta *= 1 - lr * weight_decay`` before each step.
-
-    Parameters
-    ----------
-    betas : (float, float), default (0.9, 0.999)
-    eps : float, default 1e-8
-    weight_decay : float, default 0.01
-        On entries of symbols; the intercept and other scalars do not decay.
-    """
-
-    weight_decay: float = 0.01
-
-
-@dataclass(frozen=True)
-class FTRL(_Optimizer):
-    """FTRL-proximal (McMahan et al. 2013): the wide part's standard in advertising.
-
-    The estimator's `l1` and `l2` are its penalties, in closed form.
-
-    Parameters
-    ----------
-    beta : float, default 1.0
-        Smooths the rate ``lr / (beta + sqrt(sum of squared gradients))``.
-    """
-
-    code = FTRL_CODE
-    beta: float = 1.0
-
-    @property
-    def memory(self) -> NDArray[np.float64]:
-        return np.zeros(2)
-
-    @property
-    def coefficients(self) -> tuple[float, float, float]:
-        return 0.0, self.beta, 0.0
-
-
 RARE_ROWS = 100.0
 """A symbol is rare that has fewer rows, on average over its block."""
 
@@ -265,15 +226,13 @@ class Newton:
                 raise ValueError(f"Newton({name}={value!r}) is not possible; use a whole number of at least {least}.")
 
 
-Optimizer = SGD | Adagrad | RMSprop | Adam | AdamW | FTRL
+Optimizer = SGD | Adagrad | RMSprop | Adam
 
 OPTIMIZERS: dict[str, Optimizer] = {
     "sgd": SGD(),
     "adagrad": Adagrad(),
     "rmsprop": RMSprop(),
     "adam": Adam(),
-    "adamw": AdamW(),
-    "ftrl": FTRL(),
 }
 """The optimizers by name, with their defaults."""
 

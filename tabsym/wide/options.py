@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tabsym.wide.losses import Loss
-from tabsym.wide.optimizers import FTRL, Adagrad, AdamW, Optimizer, StateColumns
+from tabsym.wide.optimizers import Adagrad, Optimizer, StateColumns
 from tabsym.wide.rules import Rule
 from tabsym.wide.schedules import schedule_numbers
 
@@ -69,12 +69,7 @@ class Options:
     @property
     def must_sweep(self) -> bool:
         """Whether absent entries move at every update in a way that only moving them all gets right."""
-        if not self.is_dense:
-            return False
-        if (self.l1 > 0 or self.l2 > 0) and not isinstance(self.optimizer, FTRL):
-            return True
-        decays = isinstance(self.optimizer, AdamW) and self.optimizer.weight_decay > 0
-        return decays and (self.average or self.schedule != "constant")
+        return self.is_dense and (self.l1 > 0 or self.l2 > 0)
 
     @property
     def is_lazy(self) -> bool:
@@ -125,7 +120,6 @@ class Options:
             schedule_start=start,
             l1=self.l1,
             l2=self.l2,
-            penalised_decay=float(getattr(self.optimizer, "weight_decay", 0.0)),
             eps=eps,
             beta1=beta1,
             beta2=beta2,

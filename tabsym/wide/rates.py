@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tabsym.codes import row_numbers
 from tabsym.wide.descent import Descent, Task, take_rows
 from tabsym.wide.layout import Layout
-from tabsym.wide.optimizers import FTRL, SGD, Adagrad, Adam, Optimizer, RMSprop
+from tabsym.wide.optimizers import SGD, Adagrad, Adam, Optimizer, RMSprop
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows
 
@@ -24,7 +24,7 @@ number in an optimizer's first steps (``benchmarks/defaults.py``). Factors of
 a product multiply each other's noise.
 """
 
-FIRST_RATES = {Adagrad: 1.0, FTRL: 1.0, SGD: 0.5, RMSprop: 0.05, Adam: 0.1}
+FIRST_RATES = {Adagrad: 1.0, SGD: 0.5, RMSprop: 0.05, Adam: 0.1}
 """For others, relative to Adagrad's: where a search begins, and what a stream takes, which cannot be searched."""
 
 SAMPLE, SAMPLE_SCORES = 8_192, 65_536

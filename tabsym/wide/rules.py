@@ -14,7 +14,7 @@ import numpy as np
 
 from tabsym.jit import inlined, kernel
 
-SGD_CODE, ADAGRAD_CODE, RMSPROP_CODE, ADAM_CODE, FTRL_CODE = range(5)
+SGD_CODE, ADAGRAD_CODE, RMSPROP_CODE, ADAM_CODE = range(4)
 CONSTANT, OPTIMAL, INVSCALING = range(3)
 
 STILL = 1e-14
@@ -33,7 +33,6 @@ class Rule(NamedTuple):
     schedule_start: float  # optimal's t0
     l1: float
     l2: float
-    penalised_decay: float  # adamw's weight_decay, for entries of symbols
     eps: float
     beta1: float  # sgd's momentum; rmsprop's alpha is beta2
     beta2: float
@@ -63,16 +62,16 @@ def move_adagrad(state, row, gradient, rate, eps):
 
 
 @inlined
-def move(state, row, gradient, rule, l1, l2, decay):
+def move(state, row, gradient, rule, l1, l2):
     """One textbook update of one parameter."""
     if rule.simple:
         move_adagrad(state, row, gradient, rule.rate, rule.eps)
     else:
-        _move_with_options(state, row, gradient, rule, l1, l2, decay)
+        _move_with_options(state, row, gradient, rule, l1, l2)
 
 
 @inlined
-def _move_with_options(state, row, gradient, rule, l1, l2, decay):
+def _move_with_options(state, row, gradient, rule, l1, l2):
     step = 1.0
     rate = rule.rate
     if rule.step_column >= 0:
@@ -80,17 +79,12 @@ def _move_with_options(state, row, gradient, rule, l1, l2, decay):
         state[row, rule.step_column] = step
         if rule.schedule != CONSTANT:
             rate = rate_at(step, rule)
-    if rule.optimizer == FTRL_CODE:
-        _ftrl(state, row, gradient, rate, l1, l2, rule.beta1)
-    else:
-        if l2 > 0.0:
-            gradient += l2 * state[row, 0]
-        if decay > 0.0:
-            state[row, 0] *= 1.0 - rate * decay
-        reach = _descend(state, row, gradient, rule, rate, step)
-        if l1 > 0.0:  # towards zero, and no further
-            size = abs(state[row, 0]) - reach * l1
-            state[row, 0] = np.copysign(size, state[row, 0]) if size > 0.0 else 0.0
+    if l2 > 0.0:
+        gradient += l2 * state[row, 0]
+    reach = _descend(state, row, gradient, rule, rate, step)
+    if l1 > 0.0:  # towards zero, and no further
+        size = abs(state[row, 0]) - reach * l1
+        state[row, 0] = np.copysign(size, state[row, 0]) if size > 0.0 else 0.0
     if rule.mean_column >= 0:
         state[row, rule.mean_column] += (state[row, 0] - state[row, rule.mean_column]) / step
 
@@ -127,48 +121,25 @@ def _descend(state, row, gradient, rule, rate, step):
     return reach
 
 
-@inlined
-def _ftrl(state, row, gradient, rate, l1, l2, beta):
-    """FTRL-proximal (McMahan et al. 2013, algorithm 1): state is (theta, z, n)."""
-    total = state[row, 2] + gradient * gradient
-    sigma = (np.sqrt(total) - np.sqrt(state[row, 2])) / rate
-    z = state[row, 1] + gradient - sigma * state[row, 0]
-    state[row, 1] = z
-    state[row, 2] = total
-    excess = abs(z) - l1
-    state[row, 0] = -np.copysign(excess, z) / ((beta + np.sqrt(total)) / rate + l2) if excess > 0.0 else 0.0
-
-
-@kernel
-def rebase_ftrl(state, rate, l1, l2, beta, penalised):
-    """Let every z lead to its theta at this rate and these penalties; `penalised` (rows,): 1 where they apply."""
-    for row in range(len(state)):
-        theta = state[row, 0]
-        if theta != 0.0:
-            own = (beta + np.sqrt(state[row, 2])) / rate + penalised[row] * l2
-            state[row, 1] = -theta * own - np.copysign(penalised[row] * l1, theta)
-
-
 @kernel  # a call of its own: inlined it would double the time to compile
-def catch_up(state, row, until, rule, decay):
+def catch_up(state, row, until, rule):
     """The steps that an entry missed, at zero gradients: one by one while they move it, the rest in closed form."""
     missed = until - state[row, rule.step_column]
     if missed > 0.0 and rule.optimizer == ADAM_CODE and rule.schedule == CONSTANT and rule.mean_column < 0:
-        missed = _coast(state, row, missed, rule, decay)
+        missed = _coast(state, row, missed, rule)
     else:
         while missed > 0.0:
             before = state[row, 0]
-            move(state, row, 0.0, rule, 0.0, 0.0, decay)
+            move(state, row, 0.0, rule, 0.0, 0.0)
             missed -= 1.0
-            after = state[row, 0] if decay == 0.0 else state[row, 0] / (1.0 - rule.rate * decay)
-            if abs(after - before) <= STILL * abs(after):
+            if abs(state[row, 0] - before) <= STILL * abs(state[row, 0]):
                 break
     if missed > 0.0:
-        _rest(state, row, missed, rule, decay)
+        _rest(state, row, missed, rule)
 
 
 @inlined
-def _coast(state, row, missed, rule, decay):
+def _coast(state, row, missed, rule):
     """Adam's steps at zero gradients, without a power in each; how many are left when they no longer move it."""
     theta, first, second, step = state[row, 0], state[row, 1], state[row, 2], state[row, rule.step_column]
     power1, power2 = rule.beta1**step, rule.beta2**step
@@ -181,7 +152,7 @@ def _coast(state, row, missed, rule, decay):
         missed -= 1.0
         spread = np.sqrt(second / (1.0 - power2)) + rule.eps
         moved = rule.rate * first / ((1.0 - power1) * spread)
-        theta = theta * (1.0 - rule.rate * decay) - moved
+        theta -= moved
         if abs(moved) <= STILL * abs(theta):
             break
     state[row, 0], state[row, 1], state[row, 2], state[row, rule.step_column] = theta, first, second, step
@@ -189,8 +160,8 @@ def _coast(state, row, missed, rule, decay):
 
 
 @inlined
-def _rest(state, row, missed, rule, decay):
-    """Steps that no longer move a parameter except by decay: memories fade, the running mean goes on."""
+def _rest(state, row, missed, rule):
+    """Steps that no longer move a parameter: memories fade, the running mean goes on."""
     if rule.optimizer == SGD_CODE and rule.beta1 > 0.0:
         state[row, 1] *= rule.beta1**missed
     elif rule.optimizer == RMSPROP_CODE:
@@ -198,8 +169,6 @@ def _rest(state, row, missed, rule, decay):
     elif rule.optimizer == ADAM_CODE:
         state[row, 1] *= rule.beta1**missed
         state[row, 2] *= rule.beta2**missed
-    if decay > 0.0:
-        state[row, 0] *= (1.0 - rule.rate * decay) ** missed
     step = state[row, rule.step_column] + missed
     state[row, rule.step_column] = step
     if rule.mean_column >= 0:
