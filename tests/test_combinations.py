@@ -512,16 +512,63 @@ def test_delta_is_in_units_of_the_spread(scale):
             assert found == pytest.approx(best[symbol], abs=near * scale)
 
 
-@pytest.mark.parametrize("options", [{}, {"batch_size": "full"}, {"early_stopping": True}, {"average": True}], ids=str)
-@pytest.mark.parametrize("loss", ["huber", "squared", "absolute", "quantile"])
-def test_the_unit_of_the_target_does_not_matter(loss, options):
-    """`delta`, starts, tolerances and steps follow the target: prices in cents are the prices in thousands."""
-    table, y = make()
-    weight = np.random.default_rng(16).uniform(0.2, 3.0, len(table))
-    one = WideRegressor(loss=loss, random_state=0, **options).fit(table, y, weight)
-    two = WideRegressor(loss=loss, random_state=0, **options).fit(table, 1e5 * y, weight)
-    assert one.n_iter_ == two.n_iter_
-    np.testing.assert_allclose(two.predict(table), 1e5 * one.predict(table), rtol=1e-6)
+UNITS = [
+    {},
+    {"batch_size": "full", "early_stopping": True, "average": True},
+    {"batch_size": 32, "gradient": "mean", "l2": 0.01, "l1": 1e-3},
+    {"epochs": 3, "interactions": 2, "init": {"x": 0.5}},
+]
+
+
+@pytest.mark.parametrize("options", UNITS, ids=str)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("loss", ["huber", "squared", "absolute", "quantile", "poisson", "gamma", "tweedie"])
+def test_the_unit_of_the_target_does_not_matter(loss, optimizer, options):
+    """`delta`, starts, tolerances, penalties and steps follow the target: prices in cents are those in thousands."""
+    log_link = loss in ("poisson", "gamma", "tweedie")
+    table, y = make("gamma" if log_link else "squared")
+    rng = np.random.default_rng(16)
+    weight, offset = rng.uniform(0.2, 3.0, len(table)), rng.normal(0, 0.5, len(table))
+    fits = {}
+    for unit in (1.0, 1e-6, 1e5):
+        moved = 1.0 if log_link else unit  # a logarithm, and what is added to it, have no unit
+        own = options | ({"init": {"x": 0.5 * moved}} if "init" in options else {})
+        model = WideRegressor(loss=loss, optimizer=optimizer, random_state=0, **own)
+        model.fit(table, unit * y, weight, offset=moved * offset)
+        fits[unit] = model.n_iter_, model.predict(table, offset=moved * offset) / unit
+    for n_epochs, values in fits.values():
+        assert n_epochs == fits[1.0][0]
+        np.testing.assert_allclose(values, fits[1.0][1], rtol=1e-6)
+    assert np.corrcoef(fits[1.0][1], y)[0, 1] > 0.3  # and something is learned
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("loss", ["squared", "huber", "poisson", "gamma", "tweedie"])
+def test_the_unit_of_the_target_does_not_matter_to_streams(loss, optimizer):
+    log_link = loss in ("poisson", "gamma", "tweedie")
+    table, y = make("gamma" if log_link else "squared")
+    fits = {}
+    for unit in (1.0, 1e-6, 1e5):
+        model = WideRegressor(loss=loss, optimizer=optimizer, random_state=0)
+        for start in range(0, 240, 80):
+            rows = slice(start, start + 80)
+            model.partial_fit(table[rows], unit * y[rows], offset=np.full(80, 0.1 if log_link else 0.1 * unit))
+        fits[unit] = model.predict(table) / unit
+    for values in fits.values():
+        np.testing.assert_allclose(values, fits[1.0], rtol=1e-6)
+
+
+def test_rates_of_a_hundred_thousandth_are_learned():
+    """Gradients of the size of such a target said nothing beside Adagrad's first accumulator."""
+    rng = np.random.default_rng(17)
+    codes = rng.integers(0, 8, 20_000)
+    truth = np.exp(rng.normal(0, 1, 8))[codes]
+    y = 1e-5 * rng.gamma(2, truth / 2)
+    table = pd.DataFrame({"a": codes}).astype(str)
+    for loss in ("poisson", "tweedie", "gamma"):
+        means = pd.Series(y).groupby(codes).transform("mean").to_numpy()  # each category's optimum
+        found = WideRegressor(loss=loss, random_state=0).fit(table, y).predict(table)
+        assert np.abs(np.log(found / means)).max() < 0.05
 
 
 def test_huber_on_prices_is_as_good_as_on_small_numbers():

@@ -19,7 +19,7 @@ from tabsym.wide.layout import Codes, Layout, Numbers, Read
 from tabsym.wide.losses import Loss
 from tabsym.wide.model import WideModel
 from tabsym.wide.moments import Moments
-from tabsym.wide.optimizers import SGD, StateColumns
+from tabsym.wide.optimizers import SGD, Newton, StateColumns
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows
 from tabsym.wide.sources import Rarity
@@ -82,7 +82,7 @@ def blank_of(
     """The model of a coded table before training."""
     training = coded.training
     numerics = numeric_moments(layout, coded.numbers, len(training.y), training.weight)
-    target = Moments.of(training.differences, training.weight) if loss.scales else None
+    target = target_moments(config, loss, training)
     phi = starting_parameters(layout, coded.codes, n_outputs, rng)
     return WideModel(
         layout,
@@ -90,7 +90,7 @@ def blank_of(
         n_outputs,
         theta=phi,
         counts=np.zeros(layout.n_entries, dtype=np.int64),
-        units=choose_units(config, layout, target, numerics),
+        units=choose_units(config, layout, loss, target, numerics),
         columns=columns,
         state=columns.blank(phi.ravel()),
         weights=np.zeros(layout.n_entries),
@@ -128,8 +128,25 @@ def begin(model: WideModel, rows: Rows, config: Config) -> WideModel:
     return replace(model, state=model.columns.blank(phi.ravel()), theta=model.units.to_user(layout, phi))
 
 
-def choose_units(config: Config, layout: Layout, target: Moments | None, numerics: tuple[Moments, ...]) -> Units:
-    return find_units(layout, target, numerics) if config.standardize else users_units(layout, numerics)
+def target_moments(config: Config, loss: Loss, training: Training) -> Moments | None:
+    """Those that set the target's units: of its differences from the offset, or of itself behind a log link.
+
+    None where it is left alone: of classes, and by Newton's method behind a log link, which has units of its own
+    (`TargetUnits`).
+    """
+    if loss.scales:
+        return Moments.of(training.differences, training.weight)
+    if loss.log_link and not isinstance(config.optimizer, Newton):
+        return Moments.of(training.y, training.weight)
+    return None
+
+
+def choose_units(
+    config: Config, layout: Layout, loss: Loss, target: Moments | None, numerics: tuple[Moments, ...]
+) -> Units:
+    if not config.standardize:
+        return users_units(layout, numerics)
+    return find_units(layout, target, numerics, log_link=loss.log_link)
 
 
 def scores_of(model: WideModel, rows: Rows, phi: Floats) -> Floats:

@@ -19,6 +19,7 @@ from tabsym.estimators.beginning import (
     choose_units,
     code_table,
     scores_of,
+    target_moments,
     task_of,
 )
 from tabsym.estimators.config import Config
@@ -41,7 +42,6 @@ from tabsym.wide.identified import identify, shares_of_means
 from tabsym.wide.layout import Layout
 from tabsym.wide.losses import Loss
 from tabsym.wide.model import WideModel
-from tabsym.wide.moments import Moments
 from tabsym.wide.optimizers import Newton
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows
@@ -163,8 +163,9 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
     training = training.with_fixed(layout, numbers, model.n_outputs)
     more = numeric_moments(layout, numbers, len(training.y), training.weight)
     numerics = tuple(one + other for one, other in zip(model.numerics, more, strict=True))
-    target = None if model.target is None else model.target + Moments.of(training.differences, training.weight)
-    units = choose_units(config, layout, target, numerics)
+    found = None if model.target is None else target_moments(config, model.loss, training)
+    target = None if found is None or model.target is None else model.target + found
+    units = choose_units(config, layout, model.loss, target, numerics)
     model = replace(model, target=target, numerics=numerics)
     model = grow_model(model, layout, units, codes, rng, model.n_steps if options.is_dense else 0)
     if training.weight is None and (model.weights != model.counts).any():  # others were weighted

@@ -163,7 +163,9 @@ def lay_training(
     units = model.units
     rows = lay_rows(model.layout, model.program, units, codes, numbers, len(training.y), order, n_jobs)
     y, empty = training.y, np.empty(0)
-    if (units.centre, units.scale) != (0.0, 1.0):
+    if model.loss.log_link:
+        y = y / np.exp(units.centre)
+    elif (units.centre, units.scale) != (0.0, 1.0):
         y = (y - units.centre) / units.scale
     weight = empty if training.weight is None else training.weight / model.unit_weight
     offset = None if training.offset is None else training.offset / units.scale

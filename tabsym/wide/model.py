@@ -55,7 +55,7 @@ class WideModel:
     weights : (entries,)
         Relative weight of the training rows of each entry.
     target : Moments or None
-        Of the target without its offset; None where the loss leaves the target alone.
+        Of the target without its offset, behind a log link of the target; None where the loss leaves the target alone.
     numerics : tuple of Moments
         Of the numeric factors.
     unit_weight : float

@@ -37,7 +37,8 @@ class Units:
     Attributes
     ----------
     centre, scale : float
-        The score was trained as (score - centre) / scale; 0 and 1 but for losses of differences.
+        The score was trained as (score - centre) / scale: behind a log link the centre is the logarithm of the target's
+        unit, its mean, and the scale 1; for losses of differences both are the target's; for those of classes 0 and 1.
     means, spreads : (numerics,)
         Numeric factors were trained as (factor - mean) / spread.
     fills : (numerics,)
@@ -103,11 +104,17 @@ def users_units(layout: Layout, numerics: Sequence[Moments]) -> Units:
     return Units(0.0, 1.0, np.zeros(n), np.ones(n), fills, sizes, constants)
 
 
-def find_units(layout: Layout, target: Moments | None, numerics: Sequence[Moments]) -> Units:
-    """Units in which target and numeric factors have size one, from their moments; None for a target left alone."""
+def find_units(layout: Layout, target: Moments | None, numerics: Sequence[Moments], *, log_link: bool = False) -> Units:
+    """Units in which target and numeric factors have size one, from their moments; None for a target left alone.
+
+    Without an intercept, which takes up what centring moves, a target behind a log link is left alone too.
+    """
     units = users_units(layout, numerics)
     centre, scale = 0.0, 1.0
-    if target is not None:
+    if log_link:
+        if target is not None and layout.constant is not None and target.mean > 0.0:
+            centre = float(np.log(target.mean))
+    elif target is not None:
         centre = target.mean if layout.constant is not None else 0.0
         scale = target.spread_about(centre)
     means, spreads = units.means.copy(), units.spreads.copy()
