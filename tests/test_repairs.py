@@ -9,12 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.estimators.automatic import _refuse_forgetting, training_options
-from tabsym.estimators.config import Config
-from tabsym.estimators.planning import plan_layout
-from tabsym.estimators.training_data import Training
-from tabsym.table import read_table
-from tabsym.wide import SGD, RMSprop, training
+from tabsym.wide import SGD, training
 from tabsym.wide.course import Course
 
 RNG = np.random.default_rng(0)
@@ -43,46 +38,111 @@ def test_automatic_rates_reach_the_optimum(optimizer, batch_size):
     assert np.mean((Y - model.predict(TABLE)) ** 2) < 1.05 * least
 
 
-def test_passes_that_end_too_soon_are_told_of(monkeypatch):
+def test_epochs_that_end_before_the_loss_has_converged_are_warned_of(monkeypatch):
     from tabsym.estimators import automatic
 
-    monkeypatch.setattr(automatic, "MOST_PASSES_FULL", 15)
-    with pytest.warns(ConvergenceWarning, match=r"short of an optimum; give more epochs, e\.g\. epochs=\d+"):
+    monkeypatch.setattr(automatic, "MAX_EPOCHS", 15)
+    with pytest.warns(ConvergenceWarning, match=r"Training did not converge in 15 epochs; give more, e\.g\. epochs=60"):
         WideRegressor(optimizer="sgd", gradient="mean", batch_size="full", random_state=0).fit(TABLE, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         WideRegressor(random_state=0).fit(TABLE, Y)
+        WideRegressor(epochs=2, random_state=0).fit(TABLE, Y)  # as asked for
+    with pytest.warns(ConvergenceWarning, match="did not converge in 2 epochs"):
+        WideRegressor(epochs=2, tol=1e-6, random_state=0).fit(TABLE, Y)
 
 
-def test_silence_means_near_an_optimum_where_entries_lean_on_each_other():
-    """Newton's steps of single entries see a third of what is left of a product: fits 16 % above ended silently."""
+def dot_table():
     rng = np.random.RandomState(0)
     share = 1.0 / np.arange(1, 301)
     codes = rng.choice(50, 3000, p=share[:50] / share[:50].sum()), rng.choice(300, 3000, p=share / share.sum())
     u, v = rng.normal(size=(50, 4)), rng.normal(size=(300, 4))
     y = 2.5 * np.sum(u[codes[0]] * v[codes[1]], axis=1) + rng.normal(size=3000)
-    X = pd.DataFrame({"a": [f"s{c}" for c in codes[0]], "b": [f"s{c}" for c in codes[1]]})
+    return pd.DataFrame({"a": [f"s{c}" for c in codes[0]], "b": [f"s{c}" for c in codes[1]]}), y
+
+
+def weak_signal():
+    """A twentieth of the variance told by 200 symbols: the noise of epochs is as large as what is left to gain."""
+    rng = np.random.RandomState(3)
+    X = pd.DataFrame({"a": rng.randint(200, size=4000), "b": rng.randint(20, size=4000)}).astype(str)
+    return X, 0.25 * rng.normal(size=200)[X["a"].astype(int)] + rng.normal(size=4000)
+
+
+@pytest.mark.parametrize(("table", "formula"), [(dot_table, "dot(u[a], v[b], rank=4) + b0[1]"), (weak_signal, None)])
+def test_silence_means_near_an_optimum(table, formula):
+    """Within a twentieth of what the best of all fits gains over the mean, or a warning."""
+    X, y = table()
     fits = []
-    for optimizer, schedule, batch_size in product(("sgd", "adagrad"), ("constant", "adaptive"), (64, "full")):
+    for optimizer, gradient, batch_size in product(("sgd", "adagrad", "adam"), ("gse", "mean"), (1, 64, "full")):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
-            model = WideRegressor(
-                "dot(u[a], v[b], rank=4) + b0[1]", optimizer=optimizer, schedule=schedule, batch_size=batch_size,
-                gradient="mean", random_state=0,
-            ).fit(X, y)  # fmt: skip
-        fits.append((np.mean((y - model.predict(X)) ** 2), bool(caught)))
-    least = min(loss for loss, _ in fits)
-    assert any(told for _, told in fits)
-    assert all(told or loss < 1.055 * least for loss, told in fits), fits
+            options = {"optimizer": optimizer, "gradient": gradient, "batch_size": batch_size, "random_state": 0}
+            model = WideRegressor(formula, **options).fit(X, y)
+        fits.append((np.mean((y - model.predict(X)) ** 2), bool(caught), optimizer, gradient, batch_size))
+    least = min(loss for loss, *_ in fits)
+    assert sum(told for _, told, *_ in fits) < len(fits) / 2
+    assert all(told or loss < least + 0.05 * (np.var(y) - least) for loss, told, *_ in fits), fits
 
 
-def test_fits_that_end_at_noise_say_so():
-    """Single rows: what is left is what 900 parameters of 1,000 rows fit by chance, and is not sought."""
-    rng = np.random.RandomState(1)
-    X = pd.DataFrame({"a": rng.permutation(1000) % 900, "b": rng.permutation(1000) % 30}).astype(str)
-    y = np.where(rng.normal(size=1000) > 0, "yes", "no")
-    with pytest.warns(ConvergenceWarning, match=r"no more than so many parameters fit by chance; .* l2='evidence'"):
-        WideClassifier(optimizer="sgd", batch_size=64, random_state=0).fit(X, y)
+@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic", "multinomial"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
+@pytest.mark.parametrize(("gradient", "batch_size"), [("gse", "full"), ("gse", 32), ("mean", "full")])
+def test_early_stopping_is_no_worse_than_a_constant(loss, optimizer, gradient, batch_size):
+    """Rates chosen by the rows trained on fit an id in one epoch: 13.5 of log-loss where a constant has .96."""
+    gaps = []
+    for seed in range(3):
+        rng = np.random.RandomState(seed)
+        X = pd.DataFrame({"a": rng.randint(6, size=900), "b": rng.randint(40, size=900)}).astype(str)
+        X = X.assign(x=100 * rng.normal(size=900), id=[f"i{j}" for j in range(900)])
+        signal = 1.5 * rng.normal(size=6)[X["a"].astype(int)]
+        if loss == "squared":
+            y = signal + rng.normal(size=900)
+        elif loss == "poisson":
+            y = rng.poisson(np.exp(signal)).astype(float)
+        else:
+            scores = np.stack([signal, -signal, 0 * signal], axis=1)[:, : 3 if loss == "multinomial" else 2]
+            y = np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
+        kind = WideClassifier if loss in ("logistic", "multinomial") else WideRegressor
+        model = kind(loss=loss, optimizer=optimizer, gradient=gradient, batch_size=batch_size, early_stopping=True,
+                     interactions=2, random_state=0).fit(X[:200], y[:200])  # fmt: skip
+        test, seen = y[200:], y[:200]
+        if kind is WideClassifier:
+            p = model.predict_proba(X[200:])[np.arange(700), test]
+            gaps.append(np.mean(-np.log(p)) - np.mean(-np.log(np.bincount(seen)[test] / 200)))
+        else:
+            p, c = model.predict(X[200:]), seen.mean()
+            if loss == "squared":
+                gaps.append(np.mean((test - p) ** 2) - np.mean((test - c) ** 2))
+            else:
+                gaps.append(np.mean(p - test * np.log(p)) - np.mean(c - test * np.log(c)))
+    assert np.mean(gaps) < 0.02, gaps
+
+
+def test_where_no_epoch_is_better_than_the_start_the_start_is_kept():
+    """A target that has nothing to do with the columns: the answer is the share of each class."""
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame({"id": [f"i{j % 250}" for j in range(500)]})
+    y = rng.randint(2, size=500)
+    model = WideClassifier(early_stopping=True, learning_rate=2.0, batch_size="full", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="No epoch lowered the loss of the held-out rows .* smaller learning_r"):
+        model.fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], y.mean(), atol=1e-9)
+    assert model.model_.n_steps == 0
+    assert len(model.validation_curve_) == model.n_iter_ == model.n_iter_no_change
+
+
+def test_the_intercept_is_not_settled_by_what_held_out_rows_lose(monkeypatch):
+    """Rows trained on may be fitted too closely; their totals are no reason to move from where held-out rows are."""
+    from tabsym.estimators import fitting
+
+    monkeypatch.setattr(fitting, "settled_shift", lambda *_: np.array([50.0]))
+    y = Y > 0
+    shares = {}
+    for stops in (False, True):
+        model = WideClassifier(early_stopping=stops, random_state=0).fit(TABLE, y)
+        shares[stops] = model.predict(TABLE).mean()
+    assert shares[False] > 0.9
+    assert abs(shares[True] - y.mean()) < 0.1
 
 
 def penalised(model, X, y, l1, l2):
@@ -120,7 +180,7 @@ def test_a_given_rate_that_is_small_gets_passes_or_a_warning():
     least = WideClassifier(optimizer="newton").fit(TABLE, y)
     losses = [-np.mean(np.log(model.predict_proba(TABLE)[np.arange(N), y.astype(int)])) for model in (near, least)]
     assert losses[0] < 1.05 * losses[1]
-    with pytest.warns(ConvergenceWarning, match="short of an optimum"):
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
         WideClassifier(learning_rate=1e-6, random_state=0).fit(TABLE, y)
 
 
@@ -156,7 +216,7 @@ def test_a_rate_falls_over_a_share_of_the_passes_that_were_made():
         assert passes == [False] * 16 + [True] * 4
         passes.clear()
         WideRegressor(optimizer="adam", batch_size=64, tol=1.0, random_state=0).fit(TABLE, Y)  # ends at once
-        assert 1 <= sum(passes) <= 2 < len(passes) < 9
+        assert passes == [False] * 11 + [True] * 10
         passes.clear()
         WideRegressor(epochs=20, random_state=0).fit(TABLE, Y)  # the default, as it was studied
         assert passes == [False] * 19 + [True]
@@ -170,17 +230,19 @@ def test_newton_is_the_same_each_time():
     np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize(("optimizer", "n_symbols", "enough"), [("rmsprop", 100, 32), ("adam", 600, 32)])
-def test_memories_shorter_than_the_time_between_two_rows_are_refused(optimizer, n_symbols, enough):
+@pytest.mark.parametrize(("optimizer", "n_symbols"), [("rmsprop", 100), ("adam", 600)])
+def test_memories_shorter_than_the_time_between_two_rows_are_warned_of(optimizer, n_symbols):
+    """Steps divided by the root of what is left of a symbol's squared gradients lead to no optimum."""
     X = pd.DataFrame({"a": [f"s{j % n_symbols}" for j in range(2200)]})
-    y = np.sin(np.arange(2200) % n_symbols)
-    options = {"optimizer": optimizer, "gradient": "mean", "random_state": 0}
-    with pytest.raises(ValueError, match=rf"remembers squared gradients for \d+ updates.*batch_size={enough}, opt"):
-        WideRegressor(**options).fit(X, y)
-    model = WideRegressor(batch_size=enough, **options).fit(X, y)
-    assert np.mean((y - model.predict(X)) ** 2) < 0.05 * np.var(y)
-    WideRegressor(epochs=1, **options).fit(X, y)
-    _refuse_forgetting(RMSprop(alpha=1.0), n_symbols, 1)  # forgets nothing
+    y = np.exp(2 * np.sin(np.arange(2200) % n_symbols))
+    y += np.random.RandomState(0).normal(size=2200)
+    best = np.mean((y - pd.Series(y).groupby(X["a"]).transform("mean")) ** 2)
+    for batch_size in (1, 256):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            options = {"optimizer": optimizer, "gradient": "mean", "batch_size": batch_size, "random_state": 0}
+            model = WideRegressor(**options).fit(X, y)
+        assert caught or np.mean((y - model.predict(X)) ** 2) < best + 0.05 * (np.var(y) - best)
 
 
 def test_the_best_epoch_comes_back_with_its_updates():
@@ -247,16 +309,6 @@ def test_streams_of_single_rows_are_standardised_by_all_rows():
     assert np.mean((model.predict(TABLE[rest]) - y[rest]) ** 2) < 0.5 * np.var(y[rest])
 
 
-def test_updates_are_counted_not_rows_where_a_batch_is_all_rows():
-    def most(batch_size):
-        config = Config.of(WideRegressor(optimizer="sgd", batch_size=batch_size))
-        layout = plan_layout(config, Training(read_table(TABLE), Y, None, None))
-        return training_options(config, layout, 100_000).epochs
-
-    assert most("full") == most(200_000) == 4000
-    assert most(1000) == 80
-
-
 def test_early_stopping_and_adaptive_rates_get_passes_to_work_with():
     table, y = pd.concat([TABLE] * 50), np.tile(Y, 50)
     assert WideRegressor(early_stopping=True, random_state=0).fit(table, y).n_iter_ > 3
@@ -270,7 +322,7 @@ def test_a_new_symbol_has_had_the_steps_of_the_others_under_mean(l2):
     model = WideRegressor(
         "w[a]", optimizer="adam", gradient="mean", learning_rate=rate, l2=l2, standardize=False, shuffle=False
     ).partial_fit(pd.DataFrame({"a": ["u"] * (t - 1)}), np.ones(t - 1))
-    model.partial_fit(pd.DataFrame({"a": ["v"]}), np.array([5.0]))
+    model.partial_fit(pd.DataFrame({"a": ["v"]}), np.array([50.0]))
     first, second = 0.1 / (1 - 0.9**t), 0.001 / (1 - 0.999**t)
     assert model.coefs_["w"].loc["v", "value"] == pytest.approx(rate * first / np.sqrt(second), rel=1e-6)
 

@@ -115,15 +115,15 @@ def test_a_failing_stream_leaves_the_model_as_it_was_and_an_interrupted_one_is_k
 
 
 def test_ctrl_c_in_memory_keeps_the_epochs_that_were_done(monkeypatch):
-    one_pass, calls = Descent.one_pass, []
+    one_epoch, calls = Descent.one_epoch, []
 
     def interrupted(*arguments):
         calls.append(1)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return one_pass(*arguments)
+        return one_epoch(*arguments)
 
-    monkeypatch.setattr(Descent, "one_pass", interrupted)
+    monkeypatch.setattr(Descent, "one_epoch", interrupted)
     model = WideRegressor(epochs=10, learning_rate=0.3, random_state=0)
     with pytest.raises(KeyboardInterrupt, match="Stopped after 3 epochs"):
         model.fit(TABLE[["a", "x"]], TABLE["v"])
@@ -168,16 +168,16 @@ def test_plots_of_parameters():
 
 def test_ctrl_c_leaves_a_classifier_whose_classes_are_its_own(monkeypatch):
     """Interrupted in its second pass, a model refitted on other classes predicts those."""
-    one_pass, calls = Descent.one_pass, []
+    one_epoch, calls = Descent.one_epoch, []
 
     def interrupted(*arguments):
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return one_pass(*arguments)
+        return one_epoch(*arguments)
 
     model = WideClassifier(random_state=0).fit(TABLE[["a"]], np.where(TABLE["v"] > 0, "yes", "no"))
-    monkeypatch.setattr(Descent, "one_pass", interrupted)
+    monkeypatch.setattr(Descent, "one_epoch", interrupted)
     with pytest.raises(KeyboardInterrupt, match="Stopped after 1 epochs"):
         model.fit(TABLE[["a"]], np.where(TABLE["v"] > 0, "red", "green"))
     assert set(model.predict(TABLE[["a"]])) <= {"red", "green"}

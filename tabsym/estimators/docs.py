@@ -59,8 +59,9 @@ optimizer : {"adagrad", "sgd", "rmsprop", "adam", "newton"} or of `tabsym.wide`,
     `tabsym.wide.Newton`.
 learning_rate : float or "auto", default "auto"
     Starting rate. "auto": for the default optimizer on sums 3 / (terms in a row's score), at most 0.5,
-    otherwise the best of a few short trainings on a sample; it is made smaller where training diverges,
-    and falls to zero over the last passes. In `partial_fit` and streams a rule of thumb, at one rate.
+    otherwise the best of a few short trainings on a sample, by their training loss (with `early_stopping` by that of
+    the held-out rows); it is made smaller where training diverges, and falls to zero over the last epochs. In
+    `partial_fit` and streams a rule of thumb, at one rate.
 schedule : {"constant", "optimal", "invscaling", "adaptive"}, default "constant"
     scikit-learn's: ``1 / (l2 (t0 + t))``, ``learning_rate / t**power_t``, or a fifth whenever
     the loss stalls (`tol`, `n_iter_no_change`). Under gse t counts the symbol's own updates.
@@ -74,11 +75,11 @@ batch_size : int or "full", default 1
     Rows per update.
 epochs : int or "auto", default "auto"
     Passes over the rows. "auto": for the default optimizer on sums as many as show 125,000 rows, 2 to 50
-    (at most 5 where ``interactions="auto"`` chose crosses); otherwise passes until the loss stands still
-    at what Newton's steps and a look by L-BFGS say is an optimum. A ``ConvergenceWarning`` says where they
-    ended more than about 5 % short of it.
+    (at most 5 where ``interactions="auto"`` chose crosses); otherwise passes until the training loss has
+    converged (see `tol`), 1,000 at most. A ``ConvergenceWarning`` says where they ended before that.
     Where the rate or the passes are automatic, the intercept is settled at the end: predictions add up
-    to the targets (squared, logistic, poisson and multinomial losses; not in `partial_fit`).
+    to the targets (squared, logistic, poisson and multinomial losses; not in `partial_fit`, nor where held-out rows
+    would lose by it).
 l1 : float, default 0.0
     Lasso penalty, on the scale of mean gradients: a number rests where its gradient is l1. Under gse that
     is the mean gradient of the symbol's own rows.
@@ -87,8 +88,9 @@ l2 : float or "evidence", default 0.0
     that rare symbols are shrunk as far as their own block says.
     Penalty added to a number's gradient whenever it is updated. Under "mean" that is ridge regression,
     which shrinks rare symbols most; under gse it is on the symbol's own mean loss, so that it shrinks
-    rare and frequent symbols alike. In units of training (see `standardize`); neither is on scalars. With
-    ``optimizer="newton"`` as under "mean": the mean loss, and half of `l2` times the squares of all symbols' numbers.
+    rare and frequent symbols alike. In units of training (see `standardize`), so that the unit of the target does not
+    matter; neither is on scalars. With ``optimizer="newton"`` as under "mean": the mean loss, and half of `l2` times
+    the squares of all symbols' numbers; behind a log link in your unit of the target.
 average : bool, default False
     Predict with the mean of each number over its updates.
 init : float or mapping of block -> float, Series or DataFrame, default None
@@ -100,15 +102,20 @@ shuffle : bool, default True
     are shuffled once in full, then by runs of 256 rows.
 standardize : bool, default True
     Whether numeric columns, and the target of a regression less its offset, are scaled inside to size
-    one (and centred where the intercept can take that up), in `partial_fit` by all rows so far. The
-    model is the formula's, and `coefs_` are in your units, either way.
+    one (and centred where the intercept can take that up), in `partial_fit` by all rows so far; behind a log link the
+    target is divided by its mean, if there is an intercept. The model is the formula's, and `coefs_` are in your units,
+    either way.
 early_stopping : bool, default False
-    Hold out `validation_fraction` of the rows, stop when their loss has not fallen by `tol`
-    in `n_iter_no_change` epochs, and keep the best epoch.
+    Hold out `validation_fraction` of the rows, stop when their loss has not improved by `tol`
+    in `n_iter_no_change` epochs, and keep the best epoch; where none is better than the start (the best constant),
+    that is kept, with a ``ConvergenceWarning``.
 validation_fraction : float, default 0.1
-n_iter_no_change : int, default 2
+n_iter_no_change : int, default 10
 tol : float or None, default None
-    Without early stopping, a number stops training when the training loss falls by less.
+    Training ends when the loss has not improved by `tol`, as a share of what training has lowered it by so far, over
+    `n_iter_no_change` epochs (of the training loss also over a quarter of all epochs and 100 updates), with a
+    ``ConvergenceWarning`` where the epochs end before that, or where the gradient is still large then. None: 1e-3
+    where `epochs` are automatic; else all `epochs` are made, with early stopping until no epoch is better.
 unseen : {"neutral", "similar", "error"}, default "neutral"
     A symbol that fit has not seen adds nothing to the score (inside a product: stands for
     the mean of the block over the training rows); adds what the symbols add that occur in rows like its own in the
@@ -144,8 +151,8 @@ losses_ : pandas.DataFrame
 model_ : tabsym.wide.model.WideModel
     The fitted state: arrays and alphabets.
 loss_curve_ : list of float
-    Mean training loss of each epoch, each row's before its own update; by Newton's method that of the end, for every
-    sweep.
+    Mean training loss of each epoch in units of training (see `standardize`), each row's before its own update; by
+    Newton's method that of the end, for every sweep.
 validation_curve_ : list of float
     Loss of the held-out rows after each epoch; with early stopping only.
 n_iter_ : int

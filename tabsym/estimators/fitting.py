@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes import RawCodes
-from tabsym.estimators.automatic import piece_options, training_options, within_work
+from tabsym.estimators.automatic import piece_options, training_options
 from tabsym.estimators.beginning import (
     NO_MEMORY,
     Coded,
@@ -38,6 +38,7 @@ from tabsym.estimators.training_data import (
 from tabsym.wide.constants import settled_shift
 from tabsym.wide.course import Outcome
 from tabsym.wide.crosses import AutoCrosses, Chosen
+from tabsym.wide.descent import RowNumbers, take_rows
 from tabsym.wide.identified import identify, shares_of_means
 from tabsym.wide.layout import Layout
 from tabsym.wide.losses import Loss
@@ -48,7 +49,7 @@ from tabsym.wide.program import Rows
 from tabsym.wide.rates import is_known_to_do, search_rate
 from tabsym.wide.slopes import HUBER
 from tabsym.wide.start import grow_model, with_state
-from tabsym.wide.training import train
+from tabsym.wide.training import Split, split_rows, train
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
@@ -107,13 +108,13 @@ def fit_model(
     layout = plan_layout(config, training, crosses, cuts)
     options = training_options(config, layout, len(training.y), chosen=bool(chosen))
     model, coded = blank_model(config, options.columns, layout, training, loss, n_outputs, raws, rng)
-    options = within_work(options, model.layout, len(training.y))
     rows = coded.lay(model, options, rng, config.n_jobs)
     del coded  # what training does not need is not kept while it runs
     model = begin(model, rows, config)
-    model, outcome = _advance(model, rows, options, rng, search=config.learning_rate is None)
+    split = split_rows(len(rows.y), options, rng)
+    model, outcome = _advance(model, rows, options, rng, split, search=config.learning_rate is None)
     if config.learning_rate is None or config.epochs is None:  # otherwise the descent is left as it was asked for
-        model = _settle(model, rows)
+        model = _settle(model, rows, split[1])
     return Fitted(_identified(config, model), outcome, chosen)
 
 
@@ -143,7 +144,8 @@ def continue_model(
             )
         model, coded = _go_on(config, options, model, training, rng)
         rows = coded.lay(model, options, rng, config.n_jobs)
-    model, outcome = _advance(model, rows, options, rng, search=False)
+    split = split_rows(len(rows.y), options, rng)
+    model, outcome = _advance(model, rows, options, rng, split, search=False)
     return Fitted(_identified(config, model), outcome)
 
 
@@ -173,7 +175,9 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
     return model, Coded(codes, numbers, training)
 
 
-def _advance(model: WideModel, rows: Rows, options: Options, rng: Rng, *, search: bool) -> tuple[WideModel, Outcome]:
+def _advance(
+    model: WideModel, rows: Rows, options: Options, rng: Rng, split: Split, *, search: bool
+) -> tuple[WideModel, Outcome]:
     """The model trained on rows, and its counts."""
     layout, task = model.layout, task_of(model)
     counts = rows_by_entry(rows.codes, layout)
@@ -187,19 +191,27 @@ def _advance(model: WideModel, rows: Rows, options: Options, rng: Rng, *, search
             entry_weight = mean_weights(layout, *totals)
     model = replace(model, counts=model.counts + counts, weights=model.weights + weights)
     if search and not is_known_to_do(options, layout):
-        options = options.at_rate(search_rate(rows, entry_weight, model.state, task, options, rng))
-    outcome = train(rows, entry_weight, model.state, task, options, rng, model.n_steps)
+        options = options.at_rate(search_rate(rows, split, entry_weight, model.state, task, options, rng))
+    outcome = train(rows, entry_weight, model.state, task, options, rng, model.n_steps, split)
     return with_state(model, outcome.state, outcome.n_steps), outcome
 
 
-def _settle(model: WideModel, rows: Rows) -> WideModel:
-    """The intercept moved such that predictions add up to the targets, where the loss wants that."""
+def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
+    """The intercept moved such that predictions add up to the targets, where the loss wants that.
+
+    Not where held-out rows have a larger loss by it: rows that were trained on may be fitted too closely.
+    """
     constant = model.layout.constant
     if constant is None or not model.loss.canonical:
         return model
     shown = model.state[:, model.columns.shown]
     weight = rows.weight if len(rows.weight) else None
-    shift = settled_shift(training_loss(model), scores_of(model, rows, shown), rows.y, weight)
+    scores = scores_of(model, rows, shown)
+    shift = settled_shift(training_loss(model), scores, rows.y, weight)
+    if len(held_out):
+        task, judges = task_of(model), take_rows(rows, held_out, model.n_outputs)
+        if task.mean_loss(scores[held_out] + shift, judges) > task.mean_loss(scores[held_out], judges):
+            return model
     first = model.layout.entries(constant.factors[0].block).start * model.n_outputs
     state = model.state.copy()
     for column in {0, model.columns.shown}:

@@ -75,7 +75,7 @@ class WideBase(BaseEstimator):
         standardize=True,
         early_stopping=False,
         validation_fraction=0.1,
-        n_iter_no_change=2,
+        n_iter_no_change=10,
         tol=None,
         unseen="neutral",
         random_state=None,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes import row_numbers
-from tabsym.wide.kernels import finish, predict_margins, train_additive, train_batches, train_online
+from tabsym.wide.kernels import finish, predict_margins, sum_by_entry, train_additive, train_batches, train_online
+from tabsym.wide.kernels_newton import newton_sums
 from tabsym.wide.losses import Loss
-from tabsym.wide.objective import Objective
 from tabsym.wide.options import Options
 from tabsym.wide.program import Program, Rows, Work
 from tabsym.wide.rules import Rule
@@ -88,11 +89,10 @@ class Descent:
         self._online = self._batch == 1 and not options.must_sweep
         self._work = Work.make(task.program, task.n_outputs, batches=not self._online)
         self._neutral = task.neutral
-        self.objective = Objective(rows, members, task, options, self._total)
         self._rule: Rule | None = None
 
     @property
-    def updates_of_a_pass(self) -> int:
+    def updates_of_an_epoch(self) -> int:
         return -(-len(self.members) // self._batch)
 
     def restart(self) -> None:
@@ -106,7 +106,7 @@ class Descent:
         self.state[:], self.n_steps = saved
         self._work = Work.make(self.task.program, self.task.n_outputs, batches=not self._online)
 
-    def one_pass(self, rate: float, until: float | None = None) -> float:
+    def one_epoch(self, rate: float, until: float | None = None) -> float:
         """One epoch, at a rate that falls evenly to `until` where that is given: the mean loss of the rows.
 
         That of each batch is before its own update.
@@ -115,7 +115,7 @@ class Descent:
             self._shuffle()
         if until is None:
             return self._descend(self._order, rate) / self._total
-        n_batches = self.updates_of_a_pass
+        n_batches = self.updates_of_an_epoch
         pieces = np.array_split(np.arange(n_batches), min(STEPS_DOWN, n_batches))
         lost = 0.0
         for place, piece in enumerate(pieces):
@@ -131,17 +131,46 @@ class Descent:
         predict_margins(rows, self.task.program, self._neutral, shown, out)
         return out
 
-    def look(self) -> tuple[float, float | None]:
-        """The penalised mean loss as things stand, and its Newton decrement (see `Objective.look`)."""
-        return self.objective.look(self.shown(self.state))
+    def loss(self, members: RowNumbers) -> float:
+        """The mean loss of some of the rows as things stand, without penalties."""
+        rows = self.rows if len(members) == len(self.rows.y) else take_rows(self.rows, members, self.task.n_outputs)
+        return self.task.mean_loss(self.margins(rows), rows)
+
+    def newton_decrement(self) -> float:
+        """By how much the mean loss would fall, by its curvature, if every coefficient took its own Newton step."""
+        task, options, n_outputs = self.task, self.options, self.task.n_outputs
+        values = self.state[:, options.columns.shown].copy()
+        gradient, hessian, bends = np.zeros(len(values)), np.zeros(len(values)), np.empty(n_outputs)
+        work = Work.make(task.program, n_outputs, batches=False)
+        rule = options.rule(task.loss, options.learning_rate)
+        newton_sums(
+            self.rows, self.members, task.program, self._neutral, rule, values[:, None], work, bends, gradient, hessian
+        )
+        gradient += options.l2 * self._reach * values
+        hessian += options.l2 * self._reach
+        lasso = options.l1 * self._reach
+        gradient += np.where(values == 0.0, -np.clip(gradient, -lasso, lasso), lasso * np.sign(values))
+        own = hessian > 0
+        return float(np.sum(np.square(gradient[own]) / hessian[own])) / (2.0 * self._total)
 
     def penalty(self, *, at_start: bool = False) -> float:
         """Of the parameters as they stand or stood at the start, per unit of weight."""
-        return self.objective.penalty((self._given[0] if at_start else self.state)[:, 0])
+        options = self.options
+        if options.l1 == options.l2 == 0:
+            return 0.0
+        values = (self._given[0] if at_start else self.state)[:, 0]
+        return float(self._reach @ (options.l1 * np.abs(values) + 0.5 * options.l2 * np.square(values))) / self._total
 
-    def shown(self, state: Floats) -> Floats:
-        """The entries (E * K,) that predict."""
-        return state[:, self.options.columns.shown].copy()
+    @cached_property
+    def _reach(self) -> Floats:
+        """Weight that each entry's penalty counts for: of its own rows under gse, of all rows otherwise; scalars 0."""
+        rows, is_fixed = self.rows, self.task.program.is_fixed
+        reach = np.full(len(is_fixed), self._total)
+        if not self.options.is_dense:
+            weight = rows.weight[self.members] if len(rows.weight) else rows.weight
+            reach[:] = 0.0
+            sum_by_entry(rows.codes[self.members], weight, np.full(len(is_fixed), -1, dtype=np.int64), reach)
+        return np.repeat(np.where(is_fixed, 0.0, reach), self.task.n_outputs)
 
     def _descend(self, order: RowNumbers, rate: float) -> float:
         """Train on rows in order: the sum of their losses."""

@@ -27,13 +27,13 @@ class Options:
     tries : int
         How often a rate that diverges is divided by `training.STEP_BACK` before that is an error.
     cools : bool
-        Whether the rate falls to zero over the last passes, beside what the schedule does.
+        Whether the rate falls to zero over the last epochs, beside what the schedule does.
     cooling : float
-        The share of a given number of passes over which it does, one at least.
-    converges : bool
-        Whether passes end when they no longer lower the loss; `epochs` is then the most.
+        The share of all epochs over which it does, one at least.
+    tol : float or None
+        Training ends when the loss has not improved by this share of what it has fallen by (see `course`).
     short : float or None
-        The share of the loss by which the last passes may lower it without a warning; None for never a warning.
+        The share of the loss by which the last epochs may lower it without a warning; None for never a warning.
     divergence : float
         A loss above the start's by this factor has diverged.
     """
@@ -51,14 +51,13 @@ class Options:
     shuffle: bool = True
     early_stopping: bool = False
     validation_fraction: float = 0.1
-    n_iter_no_change: int = 2
+    n_iter_no_change: int = 10
     tol: float | None = None
     verbose: int = 0
     optimal_cap: float | None = None
     tries: int = 0
     cools: bool = False
     cooling: float = 0.2
-    converges: bool = False
     short: float | None = None
     divergence: float = 2.0
 
@@ -91,8 +90,10 @@ class Options:
         """A rate that may be made smaller, and that falls to zero at the end of a constant schedule."""
         return replace(self, tries=tries, cools=self.schedule != "adaptive" and not self.average)
 
-    def with_epochs(self, epochs: int, *, short: float | None = None, converges: bool = False) -> Options:
-        return replace(self, epochs=epochs, short=short, converges=converges)
+    @property
+    def n_cooling(self) -> int:
+        """Over how many epochs, at most, the rate falls to zero at the end."""
+        return max(1, round(self.epochs * self.cooling)) if self.cools and not self.early_stopping else 0
 
     def for_piece(self) -> Options:
         """For rows that are not all: nothing is held out, and a few of them may fit badly."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +11,7 @@ from tabsym.wide.layout import Layout
 from tabsym.wide.optimizers import SGD, Adagrad, Adam, Optimizer, RMSprop
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows
+from tabsym.wide.training import Split
 
 Floats = NDArray[np.float64]
 
@@ -54,43 +53,71 @@ def is_known_to_do(options: Options, layout: Layout) -> bool:
 
 
 def search_rate(
-    rows: Rows, entry_weight: Floats, state: Floats, task: Task, options: Options, rng: np.random.RandomState
+    rows: Rows,
+    split: Split,
+    entry_weight: Floats,
+    state: Floats,
+    task: Task,
+    options: Options,
+    rng: np.random.RandomState,
 ) -> float:
-    """The rate that lowers the loss of a sample most in a short training, by a climb from ``options.learning_rate``."""
-    n_rows = len(rows.y)
+    """The rate that lowers the loss most in a short training on a sample, by a climb from ``options.learning_rate``.
+
+    The loss is that of the sample; with early stopping of the held-out rows, at the best epoch, where another rate must
+    be better by a standard error, and no more than WIDE times the first: a large one can fit the rows trained on in its
+    first epoch, and a few rows held out by chance, where a smaller one only needs more epochs.
+    """
+    members, held_out = split
+    n_rows = len(members)
     dearer = options.dearer_by(len(task.program.is_fixed), n_rows)
     size = min(n_rows, max(512, min(SAMPLE, SAMPLE_SCORES // task.n_outputs) // dearer))
-    sample = take_rows(rows, np.sort(rng.permutation(n_rows)[:size]), task.n_outputs)
+    sample = take_rows(rows, members[np.sort(rng.permutation(n_rows)[:size])], task.n_outputs)
+    judges = take_rows(rows, held_out[:SAMPLE], task.n_outputs)
     seed = rng.randint(np.iinfo(np.int32).max)
-    tried: dict[float, float] = {}
+    tried: dict[float, Floats] = {}
 
-    def loss(rate: float) -> float:
+    def losses(rate: float) -> Floats:
         if rate not in tried:
-            tried[rate] = _try(sample, entry_weight, state, task, options.at_rate(rate), seed)
+            tried[rate] = _try(sample, judges, entry_weight, state, task, options.at_rate(rate), seed)
         return tried[rate]
 
+    def is_better(rate: float, than: float) -> bool:
+        if not np.isfinite(losses(than)).all():
+            return bool(np.isfinite(losses(rate)).all())
+        gain = losses(than) - losses(rate)
+        return bool(gain.mean() > gain.std() / np.sqrt(len(gain))) if np.isfinite(gain).all() else False
+
     best = options.learning_rate
+    most = WIDE * best if options.early_stopping else np.inf
     for factor in (WIDE, NARROW):
         for step in (factor, 1.0 / factor):
-            while len(tried) < MOST_TRIALS and not loss(best * step) >= loss(best):
+            while len(tried) < MOST_TRIALS and best * step <= most and is_better(best * step, best):
                 best *= step
-        while not np.isfinite(loss(best)) and len(tried) < MOST_TRIALS:
+        while not np.isfinite(losses(best)).all() and len(tried) < MOST_TRIALS:
             best /= factor**2
     return best
 
 
-def _try(rows: Rows, entry_weight: Floats, state: Floats, task: Task, options: Options, seed: int) -> float:
-    """The mean loss of the rows after a few passes at a rate, the last one falling; infinite where it diverges."""
-    options = replace(options, early_stopping=False)
-    members = row_numbers(len(rows.y))
-    descent = Descent(rows, members, entry_weight, state, task, options, np.random.RandomState(seed))
-    n_batches = -(-len(members) // options.batch(len(members)))
-    n_passes = int(np.clip(-(-UPDATES // n_batches), LEAST_PASSES, MOST_PASSES))
-    rate = options.learning_rate
+def _try(
+    rows: Rows, judges: Rows, entry_weight: Floats, state: Floats, task: Task, options: Options, seed: int
+) -> Floats:
+    """The mean loss (1,) after a few epochs at a rate that falls in the last one; infinite where it diverges.
+
+    With early stopping the loss of each of the rows `judges`, weighted, at the best epoch, and a rate that does not
+    fall.
+    """
+    descent = Descent(rows, row_numbers(len(rows.y)), entry_weight, state, task, options, np.random.RandomState(seed))
+    n_epochs = int(np.clip(-(-UPDATES // descent.updates_of_an_epoch), LEAST_PASSES, MOST_PASSES))
+    rate, best = options.learning_rate, np.array([np.inf])
+    share = 1.0 if judges.shares is None else judges.shares / judges.shares.mean()
     with np.errstate(all="ignore"):
-        for _ in range(n_passes - 1):
-            if not np.isfinite(descent.one_pass(rate)):
-                return np.inf
-        descent.one_pass(rate, 0.0 if options.cools else None)
-        loss = task.mean_loss(descent.margins(rows), rows) + descent.penalty()
-    return loss if np.isfinite(loss) else np.inf
+        for left in range(n_epochs, 0, -1):
+            falls = left == 1 and options.cools and not options.early_stopping
+            if not np.isfinite(descent.one_epoch(rate, 0.0 if falls else None)):
+                break
+            if options.early_stopping:
+                losses = share * task.loss.values(descent.margins(judges), judges.y)
+                best = losses if losses.mean() < best.mean() else best
+            elif left == 1:
+                best = np.array([task.mean_loss(descent.margins(rows), rows) + descent.penalty()])
+    return best

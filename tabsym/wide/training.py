@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes import row_numbers
-from tabsym.wide.convergence import Ground
+from tabsym.wide.convergence import Reference
 from tabsym.wide.course import Course, Diverged, Outcome
 from tabsym.wide.descent import Descent, RowNumbers, Task
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows
 
 Floats = NDArray[np.float64]
+
+Split = tuple[RowNumbers, RowNumbers]
 
 STEP_BACK = 4.0
 """An automatic rate that diverges is divided by this, and training begins again."""
@@ -26,30 +28,30 @@ def train(
     options: Options,
     rng: np.random.RandomState,
     n_steps: int = 0,
+    split: Split | None = None,
 ) -> Outcome:
     """Train a copy of `state` (E * K, width) for up to `options.epochs` epochs.
 
-    Ends early where `options.converges` and the loss has settled, or where
-    `tol` is set and the loss (of the held-out rows with `early_stopping`, else
-    of training) has not fallen by `tol` in `n_iter_no_change` epochs; with
-    `early_stopping` the best state is kept. Ctrl-C ends it after the epoch
-    before, where there was one.
+    Ends early where `tol` is set and the loss has converged, or with
+    `early_stopping`, by the loss of the held-out rows of `split`; then the best
+    state is kept, the first included. Ctrl-C ends it after the epoch before,
+    where there was one.
 
     Raises
     ------
     ValueError
         The loss ran away, or is not finite.
     """
-    here, held_out = _split(len(rows.y), options, rng)
+    here, held_out = split or split_rows(len(rows.y), options, rng)
     descent = Descent(rows, here, entry_weight, state, task, options, rng, n_steps)
-    ground = Ground(descent)
+    reference = Reference(descent)
     rate = options.learning_rate
     for tries in range(options.tries, -1, -1):
         try:
-            return Course(descent, ground, held_out, rate).run()
+            return Course(descent, reference, held_out, rate).run()
         except Diverged as diverged:
             if not tries:
-                start = ground.start + ground.least
+                start = reference.start + reference.least
                 raise ValueError(
                     f"Training diverged (the loss became {diverged.args[0]:.4g}, from {start:.4g}) with "
                     f"learning_rate={rate:g}; try a learning_rate ten times smaller."
@@ -60,7 +62,8 @@ def train(
     raise AssertionError("a try returns or raises")
 
 
-def _split(n_rows: int, options: Options, rng: np.random.RandomState) -> tuple[RowNumbers, RowNumbers]:
+def split_rows(n_rows: int, options: Options, rng: np.random.RandomState) -> Split:
+    """The rows to train on, and those held out for early stopping."""
     everything = row_numbers(n_rows)
     if not options.early_stopping:
         return everything, everything[:0]
