@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 CACHE = Path(__file__).parent.parent / "results" / ".cache"
-VERSION = 3
+VERSION = 4
 STARTS = {"product": 3, "dot": 4}
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The least mean training loss, and what it would be if every row were predicted as it is."""
+    """The least mean training loss, and that of the best constant."""
 
     loss: float
-    saturated: float
+    constant: float
     seconds: float
 
     def excess(self, loss: float) -> float:
-        """How far a loss lies above the optimum, as a share of what the optimum leaves to explain."""
-        return (loss - self.loss) / (self.loss - self.saturated)
+        """How far a loss lies above the optimum, as a share of what the optimum gains over a constant."""
+        return (loss - self.loss) / (self.constant - self.loss)
 
 
 def loss_of(problem: Problem, score: Floats) -> float:
@@ -63,6 +63,18 @@ def loss_of_predictions(problem: Problem, predicted: Floats) -> float:
     return float(-np.mean(np.log(np.maximum(predicted[np.arange(len(y)), y], 1e-300))))
 
 
+def loss_of_constant(problem: Problem) -> float:
+    """The least mean training loss of a constant, beside the offset."""
+    y, offset = problem.y, problem.offset
+    if problem.loss == "squared":
+        return float(0.5 * np.var(y if offset is None else y - offset))
+    if problem.loss == "poisson":
+        exposure = np.exp(np.zeros(len(y)) if offset is None else offset)
+        return loss_of_predictions(problem, exposure * y.sum() / exposure.sum())
+    share = np.bincount(y) / len(y)
+    return float(-np.sum(share * np.log(share)))
+
+
 def optimum(problem: Problem) -> Optimum:
     """From the cache, or computed and put there."""
     key = hashlib.sha256(f"{VERSION} {problem.kind} {problem.formula}".encode())
@@ -77,10 +89,7 @@ def optimum(problem: Problem) -> Optimum:
         return Optimum(**json.loads(path.read_text()))
     start = time.perf_counter()
     solve = {"product": _product_optimum, "dot": _dot_optimum}.get(problem.kind, _additive_optimum)
-    loss, saturated = solve(problem), 0.0
-    if problem.loss == "poisson":
-        saturated = float(np.mean(problem.y - xlogy(problem.y, problem.y)))
-    found = Optimum(loss, saturated, time.perf_counter() - start)
+    found = Optimum(solve(problem), loss_of_constant(problem), time.perf_counter() - start)
     part = path.with_suffix(f".{os.getpid()}.part")
     part.write_text(json.dumps(asdict(found)))
     part.replace(path)

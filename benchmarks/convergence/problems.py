@@ -191,13 +191,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
     args = parser.parse_args()
-    print(f"{'':16}{'rows':>9}{'optimum':>12}{'truth':>12}{'saturated':>12}{'seconds':>9}")
+    print(f"{'':16}{'rows':>9}{'optimum':>12}{'truth':>12}{'constant':>12}{'seconds':>9}")
     for kind in args.kinds:
         for n_rows in args.rows:
             for place in range(N_PROBLEMS):
                 problem = make(kind, place, n_rows)
                 best = optimum(problem)
-                losses = f"{best.loss:12.6g}{loss_of(problem, problem.truth):12.6g}{best.saturated:12.6g}"
+                losses = f"{best.loss:12.6g}{loss_of(problem, problem.truth):12.6g}{best.constant:12.6g}"
                 print(f"{kind:12}{place:4}{n_rows:9,}{losses}{best.seconds:9.1f}", flush=True)
 
 
