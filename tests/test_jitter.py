@@ -1,4 +1,4 @@
-"""JitterPredictor: seen rows untouched, unseen ones by brute force, trees bit by bit, calibration that can say no."""
+"""JitterPredictor: seen rows untouched, unseen ones by brute force, calibration that can say no."""
 
 import pickle
 from dataclasses import replace
@@ -22,13 +22,11 @@ from tabsym.encoders import NativeCategories, NativePipeline
 from tabsym.integrations import load_adapter
 from tabsym.jitter.calibrating import _error
 from tabsym.jitter.mixture import MOST_COMBINATIONS, Donors, Mixture
-from tabsym.jitter.routes import Router
 from tabsym.jitter.scores import raw_scores
-from tabsym.jitter.trees import Unseen
 from tabsym.jitter.weighing import poster_weights
 from tabsym.tiws.column import Unseen as Documents
 from tests.conftest import as_frame
-from tests.naive_jitter import lightgbm_trees, mixture_over, replace_and_average, spread_over, walk, xgboost_trees
+from tests.naive_jitter import replace_and_average
 
 LIBRARIES = ["lightgbm", "xgboost", "catboost", "hist"]
 TASKS = ["regression", "binary", "multiclass"]
@@ -280,14 +278,11 @@ def test_combinations_are_bounded_and_whole_where_they_are_few():
 def test_rows_may_come_in_parts(monkeypatch):
     model, encoder = fitted("lightgbm", "binary")
     wanted = JitterPredictor(model, encoder, average="raw").predict_proba(NEW, return_std=True)
-    route = JitterPredictor(model, encoder, route="independent").predict_proba(NEW)
     monkeypatch.setattr("tabsym.jitter.batch.MOST_WEIGHTS", 30)
     monkeypatch.setattr("tabsym.jitter.mixture.TILE", 7)
     got = JitterPredictor(model, encoder, average="raw").predict_proba(NEW, return_std=True)
     np.testing.assert_allclose(got[0], wanted[0], rtol=0, atol=1e-14)
     np.testing.assert_allclose(got[1], wanted[1], rtol=0, atol=1e-9)
-    again = JitterPredictor(model, encoder, route="independent").predict_proba(NEW)
-    np.testing.assert_allclose(again, route, rtol=0, atol=1e-14)
 
 
 def test_spread_of_more_combinations_than_are_combined(monkeypatch):
@@ -629,148 +624,6 @@ def test_calibration_of_many_donors_names_and_counts():
     assert found.calibrated <= found.uncalibrated
 
 
-# -- trees ------------------------------------------------------------------------------------------
-
-
-def tree_table(seed):
-    random = np.random.default_rng(seed)
-    n = 400
-    frame = pd.DataFrame(
-        {
-            "a": [f"s{v:02}" for v in random.integers(0, 45, n)],
-            "b": random.choice([*"uvw", None], n),
-            "n": np.where(random.random(n) < 0.15, np.nan, random.normal(size=n)),
-            "zeros": random.integers(-1, 2, n).astype(float),
-            "whole": random.normal(size=n).round(2),
-        }
-    )
-    level = frame["a"].str[1:].astype(int).to_numpy()
-    return frame, np.sin(level) + np.nan_to_num(frame["n"]) * (frame["b"] == "u") + 0.5 * frame["zeros"], random
-
-
-MORE = {"lightgbm": {"min_child_samples": 3, "min_data_per_group": 5, "cat_smooth": 1}, "xgboost": {"max_depth": 4}}
-
-
-@pytest.mark.parametrize("task", [*TASKS, "count"])
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "hist"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_trees_give_the_librarys_scores_bit_for_bit(library, task, seed):
-    frame, score, random = tree_table(seed)
-    y = score if task == "regression" else np.digitize(score, [0.0] if task == "binary" else [-0.5, 0.5])
-    y = random.poisson(np.exp(score)) if task == "count" else y
-    options = dict(MORE.get(library, {}))
-    if library == "lightgbm" and seed:
-        options["zero_as_missing"] = True
-    model = booster_of(library, task).set_params(**{f"booster__{k}": v for k, v in options.items()}).fit(frame, y)
-    rows = frame.copy()  # with more missing values than in training
-    rows["whole"] = rows["whole"].where(random.random(len(rows)) < 0.8)
-    rows["zeros"] = rows["zeros"].where(random.random(len(rows)) < 0.8)
-    router = Router.of(model)
-    got, wanted = router.trees.scores(router.matrix(rows)), np.asarray(raw_scores(model)(rows))
-    assert got.dtype == wanted.dtype
-    assert got.tobytes() == wanted.tobytes()
-
-
-def test_trees_of_xgboost_that_stopped_early():
-    frame, score, _ = tree_table(0)
-    ready = NativeCategories().fit(frame)
-    booster = load_adapter("xgboost").booster("regression", 0, 1).set_params(n_estimators=60, early_stopping_rounds=3)
-    noise = np.random.default_rng(0).normal(size=100)
-    booster.fit(ready.transform(frame), score, eval_set=[(ready.transform(frame[:100]), noise)], verbose=False)
-    assert booster.best_iteration < 50
-    router = Router.of(NativePipeline([("categories", ready), ("booster", booster)]))
-    assert np.array_equal(router.trees.scores(router.matrix(frame)), booster.predict(ready.transform(frame)))
-
-
-def test_trees_that_are_not_read():
-    frame, score, _ = tree_table(0)
-    for options, word in (({"booster": "dart"}, "dart"), ({"multi_strategy": "multi_output_tree"}, "several outputs")):
-        model = booster_of("xgboost", "regression", 3).set_params(**{f"booster__{k}": v for k, v in options.items()})
-        model.fit(frame[["n", "whole"]], score if "booster" in options else np.stack([score, -score], axis=1))
-        with pytest.raises(ValueError, match=word):
-            Router.of(model)
-    forest = booster_of("lightgbm", "regression", 3)
-    forest.set_params(booster__boosting_type="rf", booster__subsample=0.5, booster__subsample_freq=1)
-    with pytest.raises(ValueError, match="averaged"):
-        Router.of(forest.fit(frame, score))
-    linear_leaves = booster_of("lightgbm", "regression", 3).set_params(booster__linear_tree=True)
-    with pytest.raises(ValueError, match="linear leaves"):
-        Router.of(linear_leaves.fit(frame[["n", "whole"]], score))
-
-
-def naive_trees(library, booster):
-    return lightgbm_trees(booster) if library == "lightgbm" else (xgboost_trees(booster, 60), None)
-
-
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
-@pytest.mark.parametrize("task", ["regression", "multiclass"])
-def test_routes_are_the_walkers(library, task):
-    frame, score, random = tree_table(2)
-    y = score if task == "regression" else np.digitize(score, [-0.5, 0.5])
-    options = {f"booster__{k}": v for k, v in MORE[library].items()}
-    model = booster_of(library, task, 6).set_params(**options).fit(frame, y)
-    router = Router.of(model)
-    matrix = router.matrix(frame)[:25]
-    trees, _ = naive_trees(library, model.steps[-1][1])
-    k = 1 if task == "regression" else 3
-    weights = random.dirichlet(np.ones(46), 2)
-    other = np.zeros((1, 46))
-    other[0, [0, 1, 2, 3]] = random.dirichlet(np.ones(4))
-    document = np.stack([random.integers(-1, 2, 25), np.where(random.random(25) < 0.5, 2, -1)], axis=1)
-    unseen = Unseen([0, 1], document, [46, 4], np.concatenate([weights, other]))
-    base = router.trees.base
-    for route in ("mixture", "independent", "cover", "stop"):
-        got = router.trees.scores(matrix, unseen, route).reshape(25, k)
-        for row in range(25):
-            donors = {
-                f: {
-                    (code if code < width - 1 else np.nan): unseen.weights[document[row, f], code]
-                    for code in range(width)
-                }
-                for f, width in ((0, 46), (1, 4))
-                if document[row, f] >= 0
-            }
-            wanted = base.copy()
-            for output, tree in trees:
-                if route == "mixture":
-                    wanted[output] += mixture_over(tree, matrix[row], donors)
-                else:
-                    wanted[output] += spread_over(tree, matrix[row], donors, route)
-            np.testing.assert_allclose(got[row], wanted, rtol=0, atol=1e-6 if route == "stop" else 1e-12)
-    alone = np.array([sum(walk(tree, row) for output, tree in trees if output == 0) for row in matrix]) + base[0]
-    np.testing.assert_allclose(router.trees.scores(matrix).reshape(25, k)[:, 0], alone, atol=1e-5)
-
-
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "hist"])
-@pytest.mark.parametrize("task", ["regression", "binary"])
-def test_the_trees_mixture_is_replacing_and_averaging(library, task):
-    from tabsym.jitter.batch import Batch, Treatment
-
-    model, encoder = fitted(library, task)
-    batch = Batch.of(NEW, encoder, {"a": Treatment(), "b": Treatment()}, "test")
-    got = Router.of(model).scores(batch, "mixture")
-    score = raw_scores(model)
-
-    class Scores:
-        predict = staticmethod(score)
-
-    wanted, _ = replace_and_average(Scores, encoder, NEW, ["a", "b"], "predict")
-    np.testing.assert_allclose(got, wanted[HIT], rtol=0, atol=1e-12 if library != "xgboost" else 1e-5)
-
-
-@pytest.mark.parametrize("route", ["independent", "cover", "stop"])
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "hist"])
-def test_other_routes_answer(library, route):
-    for task in TASKS:
-        model, encoder = fitted(library, task)
-        got = getattr(JitterPredictor(model, encoder, route=route), method_of(task))(NEW)
-        own = getattr(model, method_of(task))(NEW[~HIT])
-        assert np.array_equal(got[~HIT], own)
-        assert np.isfinite(got).all()
-        if task != "regression":
-            np.testing.assert_allclose(got.sum(axis=1), 1.0, atol=1e-6)
-
-
 # -- as an estimator ----------------------------------------------------------------------------------
 
 
@@ -818,7 +671,6 @@ def test_chosen_columns_only():
 def test_errors_are_sentences():
     model, encoder = fitted("lightgbm", "binary")
     wrong = [
-        ({"route": "shortest"}, "route='shortest' is not known"),
         ({"average": "median"}, "average='median' is not known"),
         ({"max_donors": 0}, "max_donors=0 is not possible"),
         ({"columns": ["k"]}, "columns names 'k', which the encoder does not encode"),
@@ -830,11 +682,6 @@ def test_errors_are_sentences():
         JitterPredictor(model, LogisticRegression()).predict(NEW)
     with pytest.raises(ValueError, match="n_draws=0 is not possible"):
         JitterPredictor(model, encoder).predict(NEW, n_draws=0)
-    with pytest.raises(ValueError, match="route='stop' has no donors"):
-        JitterPredictor(model, encoder, route="stop").predict(NEW, return_std=True)
-    for other in (fitted("catboost", "binary")[0], linear()[0]):
-        with pytest.raises(ValueError, match="Routes other than 'mixture' read trees"):
-            JitterPredictor(other, encoder, route="cover").predict_proba(NEW)
     with pytest.raises(ValueError, match="loss='poisson' is not known for classifiers"):
         JitterPredictor(model, encoder).calibrate(X, TARGETS["binary"], loss="poisson")
     with pytest.raises(ValueError, match="No row is without unseen values"):

@@ -17,7 +17,6 @@ from catboost import CatBoostClassifier, CatBoostRegressor, Pool
 from lightgbm import LGBMClassifier, LGBMRegressor
 from scipy.special import expit, softmax
 from sklearn.base import clone, is_classifier
-from tabsym_lightgbm import forced_bins
 from xgboost import XGBClassifier, XGBRegressor
 
 from tabsym.encoders import NativeCategories
@@ -224,28 +223,6 @@ def test_both_ways_of_xgboost_to_split_categories():
         sizes[way] = [size for tree in trees for size in tree["categories_sizes"]]
     assert set(sizes["onehot"]) == {1}
     assert max(sizes["partition"]) > 1
-
-
-def test_modl_cuts_are_bins_of_lightgbm():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"name": rng.choice(["u", "v"], 3000), "n": np.sort(rng.random(3000))})
-    y = (X["n"] > 0.985).astype(float) + 0.01 * rng.normal(size=3000)  # a jump among the last 45 rows
-    cuts = {}
-    for bins in ("own", "modl"):
-        model = load_adapter("lightgbm").native("regression", random_state=0, n_jobs=1, bins=bins)
-        model.set_params(booster__max_bin=8, booster__n_estimators=3).fit(X, y)
-        table = model[-1].booster_.trees_to_dataframe()
-        numeric = table[table["split_feature"] == "n"]["threshold"].astype(float)
-        cuts[bins] = float(np.abs(numeric - 0.985).min())
-        assert "forcedbins_filename" not in clone(model[-1]).get_params()
-    assert cuts["modl"] < 0.001
-    assert cuts["own"] > 0.02
-
-
-def test_files_of_bins_do_not_stay():
-    with forced_bins({0: [1.5]}) as name:
-        assert json.loads(Path(name).read_text()) == [{"feature": 0, "bin_upper_bound": [1.5]}]
-    assert not Path(name).exists()
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

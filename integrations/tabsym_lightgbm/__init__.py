@@ -8,7 +8,7 @@ aborts the process, never reach it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,8 @@ from lightgbm import LGBMClassifier, LGBMRegressor, early_stopping
 
 from tabsym.encoders import NativePipeline, coder_of
 from tabsym.integrations.margins import MarginAdapter, Rows, check_task
-from tabsym.jitter.trees import Trees
-from tabsym_lightgbm.bins import MODLBinsClassifier, MODLBinsRegressor, forced_bins
-from tabsym_lightgbm.trees import read_trees
 
-__all__ = ["LightGBMAdapter", "MODLBinsClassifier", "MODLBinsRegressor", "adapter", "forced_bins"]
+__all__ = ["LightGBMAdapter", "adapter"]
 
 _ROUNDS = ("num_iterations", "num_iteration", "n_iter", "num_tree", "num_trees", "num_round", "num_rounds", "nrounds",
            "num_boost_round", "max_iter")  # fmt: skip
@@ -60,7 +57,6 @@ class LightGBMAdapter(MarginAdapter):
         random_state: int | None = None,
         n_jobs: int | None = None,
         codes: Any = "native",
-        bins: Literal["own", "modl"] = "own",
     ) -> NativePipeline:
         """LightGBM with its own treatment of categories, at its defaults; takes any table.
 
@@ -72,8 +68,6 @@ class LightGBMAdapter(MarginAdapter):
             Threads.
         codes : {"native", "group", "ordinal"} or transformer, default "native"
             What symbols become: categories, categories of MODL's groups, or their rank by frequency.
-        bins : {"own", "modl"}, default "own"
-            "modl": numeric columns are also cut where MODL cuts them, by LightGBM's forced bins.
 
         Examples
         --------
@@ -85,11 +79,6 @@ class LightGBMAdapter(MarginAdapter):
         [0.0, 1.0]
         """
         booster = self.booster(task, random_state, n_jobs)
-        if bins == "modl":
-            kind = MODLBinsRegressor if task in ("regression", "count") else MODLBinsClassifier
-            booster = kind(**booster.get_params())
-        elif bins != "own":
-            raise ValueError(f"bins={bins!r} is not known; use 'own' or 'modl'.")
         return NativePipeline([("categories", coder_of(codes, task, random_state)), ("booster", booster)])
 
     def booster(self, task: str, random_state: int | None = None, n_jobs: int | None = None) -> Any:
@@ -99,10 +88,6 @@ class LightGBMAdapter(MarginAdapter):
         if task == "count":
             return LGBMRegressor(objective="poisson", **options)
         return LGBMRegressor(**options) if task == "regression" else LGBMClassifier(**options)
-
-    def read_trees(self, booster: Any) -> Trees:
-        """The trees of a fitted estimator, as arrays."""
-        return read_trees(booster)
 
     def objective_of(self, booster: Any) -> str | None:
         """The objective that an estimator names."""

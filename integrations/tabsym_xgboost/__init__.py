@@ -15,9 +15,7 @@ from xgboost import XGBRegressor
 
 from tabsym.encoders import NativePipeline, coder_of
 from tabsym.integrations.margins import MarginAdapter, Rows, check_task
-from tabsym.jitter.trees import Trees
 from tabsym_xgboost.labels import XGBLabelClassifier
-from tabsym_xgboost.trees import read_trees
 
 __all__ = ["XGBLabelClassifier", "XGBoostAdapter", "adapter"]
 
@@ -92,10 +90,6 @@ class XGBoostAdapter(MarginAdapter):
         if task == "count":
             return XGBRegressor(objective="count:poisson", **options)
         return XGBRegressor(**options) if task == "regression" else XGBLabelClassifier(**options)
-
-    def read_trees(self, booster: Any) -> Trees:
-        """The trees of a fitted estimator, as arrays."""
-        return read_trees(booster)
 
     def objective_of(self, booster: Any) -> str | None:
         """The objective that an estimator names, or XGBoost's default, which cannot be told from it."""

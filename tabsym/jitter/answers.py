@@ -11,14 +11,12 @@ from sklearn.base import is_classifier
 from tabsym.jitter.asking import Ask, Asked, Draws, first_frame, found_link, name_of, score_of
 from tabsym.jitter.averaging import Spread
 from tabsym.jitter.batch import Batch
-from tabsym.jitter.routes import Router
 
 
 @dataclass(frozen=True)
 class Call:
     """How answers are asked for."""
 
-    route: str
     average: str
     max_donors: int | None
     return_std: bool
@@ -30,11 +28,6 @@ class Call:
         n = self.n_draws
         if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
             raise ValueError(f"n_draws={n!r} is not possible; use a count of 1 or more, or None.")
-        if self.route != "mixture" and (self.return_std or n is not None):
-            raise ValueError(
-                f"route={self.route!r} has no donors to draw from or to spread; leave return_std and n_draws out, or "
-                "use route='mixture'."
-            )
         return self
 
 
@@ -112,20 +105,12 @@ class Answers:
     def _mixed(self, ask: Ask, *, linked: bool) -> Spread:
         """Averages for rows with unseen values; `linked`: whether what is asked comes after a link."""
         call, asked = self.call, Asked(ask)
-        router = None if call.route == "mixture" else Router.of(self.model)
-        if linked and (router is not None or call.average == "raw"):
+        if linked and call.average == "raw":
             score, some = score_of(self.model), first_frame(self.batch)
             asked = Asked(ask, score, found_link(score(some), ask(some)))
 
-        def answered(part: Batch) -> Spread:
-            if router is None:
-                draws = Draws(call.n_draws, call.random)
-                return asked.spread(part, call.max_donors, draws, with_std=call.return_std)
-            mean = router.scores(part, call.route, call.max_donors)
-            mean = mean if asked.link is None else asked.link(mean)
-            return Spread(mean, np.zeros(mean.shape))
-
-        parts = [answered(part) for part in self.batch.parts()]
+        draws = Draws(call.n_draws, call.random)
+        parts = [asked.spread(part, call.max_donors, draws, with_std=call.return_std) for part in self.batch.parts()]
         return Spread(np.concatenate([one.mean for one in parts]), np.concatenate([one.std for one in parts]))
 
     def _joined_std(self, std: Any) -> Any:

@@ -77,7 +77,7 @@ def found_link(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
     link = link_of(scores, answers)
     if link is None:
         raise ValueError(
-            "average='raw' and other routes than 'mixture' need a model whose answers follow from its scores by a "
+            "average='raw' needs a model whose answers follow from its scores by a "
             "logistic, softmax, exponential or no link, and this one's do not; use average='probability'."
         )
     return link
@@ -88,8 +88,7 @@ def score_of(model: Any) -> Ask:
     score = raw_scores(model)
     if score is None:
         raise ValueError(
-            f"average='raw' and other routes than 'mixture' need a model with raw scores, and {name_of(model)} has "
-            "none; use average='probability'."
+            f"average='raw' needs a model with raw scores, and {name_of(model)} has none; use average='probability'."
         )
     return score
 

@@ -39,11 +39,6 @@ class JitterPredictor(Wrapper):
     encoder : TIWSEncoder
         Finds donors, by what the other columns say of a symbol. Fitted on the table that the model learned from, or to
         be fitted.
-    route : {"mixture", "independent", "cover", "stop"}, default "mixture"
-        "mixture": as above, for every model. The others are for comparison, and read the trees of a model behind
-        `NativeCategories` (LightGBM, XGBoost, HistGradientBoosting); they average scores. "independent": at every split
-        on the symbol, left by the weight of donors that go left, anew at each; "cover": by the rows of training on
-        either side; "stop": the value of the node.
     average : {"probability", "raw"}, default "probability"
         What is averaged: predicted probabilities (of regressors predictions), or scores before the link.
     max_donors : int or None, default 64
@@ -86,10 +81,9 @@ class JitterPredictor(Wrapper):
 
     calibration_: dict[str, Calibration]
 
-    def __init__(self, model, encoder, *, route="mixture", average="probability", max_donors=64, columns=None):
+    def __init__(self, model, encoder, *, average="probability", max_donors=64, columns=None):
         self.model = model
         self.encoder = encoder
-        self.route = route
         self.average = average
         self.max_donors = max_donors
         self.columns = columns
@@ -233,5 +227,5 @@ class JitterPredictor(Wrapper):
         model, encoder = parts(self)
         batch = Batch.of(X, encoder, guarded(self), _WHO)
         seed = check_random_state(random_state).randint(2**31)
-        call = Call(self.route, self.average, self.max_donors, return_std, n_draws, np.random.default_rng(seed))
+        call = Call(self.average, self.max_donors, return_std, n_draws, np.random.default_rng(seed))
         return Answers(model, batch, call.checked())

@@ -13,7 +13,6 @@ from sklearn.pipeline import Pipeline
 
 from tabsym.encoders import NativeCategories
 from tabsym.integrations import available, load_adapter
-from tabsym.jitter import hist_trees
 
 Floats = NDArray[np.float64]
 Ask = Callable[[Any], Any]
@@ -58,12 +57,18 @@ def raw_scores(model: Any) -> Ask | None:
     name = library(booster)
     score: Any = None
     if isinstance(booster, HistGradientBoostingRegressor):
-        score = hist_trees.raw_scores
+        score = _hist_scores
     elif name in available():
         score = getattr(load_adapter(name), "raw_scores", None)
     if score is None:
         return None
     return lambda X: score(booster, X if ready is None else ready(X))
+
+
+def _hist_scores(booster: Any, frame: Any) -> Floats:
+    """Scores before the link, which a `HistGradientBoostingRegressor` does not tell."""
+    scores = booster._raw_predict(frame)
+    return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
 
 def link_of(scores: Floats, answers: Floats) -> Callable[[Floats], Floats] | None:

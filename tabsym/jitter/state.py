@@ -15,7 +15,6 @@ from tabsym.jitter.strangers import road_of
 from tabsym.jitter.weighing import donor_weights
 from tabsym.table import match_features, read_table
 
-ROUTES = ("mixture", "independent", "cover", "stop")
 AVERAGES = ("probability", "raw")
 
 
@@ -37,10 +36,8 @@ def check_options(predictor: Any) -> None:
         raise TypeError(f"encoder takes a TIWSEncoder, not {type(predictor.encoder).__name__}.")
     if not hasattr(predictor.model, "predict"):
         raise TypeError(f"model takes an estimator with a predict method, not {type(predictor.model).__name__}.")
-    for option, known in (("route", ROUTES), ("average", AVERAGES)):
-        value = getattr(predictor, option)
-        if value not in known:
-            raise ValueError(f"{option}={value!r} is not known; use {', '.join(map(repr, known))}.")
+    if predictor.average not in AVERAGES:
+        raise ValueError(f"average={predictor.average!r} is not known; use {', '.join(map(repr, AVERAGES))}.")
     most = predictor.max_donors
     if most is not None and (isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1):
         raise ValueError(f"max_donors={most!r} is not possible; use a count of 1 or more, or None.")
