@@ -23,7 +23,6 @@ from tabsym.integrations import load_adapter
 from tabsym.jitter.calibrating import _error
 from tabsym.jitter.mixture import MOST_COMBINATIONS, Donors, Mixture
 from tabsym.jitter.scores import raw_scores
-from tabsym.jitter.weighing import poster_weights
 from tabsym.tiws.column import Unseen as Documents
 from tests.conftest import as_frame
 from tests.naive_jitter import replace_and_average
@@ -222,13 +221,14 @@ def test_draws_come_near_the_mixture():
 def test_few_donors_are_the_heaviest_and_weigh_one_together():
     model, encoder = fitted("lightgbm", "regression")
     rows = NEW[NEW["b"].isin(X["b"])]
-    donors = JitterPredictor(model, encoder).donors(rows, "a", n_donors=2)
+    donors = JitterPredictor(model, encoder, max_donors=2).donors(rows, "a")
+    assert len(JitterPredictor(model, encoder).donors(rows, "a", n_donors=20)) > 4
     got = JitterPredictor(model, encoder, max_donors=2).predict(rows)
     for symbol in ("new", "other"):
         two = donors[donors["symbol"] == symbol]
         mine = (rows["a"] == symbol).to_numpy()
         answers = np.stack([model.predict(rows[mine].assign(a=donor)) for donor in two["donor"]])
-        np.testing.assert_allclose(got[mine], (two["weight"] / two["weight"].sum()).to_numpy() @ answers, atol=1e-12)
+        np.testing.assert_allclose(got[mine], two["weight"].to_numpy() @ answers, atol=1e-12)
 
 
 class Counting(Ridge):
@@ -723,8 +723,8 @@ def test_by_the_poster_no_symbol_is_its_own_donor():
     documents = fitted.pairs.documents(fitted.number, fitted.donors)
     seen = Documents(documents, [fitted.symbols[code] for code in fitted.donors], fitted.sums.rows[fitted.donors])
     own = np.where(places % 3 == 0, -1, places)
-    weights = poster_weights(fitted, seen, own)
-    plain = poster_weights(fitted, seen)
+    weights = fitted.weights(seen, np.where(own < 0, -1, fitted.donors[own]))
+    plain = fitted.weights(seen)
     np.testing.assert_allclose(weights.sum(axis=1), 1)
     for row, place in enumerate(own):
         if place < 0:

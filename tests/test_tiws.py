@@ -114,6 +114,36 @@ def test_donors_are_the_methods(seed, kind):
             assert of.get(donor, of.get(np.nan, 0.0)) == pytest.approx(one, abs=1e-8)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("idf_rows", ["all", "seen+self"])
+@pytest.mark.parametrize("context", ["batch", "row"])
+def test_the_posters_donors_are_those_of_transform(kind, idf_rows, context):
+    X, y, weight, new = make(2, kind, l=8)
+    encoder = TIWSEncoder(method="poster", idf_rows=idf_rows, context=context, cols=["a"]).fit(
+        X, y, sample_weight=weight
+    )
+    rows = new.drop_duplicates("a")
+    found = encoder.donors("a", rows, n_donors=99)
+    estimates = [name for name in found if name.startswith("estimate")]
+    encoded = encoder.transform(rows)
+    made = [name for name in encoded if name == "a" or name.startswith("a_")]
+    assert found["weight"].nunique() > len(rows)
+    for symbol, values in zip(rows["a"], encoded[made].to_numpy(), strict=True):
+        one = found[found["symbol"] == symbol]
+        np.testing.assert_allclose(one["weight"] @ one[estimates].to_numpy(), values, atol=1e-12)
+    for symbol, one in encoder.donors("a", n_donors=99).groupby("symbol"):
+        assert symbol not in set(one["donor"]) and one["weight"].sum() == pytest.approx(1)
+
+
+def test_the_posters_words_are_weighed_over_all_unseen_categories_of_a_call():
+    """Also of more than are compared at a time."""
+    X, y, weight, _ = make(2, "regression", l=8)
+    many = X.sample(700, replace=True, random_state=0).assign(a=[f"new{i}" for i in range(700)])
+    truth = naive_tiws.poster(dicts(X), components(y), weight, "a", dicts(many))
+    encoder = TIWSEncoder(method="poster", cols=["a"]).fit(X, y, sample_weight=weight)
+    same(by_symbol(encoder.transform(many), many), truth.unseen, truth.estimate)
+
+
 @pytest.mark.parametrize("kind", ["regression", "multiclass"])
 def test_left_out_symbols_are_estimated_without_them(kind):
     X, y, weight, new = make(3, kind)

@@ -56,7 +56,9 @@ def table_1():
             encoder = TIWSEncoder(cols=["category"], target_type="continuous").fit(seen, y)
             fitted, unseen = encoder.columns_["category"].fitted, encoder.unseen_rows(new, "category").unseen
             words = sum(fitted.pairs.sizes) - fitted.pairs.sizes[fitted.number]
-            s = similarities(fitted.documents, unseen.documents, words, batch=True)[0]
+            s = similarities(fitted.pairs.documents(fitted.number, fitted.donors), unseen.documents, words, batch=True)[
+                0
+            ]
             chosen += fitted.symbols[int(np.argmax(s))] == "A"
             share += s[fitted.symbols.index("A")] / s.sum() / REPEATS
             near += fitted.symbols[int(np.argmin(fitted.between(unseen).distances[0]))] == "A"
@@ -78,7 +80,9 @@ def table_2():
             value = encoder.transform(X[new])["Embarked"].iloc[0]
             fitted, unseen = encoder.columns_["Embarked"].fitted, encoder.unseen_rows(X[new], "Embarked").unseen
             words = sum(fitted.pairs.sizes) - fitted.pairs.sizes[fitted.number]
-            s = similarities(fitted.documents, unseen.documents, words, batch=True)[0]
+            s = similarities(fitted.pairs.documents(fitted.number, fitted.donors), unseen.documents, words, batch=True)[
+                0
+            ]
             d = fitted.between(unseen).distances[0]
             print(f"{method}, {numeric}: estimate {value:.3f}; TIWS similarity "
                   f"{dict(zip(fitted.symbols, s.round(3).tolist(), strict=True))}; squared distance of profiles "

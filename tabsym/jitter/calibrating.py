@@ -13,7 +13,7 @@ from tabsym.jitter.losses import Losses
 from tabsym.jitter.mixture import TILE
 from tabsym.jitter.replacing import longer, replaced
 from tabsym.jitter.strangers import Road, stranger
-from tabsym.jitter.weighing import donor_symbols, places_among_donors, poster_weights
+from tabsym.jitter.weighing import donor_symbols, places_among_donors
 from tabsym.table import Table
 from tabsym.tiws.column import FittedColumn
 from tabsym.tiws.donors import FEWEST_TO_TUNE, DonorRule
@@ -127,7 +127,7 @@ def _rules(fitted: FittedColumn, geometry: Geometry) -> list[DonorRule]:
 def _plain(fitted: FittedColumn, codes: Places, geometry: Geometry, places: Places) -> Floats:
     """Weights by the encoder's own rule."""
     if fitted.method.method == "poster":
-        return poster_weights(fitted, fitted.as_unseen(codes), places)
+        return fitted.weights(fitted.as_unseen(codes), codes)
     return fitted.rule.weights(geometry, places)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,16 @@ class Ranked:
     @property
     def sizes(self) -> Places:
         return np.diff(self.starts)
+
+
+def kept_donors(weights: Floats, most: int | None) -> list[tuple[Places, Floats]]:
+    """The donors of each document (m, donors) that are asked about, the heaviest first, and their shares."""
+    ranked = Ranked.of(weights)
+    out = []
+    for start, end in pairwise(ranked.starts):
+        one = slice(start, end if most is None else min(end, start + most))
+        out.append((ranked.donor[one], ranked.weight[one] / ranked.weight[one].sum()))
+    return out
 
 
 @dataclass(frozen=True)

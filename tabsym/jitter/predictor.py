@@ -203,7 +203,8 @@ class JitterPredictor(Wrapper):
         Returns
         -------
         pandas.DataFrame
-            Columns symbol, donor, weight and rows (the donor's).
+            Columns symbol, donor, weight (of those that are asked about they sum to 1; `max_donors`) and rows (the
+            donor's). No rows for a column that calibration gave back to the model's own treatment.
         """
         check_options(self)
         return described(self, X, column, n_donors)

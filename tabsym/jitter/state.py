@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import TIWSEncoder
 from tabsym.jitter.batch import Treatment
+from tabsym.jitter.mixture import kept_donors
 from tabsym.jitter.strangers import road_of
 from tabsym.jitter.weighing import donor_weights
 from tabsym.table import match_features, read_table
@@ -90,17 +91,18 @@ def described(predictor: Any, X: Any, column: str, n_donors: int) -> pd.DataFram
     encoder, treated = parts(predictor)[1], treatments(predictor)
     if column not in treated:
         raise ValueError(f"Column {column!r} is not treated; there are {', '.join(map(repr, treated))}.")
+    labels = ["symbol", "donor", "weight", "rows"]
+    if treated[column].used != "jitter":
+        return pd.DataFrame([], columns=labels)
     table = match_features(encoder, read_table(X, who=type(predictor).__name__, allow_empty=True))
     fitted, found = encoder.columns_[column].fitted, encoder.unseen_rows(table, column)
     records = []
-    for symbol, weights in zip(
-        found.unseen.symbols, donor_weights(fitted, found.unseen, treated[column].rule), strict=True
-    ):
-        for place in np.argsort(-weights, kind="stable")[:n_donors]:
+    weights = donor_weights(fitted, found.unseen, treated[column].rule)
+    for symbol, (places, shares) in zip(found.unseen.symbols, kept_donors(weights, predictor.max_donors), strict=True):
+        for place, share in zip(places[:n_donors], shares[:n_donors], strict=True):
             donor = fitted.donors[place]
-            if weights[place] > 0:
-                records.append([symbol, fitted.symbols[donor], weights[place], fitted.sums.rows[donor]])
-    return pd.DataFrame(records, columns=["symbol", "donor", "weight", "rows"])
+            records.append([symbol, fitted.symbols[donor], share, fitted.sums.rows[donor]])
+    return pd.DataFrame(records, columns=labels)
 
 
 def summary(predictor: Any) -> pd.DataFrame:

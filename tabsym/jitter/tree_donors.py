@@ -12,7 +12,6 @@ from tabsym.jitter.kernels_descend import COVER, INDEPENDENT, MIXTURE, STOP, spr
 from tabsym.jitter.tree_arrays import Tree
 from tabsym.table import Table
 from tabsym.tiws.column import FittedColumn, Unseen
-from tabsym.tiws.poster import similarities
 from tabsym.tiws.unseen import UnseenRows
 
 Floats = NDArray[np.float64]
@@ -37,12 +36,7 @@ class Donors:
         found = encoder.unseen_rows(table, column, context=context)
         if fitted.method.method != "poster":
             return cls(fitted, found, fitted.donors, None)
-        words = int(np.diff(fitted.pairs.offsets).sum() - fitted.pairs.sizes[fitted.number])
-        batch = fitted.method.idf_rows == "all"
-        alike = similarities(fitted.documents, found.unseen.documents, words, batch=batch)
-        total = alike.sum(axis=1, keepdims=True)
-        alike = np.where(total > 0, alike / np.where(total > 0, total, 1.0), 1 / alike.shape[1])
-        return cls(fitted, found, np.flatnonzero(fitted.sums.rows > 0), alike)
+        return cls(fitted, found, *fitted.shown_weights(found.unseen))
 
     def weights(self, places: NDArray[np.int64]) -> Floats:
         """Of the donors (len(places), d) for some of the documents; they sum to 1."""

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from tabsym.tiws.column import FittedColumn, Unseen
 from tabsym.tiws.donors import DonorRule
-from tabsym.tiws.poster import similarities
 
 Floats = NDArray[np.float64]
 
@@ -20,23 +19,7 @@ def donor_weights(fitted: FittedColumn, unseen: Unseen, rule: DonorRule | None =
         rule = rule.of(fitted.sums.rows[fitted.donors], fitted.components)  # chosen with fewer rows, perhaps
         tiles = [rule.weights(fitted.between(tile)) for tile in unseen.tiles()]
         return np.concatenate([np.zeros((0, len(fitted.donors))), *tiles])
-    if fitted.method.method == "poster":
-        return poster_weights(fitted, unseen)
     return fitted.weights(unseen)
-
-
-def poster_weights(fitted: FittedColumn, unseen: Unseen, own: NDArray[np.integer] | None = None) -> Floats:
-    """Similarities as weights; `own` (m,): places among the donors that have none, below 0 for no place."""
-    if not len(unseen):
-        return np.zeros((0, len(fitted.donors)))
-    words = int(np.diff(fitted.pairs.offsets).sum() - fitted.pairs.sizes[fitted.number])
-    documents = fitted.pairs.documents(fitted.number, fitted.donors)
-    alike = similarities(documents, unseen.documents, words, batch=fitted.method.idf_rows == "all")
-    if own is not None:
-        held = np.flatnonzero(own >= 0)
-        alike[held, own[held]] = 0.0
-    total = alike.sum(axis=1, keepdims=True)
-    return np.where(total > 0, alike / np.where(total > 0, total, 1.0), 1 / alike.shape[1])
 
 
 def places_among_donors(fitted: FittedColumn, codes: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from tabsym.tiws.donors import DonorRule
 from tabsym.tiws.intervals import Conformal
 from tabsym.tiws.likeness import Described, Geometry
 from tabsym.tiws.names import NameReader
-from tabsym.tiws.poster import PRIOR_ROWS, similarities, weighted
+from tabsym.tiws.poster import PRIOR_ROWS, similarities, weights_of
 from tabsym.tiws.profiles import Base
 from tabsym.tiws.regression import Covariance, DocumentRegression, Estimates, Solution
 from tabsym.tiws.sums import Components, Sums, components_of, drawn
@@ -127,8 +127,12 @@ class FittedColumn:
 
     def unseen_estimates(self, unseen: Unseen) -> Floats:
         """Estimated targets (m, q)."""
-        tiles = [self._values(tile) for tile in unseen.tiles()]
-        return np.concatenate(tiles) if tiles else np.zeros((0, self.sums.sums.shape[1]))
+        if not len(unseen):
+            return np.zeros((0, self.sums.sums.shape[1]))
+        if self.method.method == "poster":  # not in tiles: the words of all documents are standardised together
+            return self.similarity_weights(unseen, self._seen) @ self.estimates[self._seen]
+        tiles = [self._estimates(tile).values + self.sums.origin for tile in unseen.tiles()]
+        return self._shares(np.concatenate(tiles))
 
     def intervals(self, unseen: Unseen, level: float) -> tuple[Floats, Floats]:
         """Bounds (m, q) for the mean target of each symbol's rows."""
@@ -144,13 +148,36 @@ class FittedColumn:
 
     def weights(self, unseen: Unseen, own: NDArray[np.integer] | None = None) -> Floats:
         """Of the donors (m, d) for each symbol; `own` (m,): codes of seen symbols, which are not their own donors."""
-        places = None if own is None else self._place_among_donors(own)
+        if self.method.method == "poster":
+            return self.similarity_weights(unseen, self.donors, own)
+        places = None if own is None else self._places(self.donors, own)
         out = np.zeros((len(unseen), len(self.donors)))
         for first in range(0, len(unseen), _TILE):
             tile = slice(first, first + _TILE)
             geometry = self.between(unseen.take(tile))
             out[tile] = self.rule.weights(geometry, None if places is None else places[tile])
         return out
+
+    def similarity_weights(
+        self, unseen: Unseen, donors: NDArray[np.integer], own: NDArray[np.integer] | None = None
+    ) -> Floats:
+        """Of method "poster": what the estimates of these symbols (d,), by code, are multiplied by (m, d)."""
+        if not len(unseen):
+            return np.zeros((0, len(donors)))
+        words = int(np.diff(self.pairs.offsets).sum() - self.pairs.sizes[self.number])
+        documents = self.pairs.documents(self.number, donors)
+        alike = similarities(documents, unseen.documents, words, batch=self.method.idf_rows == "all")
+        if own is not None:
+            places = self._places(donors, own)
+            held = np.flatnonzero(places >= 0)
+            alike[held, places[held]] = 0.0
+        return weights_of(alike)
+
+    def shown_weights(self, unseen: Unseen, own: NDArray[np.integer] | None = None) -> tuple[NDArray[np.int64], Floats]:
+        """Codes of the donors (d,) and their weights (m, d), of method "poster" those that estimates are made with."""
+        if self.method.method == "poster":
+            return self._seen, self.similarity_weights(unseen, self._seen, own)
+        return self.donors, self.weights(unseen, own)
 
     def between(self, unseen: Unseen) -> Geometry:
         """Unseen symbols beside the donors."""
@@ -182,14 +209,6 @@ class FittedColumn:
 
     # -- pieces -------------------------------------------------------------------------------
 
-    def _values(self, unseen: Unseen) -> Floats:
-        if self.method.method == "poster":
-            words = int(np.diff(self.pairs.offsets).sum() - self.pairs.sizes[self.number])
-            batch = self.method.idf_rows == "all"
-            alike = similarities(self.documents, unseen.documents, words, batch=batch)
-            return weighted(alike, self.estimates[self._seen])
-        return self._shares(self._estimates(unseen).values + self.sums.origin)
-
     def _estimates(self, unseen: Unseen) -> Estimates:
         found = self.solution.estimates(self.between(unseen))
         empty = np.diff(unseen.documents.indptr) == 0  # of which nothing is known
@@ -204,9 +223,10 @@ class FittedColumn:
         """Codes of symbols with rows."""
         return np.flatnonzero(self.sums.rows > 0)
 
-    def _place_among_donors(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
+    def _places(self, donors: NDArray[np.integer], codes: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Where symbols are among these donors; -1: nowhere."""
         place = np.full(len(self.symbols) + 1, -1, dtype=np.int64)
-        place[self.donors] = np.arange(len(self.donors))
+        place[donors] = np.arange(len(donors))
         return place[codes]
 
     def _describe(self, documents: sparse.csr_array, symbols: list[Any]) -> Described:
@@ -214,11 +234,6 @@ class FittedColumn:
         return Described(self._base.profiles(documents), names)
 
     # Caches, made when they are first needed and never pickled.
-
-    @cached_property
-    def documents(self) -> sparse.csr_array:
-        """Of all symbols with rows (poster)."""
-        return self.pairs.documents(self.number, self._seen)
 
     @cached_property
     def _base(self) -> Base:

@@ -37,11 +37,10 @@ def similarities(seen: sparse.csr_array, unseen: sparse.csr_array, words: int, *
     return np.concatenate(rows) if rows else np.zeros((0, seen.shape[0]))
 
 
-def weighted(similarity: Floats, estimates: Floats) -> Floats:
-    """The mean (m, q) of seen symbols' estimates (l, q) by similarity; equal weights where all are 0."""
+def weights_of(similarity: Floats) -> Floats:
+    """Similarities (m, l) as weights that sum to 1; equal ones where all are 0."""
     total = similarity.sum(axis=1, keepdims=True)
-    weights = np.where(total > 0, similarity / np.where(total > 0, total, 1.0), 1 / len(estimates))
-    return np.asarray(weights @ estimates)
+    return np.where(total > 0, similarity / np.where(total > 0, total, 1.0), 1 / similarity.shape[1])
 
 
 def _similarities(seen: sparse.csr_array, unseen: sparse.csr_array, words: int) -> Floats:

@@ -362,7 +362,9 @@ class TIWSEncoder(OutOfFoldEncoder):
         -------
         pandas.DataFrame
             Columns symbol, donor, weight (of all donors they sum to 1), estimate (the donor's, as encoded; of more
-            than two classes one column for each), rows (the donor's); the weightiest donor first.
+            than two classes one column for each), rows (the donor's); the weightiest donor first. By method "poster"
+            `transform` gives the mean of the estimates by these weights. By "documents" it solves a regression instead,
+            and the weights are those of likeness, by which `JitterPredictor` and jitter trees put donors in.
         """
         self._check_encoded(column)
         if n_donors < 1:

@@ -27,14 +27,15 @@ def print_columns(fitted: dict[str, FittedColumn]) -> None:
 def donor_table(state: TIWSColumn, found: list[tuple[Unseen, Any]], n_donors: int) -> pd.DataFrame:
     """The weightiest donors of symbols; `found`: unseen symbols, with the codes of those that are really seen ones."""
     fitted = state.fitted
-    estimates = fitted.estimates[fitted.donors][:, state.shown]
+    estimates = fitted.estimates[:, state.shown]
     records: list[list[Any]] = []
     for unseen, own in found:
-        for symbol, weights in zip(unseen.symbols, fitted.weights(unseen, own), strict=True):
+        donors, by_symbol = fitted.shown_weights(unseen, own)
+        for symbol, weights in zip(unseen.symbols, by_symbol, strict=True):
             for place in np.argsort(-weights, kind="stable")[:n_donors]:
                 if weights[place] > 0:
-                    donor = fitted.donors[place]
-                    known = [*estimates[place].tolist(), fitted.sums.rows[donor]]
+                    donor = donors[place]
+                    known = [*estimates[donor].tolist(), fitted.sums.rows[donor]]
                     records.append([symbol, fitted.symbols[donor], weights[place], *known])
     several = [f"estimate_{name}" for name in state.names[: len(state.shown)]]
     labels = several if len(several) > 1 else ["estimate"]
