@@ -403,11 +403,13 @@ def test_a_column_of_random_keys_does_not_predict():
     encoder = TIWSEncoder(cols=["key"])
     encoded = encoder.fit_transform(X, y)["key"]
     assert abs(np.corrcoef(encoded, y)[0, 1]) < 0.08
-    held_out = encoder._held_out_column(encoder._read_as_fitted(X), encoder.columns_["key"])[0]
-    assert abs(np.corrcoef(held_out, y)[0, 1]) < 0.08
+    as_unseen = encoder._held_out_column(encoder._read_as_fitted(X), encoder.columns_["key"], None)[0]
+    held_out = TIWSEncoder(cols=["key"]).augment(X, y)[0]["key"].to_numpy()[n:]
+    for values in (as_unseen, held_out):
+        assert abs(np.corrcoef(values, y)[0, 1]) < 0.08
     from sklearn.tree import DecisionTreeRegressor
 
-    for values in (encoded.to_numpy(), held_out):  # ranks may tell what correlations do not
+    for values in (encoded.to_numpy(), as_unseen, held_out):  # ranks may tell what correlations do not
         half = np.arange(n) < n // 2
         tree = DecisionTreeRegressor(min_samples_leaf=20, random_state=0).fit(values[half, None], y[half])
         assert tree.score(values[~half, None], y[~half]) < 0.02

@@ -85,11 +85,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         if not self._shows_target() or self.cv is None or not self.columns_:
             return self.transform(X)
         table = read_table(X, who=type(self).__name__)
-        encoded = self._out_of_fold(table, y, check_weights(sample_weight, len(table)), groups)
-        return self._assembled(
-            table,
-            {name: {new: encoded[new] for new in self._kept_names(state)} for name, state in self.columns_.items()},
-        )
+        return self._put_together(table, self._out_of_fold(table, y, check_weights(sample_weight, len(table)), groups))
 
     def transform(self, X: Any, y: Any = None) -> Any:
         """Encode a table: a frame of the kind it has, an array with ``return_df=False``.
@@ -119,6 +115,13 @@ class OutOfFoldEncoder(ColumnEncoder):
         """The (training, held-out) rows of each fold; `target` (n_rows,) holds codes of classes, or numbers."""
         rows = np.zeros((len(target), 1))
         return split_rows(self.cv, rows, target, classes=classes, random_state=self.random_state, groups=groups)
+
+    def _put_together(self, table: Table, encoded: dict[str, NDArray[Any]]) -> Any:
+        """The table with these output columns (n_rows,), by name, in place of what they encode."""
+        return self._assembled(
+            table,
+            {name: {new: encoded[new] for new in self._kept_names(state)} for name, state in self.columns_.items()},
+        )
 
     def _unfilled(self, n_rows: int) -> dict[str, Floats]:
         """The output columns (n_rows,) by name, before any fold."""

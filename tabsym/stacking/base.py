@@ -130,7 +130,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             groups=None if group is None else group[train],
         )
         settled = self._settled(wide, fitted)
-        crossed = Crossed(Learner(settled, rows.X, given, rows.weight, labels), splits, fitted)
+        crossed = Crossed(Learner(settled, rows.X, given, rows.weight, labels), splits)
         learned = cache(lambda: replace(rows, margins=crossed.margins()))  # where something starts from them
         plans = self._plans(booster, other, loss, table, labels, seed)
         n_classes = 0 if labels is None else len(labels)

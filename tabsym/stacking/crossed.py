@@ -76,12 +76,11 @@ class Learner:
 class Crossed:
     """Margins out of fold, each fold's by a clone that has seen the others, made when they are asked for.
 
-    `fitted`: the model of all rows, which folds that nothing is judged by may take their variances from, as nested
-    margins take theirs from the clone of their fold.
+    Also variances, crosses and intervals are the clone's own: those of all rows know the rows' own targets.
     """
 
-    def __init__(self, learner: Learner, splits: list[Split], fitted: Any = None) -> None:
-        self.learner, self.splits, self._fitted = learner, splits, fitted
+    def __init__(self, learner: Learner, splits: list[Split]) -> None:
+        self.learner, self.splits = learner, splits
         self._clones: dict[int, Any] = {}
 
     def clone(self, fold: int) -> Any:
@@ -91,23 +90,16 @@ class Crossed:
         return self._clones[fold]
 
     def margins_of(self, fold: int) -> Floats:
-        """Margins (m, K) of the rows of a fold, to judge by."""
+        """Margins (m, K) of the rows of a fold."""
         return self.learner.margins(self.clone(fold), self.splits[fold][1])
 
     def margins(self) -> Floats:
         """The margin (n, K) of each row, to train on."""
-        parts = [self._margins_to_train_on(fold) for fold in range(len(self.splits))]
+        parts = [self.margins_of(fold) for fold in range(len(self.splits))]
         found = np.empty((len(self.learner.y), parts[0].shape[1]))
         for (_, test), own in zip(self.splits, parts, strict=True):
             found[test] = own
         return found
-
-    def _margins_to_train_on(self, fold: int) -> Floats:
-        held = None if fold in self._clones or self._fitted is None else held_precisions(self._fitted)
-        if held is None:
-            return self.margins_of(fold)
-        train, test = self.splits[fold]
-        return self.learner.margins(self.learner.fit(train, held), test)
 
 
 class Nested:

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.codes import encode_columns
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
+from tabsym.encoders.folds import refuse_lost_groups
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.encoders.pieces import gather
-from tabsym.encoders.tiws.held_out import FEWEST_SYMBOLS, folds_of_symbols, out_of_fold
+from tabsym.encoders.tiws.held_out import FEWEST_SYMBOLS, FittedFold, rows_of
 from tabsym.encoders.tiws.merging import carried_over, check_mergeable
 from tabsym.encoders.tiws.options import check_options
 from tabsym.encoders.tiws.rows import RowEncoding, TIWSColumn, alphabet_of, state_of
@@ -62,7 +63,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         Whether names of symbols may tell that symbols are alike ("Ford Focus", "Ford Fiesta"); as far as they have for
         seen symbols.
     indicator : bool, default False
-        Add a column ``NAME_unseen``, 1 where the symbol was not seen in fit.
+        Add a column ``NAME_unseen``, 1 where the symbol was not seen in fit (in `fit_transform`: in the other folds).
     numeric : {"modl", "deciles", "passthrough"} or dict of str -> list of numbers, default "modl"
         Numeric columns as words: intervals that tell the target apart, deciles, none, or edges by column (the rest
         none). They come out as they went in either way.
@@ -74,7 +75,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
     cv : int, splitter or None, default 5
-        `fit_transform` encodes each row by the targets of the other folds, as scikit-learn's TargetEncoder does; None:
+        `fit_transform` encodes each row by an encoder fitted on the other folds, intervals of numbers and all; None:
         as ``fit(X, y).transform(X)``, which leaks. Splitters get the `groups` of `fit_transform`.
     cols : list of str (or positions, for arrays), one of them, "all" or None, default None
         Columns to encode; None: text, object and category columns; "all": every column, numbers as symbols.
@@ -282,7 +283,7 @@ class TIWSEncoder(OutOfFoldEncoder):
 
         A model trained on both learns how far the estimate of an unseen symbol can be trusted; with ``indicator=True``
         it can tell the two apart. In a row's second copy one column, drawn at random among those with at least three
-        symbols, has what the other symbols say of its symbol; the rest is cross-fitted as in `fit_transform`.
+        symbols, has what the other symbols say of its symbol, by the other folds; the rest is as in `fit_transform`.
 
         Parameters
         ----------
@@ -300,12 +301,19 @@ class TIWSEncoder(OutOfFoldEncoder):
         weight : ndarray of shape (2 * n_rows,)
             Half of each row's weight for each of its copies.
         """
-        encoded = self.fit_transform(X, y, sample_weight, groups)
+        X, y = split_target(X, y, type(self).__name__)
+        refuse_lost_groups(self.cv, groups)
+        self.fit(X, y, sample_weight, groups)
         table = read_table(X, who=type(self).__name__)
         target = check_target(y, len(table), type(self).__name__)
         weight = check_weights(sample_weight, len(table))
+        folds = None if self.cv is None or not self.columns_ else self._fitted_folds(table, y, weight, groups)
+        if folds is None:
+            encoded = self._encode_table(table)
+        else:
+            encoded = self._put_together(table, self._of_folds(table, folds))
         halves = np.full(len(table), 0.5) if weight is None else weight / 2
-        as_unseen = self._one_unseen(table, encoded)
+        as_unseen = self._one_unseen(table, encoded, folds)
         everything = np.arange(2 * len(table))
         return gather([encoded, as_unseen], everything), np.concatenate([target, target]), np.tile(halves, 2)
 
@@ -432,19 +440,9 @@ class TIWSEncoder(OutOfFoldEncoder):
         self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, table: Table | None
     ) -> None:
         """Fit every column; nothing of self changes before all is done. `table`: to be remembered."""
-        method = Method(self.method, bool(self.names), self.smooth, self.idf_rows)
-        names_in = self._names_in if table is None else table.names
-        places = {name: place for place, name in enumerate(names_in)}
-
-        def learn(name: str) -> FittedColumn:
-            number = places[name]
-            symbols = alphabet_of(counts, number).symbols.tolist()
-            return FittedColumn.fit(number, method, symbols, counts.pairs, counts.sums[number])
-
-        fitted = dict(zip(encoded, in_threads(learn, encoded, self.n_jobs), strict=True))
-        states = {n: state_of(n, one, classes, indicator=bool(self.indicator)) for n, one in fitted.items()}
+        states = self._fitted_columns(counts, encoded, classes, self._names_in if table is None else table.names)
         if self.verbose:
-            print_columns(fitted)
+            print_columns({name: state.fitted for name, state in states.items()})
         if table is not None:
             remember_features(self, table)
             self._names_in = table.names
@@ -458,6 +456,21 @@ class TIWSEncoder(OutOfFoldEncoder):
         if self.drop_invariant:
             self.invariant_cols_ = [name for state in states.values() for name in state.constant_names()]
 
+    def _fitted_columns(
+        self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, names_in: list[str]
+    ) -> dict[str, TIWSColumn]:
+        """What is learned of each encoded column from counts."""
+        method = Method(self.method, bool(self.names), self.smooth, self.idf_rows)
+        places = {name: place for place, name in enumerate(names_in)}
+
+        def learn(name: str) -> TIWSColumn:
+            number = places[name]
+            symbols = alphabet_of(counts, number).symbols.tolist()
+            fitted = FittedColumn.fit(number, method, symbols, counts.pairs, counts.sums[number])
+            return state_of(name, fitted, classes, indicator=bool(self.indicator))
+
+        return dict(zip(encoded, in_threads(learn, encoded, self.n_jobs), strict=True))
+
     def _add(self, piece: TableCounts) -> None:
         before, observed = self.counts_, self._observed
         counts = before + piece
@@ -469,19 +482,40 @@ class TIWSEncoder(OutOfFoldEncoder):
         return {name: self._kept_columns(state, encoded[name]) for name, state in self.columns_.items()}
 
     def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
-        """The encoded columns (n_rows,) by name, each row by the targets of the other folds."""
+        """The encoded columns (n_rows,) by name, each row by an encoder of the other folds."""
+        return self._of_folds(table, self._fitted_folds(table, y, weight, groups))
+
+    def _fitted_folds(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> list[FittedFold]:
+        """For each fold what its training rows teach: words, components, covariances and donors' rules, too."""
         target = further(y, len(table), self._classes, type(self).__name__)
-        folds = self._folds(target.codes, groups, classes=self._classes is not None)
-        out: dict[str, Floats] = {}
-        for name, state in self.columns_.items():
-            codes, raw = self._rows.codes(table, name)
-            values = out_of_fold(state.fitted, codes, target.y, weight, folds)
-            if self.handle_missing == "return_nan":
-                values[raw.codes < 0] = np.nan
-            out |= dict(zip(state.names, state.outputs(values, np.zeros(len(table), dtype=bool)), strict=True))
+        is_classes, encoded = self._classes is not None, list(self.columns_)
+        out = []
+        for train, held_out in self._folds(target.codes, groups, classes=is_classes):
+            each = None if weight is None else weight[train]
+            if each is not None and not (each > 0).any():
+                raise ValueError("A fold's training rows all have weight 0; use fewer folds or other weights.")
+            counts = self._counting.first_piece(rows_of(table, train), encoded, (target.y[train], is_classes), each)
+            columns = self._fitted_columns(counts, encoded, self._classes, table.names)
+            observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
+            unknown = "value" if self.handle_unknown == "error" else self.handle_unknown  # fit saw it in this fold
+            encoding = RowEncoding(columns, counts, observed, self.context, self.handle_missing, unknown)
+            out.append(FittedFold(held_out, rows_of(table, held_out), encoding))
         return out
 
-    def _one_unseen(self, table: Table, encoded: Any) -> Any:
+    def _of_folds(self, table: Table, folds: list[FittedFold]) -> dict[str, NDArray[Any]]:
+        """The encoded columns (n_rows,) by name, each row by its fold."""
+        out = self._unfilled(len(table))
+        for fold in folds:
+            found = fold.encoding.encoded(fold.table)
+            for name, state in self.columns_.items():
+                for new, column in zip(state.names, found[name], strict=True):
+                    out[new][fold.rows] = column
+        for state in self.columns_.values():
+            if state.indicator is not None:
+                out[state.indicator] = out[state.indicator].astype(np.int64)
+        return out
+
+    def _one_unseen(self, table: Table, encoded: Any, folds: list[FittedFold] | None) -> Any:
         """The encoded rows of fit, one symbol of each as if it had not been seen."""
         names = list(self.get_feature_names_out())
         frame = nw.from_native(encoded, eager_only=True) if self.return_df else None
@@ -493,19 +527,21 @@ class TIWSEncoder(OutOfFoldEncoder):
         drawn = check_random_state(self.random_state).randint(max(len(several), 1), size=len(table))
         changed = {}
         for name, state in self.columns_.items():
-            columns = self._held_out_column(table, state)
+            columns = self._held_out_column(table, state, folds)
             here = (drawn == several.index(name)) if name in several else np.zeros(len(table), dtype=bool)
             changed[name] = {
                 new: np.where(here, column, known(new)) for new, column in self._kept_columns(state, columns).items()
             }
         return self._assembled(table, changed)
 
-    def _held_out_column(self, table: Table, state: TIWSColumn) -> list[NDArray[Any]]:
-        """The output columns of one column for rows of fit, every symbol as if it had not been seen."""
+    def _held_out_column(self, table: Table, state: TIWSColumn, folds: list[FittedFold] | None) -> list[NDArray[Any]]:
+        """The output columns of one column for rows of fit, every symbol as if it had not been seen.
+
+        Each row by what its fold's training rows say of other symbols; without folds by what all rows say.
+        """
         name = self._names_in[state.fitted.number]
-        codes, raw = self._rows.codes(table, name)
-        groups = folds_of_symbols(state.fitted.sums.rows, self.random_state)
-        values = np.append(state.fitted.held_out(groups), state.fitted.estimates[:1], axis=0)[codes]
-        if self.handle_missing == "return_nan":
-            values[raw.codes < 0] = np.nan
+        whole = [FittedFold(np.arange(len(table)), table, self._rows)]
+        values = np.zeros((len(table), state.fitted.estimates.shape[1]))
+        for fold in whole if folds is None else folds:
+            values[fold.rows] = fold.as_unseen(name, self.random_state)
         return state.outputs(values, np.ones(len(table), dtype=bool))

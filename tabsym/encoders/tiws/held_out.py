@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.encoders.folds import Split
-from tabsym.tiws.column import FittedColumn
-from tabsym.tiws.sums import Sums
+from tabsym.codes import UNSEEN
+from tabsym.encoders.tiws.rows import RowEncoding
+from tabsym.table import Table
 
 Floats = NDArray[np.float64]
 
@@ -20,35 +21,32 @@ FEWEST_SYMBOLS = 3
 """Columns of fewer have nothing to say of a symbol that is left out."""
 
 
-def out_of_fold(
-    fitted: FittedColumn, codes: NDArray[np.integer], y: Floats, weight: Floats | None, folds: list[Split]
-) -> Floats:
-    """Encoded rows (n, q): each by the sums of the other folds, those of a symbol that they lack as unseen.
+@dataclass(frozen=True)
+class FittedFold:
+    """The rows of a table that are held out, as a table of their own, and what the training rows taught."""
 
-    Parameters
-    ----------
-    fitted : FittedColumn
-        On all rows; what its documents say has no target in it, and its covariance is kept.
-    codes : (n,)
-        Symbols of the rows.
-    y : (n, q)
-    weight : (n,) or None
-    folds : list of (training, held-out) rows
-    """
-    out = np.zeros_like(y)
-    for _, held_out in folds:
-        each = None if weight is None else weight[held_out]
-        own = Sums.count(codes[held_out], y[held_out], each, len(fitted.symbols), fitted.sums.origin)
-        others = fitted.sums - own
-        if not (others.rows > 0).any():
-            raise ValueError("A fold's training rows all have weight 0; use fewer folds or other weights.")
-        one = fitted.with_sums(others)
-        values = one.estimates
-        absent = np.flatnonzero((others.rows <= 0) & (own.rows > 0))
-        if len(absent):
-            values[absent] = one.unseen_estimates(one.as_unseen(absent))
-        out[held_out] = np.append(values, np.zeros((1, values.shape[1])), axis=0)[codes[held_out]]
-    return out
+    rows: NDArray[np.int64]
+    table: Table
+    encoding: RowEncoding
+
+    def as_unseen(self, name: str, random_state: Any) -> Floats:
+        """Estimates (m, q) of the rows: of symbols that training has, by its other symbols."""
+        fitted = self.encoding.columns[name].fitted
+        codes, raw = self.encoding.codes(self.table, name)
+        groups = folds_of_symbols(fitted.sums.rows, random_state)
+        values = np.append(fitted.held_out(groups), np.zeros((1, fitted.estimates.shape[1])), axis=0)[codes]
+        if (codes == UNSEEN).any():
+            found = self.encoding.unseen(self.table, name)
+            values[found.rows] = fitted.unseen_estimates(found.unseen)[found.which]
+        if self.encoding.handle_missing == "return_nan":
+            values[raw.codes < 0] = np.nan
+        return values
+
+
+def rows_of(table: Table, rows: NDArray[Any]) -> Table:
+    """Some rows of a table, whose columns keep their kinds."""
+    columns = tuple(replace(column, series=column.series[rows]) for column in table.columns)
+    return Table(columns, n_rows=len(rows), native=None, named=table.named)
 
 
 def folds_of_symbols(rows: Floats, random_state: Any) -> NDArray[np.int64]:
