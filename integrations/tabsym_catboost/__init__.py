@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from catboost import CatBoostClassifier, CatBoostRegressor, Pool
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import answer_of, coder_of
+from tabsym.estimators.classifying import LabelClassifier
 from tabsym.integrations.margins import MarginAdapter, Rows, check_task
+from tabsym.table import plain_labels
 
 
 class _Native(BaseEstimator):
@@ -29,6 +31,7 @@ class _Native(BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit CatBoost on a table of any kind."""
+        y = plain_labels(y)
         task = "regression" if isinstance(self, RegressorMixin) else "multiclass"
         self.categories_ = coder_of(self.codes, task, 0, text=True).fit(X, y)
         frame = self.categories_.transform(X)
@@ -45,7 +48,7 @@ class _Native(BaseEstimator):
         return answer_of(self.booster_.predict, frame).ravel()
 
 
-class NativeCatBoostClassifier(ClassifierMixin, _Native):
+class NativeCatBoostClassifier(LabelClassifier, _Native):
     """CatBoost classifier on any table."""
 
     @property

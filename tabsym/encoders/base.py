@@ -240,7 +240,7 @@ def numeric_matrix(table: Table, names: list[str], who: str) -> dict[str, sparse
     """Untouched columns as one-column sparse matrices, for sparse output."""
     out = {}
     for name in names:
-        if table[name].kind is Kind.SYMBOLIC:
+        if table[name].kind is Kind.SYMBOLIC and not table[name].is_empty:
             raise ValueError(
                 f"Column {name!r} holds symbols and is not encoded, so it has no place in a sparse matrix; "
                 f"add it to cols of {who}, drop it, or use sparse_output=False."

@@ -206,7 +206,10 @@ def _split_columns(table: Table, cols: Any) -> tuple[list[Column], list[Column]]
     A column without any value is one of the former: whether its type says float64 or "object" is chance, and
     HistGradientBoosting fails on numbers that are all missing.
     """
-    chosen = {column.name for column in symbolic_columns(table, cols, booleans=False)}
+    if cols is None:
+        chosen = {column.name for column in table.columns if column.kind is Kind.SYMBOLIC}
+    else:
+        chosen = {column.name for column in symbolic_columns(table, cols, booleans=False)}
     symbolic: list[Column] = []
     others: list[Column] = []
     for column in table.columns:

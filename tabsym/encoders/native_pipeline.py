@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.encoders.native import MISSING_TEXT
+from tabsym.table import plain_labels
 
 
 def answer_of(ask: Callable[..., Any], frame: pd.DataFrame, **options: Any) -> Any:
@@ -64,6 +65,16 @@ class NativePipeline(Pipeline):
     >>> model.fit(X, X["colour"]).predict_proba(X.head(0)).shape
     (0, 3)
     """
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> NativePipeline:
+        """Fit the steps; booleans of any library are numpy's to the booster, and come back as such."""
+        super().fit(X, plain_labels(y), **params)
+        return self
+
+    @_booster_has("score")
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> float:
+        """The booster's own score: accuracy or R2."""
+        return float(super().score(X, plain_labels(y), sample_weight, **params))
 
     @_booster_has("predict")
     def predict(self, X: Any, **options: Any) -> Any:

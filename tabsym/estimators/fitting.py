@@ -125,7 +125,7 @@ def continue_model(
     training = training.weighted_rows()
     if model is None:
         config.refuse_pieces()
-        layout = plan_layout(config, training, config.interactions)  # type: ignore[arg-type]
+        layout = plan_layout(config, training, config.interactions, whole=False)  # type: ignore[arg-type]
         options = piece_options(config, layout)
         model, coded = blank_model(config, options.columns, layout, training, loss, n_outputs, {}, rng)
         rows = coded.lay(model, options, rng, config.n_jobs)

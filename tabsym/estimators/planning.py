@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from numbers import Integral
 
 from tabsym.estimators.binning import cut_finely, cut_numbers, cut_twice
 from tabsym.estimators.config import Config
@@ -50,23 +52,58 @@ def _numeric_columns(config: Config, training: Training) -> list[Column]:
     return [column for column in others if column.kind is not Kind.SYMBOLIC]
 
 
-def plan_layout(config: Config, training: Training, crosses: Crosses = 1, cuts: Cuts = NO_CUTS) -> Layout:
-    """The layout of the formula; without one, of the columns, intervals and crosses."""
+def plan_layout(
+    config: Config, training: Training, crosses: Crosses = 1, cuts: Cuts = NO_CUTS, *, whole: bool = True
+) -> Layout:
+    """The layout of the formula; without one, of the columns, intervals and crosses.
+
+    `whole`: whether the rows are all there will be, so that a column without a value has none later either.
+    """
     if config.formula is not None:
         return plan_formula(expand(config.formula))
-    symbolic, numeric = _split_columns(config, training)
+    symbolic, numeric = _split_columns(config, training, whole=whole)
     text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
     if text:
         raise ValueError(
             f"Column {text[0]!r} holds symbols but is not in cols; add it to cols, or drop it from the table."
         )
+    if not isinstance(crosses, int):
+        crosses = _found(crosses, training, symbolic, cuts)
     return plan_additive(
         symbolic, numeric, interactions=crosses, bins=cuts.coarse, fine=cuts.fine, rarity=config.rarity
     )
 
 
-def _split_columns(config: Config, training: Training) -> tuple[list[Column], list[Column]]:
-    """The columns whose symbols are learned, and the others."""
-    symbolic = symbolic_columns(training.table, config.cols, booleans=True)
-    chosen = {column.name for column in symbolic}
-    return symbolic, [column for column in training.table.columns if column.name not in chosen]
+def _found(crosses: Crosses, training: Training, symbolic: list[Column], cuts: Cuts) -> list[tuple[str, ...]]:
+    """Named crosses by the names of columns, each of which has categories or intervals; else a `ValueError`."""
+    names = training.table.names
+    crossable = {column.name for column in symbolic} | {bins.column for bins in cuts.coarse}
+    found = []
+    for one in crosses:  # type: ignore[union-attr]
+        members = []
+        for given in one:
+            is_place = isinstance(given, Integral) and not training.table.named and 0 <= int(given) < len(names)
+            name = names[int(given)] if is_place else given
+            if name not in names:
+                near = get_close_matches(str(name), names, n=3) or names[:5]
+                raise ValueError(
+                    f"interactions names {name!r}, and there is no such column; there is "
+                    f"{' or '.join(map(repr, near))}."
+                )
+            if name not in crossable:
+                raise ValueError(
+                    f"interactions names {name!r}, a column of numbers that is not cut into intervals; add it to cols "
+                    "to take its numbers for categories, or use numeric='quantile' to cross its intervals."
+                )
+            members.append(name)
+        found.append(tuple(members))
+    return found
+
+
+def _split_columns(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:
+    """The columns whose symbols are learned, also those without any value, and the others."""
+    columns = training.table.columns
+    chosen = {column.name for column in symbolic_columns(training.table, config.cols, booleans=True, whole=whole)}
+    if whole and config.cols is not None:
+        chosen |= {column.name for column in columns if column.is_empty}
+    return [c for c in columns if c.name in chosen], [c for c in columns if c.name not in chosen]

@@ -42,7 +42,7 @@ class Similar:
         table, blocks, weight = training.table, _plain_blocks(model), training.relative_weight
         left = _left_over(model, training, n_jobs)
         counting = Counting("deciles", n_jobs)
-        counts = counting.first_piece(table, list(blocks), (left, False), weight)
+        counts = counting.first_piece(table, list(blocks), (left, False), weight, whole=True)
         places = {column.name: place for place, column in enumerate(table.columns)}
         fitted = {}
         for name, block in blocks.items():

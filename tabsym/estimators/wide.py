@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from tabsym.estimators.checks import check_offset_of_loss, check_target_of_loss
+from tabsym.estimators.classifying import LabelClassifier
 from tabsym.estimators.config import Config
 from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
 from tabsym.estimators.linking import choose_loss
@@ -49,7 +50,7 @@ def _goes_by_pieces(model: Any) -> bool:
 
 
 @fill_in(parameters=WIDE_PARAMETERS, attributes=WIDE_ATTRIBUTES)
-class WideClassifier(ClassifierMixin, WideBase):
+class WideClassifier(LabelClassifier, WideBase):
     """Classifier that learns one number per symbol (per class, where there are more than two).
 
     The score of a row is an intercept plus one number for the symbol in each

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.encoders import TIWSEncoder
 from tabsym.encoders.pieces import take_rows
-from tabsym.table import check_same_rows, check_target, check_weights, read_table, split_target
+from tabsym.table import check_same_rows, check_target, check_weights, plain_labels, read_table, split_target
 
 Floats = NDArray[np.float64]
 
@@ -163,7 +163,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The estimator's own score: accuracy or R2."""
         check_is_fitted(self)
-        encoded = _plain(self.encoder_.transform(X))
+        encoded, y = _plain(self.encoder_.transform(X)), plain_labels(y)
         if sample_weight is None:
             return float(self.estimator_.score(encoded, y))
         return float(self.estimator_.score(encoded, y, sample_weight=sample_weight))

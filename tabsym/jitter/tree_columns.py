@@ -28,7 +28,7 @@ class TreeColumns:
         symbolic = {column.name for column in symbolic_columns(table, cols, booleans=False)}
 
         def kind(column: Column) -> Symbols | Measure:
-            if column.name in symbolic:
+            if column.name in symbolic or column.is_empty:
                 return Symbols.of(column.name, encode_column(column), rows)
             return column.measure
 

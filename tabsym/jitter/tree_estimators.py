@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 
+from tabsym.estimators.classifying import LabelClassifier
 from tabsym.estimators.docs import fill_in
 from tabsym.jitter.tree_base import JitterTree
 from tabsym.jitter.tree_docs import TREE_ATTRIBUTES, TREE_NOTES, TREE_PARAMETERS
@@ -18,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @fill_in(parameters=TREE_PARAMETERS, attributes=TREE_ATTRIBUTES, notes=TREE_NOTES)
-class JitterTreeClassifier(ClassifierMixin, JitterTree):
+class JitterTreeClassifier(LabelClassifier, JitterTree):
     """Decision tree that splits symbols by subsets, and sends symbols never seen where similar ones go.
 
     Parameters

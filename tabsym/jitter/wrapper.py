@@ -10,6 +10,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
 
 from tabsym.jitter.state import is_fitted
+from tabsym.table import plain_labels
 
 
 class Wrapper(BaseEstimator):
@@ -27,7 +28,7 @@ class Wrapper(BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of a classifier, R2 of a regressor."""
         measure = accuracy_score if is_classifier(self) else r2_score
-        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+        return float(measure(plain_labels(y), self.predict(X), sample_weight=sample_weight))
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
 
 from tabsym.estimators import WideClassifier, WideRegressor
+from tabsym.estimators.classifying import LabelClassifier
 from tabsym.estimators.docs import fill_in
 from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.defaults import default_booster, default_wide
@@ -21,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @fill_in(parameters=STACK_PARAMETERS, attributes=STACK_ATTRIBUTES, notes=STACK_NOTES)
-class WideBoostClassifier(ClassifierMixin, WideBoost):
+class WideBoostClassifier(LabelClassifier, WideBoost):
     """A wide classifier under a booster: symbols by the one, what is left by the other.
 
     Parameters

@@ -15,6 +15,7 @@ from tabsym.table.target import (
     check_regression_target,
     check_target,
     check_weights,
+    plain_labels,
     relative_weights,
 )
 from tabsym.table.target_type import TARGET_TYPES, holds_classes
@@ -41,6 +42,7 @@ __all__ = [
     "library_of_frame",
     "holds_classes",
     "match_features",
+    "plain_labels",
     "read_table",
     "relative_weights",
     "remember_features",

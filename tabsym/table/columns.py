@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
     SYMBOLIC = "symbolic"
     NUMERIC = "numeric"
-    BOOLEAN = "boolean"  # a number to encoders (left alone), a symbol to wide models
+    BOOLEAN = "boolean"  # a number to encoders (left alone) where none is missing, a symbol to wide models
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,13 @@ class Column:
                 "or by a large finite number. (Input X contains infinity.)"
             )
         return out
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all values are missing, whatever the type: such a column tells nothing, not what it holds either."""
+        if self.kind is Kind.SYMBOLIC:
+            return bool(self.series.is_null().all())
+        return bool(np.isnan(to_numbers(self.stored, self.name)).all())
 
     @property
     def missing(self) -> NDArray[np.bool_]:

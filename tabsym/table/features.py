@@ -78,8 +78,11 @@ def _listed(names: list[str], most: int = 5) -> list[str]:
     return [*lines, "- ..."] if len(names) > most else lines
 
 
-def symbolic_columns(table: Table, cols: Any, *, booleans: bool) -> list[Column]:
+def symbolic_columns(table: Table, cols: Any, *, booleans: bool, whole: bool = True) -> list[Column]:
     """The columns to treat as symbols: those named in `cols`, or by kind where that is None.
+
+    Without `cols` a boolean column with missing values is one, in every library: pandas makes objects of it. So is a
+    column without any value, whose type says nothing of what comes later.
 
     Parameters
     ----------
@@ -87,15 +90,22 @@ def symbolic_columns(table: Table, cols: Any, *, booleans: bool) -> list[Column]
         Positions count where the table has no names of its own (arrays). "all" is every column, also
         where one of them is called so: ``["all"]`` is that one.
     booleans : bool
-        Whether, without `cols`, boolean columns are symbols.
+        Whether, without `cols`, boolean columns are symbols that have no missing values.
+    whole : bool
+        False: the table is a piece of a longer one, in which a column may have values yet.
     """
     if cols is None:
-        kinds = (Kind.SYMBOLIC, Kind.BOOLEAN) if booleans else (Kind.SYMBOLIC,)
-        return [column for column in table.columns if column.kind in kinds]
+        return [column for column in table.columns if _is_symbolic(column, booleans, whole)]
     if isinstance(cols, str) and cols == "all":
         return list(table.columns)
     wanted = {_resolve(table, col) for col in ([cols] if np.isscalar(cols) else cols)}
     return [column for column in table.columns if column.name in wanted]
+
+
+def _is_symbolic(column: Column, booleans: bool, whole: bool) -> bool:
+    if column.kind is Kind.BOOLEAN:
+        return booleans or bool(column.missing.any())
+    return column.kind is Kind.SYMBOLIC or (whole and column.is_empty)
 
 
 def _resolve(table: Table, col: Any) -> str:

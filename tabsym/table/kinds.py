@@ -1,8 +1,8 @@
 """The kind of a column: by its type, which is looked up once for each; by its values where that is "object".
 
 What objects are depends on who asks, which is what `Objects` says. To encoders and wide models a
-column of objects is symbols, as category_encoders has it, unless it comes from an array, all columns
-of which have one type. To the native boosters (`NativeCategories`) it is what its values are, so that
+column of objects is symbols, as category_encoders has it, unless it holds booleans, or comes from an array,
+all columns of which have one type. To the native boosters (`NativeCategories`) it is what its values are, so that
 a column means the same in fit and in predict whatever type carries it.
 """
 
@@ -39,13 +39,11 @@ _RARE = {  # how types are called that narwhals does not know, or has no use for
 
 
 class Objects(Enum):
-    """What objects are, but dates, durations and decimals, which are numbers always."""
+    """What objects are, but dates, durations and decimals, which are numbers always, and booleans."""
 
     SYMBOLS = "symbols"
     NUMBERS = "numbers"  # where they can be, else symbols
-    VALUES = (
-        "values"  # numbers of any sorts, booleans or symbols; polars' Object, bytes and wide decimals are read, too
-    )
+    VALUES = "values"  # numbers of any sorts or symbols; polars' Object, bytes and wide decimals are read, too
 
 
 def columns_of(frame: Any, names: list[str], objects: Objects) -> tuple[Column, ...]:
@@ -153,7 +151,7 @@ def _kind_of_objects(name: str, values: Any, objects: Objects) -> Kind:
         _refuse_complex(name)
     if content in (*DATES, *DURATIONS, "decimal") or (objects is not Objects.SYMBOLS and content in _NUMBERS):
         return Kind.NUMERIC
-    return Kind.BOOLEAN if objects is Objects.VALUES and content == "boolean" else Kind.SYMBOLIC
+    return Kind.BOOLEAN if content == "boolean" else Kind.SYMBOLIC
 
 
 def _is_number(value: Any) -> bool:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
+from tabsym.table.stored import library_of
+
 _LARGEST = 1e150  # the square of more than 1.3e154 is infinite; the rest is room for sums over rows
 _NUMBERS = (Real, Decimal, np.bool_)
 _MOMENTS = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -199,7 +201,39 @@ def check_target(y: Any, n_rows: int, who: str = "tabsym") -> NDArray[Any]:
         raise ValueError(
             f"Input y contains infinity or a value too large: row {row} of the target is infinite; drop or replace it."
         )
+    return of_plain_type(values)
+
+
+def of_plain_type(values: NDArray[Any]) -> NDArray[Any]:
+    """Objects that are all booleans, or all integers, as numpy's: scikit-learn's scores know no others."""
+    if values.dtype != object:
+        return values
+    content = pd.api.types.infer_dtype(values, skipna=False)
+    if content == "boolean":
+        return values.astype(bool)
+    if content == "integer":
+        try:
+            return values.astype(np.int64)
+        except OverflowError:
+            return values
     return values
+
+
+def plain_labels(y: Any) -> Any:
+    """A target to score or to fit another library's model by: booleans and integers as numpy's, others as they are."""
+    if isinstance(y, np.ndarray):
+        return of_plain_type(y) if y.ndim == 1 else y
+    if isinstance(y, pd.api.extensions.ExtensionArray):
+        y = pd.Series(y)
+    series = nw.from_native(y, pass_through=True, allow_series=True)
+    if isinstance(series, nw.Series):
+        values = _series_values(series)
+    elif library_of(y) == "pyarrow" and not isinstance(series, nw.DataFrame):
+        values = np.asarray(y)
+    else:
+        return y
+    found = of_plain_type(values)
+    return found if found.dtype.kind in "biu" else y
 
 
 def _series_values(series: nw.Series[Any]) -> NDArray[Any]:

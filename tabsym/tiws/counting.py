@@ -30,16 +30,17 @@ class Counting:
     n_jobs: int | None
 
     def first_piece(
-        self, table: Table, encoded: list[str], target: tuple[Floats, bool], weight: Floats | None
+        self, table: Table, encoded: list[str], target: tuple[Floats, bool], weight: Floats | None, *, whole: bool
     ) -> TableCounts:
-        """Words made from this table; `target`: (n, q) and whether it holds classes."""
+        """Words made from this table; `target`: (n, q) and whether it holds classes; `whole`: no piece follows."""
         edges = self.numeric if isinstance(self.numeric, Mapping) else {}
         strange = [name for name in edges if name not in table.names]
         if strange:
             have = ", ".join(map(repr, table.names))
             raise ValueError(f"numeric has edges for {strange[0]!r}, and there is no such column; there are {have}.")
         keep = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
-        words = self._words(table, encoded, target, weight, keep)
+        symbolic = {c.name for c in table.columns if c.kind is not Kind.NUMERIC or (whole and c.is_empty)}
+        words = self._words(table, symbolic.union(encoded), target, weight, keep)
         return self.count(table, words, encoded, target[0], weight)
 
     def count(
@@ -71,9 +72,10 @@ class Counting:
         return tuple(grown)
 
     def _words(
-        self, table: Table, encoded: list[str], target: tuple[Floats, bool], weight: Floats | None, keep: Any
+        self, table: Table, names: set[str], target: tuple[Floats, bool], weight: Floats | None, keep: Any
     ) -> tuple[Words, ...]:
-        symbolic = [c for c in table.columns if c.name in encoded or c.kind is not Kind.NUMERIC]
+        """`names`: of the columns whose values are words as they are."""
+        symbolic = [c for c in table.columns if c.name in names]
         raws = dict(zip([c.name for c in symbolic], encode_columns(symbolic, self.n_jobs), strict=True))
         cut_by = None
 

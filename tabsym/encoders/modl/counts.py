@@ -40,6 +40,7 @@ class Counting:
     target_type: str
     handle_missing: str
     n_jobs: int | None
+    whole: bool = True  # False: tables are pieces of a longer one, in which an empty column may have values yet
 
     def first_piece(self, table: Table, y: Any, weight: Floats | None) -> Counted:
         """Of a whole table, or the first piece of one: the columns to encode, and what the target holds."""
@@ -68,7 +69,7 @@ class Counting:
 
     def coded(self, column: Column) -> CodedValues:
         """A column to be counted: a numeric one by value if numbers are discretized, else as symbols."""
-        if self.numeric == "discretize" and column.kind is Kind.NUMERIC:
+        if self.numeric == "discretize" and column.kind is Kind.NUMERIC and not (self.whole and column.is_empty):
             if self.handle_missing == "error":
                 refuse_missing(column.name, np.isnan(column.values))
             return code_numbers(column.values, column.measure)
@@ -81,7 +82,7 @@ class Counting:
         """The columns to encode."""
         if self.cols is None and self.numeric == "discretize":
             return list(table.columns)
-        return symbolic_columns(table, self.cols, booleans=False)
+        return symbolic_columns(table, self.cols, booleans=False, whole=self.whole)
 
     def _count(
         self, columns: list[Column], target: CodedTarget, weight: Floats | None, rows: NDArray[np.int64] | None

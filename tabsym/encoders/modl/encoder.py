@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -250,7 +251,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         self._refuse_donors()
         first = not hasattr(self, "tables_")
         table, weight = self._read(X, y, sample_weight, first=first)
-        counting = counting_of(self)
+        counting = replace(counting_of(self), whole=False)
         if first:
             counted = counting.first_piece(table, y, weight)
         else:

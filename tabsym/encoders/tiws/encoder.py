@@ -187,14 +187,14 @@ class TIWSEncoder(OutOfFoldEncoder):
         """
         X, y = split_target(X, y, type(self).__name__)
         check_same_rows(X, groups=groups)
-        return self._fit(X, y, sample_weight, None)
+        return self._fit(X, y, sample_weight, None, whole=True)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> TIWSEncoder:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, whole: bool) -> TIWSEncoder:
         table, weight = self._read(X, y, sample_weight)
         target = components(y, len(table), self.target_type, type(self).__name__, classes)
-        encoded = [column.name for column in symbolic_columns(table, self.cols, booleans=False)]
+        encoded = [column.name for column in symbolic_columns(table, self.cols, booleans=False, whole=whole)]
         self._refuse_missing(table, encoded)
-        counts = self._counting.first_piece(table, encoded, (target.y, target.classes is not None), weight)
+        counts = self._counting.first_piece(table, encoded, (target.y, target.classes is not None), weight, whole=whole)
         self._learn(counts, encoded, target.classes, table)
         self._observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
         return self
@@ -218,7 +218,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         self
         """
         if not hasattr(self, "counts_"):
-            return self._fit(X, y, sample_weight, classes)
+            return self._fit(X, y, sample_weight, classes, whole=False)
         check_same_classes(classes, self._classes)
         table, weight = self._read(X, y, sample_weight)
         table = match_features(self, table)
@@ -494,7 +494,8 @@ class TIWSEncoder(OutOfFoldEncoder):
             each = None if weight is None else weight[train]
             if each is not None and not (each > 0).any():
                 raise ValueError("A fold's training rows all have weight 0; use fewer folds or other weights.")
-            counts = self._counting.first_piece(rows_of(table, train), encoded, (target.y[train], is_classes), each)
+            known = target.y[train], is_classes
+            counts = self._counting.first_piece(rows_of(table, train), encoded, known, each, whole=True)
             columns = self._fitted_columns(counts, encoded, self._classes, table.names)
             observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
             unknown = "value" if self.handle_unknown == "error" else self.handle_unknown  # fit saw it in this fold

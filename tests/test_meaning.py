@@ -1,0 +1,227 @@
+"""What a column or a target means is the same in every library: booleans, columns without a value, whole numbers."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from tabsym import (
+    AugmentedModel,
+    CrossFit,
+    JitterTreeClassifier,
+    MODLEncoder,
+    OneHotEncoder,
+    TIWSEncoder,
+    WideBoostClassifier,
+    WideClassifier,
+    WideEncoder,
+)
+from tabsym.integrations import load_adapter
+
+N = 160
+RNG = np.random.default_rng(0)
+FLAG = RNG.random(N) < 0.5
+MISSING = RNG.random(N) < 0.2
+Y = (FLAG ^ (RNG.random(N) < 0.2)).astype(int)
+OTHER = RNG.choice(list("uvw"), N)
+
+
+def objects(values, missing):
+    out = np.array(values, dtype=object)
+    out[missing] = None
+    return out
+
+
+COLUMNS = {
+    "objects": lambda v, m: pd.DataFrame({"f": objects(v, m), "o": OTHER[: len(v)]}),
+    "objects with NaN": lambda v, m: pd.DataFrame(
+        {"f": pd.Series(objects(v, m)).where(~m, np.nan), "o": OTHER[: len(v)]}
+    ),
+    "nullable": lambda v, m: pd.DataFrame({"f": pd.array(objects(v, m), dtype="boolean"), "o": OTHER[: len(v)]}),
+    "arrow in pandas": lambda v, m: pd.DataFrame(
+        {"f": pd.Series(objects(v, m), dtype="bool[pyarrow]"), "o": OTHER[: len(v)]}
+    ),
+    "polars": lambda v, m: pl.DataFrame(
+        {"f": pl.Series(objects(v, m).tolist(), dtype=pl.Boolean), "o": OTHER[: len(v)]}
+    ),
+    "arrow": lambda v, m: pa.table({"f": pa.array(objects(v, m).tolist(), pa.bool_()), "o": OTHER[: len(v)]}),
+}
+NONE = np.zeros(N, dtype=bool)
+ENCODERS = {
+    "onehot": OneHotEncoder(),
+    "tiws": TIWSEncoder(),
+    "wide": WideEncoder(random_state=0),
+    "modl": MODLEncoder(output="probability"),
+    "modl of categories": MODLEncoder(output="onehot", numeric="passthrough"),
+    "crossfit": CrossFit(WideEncoder(random_state=0)),
+}
+
+
+def as_numbers(out):
+    frame = out.to_pandas() if not isinstance(out, pd.DataFrame) else out
+    return list(frame), frame.to_numpy(dtype=object, na_value=None)
+
+
+def same(a, b):
+    assert a[0] == b[0]
+    np.testing.assert_array_equal(a[1].astype(str), b[1].astype(str))
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("name", ENCODERS)
+def test_booleans_with_missing_values_are_categories_in_every_library(name, kind):
+    whole, encoder = COLUMNS["objects"](FLAG, MISSING), ENCODERS[name]
+    wanted, truth = clone(encoder).fit(whole, Y), clone(encoder).fit_transform(whole, Y)
+    names = list(truth)
+    assert "f" not in names or truth["f"].to_numpy().dtype == np.float64
+    table = COLUMNS[kind](FLAG, MISSING)
+    fitted = clone(encoder)
+    same(as_numbers(fitted.fit_transform(table, Y)), as_numbers(truth))
+    for new, missing in ((FLAG[::-1], NONE), (FLAG, MISSING), (FLAG, ~NONE)):  # none missing, some, all
+        same(
+            as_numbers(fitted.transform(COLUMNS[kind](new, missing))),
+            as_numbers(wanted.transform(COLUMNS["objects"](new, missing))),
+        )
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("name", ["onehot", "tiws", "wide", "modl of categories", "crossfit"])
+def test_booleans_without_missing_values_pass_through(name, kind):
+    fitted = clone(ENCODERS[name])
+    out = fitted.fit_transform(COLUMNS[kind](FLAG, NONE), Y)
+    column = out["f"].to_pylist() if isinstance(out, pa.Table) else out["f"].to_list()
+    assert column == FLAG.tolist()
+    later = fitted.transform(COLUMNS[kind](FLAG, MISSING))  # what fit left alone is left alone
+    column = later["f"].to_pylist() if isinstance(later, pa.Table) else later["f"].to_list()
+    assert [None if pd.isna(v) else v for v in column] == objects(FLAG, MISSING).tolist()
+
+
+EMPTY = {
+    "float": lambda n: pd.Series(np.full(n, np.nan)),
+    "objects": lambda n: pd.Series([None] * n, dtype=object),
+    "text": lambda n: pd.Series([None] * n, dtype="str"),
+    "nullable": lambda n: pd.Series([None] * n, dtype="Int64"),
+    "boolean": lambda n: pd.Series([None] * n, dtype="boolean"),
+    "dates": lambda n: pd.Series([pd.NaT] * n, dtype="datetime64[ns]"),
+    "category": lambda n: pd.Series([None] * n, dtype="category"),
+    "null": lambda n: pd.Series([None] * n, dtype=pd.ArrowDtype(pa.null())),
+    "polars null": lambda n: pl.Series([None] * n, dtype=pl.Null),
+    "polars float": lambda n: pl.Series([None] * n, dtype=pl.Float64),
+    "polars text": lambda n: pl.Series([None] * n, dtype=pl.String),
+}
+FULL = {
+    "text": lambda n: pd.Series(RNG.choice(list("ab"), n)),
+    "numbers": lambda n: pd.Series(RNG.normal(size=n)),
+    "integers": lambda n: pd.Series(RNG.integers(0, 5, n)),
+    "booleans": lambda n: pd.Series(RNG.random(n) < 0.5),
+    "dates": lambda n: pd.Series(pd.date_range("2020", periods=n)),
+    "polars text": lambda n: pl.Series(RNG.choice(list("ab"), n)),
+    "polars numbers": lambda n: pl.Series(RNG.normal(size=n)),
+}
+SMALL = {"random_state": 0, "n_jobs": 1}
+MODELS = {
+    "onehot": OneHotEncoder(),
+    "sparse": OneHotEncoder(sparse_output=True, cols="all"),
+    "tiws": TIWSEncoder(),
+    "wide encoder": WideEncoder(random_state=0),
+    "modl": MODLEncoder(output="probability"),
+    "wide": WideClassifier(random_state=0),
+    "wide of one": WideClassifier(random_state=0, cols=["o"]),
+    "newton": WideClassifier(optimizer="newton", l2="evidence", numeric="smooth", interactions="auto"),
+    "intervals": WideClassifier(optimizer="newton", numeric="modl"),
+    "stack": WideBoostClassifier(cv=3, early_stopping=False, mode="margin", random_state=0),
+    "tree": JitterTreeClassifier(random_state=0),
+    "lightgbm": load_adapter("lightgbm").native("binary", **SMALL).set_params(booster__n_estimators=3),
+}
+
+
+def table_of(column):
+    return (
+        pl.DataFrame({"s": column, "o": OTHER})
+        if isinstance(column, pl.Series)
+        else pd.DataFrame({"s": column, "o": OTHER})
+    )
+
+
+def answer(model, table):
+    return model.predict_proba(table) if hasattr(model, "predict_proba") else model.transform(table)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_column_without_a_value_in_fit_has_no_type(name):
+    for empty in EMPTY.values():
+        fitted = clone(MODELS[name]).fit(table_of(empty(N)), Y)
+        first = None
+        for later in (*EMPTY.values(), *FULL.values()):
+            out = answer(fitted, table_of(later(N)))
+            assert out.shape[0] == N
+            if hasattr(fitted, "predict_proba"):
+                first = out if first is None else first
+                assert np.isfinite(out).all() and np.abs(out - first).max() < 0.4
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_column_that_had_a_type_may_be_empty_later(name):
+    for kind, full in FULL.items():
+        if name == "wide of one" and "text" in kind:
+            continue  # which is refused: categories that are not in cols
+        fitted = clone(MODELS[name]).fit(table_of(full(N)), Y)
+        for later in EMPTY.values():
+            out = answer(fitted, table_of(later(N)))
+            assert out.shape[0] == N
+            assert not hasattr(fitted, "predict_proba") or np.isfinite(out).all()
+
+
+def test_a_piece_without_a_value_says_nothing_of_later_pieces():
+    first, later = table_of(EMPTY["float"](N)), table_of(FULL["numbers"](N))
+    for model in (WideClassifier(random_state=0), MODLEncoder(), TIWSEncoder()):
+        model.partial_fit(first, Y).partial_fit(later, Y)
+        assert len(model.transform(later) if hasattr(model, "transform") else model.predict(later)) == N
+    modl = MODLEncoder().partial_fit(first, Y).partial_fit(later, Y)
+    assert hasattr(modl.partitions_["s"], "bounds")
+
+
+TARGETS = {
+    "numpy": lambda b: b,
+    "list": lambda b: b.tolist(),
+    "objects": lambda b: b.astype(object),
+    "series of objects": lambda b: pd.Series(b.astype(object)),
+    "nullable": lambda b: pd.Series(b, dtype="boolean"),
+    "category": lambda b: pd.Series(b).astype("category"),
+    "category of objects": lambda b: pd.Series(b.astype(object)).astype("category"),
+    "arrow in pandas": lambda b: pd.Series(b, dtype="bool[pyarrow]"),
+    "extension array": lambda b: pd.array(b, dtype="boolean"),
+    "polars": pl.Series,
+    "arrow": pa.array,
+    "chunked": lambda b: pa.chunked_array([b]),
+}
+CLASSIFIERS = {
+    **{name: MODELS[name] for name in ("wide", "newton", "stack", "tree", "lightgbm")},
+    "xgboost": load_adapter("xgboost").native("binary", **SMALL).set_params(booster__n_estimators=3),
+    "catboost": load_adapter("catboost").native("binary", **SMALL).set_params(booster__n_estimators=3),
+    "augmented": AugmentedModel(HistGradientBoostingClassifier(max_iter=3)),
+}
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_boolean_targets_come_back_as_booleans(name, kind):
+    table = pd.DataFrame({"o": np.where(Y == 1, "p", OTHER), "n": RNG.normal(size=N)})
+    y = TARGETS[kind](Y == 1)
+    fitted = clone(CLASSIFIERS[name]).fit(table, y)
+    found = fitted.predict(table)
+    assert found.dtype == bool and fitted.classes_.tolist() == [False, True] and fitted.classes_.dtype == bool
+    assert fitted.score(table, y) == np.mean(found == (Y == 1))
+
+
+@pytest.mark.parametrize("kind", [lambda y: y.astype(object), lambda y: pd.Series(y, dtype="Int64")])
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_whole_numbers_as_objects_are_whole_numbers(name, kind):
+    table = pd.DataFrame({"o": np.where(Y == 1, "p", OTHER), "n": RNG.normal(size=N)})
+    fitted = clone(CLASSIFIERS[name]).fit(table, kind(Y))
+    found = fitted.predict(table)
+    assert found.dtype.kind == "i"
+    assert fitted.score(table, kind(Y)) == np.mean(found == Y)
