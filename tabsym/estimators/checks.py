@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,22 +15,49 @@ from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import OPTIMIZERS, SGD, Newton, Optimizer
 from tabsym.wide.start import Init
 
+Named: TypeAlias = tuple[tuple[Any, ...], ...]
+"""Crosses by the columns of each."""
+
 WIDEST_LOGARITHMS = 600.0
 """Between two offsets: numbers hold no wider range."""
 
 
-def check_interactions(value: Any) -> int | AutoCrosses:
-    """The highest order of crosses, or how they are chosen."""
+def check_interactions(value: Any) -> int | AutoCrosses | Named:
+    """The highest order of crosses, how they are chosen, or the crosses by name."""
     if isinstance(value, AutoCrosses):
         return value
     if isinstance(value, str) and value == "auto":
         return AutoCrosses()
+    if isinstance(value, (list, tuple)):
+        return _named_interactions(value)
     if isinstance(value, str) or not isinstance(value, Integral):
         raise ValueError(
-            f"interactions={value!r} is not known; use a whole number of at least 1, 'auto', or "
-            "tabsym.wide.AutoCrosses(...)."
+            f"interactions={value!r} is not known; use a whole number of at least 1, 'auto', a list of pairs of "
+            "columns such as [('a', 'b')], or tabsym.wide.AutoCrosses(...)."
         )
     return check_whole("interactions", value)
+
+
+def _named_interactions(value: Sequence[Any]) -> Named:
+    """Pairs and triples of columns, each once."""
+    found: dict[frozenset[Any], tuple[Any, ...]] = {}
+    for one in value:
+        few = isinstance(one, (list, tuple)) and 2 <= len(one) <= 3 and len(set(map(_hashed, one))) == len(one)
+        if not few or not all(isinstance(name, (str, Integral)) and not isinstance(name, bool) for name in one):
+            raise ValueError(
+                f"interactions names {one!r}, which is no pair or triple of different columns; use a list such as "
+                "[('a', 'b'), ('a', 'b', 'c')]."
+            )
+        if frozenset(one) in found:
+            raise ValueError(f"interactions names {tuple(one)!r} twice; leave one of them out.")
+        found[frozenset(one)] = tuple(one)
+    if not found:
+        raise ValueError("interactions is an empty list; use interactions=1 for none.")
+    return tuple(found.values())
+
+
+def _hashed(name: Any) -> Any:
+    return name if isinstance(name, (str, Integral)) else repr(name)
 
 
 def check_formula(value: Any) -> str:

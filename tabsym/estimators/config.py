@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabsym.estimators.checks import (
+    Named,
     check_batch_size,
     check_epochs,
     check_flag,
@@ -36,7 +37,7 @@ class Config:
     who: str
     formula: Formula | None
     cols: Any
-    interactions: int | AutoCrosses
+    interactions: int | AutoCrosses | Named
     is_auto: bool
     numeric: str
     rarity: bool

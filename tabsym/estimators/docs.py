@@ -35,12 +35,13 @@ power : float, default 1.5
     Of "tweedie", between 1 and 2.
 scoring : str or callable, default "neg_root_mean_squared_error"
     What ``loss="choose"`` chooses by: a scorer of scikit-learn. Not for classifiers.
-interactions : int, "auto" or `tabsym.wide.AutoCrosses`, default 1
+interactions : int, "auto", list of tuples or `tabsym.wide.AutoCrosses`, default 1
     Highest order of crosses of symbolic columns: 2 adds a number for every observed
     pair of symbols of any two columns, 3 for every triple too. "auto" takes the pairs, and
     triples of chosen pairs, that lower the loss of rows held out; ``AutoCrosses(max_order=2)``
-    carries its options. With ``l2="evidence"`` and two classes "auto" lets more of them in
-    (1.5 standard errors instead of 3), as they are shrunk. Chosen in `fit`, not in streams.
+    carries its options. With ``l2="evidence"`` and two classes "auto" lets in what gains 1.5 standard errors, as it
+    is shrunk, where at most some 5 % of what is let in is chance; else what gains 3. Chosen in `fit`, not in streams.
+    A list names them: ``[("a", "b"), ("a", "b", "c")]`` (numbers by their intervals, where `numeric` makes some).
 numeric : {"linear", "modl", "quantile", "smooth"}, default "linear"
     What becomes of numeric columns: a slope; or a number for each interval, cut by MODL where that tells the
     target apart best (a column that says nothing on its own keeps its slope), or at 32 quantiles. Intervals

@@ -1,0 +1,88 @@
+"""False discoveries and power of ``interactions="auto"``, by rule: additive truths, and one true pair.
+
+    python benchmarks/interactions/study.py --tables 30
+
+12 columns of skewed categories with an additive truth (66 pairs, none of them true), as wide as 3 to 200 categories,
+all of 2 and all of 5; and 6 columns with one true pair of 8 x 5 cells (standard deviation .7 on the scale of scores).
+Interactions are chosen before a model is trained, so that the model here is one short step.
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import AutoCrosses
+
+warnings.simplefilter("ignore")
+SHRUNK = {"triple_share": 0.3, "folds": 4, "penalty": 15.0}
+RULES = {
+    "default": AutoCrosses(),
+    "1.5 errors": AutoCrosses(significance=1.5, **SHRUNK),
+    "2.9 errors": AutoCrosses(significance=2.9, **SHRUNK),
+    "false discoveries .1": AutoCrosses(significance=1.5, false_discoveries=0.1, **SHRUNK),
+    "false discoveries .05": AutoCrosses(significance=1.5, false_discoveries=0.05, **SHRUNK),
+}
+WIDTHS = {"3 to 200": [3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200], "12 of 2": [2] * 12, "12 of 5": [5] * 12}
+ONE_PAIR = [8, 5, 3, 4, 6, 10]
+
+
+def table(rng, n, sizes):
+    codes = [np.minimum((rng.random(n) ** 1.5 * size).astype(int), size - 1) for size in sizes]
+    return pd.DataFrame({f"c{i}": [f"v{code}" for code in own] for i, own in enumerate(codes)}), codes
+
+
+def target(rng, task, score):
+    if task == "two classes":
+        return (rng.random(len(score)) < expit(score)).astype(int)
+    if task == "amounts":
+        return score + rng.normal(size=len(score))
+    return np.argmax(np.stack([0 * score, score, -score], 1) + rng.gumbel(size=(len(score), 3)), 1)
+
+
+def chosen(task, X, y, rule):
+    kind = WideRegressor if task == "amounts" else WideClassifier
+    model = kind(interactions=rule, epochs=1, learning_rate=0.1, batch_size="full", random_state=0)
+    return model.fit(X, y).interactions_["cross"].tolist()
+
+
+def drawn(seed, task, sizes, n, pair):
+    rng = np.random.default_rng(seed)
+    X, codes = table(rng, n, sizes)
+    score = sum(rng.normal(size=size)[own] * 0.4 for size, own in zip(sizes, codes, strict=True))
+    if pair:
+        score = score + (rng.normal(size=(8, 5)) * 0.7)[codes[0], codes[1]]
+    return X, target(rng, task, score)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", type=int, default=30)
+    parser.add_argument("--tasks", nargs="+", default=["two classes", "amounts", "three classes"])
+    args = parser.parse_args()
+    print("| target | columns | rows | " + " | ".join(RULES) + " |\n" + "| --- " * (3 + len(RULES)) + "|")
+    for task in args.tasks:
+        for name, sizes in WIDTHS.items():
+            for n in (1000, 4000):
+                cells = []
+                for rule in RULES.values():
+                    false = [
+                        len(chosen(task, *drawn(seed, task, sizes, n, False), rule)) for seed in range(args.tables)
+                    ]
+                    cells.append(f"{np.mean(false):.2f}")
+                print(f"| {task} | {name}, additive | {n:,} | " + " | ".join(cells) + " |", flush=True)
+        for n in (500, 1000, 3000):
+            cells = []
+            for rule in RULES.values():
+                found = [chosen(task, *drawn(seed, task, ONE_PAIR, n, True), rule) for seed in range(args.tables)]
+                hit = np.array(["c0:c1" in one for one in found])
+                false = np.mean([len(one) for one in found]) - hit.mean()
+                cells.append(f"{hit.mean():.2f} ({false:.2f})")
+            print(f"| {task} | one true pair: found (false) | {n:,} | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

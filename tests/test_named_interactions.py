@@ -1,0 +1,165 @@
+"""Interactions by name, and the share of false ones that interactions="auto" lets in."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.special import expit
+from sklearn.base import clone
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import AutoCrosses
+from tabsym.wide.crosses import FOR_EVIDENCE
+
+N = 400
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(
+    {
+        "a": RNG.choice(list("uvw"), N),
+        "b": RNG.choice(list("pqrs"), N),
+        "c": RNG.choice(list("xy"), N),
+        "n": RNG.normal(size=N),
+    }
+)
+EFFECT = dict(zip([(a, b) for a in "uvw" for b in "pqrs"], RNG.normal(size=12), strict=True))
+SCORE = np.array([EFFECT[pair] for pair in zip(X["a"], X["b"], strict=True)]) + (X["n"] > 0) * (X["c"] == "x")
+Y = SCORE + 0.1 * RNG.normal(size=N)
+TWO = (np.median(SCORE) < SCORE).astype(int)
+OPTIMIZERS = ["adagrad", "sgd", "adam", "rmsprop", "newton"]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_named_pairs_are_the_blocks_of_all_pairs_that_are_asked_for(optimizer):
+    options = {"optimizer": optimizer, "random_state": 0}
+    both = X[["a", "b"]]
+    for kind, y in ((WideRegressor, Y), (WideClassifier, TWO)):
+        every = kind(interactions=2, **options).fit(both, y)
+        named = kind(interactions=[("a", "b")], **options).fit(both, y)
+        np.testing.assert_array_equal(every.predict(both), named.predict(both))
+        assert list(every.coefs_) == list(named.coefs_)
+    some = WideRegressor(interactions=[("c", "a"), ["a", "b", "c"]], **options).fit(X, Y)
+    assert [name for name in some.coefs_ if ":" in name] == ["c:a", "a:b:c"]
+
+
+def test_a_named_pair_says_what_its_cells_say():
+    """Against least squares on one indicator a cell."""
+    both = X[["a", "b"]]
+    named = WideRegressor(interactions=[("a", "b")], optimizer="newton").fit(both, Y)
+    means = pd.Series(Y).groupby([X["a"], X["b"]]).transform("mean")
+    np.testing.assert_allclose(named.predict(both), means, atol=1e-3)
+
+
+@pytest.mark.parametrize("numeric", ["modl", "quantile", "smooth"])
+def test_numbers_are_crossed_by_their_intervals(numeric):
+    table = X.assign(n=np.where(RNG.random(N) < 0.5, X["n"], X["n"] + 2 * TWO))
+    model = WideClassifier(optimizer="newton", numeric=numeric, interactions=[("c", "n")]).fit(table, TWO)
+    cells = model.coefs_["c:n"]
+    assert len(cells) >= 4
+    assert not hasattr(model, "interactions_")
+    with pytest.raises(ValueError, match=r"names 'n', a column of numbers .* add it to cols .* numeric='quantile'"):
+        WideClassifier(interactions=[("c", "n")]).fit(X, TWO)
+    some = X[["c", "n"]].round({"n": 0})
+    assert "c:n" in WideClassifier(interactions=[("c", "n")], cols=["c", "n"]).fit(some, TWO).coefs_
+
+
+def test_named_interactions_in_other_containers_pieces_and_clones():
+    model = WideRegressor(interactions=[("a", "b")], optimizer="newton")
+    wanted = clone(model).fit(X, Y).predict(X)
+    frame = pl.DataFrame(X.to_dict("list"))
+    np.testing.assert_allclose(clone(model).fit(frame, Y).predict(frame), wanted)
+    array = X[["a", "b"]].to_numpy()
+    by_place = WideRegressor(interactions=[(0, 1)], optimizer="newton").fit(array, Y)
+    np.testing.assert_allclose(by_place.predict(array), clone(model).fit(X[["a", "b"]], Y).predict(X[["a", "b"]]))
+    pieces = WideRegressor(interactions=[("a", "b")], random_state=0)
+    pieces.partial_fit(X[:200], Y[:200]).partial_fit(X[200:], Y[200:])
+    assert "a:b" in pieces.coefs_
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([("a", "colour")], "interactions names 'colour', and there is no such column; there is 'a' or 'b' or"),
+        ([("a", "bb")], "interactions names 'bb', and there is no such column; there is 'b'"),
+        ([("a",)], r"interactions names \('a',\), which is no pair or triple"),
+        ([("a", "a")], r"interactions names \('a', 'a'\), which is no pair or triple of different columns"),
+        ([("a", "b", "c", "n")], "no pair or triple"),
+        (["ab"], "interactions names 'ab', which is no pair or triple"),
+        ([("a", ["b"])], "no pair or triple"),
+        ([("a", "b"), ("b", "a")], r"interactions names \('b', 'a'\) twice"),
+        ([], "interactions is an empty list; use interactions=1"),
+        ("pairs", r"interactions='pairs' is not known; use a whole number .* a list of pairs"),
+    ],
+)
+def test_wrong_names_are_sentences(value, words):
+    with pytest.raises(ValueError, match=words):
+        WideRegressor(interactions=value).fit(X, Y)
+
+
+def test_a_formula_says_itself_what_is_crossed():
+    with pytest.raises(ValueError, match="has no meaning beside a formula"):
+        WideRegressor("w[a] + b[1]", interactions=[("a", "b")]).fit(X, Y)
+
+
+# -- interactions="auto" ------------------------------------------------------------------------------
+
+
+def drawn(seed, sizes, n, pair=0.0):
+    rng = np.random.default_rng(seed)
+    codes = [np.minimum((rng.random(n) ** 1.5 * size).astype(int), size - 1) for size in sizes]
+    score = sum(rng.normal(size=size)[own] * 0.4 for size, own in zip(sizes, codes, strict=True))
+    score = score + (rng.normal(size=(8, 5)) * pair)[np.minimum(codes[0], 7), np.minimum(codes[1], 4)]
+    table = pd.DataFrame({f"c{place}": [f"v{code}" for code in own] for place, own in enumerate(codes)})
+    return table, (rng.random(n) < expit(score)).astype(int)
+
+
+def chosen(table, y, **options):
+    auto = {"interactions": "auto", "optimizer": "newton", "l2": "evidence"} | options
+    return WideClassifier(**auto).fit(table, y).interactions_["cross"].tolist()
+
+
+@pytest.mark.parametrize("sizes", [[3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200], [5] * 12])
+def test_additive_truths_have_few_interactions(sizes):
+    false = [len(chosen(*drawn(seed, sizes, 1000))) for seed in range(8)]
+    assert np.mean(false) <= 0.5
+
+
+def test_a_true_pair_is_found():
+    found = [chosen(*drawn(seed, [8, 5, 3, 4, 6, 10], 1000, pair=0.7)) for seed in range(10)]
+    assert np.mean(["c0:c1" in one for one in found]) >= 0.8
+    assert np.mean([len(one) for one in found]) <= 1.5
+
+
+def test_the_bar_is_benjamini_and_hochbergs():
+    """By hand: of the gains of all pairs, in standard errors."""
+    from scipy.stats import norm
+
+    from tabsym.wide.crosses import _Search
+
+    class Gains(_Search):
+        def __init__(self, gains, share):
+            self.gains, self.n_jobs = gains, 1
+            self.options, self.columns = AutoCrosses(false_discoveries=share), [None] * 5  # ten pairs
+
+        def _weighed_errors(self, candidate):
+            return self.gains[candidate.number]
+
+    class Pair:
+        places = (0, 1)
+
+        def __init__(self, number):
+            self.number = number
+
+    for gains in ([0.5, 5.0, 1.9, 2.4, -1.0], [0.1, 0.2], [2.1, 2.2, 2.3, 2.4]):
+        for share in (0.05, 0.3):
+            p = np.sort(norm.sf(gains))
+            passed = [k for k, one in enumerate(p, 1) if one <= share * k / 10]
+            wanted = norm.isf(share * max(passed, default=1) / 10)
+            search = Gains(gains, share)
+            assert search._errors_of([Pair(number) for number in range(len(gains))]) == pytest.approx(wanted)
+    assert Gains([1.0], 0.0)._errors_of([Pair(0)]) == 0.0
+    assert FOR_EVIDENCE.false_discoveries == 0.05
+
+
+def test_a_share_of_false_discoveries_is_below_1():
+    with pytest.raises(ValueError, match=r"AutoCrosses\(false_discoveries=1.0\) is not possible; use a share below 1"):
+        AutoCrosses(false_discoveries=1.0)
