@@ -169,7 +169,9 @@ def test_factors_of_products_are_held_to_their_mean():
     numbers = np.append(numbers, model.coefs_["c"]["value"])
     raw = model.model_.theta[:, 0]  # the prior is of the factors before they are shown over their mean
     raw = {block: raw[model.model_.layout.entries(place)] for place, block in enumerate("gmc")}
-    sizes = {block: np.std(raw[block]) / np.std(part) for block, part in {"g": numbers[:15], "m": numbers[15:25]}.items()}
+    sizes = {
+        block: np.std(raw[block]) / np.std(part) for block, part in {"g": numbers[:15], "m": numbers[15:25]}.items()
+    }
     jacobian = slopes_by(lambda p: p[:15][a] * p[15:25][b] * x + p[25], numbers)
     bends = np.full(900, 1.0 / model.dispersion_)
     held = {}

@@ -247,9 +247,10 @@ class WideBase(BaseEstimator):
         pandas.DataFrame of shape (n_rows, n_terms)
             The contribution of every term to the linear predictor, in units of the target, or of the linear predictor
             behind a link. Slopes count from the mean of their number, whose part is in the intercept (or in the term
-            by the same category); terms that are switched off are left out. A row adds up to `decision_function`, or to the prediction before its link, without
-            an offset. With several scores the columns are (block, class), and each class adds up to its own (of two
-            classes by ``loss="multinomial"``, to scores whose difference is `decision_function`). Unseen symbols
+            by the same category); terms that are switched off are left out. A row adds up to `decision_function`, or to
+            the prediction before its link, without an offset. With several scores the columns are (block, class), and
+            each class adds up to its own (of two classes by ``loss="multinomial"``, to scores whose difference is
+            `decision_function`). Unknown categories
             contribute what ``unseen="neutral"`` says, also under "similar", whose rows then add up to that.
         """
         table = self._table_to_predict(X)

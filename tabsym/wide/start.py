@@ -102,9 +102,9 @@ def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
 
 
 def _single(value: float | pd.Series | pd.DataFrame) -> float:
-    return (
-        float(value.iloc[0] if isinstance(value, pd.Series) else value.iloc[0, 0]) if hasattr(value, "iloc") else value
-    )
+    if isinstance(value, (pd.Series, pd.DataFrame)):
+        return float(value.to_numpy(dtype=np.float64).ravel()[0])
+    return value
 
 
 def _given_values(model: WideModel, place: int, value: float | pd.Series | pd.DataFrame, start: Floats) -> Floats:

@@ -201,7 +201,7 @@ def whole_covariance(turns: Turns, places: Sequence[int], shares: dict[int, Floa
         beside = np.kron(np.eye(k) - 1.0 / k, np.eye(p))
         found = beside @ found @ beside
     blocks = found.reshape(k, p, k, p)
-    return Whole(np.array([blocks[one, :, one] for one in range(k)]), untold.reshape(k, p).any(axis=0))
+    return Whole(np.array([blocks[one, :, one] for one in range(k)]), np.any(untold.reshape(k, p), axis=0))
 
 
 class Parts:
