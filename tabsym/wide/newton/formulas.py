@@ -263,9 +263,9 @@ def _weigh(objective: Objective, phi: Floats) -> _Weighed:
     dispersion = 1.0
     if objective.task.loss.code not in (LOGISTIC, MULTINOMIAL):
         left = max(objective.total - effective.sum() - used, 0.05 * objective.total)
-        weight = objective.rows.weight if len(objective.rows.weight) else 1.0
-        pearson = float((np.square(slopes[:, 0]) / weight).sum() / bends.sum() * objective.total)
-        dispersion = max(pearson / left, 1e-12)
+        expected = _expected_curvature(objective, phi)[:, 0]
+        told = expected > 0.0
+        dispersion = max(float((np.square(slopes[told, 0]) / expected[told]).sum()) / left, 1e-12)
     return _Weighed(dispersion, effective, variances.ravel())
 
 

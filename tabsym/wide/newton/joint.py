@@ -22,14 +22,14 @@ from tabsym.wide.certainty import TermCovariance
 from tabsym.wide.newton.kernels_joint import sum_pairs
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.turns import Turns
-from tabsym.wide.slopes import GAMMA, MULTINOMIAL, TWEEDIE
+from tabsym.wide.slopes import MULTINOMIAL
 
 Floats = NDArray[np.float64]
 
-MOST_ENTRIES, MOST_BESIDE = 800, 200
+MOST_ENTRIES, MOST_BESIDE = 800, 100
 """Coefficients of all classes whose covariance is one matrix, and beside a block of a larger model."""
 
-MOST_FACTOR = 400_000
+MOST_FACTOR = 100_000
 """Numbers that are kept of the covariance of one block."""
 
 MOST_VISITS = 200_000_000
@@ -53,19 +53,6 @@ class Whole:
     untold: NDArray[np.bool_]
 
 
-def expected_curvature(turns: Turns) -> Floats:
-    """Fisher's information of rows (n,), times their weight, for losses of one score.
-
-    That of Newton's steps, but for gamma and tweedie, whose observed curvature has the target in it.
-    """
-    weight = turns.weight if len(turns.weight) else np.ones(len(turns.y))
-    if turns.loss.code == GAMMA:
-        return weight
-    if turns.loss.code == TWEEDIE:
-        return np.asarray(weight * np.exp((2.0 - turns.loss.parameter) * turns.scores()[:, 0]))
-    return turns.pulls()[1]
-
-
 class Information:
     """The penalised information on pieces, block by block.
 
@@ -84,7 +71,7 @@ class Information:
             self._weight = turns.weight if len(turns.weight) else np.ones(len(turns.y))
             self._probabilities = turns.rows.probabilities  # type: ignore[union-attr]
         else:
-            self._bends = expected_curvature(turns)
+            self._bends = turns.expected_curvature()
 
     def _curvature(self, k: int, m: int) -> Floats:
         """Of rows (n,) between the scores of two classes."""

@@ -77,6 +77,11 @@ class Sharing:
         self._ridges = np.array([piece.prior is Prior.RIDGE for piece in turns.pieces])
         self._planned_for = np.zeros(len(turns.pieces), dtype=np.bool_)
 
+    @property
+    def intercept(self) -> int | None:
+        """The place of the intercept."""
+        return self._intercept
+
     def hand_up(self, fall: float) -> None:
         """Once for all pieces whose time has come, after a sweep that lowered the objective by `fall`."""
         turns = self._turns

@@ -14,6 +14,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.wide.constants import settled_shift
 from tabsym.wide.losses import Loss
 from tabsym.wide.newton.flats import JointSteps, columns_of, length_of_step
 from tabsym.wide.newton.pieces import Piece, Prior
@@ -21,12 +22,15 @@ from tabsym.wide.newton.sharing import Sharing
 from tabsym.wide.newton.small import SmallPieces
 from tabsym.wide.newton.standing import ONE_MODEL, OneScore
 from tabsym.wide.newton.standing_classes import ManyClasses
-from tabsym.wide.slopes import HUBER, MULTINOMIAL, SQUARED
+from tabsym.wide.slopes import GAMMA, HUBER, MULTINOMIAL, SQUARED, TWEEDIE
 
 Floats = NDArray[np.float64]
 
 MOST_STEP = 2.0
 """Of a score at once, where the loss is no parabola: far from the optimum its curvature says little."""
+
+CLOSE = 1e-3
+"""Standard errors of a coefficient that is as good as at the optimum."""
 
 PARABOLAS = SQUARED, HUBER
 """Losses below the parabola of their slope and curvature everywhere, so that any step lowers them."""
@@ -127,6 +131,34 @@ class Turns:
             before = fall
         return most, False
 
+    def polish(self, dispersion: float, most: int) -> int:
+        """Sweep on until what is left moves no coefficient by more than a thousandth of its standard error.
+
+        The fall of the objective that is left, over the dispersion, is half the square of that step in standard
+        errors. At most `most` sweeps; how many there were.
+        """
+        before, enough = np.inf, 0.5 * CLOSE**2 * dispersion
+        for n_sweeps in range(1, most + 1):
+            fall = self.total * self.sweep()
+            left = fall * fall / (before - fall) if before > fall else fall
+            if max(fall, left) < enough:
+                return n_sweeps
+            before = fall
+        return most
+
+    def balance(self) -> None:
+        """Move the intercept so that predictions add up to the targets, where the loss is canonical."""
+        place = self.sharing.intercept
+        if place is None or not self.loss.canonical:
+            return
+        scores = self.scores()
+        weight = self.weight if len(self.weight) else None
+        shift = settled_shift(self.loss, scores, self.y, weight)
+        if np.isfinite(shift).all():
+            self.theta[place] = self.theta[place] + shift
+            self.rows.stand_at(scores + shift)
+            self.n_moves += 1
+
     def scale(self, dispersion: float | None = None) -> float:
         """What a change of the loss is measured by; the dispersion of the rows is found now where it is not known.
 
@@ -141,6 +173,29 @@ class Turns:
         assert isinstance(self.rows, OneScore)
         squares, bends = self.rows.sum_pulls()
         return squares / bends
+
+    def expected_curvature(self) -> Floats:
+        """Fisher's information of rows (n,), times their weight, for losses of one score.
+
+        That of Newton's steps, but for gamma and tweedie, whose observed curvature has the target in it.
+        """
+        weight = self.weight if len(self.weight) else np.ones(len(self.y))
+        if self.loss.code == GAMMA:
+            return weight
+        if self.loss.code == TWEEDIE:
+            return np.asarray(weight * np.exp((2.0 - self.loss.parameter) * self.scores()[:, 0]))
+        return self.pulls()[1]
+
+    def pearson(self) -> float:
+        """Pearson's statistic, a row: squared residuals over the variance function, by weight.
+
+        Huber's loss has no variance function: its dispersion is that of gradients over the mean curvature.
+        """
+        if self.loss.code == HUBER:
+            return self.dispersion()
+        slopes, expected = self.pulls()[0], self.expected_curvature()
+        told = expected > 0.0
+        return float((np.square(slopes[told]) / expected[told]).sum() / self.total)
 
     def turn(self, place: int) -> float:
         """A step of one piece; half its Newton decrement."""

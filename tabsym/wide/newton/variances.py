@@ -125,12 +125,23 @@ class Evidence:
             return 0.0
         return self.dispersion / precision if precision > 0 else np.inf
 
-    def _move_dispersion(self) -> float:
-        """Variance of gradients over their curvature, for the degrees of freedom that are left."""
+    def take_pearson(self) -> None:
+        """The dispersion by Pearson's statistic, where variances stand."""
+        if self.has_dispersion:
+            self.dispersion = self._for_freedom_left(self.turns.pearson())
+
+    def _for_freedom_left(self, a_row: float) -> float:
+        """A dispersion for the degrees of freedom that are left."""
         turns = self.turns
         used = float(self.effective[~turns.silent].sum())
         left = max(turns.total - used, 0.05 * turns.total)
-        now = float(max(turns.dispersion() * turns.total / left, 1e-12 * turns.spread))
+        return float(max(a_row * turns.total / left, 1e-12 * turns.spread))
+
+    def _move_dispersion(self) -> float:
+        """Variance of gradients over their curvature, while variances move."""
+        turns = self.turns
+        used = float(self.effective[~turns.silent].sum())
+        now = self._for_freedom_left(turns.dispersion())
         change = abs(math.log(now / self.dispersion)) * used / turns.total
         self.dispersion = now
         return change
