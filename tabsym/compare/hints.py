@@ -12,16 +12,11 @@ import numpy as np
 import pandas as pd
 
 from tabsym.compare.words import listed
+from tabsym.table.code_numbers import CODE_NAMES, MIN_ROWS, is_code, whole_values, words_of
 
-_MIN_ROWS = 50
 _NEAR_UNIQUE = 0.95  # of the rows, so many different values: an id
 _FAR_SHARE, _MAX_FAR_SHARE = 0.01, 0.5  # of the rows
 _FAR_GAP, _FAR_GAP_OF_SENTINEL = 0.5, 0.1  # of the range of the other values
-_CODE_NAMES = re.compile(
-    r"(?:^|[^a-z])(?:id|ids|code|codes|zip|zipcode|postcode|postal|plz|sku|nr|key|isbn|ean)(?:$|[^a-z])"
-)
-_MIN_CODES, _MIN_RANGE = 20, 1000
-_MIN_EFFECT, _MAX_ORDER = 4.0, 2.0  # standard errors: of the values' effects together, and of their order
 _SENTINEL = re.compile(r"-?9{2,}|-1|-[1-9]0*")
 
 
@@ -52,10 +47,10 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
             said += _far(name, column)
             if _is_row_number(name, column):
                 ids.append(name)
-            elif _is_code(name, column, y):
+            elif is_code(name, column.to_numpy(dtype=np.float64, na_value=np.nan), y):
                 codes.append(name)
         elif pd.api.types.infer_dtype(column, skipna=True) == "string":
-            if len(column) >= _MIN_ROWS and column.nunique() >= _NEAR_UNIQUE * len(column):
+            if len(column) >= MIN_ROWS and column.nunique() >= _NEAR_UNIQUE * len(column):
                 ids.append(name)
             else:
                 said += _case(column, f"Categories of column {name!r}")
@@ -77,56 +72,16 @@ def _columns(names: Sequence[str]) -> str:
     return f"Column {names[0]!r} has" if len(names) == 1 else f"Columns {listed(names)} have"
 
 
-def _whole(column: pd.Series) -> np.ndarray:
-    """The values of a column of whole numbers; none where it holds others."""
-    values = column.dropna().to_numpy(dtype=np.float64)
-    return values if len(values) and np.isfinite(values).all() and (values == np.round(values)).all() else np.empty(0)
-
-
 def _is_row_number(name: str, column: pd.Series) -> bool:
     """Whether whole numbers are nearly all different, and name rows: dense, in order, or by the column's name."""
-    values = _whole(column)
+    values = whole_values(column.to_numpy(dtype=np.float64, na_value=np.nan))
     distinct = np.unique(values)
-    if len(column) < _MIN_ROWS or len(distinct) < _NEAR_UNIQUE * len(column):
+    if len(column) < MIN_ROWS or len(distinct) < _NEAR_UNIQUE * len(column):
         return False
     dense = distinct[-1] - distinct[0] < 2 * len(distinct)
     steps = np.diff(values)
     in_order = bool((steps > 0).all() or (steps < 0).all())
-    return dense or in_order or _CODE_NAMES.search(_words_of(name)) is not None
-
-
-def _is_code(name: str, column: pd.Series, target: np.ndarray) -> bool:
-    """Whether whole numbers name things: by the column's name, or sparse numbers that repeat and have no order."""
-    values = _whole(column)
-    distinct = np.unique(values)
-    if len(distinct) < 3 or distinct[0] < 0:
-        return False
-    if _CODE_NAMES.search(_words_of(name)):
-        return True
-    if len(distinct) < _MIN_CODES or len(column) < _MIN_ROWS or 2 * len(distinct) > len(values):
-        return False
-    sparse = distinct[-1] - distinct[0] > 20 * len(distinct) and distinct[-1] >= _MIN_RANGE
-    return bool(sparse and _order_says_nothing(column, target))
-
-
-def _order_says_nothing(column: pd.Series, target: np.ndarray) -> bool:
-    """Whether values differ in their mean target, but neighbours no less than others: names, and not amounts."""
-    present = column.notna().to_numpy()
-    codes = np.unique(column[present].to_numpy(dtype=np.float64), return_inverse=True)[1]
-    y = target[present] - target[present].mean()
-    counts = np.bincount(codes)
-    effects = np.bincount(codes, y) / np.sqrt(counts) / max(y.std(), 1e-300)
-    effects, n = effects[counts > 1], int((counts > 1).sum())
-    if n < _MIN_CODES:
-        return False
-    together = ((effects**2).sum() - n) / np.sqrt(2 * n)
-    order = (effects[1:] * effects[:-1]).sum() / (effects**2).sum() * np.sqrt(n)
-    return bool(together > _MIN_EFFECT and order < _MAX_ORDER)
-
-
-def _words_of(name: str) -> str:
-    """A name in lower case, words in it apart: "customerId" as "customer id"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+    return dense or in_order or CODE_NAMES.search(words_of(name)) is not None
 
 
 def _case(column: pd.Series, what: str) -> list[str]:
@@ -147,7 +102,7 @@ def _far(name: str, column: pd.Series) -> list[str]:
     """A value that more than one row in a hundred has, far from all other values: often a code for missing."""
     values = column.dropna().to_numpy(dtype=np.float64)
     values = values[np.isfinite(values)]
-    if len(values) < _MIN_ROWS:
+    if len(values) < MIN_ROWS:
         return []
     for value, end in ((values.min(), -1), (values.max(), 1)):
         others = values[values != value]

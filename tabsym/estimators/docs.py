@@ -53,6 +53,10 @@ rarity : bool, default False
     row counts the others only, so unseen is the count 0), in classes of at least 30 rows; kept where it says
     something; "rarity of a" in `coefs_`.
     With ``optimizer="newton"``.
+offset_column, exposure_column : str (or position, for arrays), default None
+    A column of X that is no feature: added to the linear predictor as it is, or by its logarithm (for losses with a log
+    link). Every tool that passes tables on passes it on, and a table to predict must have it. Beside an `offset` array
+    they are refused.
 optimizer : {"adagrad", "sgd", "rmsprop", "adam", "newton"} or of `tabsym.wide`, default "adagrad"
     Objects carry the optimizer's own options: ``SGD(momentum=0.9)``, ``Adam(betas=(0.9, 0.99))``. "newton" goes over
     all rows, block by block, to the optimum: deterministic, without a rate or batches, for losses with a curvature

@@ -19,7 +19,7 @@ from tabsym.wide.model import WideModel
 
 BATCH_ROWS = 131_072
 
-HIDDEN_STATE = ("_rng", "_similar", "_chosen", "_losses")
+HIDDEN_STATE = ("_rng", "_similar", "_chosen", "_losses", "_offset_column", "_had_offset")
 """What a fit leaves behind beside attributes with an underscore at their end."""
 
 

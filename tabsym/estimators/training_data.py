@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tabsym.codes import count_codes
 from tabsym.estimators.checks import check_offset
-from tabsym.table import Table, check_weights, read_table, relative_weights
+from tabsym.estimators.offsets import OffsetColumn
+from tabsym.table import Table, check_weights, relative_weights
 from tabsym.wide.kernels import sum_by_entry
 from tabsym.wide.layout import Codes, Layout, Numbers, Read
 from tabsym.wide.losses import Loss
@@ -40,6 +41,9 @@ class Training:
     y: Floats
     weight: Floats | None
     offset: Floats | None
+    given: Table | None = None
+    """The table with the column of the offset, where there is one."""
+    offset_column: OffsetColumn | None = None
 
     def weighted_rows(self) -> Training:
         """Without the rows of weight zero, which count as absent: their symbols are unseen."""
@@ -63,7 +67,7 @@ class Training:
         table = replace(self.table, columns=(), n_rows=len(rows))
         weight = None if self.weight is None else self.weight[rows]
         offset = None if self.offset is None else self.offset[rows]
-        return Training(table, self.y[rows], weight, offset)
+        return Training(table, self.y[rows], weight, offset, self.given, self.offset_column)
 
     def with_fixed(self, layout: Layout, numbers: Numbers, n_outputs: int) -> Training:
         """With the terms of a formula that learn nothing taken for a part of the offset."""
@@ -79,15 +83,37 @@ class Training:
         return self.y if self.offset is None else self.y - self.offset[:, 0]
 
 
-def read_rows(who: str, formula: Formula | None, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any, Any]:
-    """The checked table, its target column where `y` does not give one, and weights."""
-    table = read_table(X, who=who)
+@dataclass(frozen=True)
+class GivenRows:
+    """What a call to fit gives, before the target is checked: see `Training`."""
+
+    table: Table
+    y: Any
+    weight: Floats | None
+    offset: Any
+    given: Table | None
+    offset_column: OffsetColumn | None
+
+    def training(self, y: Floats, n_outputs: int) -> Training:
+        """With the checked target, for so many scores."""
+        offset = read_offset(self.offset, len(self.table), n_outputs)
+        return Training(self.table, y, self.weight, offset, self.given, self.offset_column)
+
+
+def read_rows(
+    who: str, formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: str | None = None
+) -> tuple[Table, Any, Any]:
+    """The columns that a model reads, its target column where `y` does not give one, and weights.
+
+    `beside`: a column that no term reads, and is kept.
+    """
     if y is None and formula is not None and formula.target is not None:
         if formula.target not in table.names:
             raise ValueError(f"The formula's target {formula.target!r} is not in the table; add it, or pass y.")
         y = table[formula.target].series
     if formula is not None:
-        table = replace(table, columns=tuple(table[name] for name in used_columns(formula, table)))
+        used = [*used_columns(formula, table), *([] if beside is None else [beside])]
+        table = replace(table, columns=tuple(table[name] for name in dict.fromkeys(used)))
     return table, y, check_weights(sample_weight, len(table))
 
 

@@ -8,18 +8,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 
-from tabsym.estimators.checks import check_offset_of_loss, check_target_of_loss
+from tabsym.estimators.checks import check_offset, check_offset_of_loss, check_target_of_loss
 from tabsym.estimators.classifying import LabelClassifier
 from tabsym.estimators.config import Config
 from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
 from tabsym.estimators.linking import choose_loss
 from tabsym.estimators.stream import find_classes, fit_stream, target_name
-from tabsym.estimators.training_data import Training, read_offset
+from tabsym.estimators.training_data import Training
 from tabsym.estimators.wide_base import WideBase
-from tabsym.table import check_classes, check_regression_target
+from tabsym.table import check_classes, check_regression_target, check_weights, plain_labels, split_target
+from tabsym.table.rows import as_rows
 from tabsym.table.streams import is_stream
+from tabsym.wide.constants import best_constant
+from tabsym.wide.likelihood import deviance
 from tabsym.wide.losses import LOSSES, Loss
 from tabsym.wide.optimizers import Newton
 
@@ -118,16 +122,15 @@ class WideClassifier(LabelClassifier, WideBase):
             fit_stream(self, X, name, extras, {"classes": find_classes(X, name)})
             return self
         config = Config.of(self)
-        table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
-        kept = np.ones(len(table), dtype=bool) if weight is None else weight > 0
-        target = check_classes(y, len(table), who=type(self).__name__)
+        rows = self._read_rows(config, X, y, sample_weight, offset)
+        kept = np.ones(len(rows.table), dtype=bool) if rows.weight is None else rows.weight > 0
+        target = check_classes(rows.y, len(rows.table), who=type(self).__name__)
         if np.count_nonzero(np.bincount(target.codes[kept])) < 2:
             raise ValueError("After dropping rows of weight 0 the target has 1 class only; give both classes weight.")
         classes, values = target.classes, target.codes.astype(np.float64)
         del target, kept
         loss, n_outputs = self._choose_loss(len(classes))
-        training = Training(table, values, weight, read_offset(offset, len(table), n_outputs))
-        interrupted = self._fit(config, training, loss, n_outputs)
+        interrupted = self._fit(config, rows.training(values, n_outputs), loss, n_outputs)
         self.classes_ = classes
         if interrupted is not None:
             raise interrupted
@@ -158,17 +161,17 @@ class WideClassifier(LabelClassifier, WideBase):
         the model is as it was before.
         """
         config = Config.of(self)
-        table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
+        rows = self._read_rows(config, X, y, sample_weight, offset)
         fitted = hasattr(self, "model_")
         if fitted and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
                 f"classes={list(classes)!r} is not the same as on last call to partial_fit, was: "
                 f"{self.classes_.tolist()!r}; leave classes out."
             )
-        target = check_classes(y, len(table), classes=self.classes_ if fitted else classes, who=type(self).__name__)
+        known = self.classes_ if fitted else classes
+        target = check_classes(rows.y, len(rows.table), classes=known, who=type(self).__name__)
         loss, n_outputs = self._choose_loss(len(target.classes))
-        own_offset = read_offset(offset, len(table), n_outputs)
-        training = Training(table, target.codes.astype(np.float64), weight, own_offset)
+        training = rows.training(target.codes.astype(np.float64), n_outputs)
         self._partial_fit(config, training, loss, n_outputs)
         self.classes_ = target.classes
         return self
@@ -199,6 +202,23 @@ class WideClassifier(LabelClassifier, WideBase):
         margins = self._margins(X, offset)
         places = (margins[:, 0] > 0).astype(int) if self.model_.n_outputs == 1 else margins.argmax(axis=1)
         return np.asarray(self.classes_[places])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """The accuracy of `predict`, weighted.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,), or the name of its column in X
+        sample_weight : array-like of shape (n_rows,), optional
+        offset : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        X, y = split_target(X, y, type(self).__name__)
+        return float(accuracy_score(plain_labels(y), self.predict(X, offset=offset), sample_weight=sample_weight))
 
     def _choose_loss(self, n_classes: int) -> tuple[Loss, int]:
         name = self.loss
@@ -326,11 +346,45 @@ class WideRegressor(RegressorMixin, WideBase):
         spread = self._score_deviations(X)
         return predicted, predicted * spread if self.model_.loss.log_link else spread
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """R²; where `loss` names one with a log link, D²: the share of the deviance that the model explains.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,), or the name of its column in X
+        sample_weight : array-like of shape (n_rows,), optional
+        offset : array-like of shape (n_rows,), optional
+            Of the model and of the constant that it is compared with.
+
+        Returns
+        -------
+        float
+            1 at best, 0 of a constant (Hastie, Tibshirani and Wainwright 2015, "Statistical Learning with Sparsity",
+            equation 3.11).
+        """
+        X, y = split_target(X, y, type(self).__name__)
+        if not (isinstance(self.loss, str) and self.loss == self.loss_ and self.model_.loss.log_link):
+            return float(r2_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
+        rows = as_rows(X)
+        table, own = self._read_to_predict(rows)
+        given = own if own is not None else None if offset is None else check_offset(offset, len(table), 1)
+        added = None if given is None else np.asarray(given, dtype=np.float64).reshape(-1, 1)
+        target = check_regression_target(y, len(table), who=type(self).__name__)
+        weight, loss = check_weights(sample_weight, len(table)), self.model_.loss
+        margins = self._margins(rows, offset)
+        constant = best_constant(loss, target, weight, 1, added)
+        worst = deviance(loss, constant + (0.0 if added is None else added) + 0.0 * margins, target, weight)
+        explained = deviance(loss, margins, target, weight)
+        if worst <= 0.0:
+            return 1.0 if explained <= 0.0 else 0.0
+        return 1.0 - explained / worst
+
     def _fit_best_link(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> WideRegressor:
         """Compare losses on rows held out, then fit with the best."""
-        table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
-        target = check_regression_target(y, len(table), who=type(self).__name__)
-        training = Training(table, target, weight, read_offset(offset, len(table), 1)).weighted_rows()
+        rows = self._read_rows(config, X, y, sample_weight, offset)
+        target = check_regression_target(rows.y, len(rows.table), who=type(self).__name__)
+        training = rows.training(target, 1).weighted_rows()
         losses = {name: self._choose(name) for name in ("squared", "poisson", "gamma", "tweedie")}
         loss, scores, known = choose_loss(config, training, losses, self.scoring, self._draws(config))
         interrupted = self._fit(config, training, loss, 1, known)
@@ -348,12 +402,12 @@ class WideRegressor(RegressorMixin, WideBase):
         return pd.DataFrame({"loss": list(scores), "score": list(scores.values())})
 
     def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
-        table, y, weight = self._read_rows(config, X, y, sample_weight, offset)
-        target = check_regression_target(y, len(table), who=type(self).__name__)
+        rows = self._read_rows(config, X, y, sample_weight, offset)
+        target = check_regression_target(rows.y, len(rows.table), who=type(self).__name__)
         check_target_of_loss(target, self._choose_loss())
-        own_offset = read_offset(offset, len(table), 1)
-        check_offset_of_loss(own_offset, self._choose_loss())
-        return Training(table, target, weight, own_offset)
+        training = rows.training(target, 1)
+        check_offset_of_loss(training.offset, self._choose_loss())
+        return training
 
     def _choose_loss(self) -> Loss:
         if self.loss == "choose":

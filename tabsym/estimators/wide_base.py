@@ -20,9 +20,10 @@ from tabsym.estimators.coefficients import difference, frame_of, model_by, table
 from tabsym.estimators.config import Config
 from tabsym.estimators.crossing import table_of_crosses
 from tabsym.estimators.fitting import Known, continue_model, fit_model
+from tabsym.estimators.offsets import offset_column_of
 from tabsym.estimators.show import describe_crosses, describe_model, plot_block, plot_contributions, plot_curve
 from tabsym.estimators.similar import Similar
-from tabsym.estimators.training_data import Training, read_rows
+from tabsym.estimators.training_data import GivenRows, Training, read_rows
 from tabsym.table import (
     Table,
     check_same_rows,
@@ -31,7 +32,11 @@ from tabsym.table import (
     remember_features,
     select_features,
     split_target,
+    symbolic_columns,
 )
+from tabsym.table.code_numbers import code_columns
+from tabsym.table.rows import FromRows, as_rows
+from tabsym.warn import warn_user
 from tabsym.wide.certainty import Certainty
 from tabsym.wide.contributions import contributions
 from tabsym.wide.losses import LOSSES, Loss
@@ -78,6 +83,8 @@ class WideBase(BaseEstimator):
         n_iter_no_change=10,
         tol=None,
         unseen="neutral",
+        offset_column=None,
+        exposure_column=None,
         random_state=None,
         n_jobs=None,
         verbose=0,
@@ -110,6 +117,8 @@ class WideBase(BaseEstimator):
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.unseen = unseen
+        self.offset_column = offset_column
+        self.exposure_column = exposure_column
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -123,11 +132,44 @@ class WideBase(BaseEstimator):
 
     # -- fitting ----------------------------------------------------------
 
-    def _read_rows(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Table, Any, Any]:
-        """The columns that the model reads, the target and the weights, checked."""
+    def _read_rows(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> GivenRows:
+        """The columns that the model reads, the target, the weights and the offset, checked but for the target."""
         X, y = split_target(X, y, config.who)
         check_same_rows(X, y=y, sample_weight=sample_weight, offset=offset)
-        return read_rows(config.who, config.formula, X, y, sample_weight)
+        table = read_table(X, who=config.who)
+        column = offset_column_of(self, table, offset)
+        if column is not None and column.is_exposure and not self._has_log_link():
+            raise ValueError(
+                f"exposure_column={column.name!r} is for a loss with a log link; set loss='poisson', 'gamma' or "
+                "'tweedie', or leave it out."
+            )
+        self._warn_of_codes(config, table, y)
+        given, y, weight = read_rows(
+            config.who, config.formula, table, y, sample_weight, None if column is None else column.name
+        )
+        if column is None:
+            return GivenRows(given, y, weight, offset, None, None)
+        table, offset = column.split(given)
+        return GivenRows(table, y, weight, offset, given, column)
+
+    def _warn_of_codes(self, config: Config, table: Table, y: Any) -> None:
+        """Say which whole numbers look like codes, and are taken as numbers; not where the user has decided."""
+        if config.cols is not None or config.formula is not None or y is None:
+            return
+        found = code_columns(table, y)
+        if found:
+            columns = [column.name for column in symbolic_columns(table, None, booleans=True)]
+            what = (
+                f"Column {found[0]!r} holds" if len(found) == 1 else f"Columns {', '.join(map(repr, found[:5]))} hold"
+            )
+            warn_user(
+                f"{what} whole numbers that look like codes, and {config.who} takes numbers for amounts; if they name "
+                f"things, make them categories: cols={[*columns, *found]!r}, or text in the table."
+            )
+
+    def _has_log_link(self) -> bool:
+        """Whether the loss that is asked for has a log link."""
+        return isinstance(self.loss, str) and self.loss in LOSSES and LOSSES[self.loss].log_link
 
     def _draws(self, config: Config) -> np.random.RandomState:
         """What a fit draws from; Newton's method, which draws halves of the rows, is the same each time."""
@@ -149,7 +191,7 @@ class WideBase(BaseEstimator):
             similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)
         self._similar = similar
         self._chosen = fitted.chosen
-        remember_features(self, training.table)
+        self._remember(training)
         self._rng = rng
         n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
         self._keep(fitted.model, outcome.loss_curve, outcome.validation_curve, n_rows * len(outcome.loss_curve))
@@ -165,17 +207,29 @@ class WideBase(BaseEstimator):
             )
         first = not hasattr(self, "model_")
         if not first:
-            training = replace(training, table=match_features(self, training.table))
+            training = replace(training, table=self._features_of(training))
         rng = check_random_state(self.random_state) if first else deepcopy(self._rng)
         fitted = continue_model(config, None if first else self.model_, training, loss, n_outputs, rng)
         if first:
-            remember_features(self, training.table)
+            self._remember(training)
         self._similar = None
         self._rng = rng
         n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
         seen = n_rows + (0 if first else self.n_rows_seen_)
         curve = ([] if first else self.loss_curve_) + fitted.outcome.loss_curve
         self._keep(fitted.model, curve, [], seen)
+
+    def _remember(self, training: Training) -> None:
+        """What predict checks tables by, and where their offset is."""
+        remember_features(self, training.table if training.given is None else training.given)
+        self._offset_column = training.offset_column
+        self._had_offset = training.offset is not None and training.offset_column is None
+
+    def _features_of(self, training: Training) -> Table:
+        """The features of one more batch of rows, checked."""
+        if training.given is None or training.offset_column is None:
+            return match_features(self, training.table)
+        return training.offset_column.split(match_features(self, training.given))[0]
 
     def _choose(self, name: str) -> Loss:
         """The loss by name, with its number from the constructor."""
@@ -198,8 +252,10 @@ class WideBase(BaseEstimator):
 
     def _margins(self, X: Any, offset: Any = None) -> Floats:
         """Scores (n, K) of a table, in the user's units."""
+        X = as_rows(X)
         check_same_rows(X, offset=offset)
-        table = self._table_to_predict(X)
+        table, own = self._read_to_predict(X)
+        offset = self._offset_to_add(own, offset)
         margins = self.model_.margins(table, self.n_jobs)
         if self.unseen == "error":
             self._refuse_unseen(table)
@@ -210,12 +266,35 @@ class WideBase(BaseEstimator):
         return margins + check_offset(offset, len(table), self.model_.n_outputs)
 
     def _table_to_predict(self, X: Any) -> Table:
-        """The columns that fit saw, checked."""
+        """The features that fit saw, checked."""
+        return self._read_to_predict(as_rows(X))[0]
+
+    def _read_to_predict(self, X: Any) -> tuple[Table, Floats | None]:
+        """The features that fit saw, checked, and the offset that is a column beside them."""
         check_is_fitted(self, "model_")
         table = read_table(X, who=type(self).__name__, allow_empty=True)
-        if self._has_formula:  # which reads some columns, in any order
+        column = getattr(self, "_offset_column", None)
+        if column is not None and table.named and column.name not in table.names:
+            column.split(table)  # which says so
+        if self._has_formula or isinstance(X, FromRows):  # columns in any order, and more than are read
             table = select_features(self, table)
-        return match_features(self, table)
+        table = match_features(self, table)
+        return (table, None) if column is None else column.split(table)
+
+    def _offset_to_add(self, own: Floats | None, offset: Any) -> Any:
+        """The offset of rows to predict: a column's, or the one that is given; said where training had one."""
+        if own is not None:
+            if offset is not None:
+                raise ValueError(
+                    f"offset= is given, and {self._offset_column} is read from the table; leave offset out."
+                )
+            return own
+        if offset is None and getattr(self, "_had_offset", False):
+            warn_user(
+                f"{type(self).__name__} was fitted with offset=, and predicts without one; give offset to predict, or "
+                "name a column of the table by offset_column."
+            )
+        return offset
 
     def _similar_of(self, table: Table) -> Floats:
         """What unseen symbols add to the scores (n, K)."""
@@ -253,8 +332,11 @@ class WideBase(BaseEstimator):
             `decision_function`). Unknown categories
             contribute what ``unseen="neutral"`` says, also under "similar", whose rows then add up to that.
         """
-        table = self._table_to_predict(X)
+        X = as_rows(X)
+        table, own = self._read_to_predict(X)
         found = contributions(self.model_, table, self.n_jobs)
+        if own is not None:
+            found["(offset)"] = np.repeat(own[:, None], self.model_.n_outputs, axis=1)
         index = X.index if isinstance(X, pd.DataFrame) else None
         outputs = self._output_names()
         if len(outputs) == 1:

@@ -35,6 +35,7 @@ CLASSES: dict[str, str] = {
     "TIWSColumn": "tabsym.encoders.tiws.rows:TIWSColumn",
     "WideColumn": "tabsym.encoders.wide:WideColumn",
     "WideEncoder": "tabsym.encoders.wide:WideEncoder",
+    "OffsetColumn": "tabsym.estimators.offsets:OffsetColumn",
     "Similar": "tabsym.estimators.similar:Similar",
     "WideClassifier": "tabsym.estimators.wide:WideClassifier",
     "WideRegressor": "tabsym.estimators.wide:WideRegressor",

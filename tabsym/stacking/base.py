@@ -168,6 +168,12 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         self._loss = loss
 
     def _check_options(self, *, has_eval_set: bool) -> None:
+        for option in ("offset_column", "exposure_column"):
+            if getattr(self.wide, option, None) is not None:
+                raise ValueError(
+                    f"wide has {option}={getattr(self.wide, option)!r}, which the booster would take for a feature; "
+                    "leave it out."
+                )
         for name, part in (("wide", self.wide), ("booster", self.booster)):
             if part is not None and (isinstance(part, type) or not hasattr(part, "get_params")):
                 raise TypeError(f"{name}={part!r} is no estimator; pass an instance with fit and predict, or None.")

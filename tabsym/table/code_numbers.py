@@ -1,0 +1,97 @@
+"""Whole numbers that name things: ids and codes, which are categories though they are held as numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.table.columns import Kind, Table
+
+Floats = NDArray[np.float64]
+
+CODE_NAMES = re.compile(
+    r"(?:^|[^a-z])(?:id|ids|code|codes|zip|zipcode|postcode|postal|plz|sku|nr|key|isbn|ean)(?:$|[^a-z])"
+)
+MIN_ROWS = 50
+_MIN_CODES, _MIN_RANGE = 20, 1000
+_MIN_EFFECT, _MAX_ORDER = 4.0, 2.0  # standard errors: of the values' effects together, and of their order
+
+
+MOST_LOOKED_AT = 20_000
+"""Rows, evenly spread."""
+
+
+def code_columns(table: Table, y: Any) -> list[str]:
+    """The columns of whole numbers that look like codes; `y` (n,): numbers, or labels."""
+    step = -(-max(len(table), 1) // MOST_LOOKED_AT)
+    numbers = [column for column in table.columns if column.kind is Kind.NUMERIC and column.measure.name == "numbers"]
+    if not numbers:
+        return []
+    target = np.asarray(y)[::step]
+    if target.ndim != 1:
+        return []
+    if not np.issubdtype(target.dtype, np.number):
+        target = target == target[0]
+    target = target.astype(np.float64)
+    if not np.isfinite(target).all():
+        return []
+    values = {column.name: column.values[::step] for column in numbers}
+    return [name for name, own in values.items() if is_code(name, own, target) and _repeats(own)]
+
+
+def _repeats(values: Floats) -> bool:
+    """Whether values come again, and none is half of them: not an id's, and no amount that is mostly 0."""
+    _, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    return 1.05 * len(counts) < counts.sum() and 2 * counts.max(initial=0) < counts.sum()
+
+
+def is_code(name: str, values: Floats, target: Floats) -> bool:
+    """Whether whole numbers name things: by the column's name, or sparse numbers that repeat and have no order.
+
+    Parameters
+    ----------
+    name : str
+    values : (n,)
+        Missing ones NaN.
+    target : (n,)
+        Of classes 0 and 1 for the first.
+    """
+    distinct = np.unique(whole_values(values))
+    if len(distinct) < 3 or distinct[0] < 0:
+        return False
+    if CODE_NAMES.search(words_of(name)):
+        return True
+    present = np.count_nonzero(~np.isnan(values))
+    if len(distinct) < _MIN_CODES or len(values) < MIN_ROWS or 2 * len(distinct) > present:
+        return False
+    sparse = distinct[-1] - distinct[0] > 20 * len(distinct) and distinct[-1] >= _MIN_RANGE
+    return bool(sparse and _order_says_nothing(values, target))
+
+
+def whole_values(values: Floats) -> Floats:
+    """The values that are there, of a column of whole numbers; none where it holds others."""
+    found = values[~np.isnan(values)]
+    return found if len(found) and np.isfinite(found).all() and (found == np.round(found)).all() else np.empty(0)
+
+
+def words_of(name: str) -> str:
+    """A name in lower case, words in it apart: "customerId" as "customer id"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+
+
+def _order_says_nothing(values: Floats, target: Floats) -> bool:
+    """Whether values differ in their mean target, but neighbours no less than others: names, and not amounts."""
+    present = ~np.isnan(values)
+    codes = np.unique(values[present], return_inverse=True)[1]
+    y = target[present] - target[present].mean()
+    counts = np.bincount(codes)
+    effects = np.bincount(codes, y) / np.sqrt(counts) / max(y.std(), 1e-300)
+    effects, n = effects[counts > 1], int((counts > 1).sum())
+    if n < _MIN_CODES:
+        return False
+    together = ((effects**2).sum() - n) / np.sqrt(2 * n)
+    order = (effects[1:] * effects[:-1]).sum() / (effects**2).sum() * np.sqrt(n)
+    return bool(together > _MIN_EFFECT and order < _MAX_ORDER)
