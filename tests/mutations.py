@@ -364,7 +364,7 @@ FAULTS = [
     Fault("formulas: other starts are the first", "wide/newton/formulas.py",
           "out[own] += rng.normal(0.0, jitter, own.stop - own.start)", "pass", f"{NEWTON}:starts"),
     Fault("summary: effective numbers are those of entries", "estimators/show.py",
-          "{certain.effective[place]:11.1f}", "{float(len(frame)):11.1f}", f"{NEWTON}:summary"),
+          "{certain.effective[place]:8.1f}", "{float(len(frame)):8.1f}", f"{NEWTON}:summary"),
     Fault("a model goes on by another loss", "estimators/fitting.py",
           "if loss.name != model.loss.name or", "if", f"{NEWTON}:goes_on"),
     Fault("newton: small targets are left small", "wide/target_units.py",

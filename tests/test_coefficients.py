@@ -1,0 +1,339 @@
+"""Coefficients as people read them: identified, with the deviation of what is shown, beside statsmodels' GLM."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide import Newton
+
+N = 1200
+FAMILIES = {
+    "squared": sm.families.Gaussian(),
+    "poisson": sm.families.Poisson(),
+    "gamma": sm.families.Gamma(sm.families.links.Log()),
+    "logistic": sm.families.Binomial(),
+}
+GRADIENTS = [{}, {"optimizer": "adam"}, {"gradient": "mean"}, {"average": True}, {"optimizer": "sgd"}]
+
+
+def estimator(loss, **options):
+    return WideClassifier(**options) if loss == "logistic" else WideRegressor(loss=loss, **options)
+
+
+def made(loss, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.choice(list("pqrs"), N), "b": rng.choice(list("uvw"), N, p=[0.7, 0.2, 0.1])})
+    X["x"] = rng.normal(3.0, 2.0, N)
+    score = X["a"].map(dict(zip("pqrs", rng.normal(0, 0.5, 4)))) + X["b"].map(dict(zip("uvw", (0, 0.4, -0.3))))
+    score = (score + 0.1 * X["x"]).to_numpy()
+    offset, weight = rng.normal(0, 0.3, N), rng.uniform(0.5, 2.0, N)
+    total = score + offset
+    if loss == "squared":
+        y = total + rng.normal(size=N)
+    elif loss == "logistic":
+        y = (rng.random(N) < 1 / (1 + np.exp(-total))).astype(int)
+    else:
+        y = rng.poisson(np.exp(total)).astype(float) if loss == "poisson" else rng.gamma(2.0, np.exp(total) / 2)
+    return X, y, offset, weight / weight.mean()
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("loss", FAMILIES)
+def test_contrasts_and_slopes_are_those_of_a_glm(loss, weighted):
+    """By default options: no tolerance is asked for."""
+    X, y, offset, weight = made(loss)
+    weight = weight if weighted else np.ones(N)
+    model = estimator(loss, optimizer="newton").fit(X, y, sample_weight=weight, offset=offset)
+    glm = smf.glm("y ~ a + b + x", X.assign(y=y), family=FAMILIES[loss], offset=offset, var_weights=weight)
+    fit = glm.fit(scale=1.0 if loss == "logistic" else "X2", tol=1e-12)
+    test = fit.t_test("b[T.w] - b[T.v] = 0")
+    for found, value, sd in (
+        (model.contrast("a", "q", "p"), fit.params["a[T.q]"], fit.bse["a[T.q]"]),
+        (model.contrast("b", "w", "v"), test.effect[0], test.sd[0, 0]),
+        (model.coefs_["x"].iloc[0], fit.params["x"], fit.bse["x"]),
+    ):
+        assert found["value"] == pytest.approx(value, abs=1e-3 * sd)
+        if loss in ("logistic", "poisson") or not weighted:
+            assert found["sd"] == pytest.approx(sd, rel=1e-4)
+    assert model.deviance_ == pytest.approx(fit.deviance, rel=1e-6)
+    if loss != "logistic":
+        assert model.dispersion_ == pytest.approx(fit.pearson_chi2 / (weight.sum() - 7), rel=1e-6)
+    if not weighted:
+        assert model.aic_ == pytest.approx(
+            glm.fit(tol=1e-12, scale=fit.scale if loss == "gamma" else None).aic, abs=1e-3
+        )
+    base = model.coef_table(base={"a": "p", "b": "u"}).set_index(["term", "category"])
+    assert base.loc[("a", "r"), "value"] == pytest.approx(fit.params["a[T.r]"], abs=1e-3 * fit.bse["a[T.r]"])
+    low, high = fit.conf_int().loc["a[T.r]"]
+    if not weighted and loss != "squared":
+        assert base.loc[("a", "r"), ["lower", "upper"]].tolist() == pytest.approx([low, high], abs=1e-3)
+        assert base.loc[("a", "r"), "p"] == pytest.approx(fit.pvalues["a[T.r]"], abs=1e-3)
+        assert base.loc[("a", "r"), "relativity"] == pytest.approx(np.exp(fit.params["a[T.r]"]), rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic"])
+@pytest.mark.parametrize("options", [{}, {"l2": "evidence"}, {"l2": "evidence", "numeric": "smooth"}])
+def test_totals_add_up(loss, options):
+    X, y, offset, weight = made(loss, 1)
+    model = estimator(loss, optimizer="newton", **options).fit(X, y, sample_weight=weight, offset=offset)
+    mean = model.predict_proba(X, offset=offset)[:, 1] if loss == "logistic" else model.predict(X, offset=offset)
+    assert weight @ mean == pytest.approx(weight @ y, rel=1e-6)
+
+
+def sparse_effect(share, n=1000):
+    rng = np.random.default_rng(0)
+    k = np.where(rng.random(n) < share, "van", "car")
+    return pd.DataFrame({"k": k, "z": rng.choice(["FR", "IT", "ES"], n)}), np.where(k == "van", 20.0, 10.0)
+
+
+@pytest.mark.parametrize("options", [*GRADIENTS, {"optimizer": "newton"}, {"optimizer": "newton", "l2": "evidence"}],
+                         ids=str)  # fmt: skip
+@pytest.mark.parametrize("constant", [False, True])
+def test_an_unknown_category_of_a_column_that_says_nothing_moves_nothing(options, constant):
+    X, y = sparse_effect(0.9)
+    if constant:
+        X["z"] = "FR"
+    model = WideRegressor(random_state=0, **options).fit(X, y)
+    assert model.predict(pd.DataFrame({"k": ["van"], "z": ["DE"]})) == pytest.approx(20.0, abs=0.05)
+    if options.get("l2") is None:
+        for term in "kz":
+            frame = model.coefs_[term]
+            assert np.average(frame["value"], weights=frame["rows"]) == pytest.approx(0.0, abs=1e-9)
+    else:
+        assert model.coefs_["k"]["value"].mean() == pytest.approx(0.0, abs=1e-9)
+
+
+def test_an_unknown_category_in_a_stream_moves_nothing():
+    X, y = sparse_effect(0.9)
+    model = WideRegressor(random_state=0)
+    for part in range(5):
+        model.partial_fit(X[part::5], y[part::5])
+    assert model.predict(pd.DataFrame({"k": ["van"], "z": ["DE"]})) == pytest.approx(20.0, abs=0.3)
+    assert np.average(model.coefs_["z"]["value"], weights=model.coefs_["z"]["rows"]) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("options", GRADIENTS, ids=str)
+def test_a_number_that_training_lacked_is_no_shift_where_it_is_there(options):
+    """Its flag of missing values was on in all rows: it is a part of the intercept."""
+    X, y = sparse_effect(0.5)
+    X = X.assign(n=np.where(np.arange(len(X)) % 2, np.nan, np.nan))
+    model = WideRegressor(random_state=0, **options).fit(X, y)
+    new = pd.DataFrame({"k": ["van"], "z": ["FR"], "n": [1.0]})
+    assert model.predict(new) == pytest.approx(20.0, abs=0.1)
+
+
+def test_deviations_of_two_categories_are_those_of_their_difference():
+    """177 standard errors were drawn as one: the level of a term is the intercept's."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"fuel": rng.choice(["petrol", "diesel"], 5000), "z": rng.choice(list("abcdefgh"), 5000)})
+    y = 100 + 5 * (X["fuel"] == "diesel") + rng.normal(size=5000)
+    model = WideRegressor(optimizer="newton", l2="evidence").fit(X, y)
+    assert model.contrast("fuel", "diesel", "petrol")["sd"] == pytest.approx(2 / np.sqrt(5000), rel=0.02)
+    assert model.coefs_["fuel"]["sd"].to_numpy() == pytest.approx(1 / np.sqrt(5000), rel=0.02)
+
+
+def test_a_term_that_is_switched_off_does_not_claim_certainty():
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"a": rng.choice(list("abcdef"), 3000), "id": np.arange(3000).astype(str)})
+    model = WideRegressor(optimizer="newton", l2="evidence").fit(X, rng.normal(size=3000) + (X["a"] == "a"))
+    assert model.variances_.loc["id", "variance"] == 0.0
+    assert model.coefs_["id"]["sd"].isna().all()
+    assert "id" not in model.explain(X.head(2))
+    assert "switched off" in model.summary()
+    assert np.isnan(model.contrast("id", "0", "1")["sd"])
+
+
+def product(seed=0, n=600):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"s": rng.choice(list("abcd"), n), "c": rng.choice(["red", "blue", "rust"], n)})
+    s, c = dict(zip("abcd", (1, 0.5, 1.5, 2.0))), {"red": 1, "blue": 1.5, "rust": 0.6}
+    return X, (5 * X["s"].map(s) * X["c"].map(c)).to_numpy() + rng.normal(size=n), s
+
+
+@pytest.mark.parametrize("options", [{}, {"optimizer": "newton"}, {"optimizer": "newton", "l2": "evidence"}])
+def test_factors_of_a_product_have_mean_1_and_one_scale(options):
+    X, y, _ = product()
+    model = WideRegressor("g[s]*h[c]", random_state=0, **options).fit(X, y)
+    for term in "gh":
+        frame = model.coefs_[term]
+        assert np.average(frame["value"], weights=frame["rows"]) == pytest.approx(1.0)
+    scale = model.coefs_["scale of g*h"]["value"].iloc[0]
+    assert scale == pytest.approx(y.mean(), rel=0.1)
+    read = scale * model.coefs_["g"]["value"][X["s"]].to_numpy() * model.coefs_["h"]["value"][X["c"]].to_numpy()
+    np.testing.assert_allclose(model.predict(X), read, rtol=1e-9)
+    np.testing.assert_allclose(model.with_coefs(model.coefs_).predict(X), read, rtol=1e-9)
+    again = WideRegressor("g[s]*h[c]", init=model.coefs_, epochs=1, learning_rate=1e-12).fit(X, y)
+    np.testing.assert_allclose(again.predict(X), read, rtol=1e-6)
+
+
+def test_deviations_of_factors_cover_the_truth():
+    scores = []
+    for seed in range(40):
+        X, y, truth = product(seed, 300)
+        frame = WideRegressor("g[s]*h[c]", random_state=0, optimizer="newton").fit(X, y).coefs_["g"]
+        mean = X["s"].map(truth).mean()
+        scores += [(frame.loc[key, "value"] - truth[key] / mean) / frame.loc[key, "sd"] for key in "abcd"]
+    assert np.std(scores) == pytest.approx(1.0, abs=0.15)
+
+
+def test_slopes_of_explanations_count_from_the_mean():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"c": rng.choice(list("ab"), 3000), "year": rng.integers(1990, 2020, 3000)})
+    y = 100 + 3 * (X["year"] - 2005) + 5 * (X["c"] == "a")
+    for options in ({}, {"optimizer": "newton", "l2": "evidence"}):
+        model = WideRegressor(**options).fit(X, y)
+        parts = model.explain(X)
+        np.testing.assert_allclose(parts.sum(axis=1), model.predict(X), rtol=1e-9)
+        assert parts["year"].mean() == pytest.approx(0.0, abs=1e-6)
+        assert parts["(intercept)"].iloc[0] == pytest.approx(y.mean(), abs=0.5)
+
+
+def test_bins_have_exact_bounds_and_are_found_by_a_number():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": np.where(rng.random(2000) < 0.1, np.nan, rng.normal(size=2000))})
+    model = WideRegressor(optimizer="newton", l2="evidence", numeric="smooth").fit(X, np.sin(X["x"].fillna(0)))
+    frame = model.coefs_["x"]
+    assert np.isnan(frame["low"].iloc[0])
+    assert (frame["low"].iloc[1], frame["high"].iloc[-1]) == (-np.inf, np.inf)
+    assert (frame["high"].iloc[1:-1].to_numpy() == frame["low"].iloc[2:].to_numpy()).all()
+    inside = X["x"].between(frame["low"].iloc[5], frame["high"].iloc[5], inclusive="right")
+    assert inside.sum() == frame["rows"].iloc[5]
+    value = model.contrast("x", 1.0, -1.0)["value"]
+    assert value == pytest.approx(np.subtract(*model.predict(pd.DataFrame({"x": [1.0, -1.0]}))))
+
+
+def test_coefficients_of_ones_own_predict():
+    X, y = sparse_effect(0.9)
+    model = WideRegressor(optimizer="newton").fit(X, y)
+    own = model.with_coefs({"(intercept)": 1.0, "k": {"van": 2.0, "car": -2.0}, "z": {"FR": 0.5}})
+    assert own.predict(pd.DataFrame({"k": ["van"], "z": ["FR"]})) == pytest.approx(3.5)
+    assert model.predict(pd.DataFrame({"k": ["van"], "z": ["FR"]})) == pytest.approx(20.0)
+    with pytest.raises(ValueError, match="no category 'bus'"):
+        model.with_coefs({"k": {"bus": 1.0}})
+    with pytest.raises(ValueError, match="no term 'kk'"):
+        model.with_coefs({"kk": 1.0})
+    with pytest.raises(ValueError, match="no term 'kk'"):
+        model.contrast("kk", "a", "b")
+
+
+# -- codes and rows -----------------------------------------------------------------------
+
+
+def test_whole_numbers_that_look_like_codes_are_told_of():
+    rng = np.random.default_rng(0)
+    codes = rng.choice(np.arange(10_000, 90_000, 997), 2000)
+    y = rng.normal(size=90_000)[codes] + rng.normal(size=2000)
+    with pytest.warns(UserWarning, match=r"'shop' holds whole numbers that look like codes.*cols=\['c', 'shop'\]"):
+        WideRegressor().fit(pd.DataFrame({"shop": codes, "c": rng.choice(list("ab"), 2000)}), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        WideRegressor(cols="all").fit(pd.DataFrame({"shop": codes}), y)
+        WideRegressor().fit(pd.DataFrame({"shop": codes.astype(str)}), y)
+        WideRegressor().fit(pd.DataFrame({"amount": codes}), codes / 1000 + rng.normal(size=2000))
+
+
+def test_a_dict_or_a_list_of_them_predicts():
+    X, y = sparse_effect(0.9)
+    model = WideRegressor(optimizer="newton", interactions=1).fit(X.assign(n=1.0 * np.arange(len(X))), y)
+    row = {"z": "FR", "more": 3, "n": 4.0, "k": "van"}
+    want = model.predict(pd.DataFrame([{"k": "van", "z": "FR", "n": 4.0}]))
+    assert model.predict(row) == pytest.approx(want)
+    assert model.predict([row, row]) == pytest.approx([*want, *want])
+    assert model.explain(row).sum(axis=1).to_numpy() == pytest.approx(want)
+    with pytest.raises(ValueError, match=r"missing:\n- k"):
+        model.predict({"z": "FR", "n": 4.0})
+
+
+# -- offsets ------------------------------------------------------------------------------
+
+
+def claims():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(0, 5, 3000).astype(str)})
+    years = rng.uniform(0.01, 1, 3000)
+    return X, years, rng.poisson(years * 0.2 * (1 + X["a"].astype(int))).astype(float)
+
+
+@pytest.mark.parametrize("options", [{}, {"optimizer": "newton"}, {"formula": "w[a] + b[1]"}], ids=str)
+@pytest.mark.parametrize("name", ["exposure_column", "offset_column"])
+def test_an_offset_that_is_a_column_goes_with_the_table(name, options):
+    from sklearn.model_selection import cross_val_predict, cross_val_score
+
+    X, years, y = claims()
+    table = X.assign(e=years if name == "exposure_column" else np.log(years))
+    options = {"loss": "poisson", "random_state": 0, **options}
+    model = WideRegressor(**options, **{name: "e"}).fit(table, y)
+    plain = WideRegressor(**options).fit(X, y, offset=np.log(years))
+    np.testing.assert_allclose(model.predict(table), plain.predict(X, offset=np.log(years)), rtol=1e-9)
+    assert model.score(table, y) == pytest.approx(plain.score(X, y, offset=np.log(years)))
+    assert (cross_val_score(WideRegressor(**options, **{name: "e"}), table, y) > 0.05).all()
+    held = cross_val_predict(WideRegressor(**options, **{name: "e"}), table, y)
+    assert np.corrcoef(held, years)[0, 1] > 0.5
+    parts = model.explain(table.head(5))
+    np.testing.assert_allclose(np.exp(parts.sum(axis=1)), model.predict(table.head(5)))
+    assert parts["(offset)"].to_numpy() == pytest.approx(np.log(years[:5]))
+    with pytest.raises(ValueError, match=f"{name}='e' is not in the table"):
+        model.predict(X)
+    with pytest.raises(ValueError, match="a missing value in row 1"):
+        model.predict(table.head(3).assign(e=[0.5, np.nan, 0.5]))
+    with pytest.raises(ValueError, match="leave one out"):
+        WideRegressor(**options, **{name: "e"}).fit(table, y, offset=np.log(years))
+
+
+def test_an_exposure_by_position_of_weighted_rows_and_of_batches():
+    X, years, y = claims()
+    array = np.column_stack([X["a"].astype(float), years])
+    model = WideRegressor(loss="poisson", optimizer="newton", exposure_column=1, cols=[0])
+    weight = np.where(np.arange(3000) % 3, 1.0, 0.0)
+    kept = weight > 0
+    got = model.fit(array, y, sample_weight=weight).predict(array[:4])
+    want = WideRegressor(loss="poisson", optimizer="newton", cols=[0])
+    want.fit(array[kept, :1], y[kept], offset=np.log(years[kept]))
+    np.testing.assert_allclose(got, want.predict(array[:4, :1], offset=np.log(years[:4])))
+    stream = WideRegressor(loss="poisson", exposure_column="e", random_state=0)
+    other = WideRegressor(loss="poisson", random_state=0)
+    for part in range(3):
+        rows = slice(part, None, 3)
+        stream.partial_fit(X[rows].assign(e=years[rows]), y[rows])
+        other.partial_fit(X[rows], y[rows], offset=np.log(years[rows]))
+    np.testing.assert_allclose(stream.predict(X.assign(e=years)), other.predict(X, offset=np.log(years)))
+
+
+def test_offsets_that_say_two_things_are_refused():
+    X, years, y = claims()
+    table = X.assign(e=years)
+    for options, sentence in (
+        ({"exposure_column": "e"}, "for a loss with a log link"),
+        ({"exposure_column": "e", "loss": "choose"}, "for a loss with a log link"),
+        ({"exposure_column": "e", "offset_column": "e", "loss": "poisson"}, "give one"),
+        ({"exposure_column": "ee", "loss": "poisson"}, "no column of the table"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            WideRegressor(**options).fit(table, y)
+
+
+def test_predictions_without_the_offset_of_training_are_told_of():
+    X, years, y = claims()
+    model = WideRegressor(loss="poisson", optimizer="newton").fit(X, y, offset=np.log(years))
+    with pytest.warns(UserWarning, match="fitted with offset=, and predicts without one"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize(("loss", "power"), [("poisson", 1), ("gamma", 2), ("tweedie", 1.5)])
+def test_the_score_of_a_named_log_link_is_the_deviance_explained(loss, power):
+    from sklearn.metrics import d2_tweedie_score, r2_score
+
+    X, _, y = claims()
+    y, weight = y + (0.1 if loss == "gamma" else 0.0), np.linspace(0.5, 2, len(y))
+    model = WideRegressor(loss=loss, optimizer=Newton()).fit(X, y)
+    want = d2_tweedie_score(y, model.predict(X), power=power, sample_weight=weight)
+    assert model.score(X, y, sample_weight=weight) == pytest.approx(want)
+    assert model.score(X.assign(y=y), "y") == pytest.approx(d2_tweedie_score(y, model.predict(X), power=power))
+    assert model.loss_ == loss
+    squared = WideRegressor(optimizer="newton").fit(X, y)
+    assert squared.score(X, y) == pytest.approx(r2_score(y, squared.predict(X)))
