@@ -13,7 +13,6 @@ rarity). Root mean squared error over the target's deviation, or log-loss, of th
 | amazon ROLE_FAMILY | .2606 | .2621 |
 | kick Model, SubModel, VNZIP1, Make | .3176 .3257 .2951 .3205 | .3177 .3259 .2951 .3221 |
 | adult native-country, occupation, education | .3254 .2982 .3116 | .3271 .2965 .3115 |
-| compas c_charge_desc | .1070 | .1071 |
 | rossmann Store (20,000 rows) | .8626 | .8626 |
 
 So terms that a ridge holds back keep the mean over categories, which its penalty sets to 0.

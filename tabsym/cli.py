@@ -7,14 +7,25 @@ import os
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 
+@contextmanager
+def _warnings_in_a_line() -> Iterator[None]:
+    """Warnings as sentences on standard error, without Python's lines around them."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: print(f"tabsym: {message}", file=sys.stderr)
+        yield
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit status."""
-    args = _parser().parse_args(arguments)
+    with _warnings_in_a_line():  # the parser imports contenders, and with them kernels
+        args = _parser().parse_args(arguments)
     try:
         from tabsym.compare.asked import check_extra
 
@@ -23,8 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f'tabsym compare needs {error.name!r}: pip install "tabsym[compare]"', file=sys.stderr)
         return 2
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: print(f"tabsym: {message}", file=sys.stderr)
+        with _warnings_in_a_line():
             complete = _compare(vars(args))
     except BrokenPipeError:  # the reader went away, as `head` does
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 (Python flushes it at exit)

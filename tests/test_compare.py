@@ -264,11 +264,11 @@ def test_every_file_of_contenders_takes_part():
     assert len(list(registry.__path__)) == 1
 
 
-@pytest.mark.parametrize("task", ["binary", "multiclass", "regression", "count"])
-def test_all_contenders_on_every_task(task, tmp_path):
+@pytest.mark.parametrize("task", ["multiclass", "count"])  # test_export_types trains each for the others, too
+def test_all_contenders_take_part_together(task, tmp_path):
     table = SALES.head(240).copy()
-    if task in ("binary", "multiclass"):
-        table["sales"] = pd.qcut(table["sales"], 2 if task == "binary" else 3, labels=False).map(lambda c: f"class {c}")
+    if task == "multiclass":
+        table["sales"] = pd.qcut(table["sales"], 3, labels=False).map(lambda c: f"class {c}")
     if task == "count":
         table["sales"] = (table["sales"] / 10).round()
     every = all_contenders().values()  # CatBoost is slow, and the same wrapper for all tasks
