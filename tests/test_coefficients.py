@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
+from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.wide import Newton
@@ -337,3 +338,26 @@ def test_the_score_of_a_named_log_link_is_the_deviance_explained(loss, power):
     assert model.loss_ == loss
     squared = WideRegressor(optimizer="newton").fit(X, y)
     assert squared.score(X, y) == pytest.approx(r2_score(y, squared.predict(X)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_separation_is_told_of_where_a_category_has_no_event(seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.normal(1e5, 10.0, 800), "c": rng.choice(list("abc"), 800)})
+    y = rng.random(800) < (0.01 if seed < 3 else 0.3)
+    y[:2] = [True, False]
+    for none in (False, True):
+        target = y & (X["c"] != "a") if none else y
+        empty = not target.groupby(X["c"]).any().all() if none else not pd.Series(y).groupby(X["c"]).any().all()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            WideClassifier(optimizer="newton").fit(X, target)
+            WideRegressor(loss="poisson", optimizer="newton").fit(X, target.astype(float))
+        assert sum("'c' tells targets apart" in str(one.message) for one in told) == 2 * empty
+        assert not any("'x'" in str(one.message) for one in told)
+
+
+def test_separation_by_a_slope_is_told_of():
+    X = pd.DataFrame({"x": np.linspace(-1, 1, 300), "c": list("abc") * 100})
+    with pytest.warns(ConvergenceWarning, match=r"'x' tells targets apart without doubt \(separation\)"):
+        WideClassifier(optimizer="newton", l2="evidence").fit(X, X["x"] > 0.2)
