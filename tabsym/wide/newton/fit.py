@@ -16,6 +16,7 @@ from tabsym.wide.newton.posterior import Draws
 from tabsym.wide.newton.turns import Turns
 from tabsym.wide.newton.variances import Evidence
 from tabsym.wide.optimizers import Newton
+from tabsym.wide.slopes import MULTINOMIAL
 
 Floats = NDArray[np.float64]
 
@@ -128,7 +129,8 @@ def find_optimum(
     dispersion = evidence.dispersion
     if evidence.has_dispersion and (held is not None or penalty is not None):
         dispersion = max(turns.dispersion(), 1e-12 * turns.spread)
-    more += turns.polish(dispersion, MORE_BESIDE_VARIANCES if penalty is None and held is None else MORE_SWEEPS)
+    if turns.loss.code != MULTINOMIAL:
+        more += turns.polish(dispersion, MORE_BESIDE_VARIANCES if penalty is None and held is None else MORE_SWEEPS)
     turns.balance()
     if held is not None or penalty is not None:
         _weigh(turns, evidence)

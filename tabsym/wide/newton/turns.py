@@ -151,13 +151,14 @@ class Turns:
         place = self.sharing.intercept
         if place is None or not self.loss.canonical:
             return
-        scores = self.scores()
         weight = self.weight if len(self.weight) else None
-        shift = settled_shift(self.loss, scores, self.y, weight)
-        if np.isfinite(shift).all():
-            self.theta[place] = self.theta[place] + shift
-            self.rows.stand_at(scores + shift)
-            self.n_moves += 1
+        for _ in range(2):  # the second step from where the first was all but right: to rounding
+            scores = self.scores()
+            shift = settled_shift(self.loss, scores, self.y, weight)
+            if np.isfinite(shift).all():
+                self.theta[place] = self.theta[place] + shift
+                self.rows.stand_at(scores + shift)
+                self.n_moves += 1
 
     def scale(self, dispersion: float | None = None) -> float:
         """What a change of the loss is measured by; the dispersion of the rows is found now where it is not known.
