@@ -29,7 +29,7 @@ from tabsym.wide.newton.turns import spread_of
 from tabsym.wide.optimizers import SGD, Newton
 from tabsym.wide.options import Options
 from tabsym.wide.program import Rows, Work
-from tabsym.wide.slopes import GAMMA, LOGISTIC, MULTINOMIAL, TWEEDIE
+from tabsym.wide.slopes import GAMMA, HUBER, LOGISTIC, MULTINOMIAL, TWEEDIE
 
 Floats = NDArray[np.float64]
 
@@ -263,10 +263,18 @@ def _weigh(objective: Objective, phi: Floats) -> _Weighed:
     dispersion = 1.0
     if objective.task.loss.code not in (LOGISTIC, MULTINOMIAL):
         left = max(objective.total - effective.sum() - used, 0.05 * objective.total)
-        expected = _expected_curvature(objective, phi)[:, 0]
-        told = expected > 0.0
-        dispersion = max(float((np.square(slopes[told, 0]) / expected[told]).sum()) / left, 1e-12)
+        dispersion = max(_pearson(objective, phi, slopes[:, 0], bends[:, 0]) / left, 1e-12)
     return _Weighed(dispersion, effective, variances.ravel())
+
+
+def _pearson(objective: Objective, phi: Floats, slopes: Floats, bends: Floats) -> float:
+    """Pearson's statistic, of slopes and curvatures (n,) times weights; Huber's loss has no variance function."""
+    if objective.task.loss.code == HUBER:
+        weight = objective.rows.weight if len(objective.rows.weight) else 1.0
+        return float((np.square(slopes) / weight).sum() / bends.sum() * objective.total)
+    expected = _expected_curvature(objective, phi)[:, 0]
+    told = expected > 0.0
+    return float((np.square(slopes[told]) / expected[told]).sum())
 
 
 def _pulls(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
