@@ -361,3 +361,17 @@ def test_separation_by_a_slope_is_told_of():
     X = pd.DataFrame({"x": np.linspace(-1, 1, 300), "c": list("abc") * 100})
     with pytest.warns(ConvergenceWarning, match=r"'x' tells targets apart without doubt \(separation\)"):
         WideClassifier(optimizer="newton", l2="evidence").fit(X, X["x"] > 0.2)
+
+
+def test_classes_may_be_called_as_columns_are():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=600)})
+    y = np.where(X["x"] > 0.5, "high", np.where(X["x"] < -0.5, "low", "rows"))
+    y = np.where(rng.random(600) < 0.2, "low", y)
+    model = WideClassifier(optimizer="newton", l2="evidence", numeric="smooth").fit(X, y)
+    assert list(model.coefs_["x"].columns)[:3] == ["high", "low", "rows"]
+    table = model.coef_table()
+    bins = table[(table["term"] == "x") & (table["class"] == "low")]
+    assert (bins["low"] < bins["high"]).all()
+    assert bins["rows"].sum() == 600
+    assert model.contrast("x", 2.0, -2.0).loc["high", "value"] > 0

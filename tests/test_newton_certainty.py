@@ -198,8 +198,8 @@ def inverse_beside(bends, Z, held, F):
     return np.linalg.inv(both.T @ (bends[:, None] * both) + np.diag([*held, *np.zeros(F.shape[1])]))
 
 
-TAKES_UP = {"a": ("b", 1.0), "c": ("b", 3.0), "u": ("b", 1.0), "w": ("d", 1.0)}
-"""The common coefficient that takes up the mean of a block, if the formula has it, and what a mean of 1 is there."""
+TAKES_UP = {"a": "b", "c": "b", "u": "b", "w": "d"}
+"""The common coefficient beside which a block is about its mean, if the formula has it."""
 
 
 def shown_deviations(bends, flat, blocks):
@@ -211,11 +211,9 @@ def shown_deviations(bends, flat, blocks):
     starts = dict(zip(columns, np.cumsum([0, *(Z.shape[1] for Z in columns.values())])))
     shown = np.eye(len(covariance))
     for block, (Z, _) in blocks.items():
-        home, times = TAKES_UP.get(block, (None, 0.0))
-        if home in flat:
+        if TAKES_UP.get(block) in flat:
             own = slice(starts[block], starts[block] + Z.shape[1])
             shown[own, own] -= 1.0 / Z.shape[1]
-            shown[starts[home], own] += times / Z.shape[1]
     found = np.sqrt(np.diag(shown @ covariance @ shown.T))
     return {block: found[starts[block] : starts[block] + Z.shape[1]] for block, Z in columns.items()}
 

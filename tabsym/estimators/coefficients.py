@@ -15,7 +15,7 @@ from tabsym.wide.certainty import TermCovariance
 from tabsym.wide.model import WideModel
 from tabsym.wide.products import products_of
 from tabsym.wide.start import with_init, with_state
-from tabsym.wide.tables import CoefficientFrames, covariance_of_factor, split_frame
+from tabsym.wide.tables import CoefficientFrames, Split, covariance_of_factor, split_frame
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ def _part(
         value = split.values[column].to_numpy(dtype=np.float64)
         sd = np.full(len(value), np.nan) if split.sd is None else split.sd.iloc[:, number].to_numpy(dtype=np.float64)
         if base is not None:
-            at = _position(frame, base, name)
+            at = _position(frame, base, name, split)
             sd = np.array([_deviation(model, name, one, at)[number] for one in range(len(value))])
             value = value - value[at]
         reach = norm.ppf(0.5 + level / 2) * sd
@@ -74,8 +74,8 @@ def _part(
                     "term": name,
                     "category": pd.Series(categories, dtype=object),
                     "class": column,
-                    "low": frame["low"].to_numpy() if "low" in frame else np.nan,
-                    "high": frame["high"].to_numpy() if "high" in frame else np.nan,
+                    "low": np.nan if split.low is None else split.low.to_numpy(),
+                    "high": np.nan if split.high is None else split.high.to_numpy(),
                     "value": value,
                     "sd": sd,
                     "lower": value - reach,
@@ -115,8 +115,9 @@ def _bases(base: Any, frames: CoefficientFrames, n_outputs: int) -> dict[str, An
 def difference(model: WideModel, frames: CoefficientFrames, term: str, a: Any, b: Any, outputs: list[str]) -> Any:
     """The coefficient of one category less that of another, with its deviation."""
     frame = frame_of(frames, term)
-    values = split_frame(frame, len(outputs)).values.to_numpy(dtype=np.float64)
-    first, second = _position(frame, a, term), _position(frame, b, term)
+    split = split_frame(frame, len(outputs))
+    values = split.values.to_numpy(dtype=np.float64)
+    first, second = _position(frame, a, term, split), _position(frame, b, term, split)
     found = pd.DataFrame(
         {"value": values[first] - values[second], "sd": _deviation(model, term, first, second)}, index=outputs
     )
@@ -144,11 +145,13 @@ def _place(model: WideModel, term: str) -> int | None:
     return next((place for place, block in enumerate(model.layout.blocks) if block.name == term), None)
 
 
-def _position(frame: pd.DataFrame, key: Any, term: str) -> int:
+def _position(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
     """The row of a category, of a pair by a tuple, of a number by its bin."""
-    if "low" in frame and isinstance(key, (int, float, np.number)) and not isinstance(key, bool):
-        inside = (frame["low"] < key) & (key <= frame["high"])
-        places = np.flatnonzero(inside if np.isfinite(key) or np.isinf(key) else frame["low"].isna())
+    low, high = split.low, split.high
+    is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
+    if low is not None and high is not None and is_number:
+        inside = (low < key) & (key <= high)
+        places = np.flatnonzero(low.isna() if np.isnan(key) else inside)
     else:
         places = np.array([place for place, own in enumerate(frame.index) if _is_same(own, key)], dtype=int)
     if len(places) == 0:
@@ -207,7 +210,7 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
     numbers = own.to_numpy(dtype=np.float64, copy=True)
     for key, number in items:
         at = places.get(_hashable(key))
-        numbers[_position(frame, key, name) if at is None else at] = number
+        numbers[_position(frame, key, name, split_frame(frame, width)) if at is None else at] = number
     return pd.DataFrame(numbers, index=frame.index, columns=own.columns)
 
 

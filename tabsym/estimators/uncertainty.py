@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -55,6 +55,7 @@ def jointly(model: WideModel, certainty: Certainty, turns: Turns, dispersion: fl
     layout, pieces = model.layout, turns.pieces
     loud = [place for place in range(len(pieces)) if not turns.silent[place]]
     by_category = is_mean_by_category(layout, pieces, turns)
+    random = np.flatnonzero(by_category).tolist()
     held = {
         place: shares[pieces[place].block]
         for place in loud
@@ -65,14 +66,14 @@ def jointly(model: WideModel, certainty: Certainty, turns: Turns, dispersion: fl
     whole = whole_covariance(turns, loud, held) if n_numbers <= MOST_NUMBERS else None
     sd = certainty.sd.copy()
     if whole is not None:
-        found = _of_whole(model, [pieces[place].block for place in loud], whole, shares)
+        found = _of_whole(model, [pieces[place].block for place in loud], whole, shares, random)
     elif model.n_outputs == 1:
         parts = Parts(turns, loud, held)
         if certainty.draws is not None and not parts.is_exact:
-            found = _of_draws(layout, certainty.draws, shares)
+            found = _of_draws(layout, certainty.draws, shares, random)
             dispersion = 1.0  # they have it
         else:
-            found = _of_parts(model, parts, pieces, shares, sd, dispersion)
+            found = _of_parts(model, parts, pieces, shares, sd, dispersion, random)
     scaled = {block: one.times(np.sqrt(dispersion)) for block, one in found.items()}
     for block, one in scaled.items():
         sd[layout.entries(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
@@ -85,14 +86,17 @@ def jointly(model: WideModel, certainty: Certainty, turns: Turns, dispersion: fl
 def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion: float, shares: Shares) -> Certainty:
     """The certainty of a formula's model, with covariances of all its coefficients together."""
     layout, sd = model.layout, certainty.sd.copy()
-    found = _of_whole(model, range(len(layout.blocks)), whole, shares)
+    random = np.flatnonzero(is_held_by_category(model, certainty.variances)).tolist()
+    found = _of_whole(model, range(len(layout.blocks)), whole, shares, random)
     scaled = [found[block].times(np.sqrt(dispersion)) for block in range(len(layout.blocks))]
     for block, one in enumerate(scaled):
         sd[layout.entries(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
     return replace(certainty, sd=sd, covariances=tuple(scaled))
 
 
-def _of_whole(model: WideModel, blocks: Sequence[int], whole: Whole, shares: Shares) -> dict[int, TermCovariance]:
+def _of_whole(
+    model: WideModel, blocks: Sequence[int], whole: Whole, shares: Shares, random: Collection[int]
+) -> dict[int, TermCovariance]:
     """From the covariance of all coefficients of some blocks in units of training: a linear map."""
     layout = model.layout
     own = [np.arange(layout.entries(block).start, layout.entries(block).stop) for block in blocks]
@@ -100,7 +104,7 @@ def _of_whole(model: WideModel, blocks: Sequence[int], whole: Whole, shares: Sha
     unit = np.zeros((layout.n_entries, len(entries)))
     unit[entries, np.arange(len(entries))] = 1.0
     nothing = model.units.to_user(layout, np.zeros((layout.n_entries, 1)))
-    by = move_means(layout, model.units.to_user(layout, unit) - nothing, shares)[entries]
+    by = move_means(layout, model.units.to_user(layout, unit) - nothing, shares, random)[entries]
     shown = by @ whole.matrix @ by.T
     found, start = {}, 0
     for block in blocks:
@@ -110,9 +114,9 @@ def _of_whole(model: WideModel, blocks: Sequence[int], whole: Whole, shares: Sha
     return found
 
 
-def _of_draws(layout: Layout, draws: Floats, shares: Shares) -> dict[int, TermCovariance]:
+def _of_draws(layout: Layout, draws: Floats, shares: Shares, random: Collection[int]) -> dict[int, TermCovariance]:
     """From draws (entries, M) of all coefficients about the optimum, in the user's units."""
-    shown = move_means(layout, draws, shares) / np.sqrt(draws.shape[1])
+    shown = move_means(layout, draws, shares, random) / np.sqrt(draws.shape[1])
     found = {}
     for block in range(len(layout.blocks)):
         own = shown[layout.entries(block)]
@@ -121,7 +125,13 @@ def _of_draws(layout: Layout, draws: Floats, shares: Shares) -> dict[int, TermCo
 
 
 def _of_parts(
-    model: WideModel, parts: Parts, pieces: Sequence[Piece], shares: Shares, sd: Floats, dispersion: float
+    model: WideModel,
+    parts: Parts,
+    pieces: Sequence[Piece],
+    shares: Shares,
+    sd: Floats,
+    dispersion: float,
+    random: Collection[int],
 ) -> dict[int, TermCovariance]:
     """Block by block; `sd` (entries, 1) of blocks of one coefficient that take up what others move are set."""
     layout, units = model.layout, model.units
@@ -136,7 +146,8 @@ def _of_parts(
             sized = covariance.times(float(units.sizes[block]))
             found[block] = sized.about_mean(shares[block]) if block in shares else sized
         elif pieces[place].size == 1:
-            by = _row_of_home(layout, units, shares, block)
+            own = {one: share for one, share in shares.items() if one not in random}
+            by = _row_of_home(layout, units, own, block)
             total = variance({place_of[one]: by[one] for one in by if one in place_of})
             sd[layout.entries(block)] = np.sqrt(max(dispersion * total, 0.0))
     return found

@@ -10,6 +10,7 @@ over categories, as it is the one that the penalty sets to 0 at the optimum: the
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,8 +102,12 @@ def _is_missing_now_and_then(model: WideModel, block: int) -> bool:
     )
 
 
-def move_means(layout: Layout, theta: Floats, shares: dict[int, Floats]) -> Floats:
-    """Parameters (entries, K) with the means of blocks moved to their homes; linear in `theta`."""
+def move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: Collection[int] = ()) -> Floats:
+    """Parameters (entries, K) with the means of blocks moved to their homes; linear in `theta`.
+
+    `kept`: blocks about their mean whose homes do not take it up. For deviations: of random effects the mean is 0 by
+    their prior, and the intercept is the population's, as certain as mixed models say.
+    """
     moved = theta.copy()
     for mean in means_of(layout):
         if mean.block not in shares:
@@ -110,7 +115,7 @@ def move_means(layout: Layout, theta: Floats, shares: dict[int, Floats]) -> Floa
         own = layout.entries(mean.block)
         level = shares[mean.block] @ theta[own]
         moved[own] -= level
-        if mean.home is not None:
+        if mean.home is not None and mean.block not in kept:
             moved[layout.entries(mean.home)] += mean.times * level
     return moved
 

@@ -83,7 +83,8 @@ def coefficient_frame(model: WideModel, place: int, outputs: Sequence[str]) -> p
         frame[rows_name(outputs)] = model.counts[own][:: block.rank]
         source = model.layout.sources[block.source]
         if isinstance(source, Bins):
-            frame["low"], frame["high"] = edges(source)
+            low, high = edge_names(names)
+            frame[low], frame[high] = edges(source)
     return frame
 
 
@@ -97,6 +98,11 @@ def covariance_of_factor(model: WideModel, place: int, mean: float) -> TermCovar
     centre = np.einsum("q,kqr->kr", shares, raw.factor)
     relative = model.theta[own].T[:, :, None] / mean
     return TermCovariance(raw.own / mean**2, (raw.factor - relative * centre[:, None]) / mean)
+
+
+def edge_names(outputs: Iterable[str]) -> tuple[str, str]:
+    """The columns of the bounds of bins: others where a class is called so."""
+    return ("bin low", "bin high") if {"low", "high"} & set(outputs) else ("low", "high")
 
 
 def edges(source: Bins) -> tuple[Floats, Floats]:
@@ -121,23 +127,22 @@ def rows_name(outputs: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Split:
-    """A frame of `coefs_` by its parts: values (categories, width), deviations or None, training rows or None."""
+    """A frame of `coefs_` by its parts: values (categories, width), and deviations, rows and bounds or None."""
 
     values: pd.DataFrame
     sd: pd.DataFrame | None
     rows: pd.Series | None
+    low: pd.Series | None
+    high: pd.Series | None
 
 
 def split_frame(frame: pd.DataFrame, width: int) -> Split:
     """The parts of a frame of `coefs_` of `width` columns of values."""
     values = frame.iloc[:, :width]
     has_sd = list(frame.columns[width : 2 * width]) == deviation_names(map(str, values.columns))
-    name = rows_name(map(str, values.columns))
-    return Split(
-        values,
-        frame.iloc[:, width : 2 * width] if has_sd else None,
-        frame[name] if name in frame.columns[width:] else None,
-    )
+    columns, beside = list(map(str, values.columns)), frame.columns[width:]
+    rows, low, high = (frame[name] if name in beside else None for name in (rows_name(columns), *edge_names(columns)))
+    return Split(values, frame.iloc[:, width : 2 * width] if has_sd else None, rows, low, high)
 
 
 def _index(layout: Layout, block: Block) -> pd.Index:

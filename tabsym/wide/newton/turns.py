@@ -149,7 +149,7 @@ class Turns:
     def balance(self) -> None:
         """Move the intercept so that predictions add up to the targets, where the loss is canonical."""
         place = self.sharing.intercept
-        if place is None or not self.loss.canonical:
+        if place is None or not self.loss.canonical or self.loss.code == MULTINOMIAL:
             return
         weight = self.weight if len(self.weight) else None
         for _ in range(2):  # the second step from where the first was all but right: to rounding
@@ -170,7 +170,9 @@ class Turns:
         return max(1.0, self.dispersion() if dispersion is None else dispersion)
 
     def dispersion(self) -> float:
-        """Squares of the rows' slopes over their curvature, without regard to degrees of freedom."""
+        """Pearson's statistic, a row, without regard to degrees of freedom; see `pearson`."""
+        if self.loss.log_link:
+            return self.pearson()
         assert isinstance(self.rows, OneScore)
         squares, bends = self.rows.sum_pulls()
         return squares / bends
@@ -188,12 +190,7 @@ class Turns:
         return self.pulls()[1]
 
     def pearson(self) -> float:
-        """Pearson's statistic, a row: squared residuals over the variance function, by weight.
-
-        Huber's loss has no variance function: its dispersion is that of gradients over the mean curvature.
-        """
-        if self.loss.code == HUBER:
-            return self.dispersion()
+        """Pearson's statistic, a row: squared residuals over the variance function, by weight, behind a log link."""
         slopes, expected = self.pulls()[0], self.expected_curvature()
         told = expected > 0.0
         return float((np.square(slopes[told]) / expected[told]).sum() / self.total)

@@ -59,7 +59,7 @@ class Evidence:
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
         self.has_dispersion = turns.loss.code not in (LOGISTIC, MULTINOMIAL)
-        self.dispersion = 1.0
+        self.dispersion = self.pearson = 1.0
         self.effective = np.array([float(piece.size * turns.n_outputs) for piece in turns.pieces])
         if turns.together:  # a constant column, or one flag of two that are the same, takes no degree of freedom
             self.effective[turns.together] *= rank_of(turns.flat_columns) / len(turns.together)
@@ -127,8 +127,7 @@ class Evidence:
 
     def take_pearson(self) -> None:
         """The dispersion by Pearson's statistic, where variances stand."""
-        if self.has_dispersion:
-            self.dispersion = self._for_freedom_left(self.turns.pearson())
+        self.pearson = self.dispersion
 
     def _for_freedom_left(self, a_row: float) -> float:
         """A dispersion for the degrees of freedom that are left."""
