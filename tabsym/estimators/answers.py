@@ -38,7 +38,10 @@ class Answer:
 def in_users_target(answer: Answer, units: TargetUnits) -> Answer:
     """The dispersion and the loss in units of the target; parameters and their certainty have none."""
     certainty = answer.certainty
-    scaled: dict[str, Any] = {"dispersion": certainty.dispersion * units.of_loss, "working": certainty.working * units.of_loss}
+    scaled: dict[str, Any] = {
+        "dispersion": certainty.dispersion * units.of_loss,
+        "working": certainty.working * units.of_loss,
+    }
     return replace(answer, certainty=replace(certainty, **scaled), loss=units.users_loss(answer.loss))
 
 
