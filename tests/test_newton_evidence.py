@@ -391,10 +391,8 @@ def test_dispersion(loss):
     problem = problem_of_evidence(design, y, loss, model, weight)
     theta = read(model, design)
     edf = naive_evidence.effective(problem, design, theta, "a") + len(design.flat_places)
-    mean, power = (
-        model.predict(table.drop(columns="c")),
-        {"squared": 0, "poisson": 1, "gamma": 2}.get(loss, PARAMETER["tweedie"]),
-    )
+    mean = model.predict(table.drop(columns="c"))
+    power = {"squared": 0, "poisson": 1, "gamma": 2}.get(loss, PARAMETER["tweedie"])
     relative = weight / weight.mean()
     pearson = relative @ (np.square(y - mean) / np.abs(mean) ** power) / (len(y) - edf)
     assert model.dispersion_ == pytest.approx(pearson, rel=1e-3)

@@ -37,11 +37,8 @@ class Answer:
 
 def in_users_target(answer: Answer, units: TargetUnits) -> Answer:
     """The dispersion and the loss in units of the target; parameters and their certainty have none."""
-    certainty = answer.certainty
-    scaled: dict[str, Any] = {
-        "dispersion": certainty.dispersion * units.of_loss,
-        "working": certainty.working * units.of_loss,
-    }
+    certainty, by = answer.certainty, units.of_loss
+    scaled: dict[str, Any] = {"dispersion": by * certainty.dispersion, "working": by * certainty.working}
     return replace(answer, certainty=replace(certainty, **scaled), loss=units.users_loss(answer.loss))
 
 

@@ -37,6 +37,9 @@ from tabsym.wide.units import with_sizes
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
 
+CERTAIN = 0.02
+"""A mean log-loss below which the classes are told apart as a whole."""
+
 FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
 """What a coefficient adds to the linear predictor where the targets are as good as certain, and how little is known of
 it then: the deviation, over that."""
@@ -92,13 +95,13 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
             f"optimizer=Newton(max_passes={10 * newton.max_passes}), or a larger tol.",
             ConvergenceWarning,
         )
-    _warn_of_separation(config, fitted)
+    _warn_of_separation(config, fitted, answer.loss)
     if config.verbose:
         print(f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}", file=sys.stderr)
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [])
 
 
-def _warn_of_separation(config: Config, model: WideModel) -> None:
+def _warn_of_separation(config: Config, model: WideModel, loss: float) -> None:
     """Say which terms that nothing holds back tell the classes, or rows of 0, apart: their optimum is infinite."""
     certainty, layout = model.certainty, model.layout
     if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON):
@@ -108,6 +111,8 @@ def _warn_of_separation(config: Config, model: WideModel) -> None:
         block = term.factors[0].block
         if not layout.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == layout.constant:
             continue
+        if term.numeric is not None and not (model.loss.for_classes and loss < CERTAIN):
+            continue  # of numbers that say the same coefficients are large, too, and cancel
         moments = None if term.numeric is None else model.numerics[term.numeric]
         size = 1.0 if moments is None else moments.spread_about(moments.mean)
         own = layout.entries(block)
