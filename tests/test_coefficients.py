@@ -220,6 +220,12 @@ def test_coefficients_of_ones_own_predict():
         model.with_coefs({"kk": 1.0})
     with pytest.raises(ValueError, match="no term 'kk'"):
         model.contrast("kk", "a", "b")
+    for wrong in (np.nan, "high", None):
+        with pytest.raises(ValueError, match=r"coefs\['k'\] holds no finite number for 'van'; give one"):
+            model.with_coefs({"k": {"van": wrong}})
+    for key in (["van"], np.array([1, 2]), "bus"):
+        with pytest.raises(ValueError, match="Term 'k' has no category"):
+            model.contrast("k", key, "car")
 
 
 # -- codes and rows -----------------------------------------------------------------------
@@ -336,6 +342,8 @@ def test_the_score_of_a_named_log_link_is_the_deviance_explained(loss, power):
     assert model.score(X, y, sample_weight=weight) == pytest.approx(want)
     assert model.score(X.assign(y=y), "y") == pytest.approx(d2_tweedie_score(y, model.predict(X), power=power))
     assert model.loss_ == loss
+    with pytest.raises(ValueError, match=f"loss={loss!r} needs values"):
+        model.score(X, -1.0 - y)
     squared = WideRegressor(optimizer="newton").fit(X, y)
     assert squared.score(X, y) == pytest.approx(r2_score(y, squared.predict(X)))
 

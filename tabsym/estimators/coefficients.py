@@ -165,6 +165,8 @@ def _is_same(own: Any, key: Any) -> bool:
     if isinstance(own, tuple) or isinstance(key, tuple):
         together = isinstance(own, tuple) and isinstance(key, tuple) and len(own) == len(key)
         return together and all(map(_is_same, own, key))
+    if not (pd.api.types.is_scalar(own) and pd.api.types.is_scalar(key)):
+        return False
     if pd.isna(own) or pd.isna(key):
         return bool(pd.isna(own)) and bool(pd.isna(key))
     return bool(own == key)
@@ -210,8 +212,20 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
     numbers = own.to_numpy(dtype=np.float64, copy=True)
     for key, number in items:
         at = places.get(_hashable(key))
-        numbers[_position(frame, key, name, split_frame(frame, width)) if at is None else at] = number
+        place_of_key = _position(frame, key, name, split_frame(frame, width)) if at is None else at
+        numbers[place_of_key] = _finite(number, name, key)
     return pd.DataFrame(numbers, index=frame.index, columns=own.columns)
+
+
+def _finite(number: Any, name: str, key: Any) -> Floats:
+    """A coefficient, or those of all classes, that were given."""
+    try:
+        found = np.asarray(number, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.array(np.nan)
+    if not np.isfinite(found).all():
+        raise ValueError(f"coefs[{name!r}] holds no finite number for {key!r}; give one, or leave it out.")
+    return found
 
 
 def _hashable(key: Any) -> Any:

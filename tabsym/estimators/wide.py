@@ -372,9 +372,10 @@ class WideRegressor(RegressorMixin, WideBase):
         added = None if given is None else np.asarray(given, dtype=np.float64).reshape(-1, 1)
         target = check_regression_target(y, len(table), who=type(self).__name__)
         weight, loss = check_weights(sample_weight, len(table)), self.model_.loss
+        check_target_of_loss(target, loss)
         margins = self._margins(rows, offset)
-        constant = best_constant(loss, target, weight, 1, added)
-        worst = deviance(loss, constant + (0.0 if added is None else added) + 0.0 * margins, target, weight)
+        constant = np.full_like(margins, best_constant(loss, target, weight, 1, added)[0])
+        worst = deviance(loss, constant if added is None else constant + added, target, weight)
         explained = deviance(loss, margins, target, weight)
         if worst <= 0.0:
             return 1.0 if explained <= 0.0 else 0.0

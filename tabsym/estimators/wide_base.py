@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -139,10 +139,10 @@ class WideBase(BaseEstimator):
         table = read_table(X, who=config.who)
         column = offset_column_of(self, table, offset)
         if column is not None and column.is_exposure and not self._has_log_link():
-            raise ValueError(
-                f"exposure_column={column.name!r} is for a loss with a log link; set loss='poisson', 'gamma' or "
-                "'tweedie', or leave it out."
+            instead = (
+                "give its logarithm by offset_column" if is_classifier(self) else "set loss='poisson', for example"
             )
+            raise ValueError(f"{column} is for a loss with a log link; {instead}, or leave it out.")
         self._warn_of_codes(config, table, y)
         given, y, weight = read_rows(
             config.who, config.formula, table, y, sample_weight, None if column is None else column.name
@@ -398,7 +398,7 @@ class WideBase(BaseEstimator):
 
     @property
     def dispersion_(self) -> float:
-        """Variance of a row's gradient over its curvature; for the squared loss that of rows about their means."""
+        """Pearson's: squared residuals over variance function and residual degrees of freedom; 1 in classification."""
         return self._certainty("dispersion_").dispersion
 
     @property
