@@ -74,8 +74,7 @@ class Solved:
         Parameters, and their posterior standard deviations.
     variance, effective : list of float
         Prior variance (infinite for what is not held back) and effective number of entries of each piece.
-    dispersion, working : float
-        Pearson's, and that which variances were found with.
+    dispersion : float
     draws : list of (q, M) or None
         About the parameters.
     flat, together : list of int, (f, f, K) or None
@@ -92,7 +91,6 @@ class Solved:
     variance: list[float]
     effective: list[float]
     dispersion: float
-    working: float
     draws: list[Floats] | None
     flat: list[int]
     together: Floats | None
@@ -136,7 +134,6 @@ def find_optimum(
     turns.balance()
     if held is not None or penalty is not None:
         _weigh(turns, evidence)
-    evidence.take_pearson()
     return Optimum(turns, evidence, n_sweeps + more, converged and stood)
 
 
@@ -253,7 +250,7 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
     """The optimum, and how certain each parameter is."""
     turns, evidence = optimum.turns, optimum.evidence
     draws = Draws(turns, newton.draws, rng) if newton.draws else None
-    root = np.sqrt(evidence.pearson)
+    root = np.sqrt(evidence.dispersion)
     flat = evidence.spreads.flat
     together = evidence.spreads.of_flat() if flat and draws is None else None
     sd = []
@@ -270,7 +267,7 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
     found = None if draws is None else [root * one for one in draws.found]
     variance = [evidence.variance(place) for place in range(len(turns.pieces))]
     return Solved(
-        turns.theta, sd, variance, evidence.effective.tolist(), evidence.pearson, evidence.dispersion, found, flat,
-        None if together is None else evidence.pearson * together, turns.mean_loss(), optimum.n_sweeps,
+        turns.theta, sd, variance, evidence.effective.tolist(), evidence.dispersion, found, flat,
+        None if together is None else evidence.dispersion * together, turns.mean_loss(), optimum.n_sweeps,
         optimum.converged, draws is None or draws.settled,
     )  # fmt: skip

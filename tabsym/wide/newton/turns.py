@@ -170,12 +170,18 @@ class Turns:
         return max(1.0, self.dispersion() if dispersion is None else dispersion)
 
     def dispersion(self) -> float:
-        """Pearson's statistic, a row, without regard to degrees of freedom; see `pearson`."""
-        if self.loss.log_link:
-            return self.pearson()
+        """Pearson's statistic, a row, without regard to degrees of freedom.
+
+        Squared residuals over the variance function behind a log link; elsewhere squared gradients over the mean
+        curvature, which is the same for the squared loss, and for Huber's, which has no variance function.
+        """
         assert isinstance(self.rows, OneScore)
-        squares, bends = self.rows.sum_pulls()
-        return squares / bends
+        if self.loss.log_link:
+            gradients, expected = self.pulls()[0], self.expected_curvature()
+            seen = expected > 0.0
+            return float((np.square(gradients[seen]) / expected[seen]).sum() / self.total)
+        squares, curvature = self.rows.sum_pulls()
+        return squares / curvature
 
     def expected_curvature(self) -> Floats:
         """Fisher's information of rows (n,), times their weight, for losses of one score.
@@ -188,12 +194,6 @@ class Turns:
         if self.loss.code == TWEEDIE:
             return np.asarray(weight * np.exp((2.0 - self.loss.parameter) * self.scores()[:, 0]))
         return self.pulls()[1]
-
-    def pearson(self) -> float:
-        """Pearson's statistic, a row: squared residuals over the variance function, by weight, behind a log link."""
-        slopes, expected = self.pulls()[0], self.expected_curvature()
-        told = expected > 0.0
-        return float((np.square(slopes[told]) / expected[told]).sum() / self.total)
 
     def turn(self, place: int) -> float:
         """A step of one piece; half its Newton decrement."""

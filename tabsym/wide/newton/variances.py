@@ -59,7 +59,7 @@ class Evidence:
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
         self.has_dispersion = turns.loss.code not in (LOGISTIC, MULTINOMIAL)
-        self.dispersion = self.pearson = 1.0
+        self.dispersion = 1.0
         self.effective = np.array([float(piece.size * turns.n_outputs) for piece in turns.pieces])
         if turns.together:  # a constant column, or one flag of two that are the same, takes no degree of freedom
             self.effective[turns.together] *= rank_of(turns.flat_columns) / len(turns.together)
@@ -125,22 +125,12 @@ class Evidence:
             return 0.0
         return self.dispersion / precision if precision > 0 else np.inf
 
-    def take_pearson(self) -> None:
-        """The dispersion by Pearson's statistic, where variances stand."""
-        self.pearson = self.dispersion
-
-    def _for_freedom_left(self, a_row: float) -> float:
-        """A dispersion for the degrees of freedom that are left."""
+    def _move_dispersion(self) -> float:
+        """Pearson's statistic over the residual degrees of freedom; how far it moved the effective ones."""
         turns = self.turns
         used = float(self.effective[~turns.silent].sum())
         left = max(turns.total - used, 0.05 * turns.total)
-        return float(max(a_row * turns.total / left, 1e-12 * turns.spread))
-
-    def _move_dispersion(self) -> float:
-        """Variance of gradients over their curvature, while variances move."""
-        turns = self.turns
-        used = float(self.effective[~turns.silent].sum())
-        now = self._for_freedom_left(turns.dispersion())
+        now = float(max(turns.dispersion() * turns.total / left, 1e-12 * turns.spread))
         change = abs(math.log(now / self.dispersion)) * used / turns.total
         self.dispersion = now
         return change
