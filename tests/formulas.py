@@ -407,3 +407,6 @@ TERMS = {  # of a formula: what multiplies the numbers of a block, and by which 
     "e[1]*z": ("e", None, lambda X: X["z"]),
     "b[1]": ("b", None, lambda X: 1.0),
 }
+
+TAKES_UP = {"a": "b", "c": "b", "u": "b", "w": "d"}
+"""The common coefficient beside which a block is about its mean, if the formula has it."""

@@ -214,6 +214,21 @@ class Problem:
         return self.covariance(theta, kept)[:size, :size]
 
 
+def shown_deviations(problem, design, theta):
+    """Deviations (p, K) of all terms together, by Fisher's information; categories about their mean, classes too."""
+    k, y = problem.n_outputs, problem.y
+    if problem.loss in ("gamma", "tweedie"):  # whose curvature is the expected one at the mean
+        problem.y = np.exp(problem.scores(theta)[:, 0])
+    covariance = problem.covariance(theta)
+    problem.y = y
+    beside = np.eye(len(theta))
+    for name in design.blocks:
+        places = design.places[name]
+        beside[np.ix_(places, places)] -= 1.0 / len(places)
+    beside = np.kron(beside, np.eye(k) - (1.0 / k if k > 1 else 0.0))
+    return np.sqrt(np.maximum(np.diag(beside @ covariance @ beside.T), 0.0)).reshape(len(theta), k)
+
+
 def effective(problem, design, theta, name):
     """Effective degrees of freedom of a block: entries less the trace of covariance times precision."""
     own = np.ix_(design.places[name], design.places[name])

@@ -13,7 +13,7 @@ from tabsym.wide import Newton
 from tabsym.wide.newton import posterior
 from tabsym.wide.newton.kernels_entries import spread_ridge
 from tests import naive_evidence
-from tests.formulas import TERMS
+from tests.formulas import TAKES_UP, TERMS
 from tests.naive_evidence import held_of_missing
 
 EXACT = Newton(tol=1e-12, max_passes=5000)
@@ -196,10 +196,6 @@ def inverse_beside(bends, Z, held, F):
     both = np.column_stack([Z, F])
     held = np.broadcast_to(held, Z.shape[1])
     return np.linalg.inv(both.T @ (bends[:, None] * both) + np.diag([*held, *np.zeros(F.shape[1])]))
-
-
-TAKES_UP = {"a": "b", "c": "b", "u": "b", "w": "d"}
-"""The common coefficient beside which a block is about its mean, if the formula has it."""
 
 
 def shown_deviations(bends, flat, blocks):

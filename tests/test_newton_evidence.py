@@ -373,10 +373,15 @@ def test_evidence_reaches_the_dense_optimum_at_its_variances(loss, how):
 
 
 def assert_fellner_schall(problem, design, theta, model):
-    """Every variance is that of the block's numbers over its effective entries."""
+    """Every variance is that of the numbers over their effective entries; deviations are of all terms together."""
+    sd, deviations = read(model, design, "sd"), naive_evidence.shown_deviations(problem, design, theta)
     for name in design.blocks:
         row, numbers = model.variances_.loc[name], theta[design.places[name]]
         edf = naive_evidence.effective(problem, design, theta, name)
+        if row["variance"] == 0.0:
+            assert np.isnan(sd[design.places[name]]).all()
+        else:
+            np.testing.assert_allclose(sd[design.places[name]], deviations[design.places[name]], rtol=1e-3, atol=1e-5)
         assert row["effective"] == pytest.approx(edf, rel=1e-3, abs=1e-3)
         if row["variance"] > 1e-6:
             assert row["variance"] == pytest.approx(np.sum(numbers**2) / edf, rel=1e-3)
@@ -414,6 +419,14 @@ def test_logistic_is_laplace_at_its_variance_and_fellner_schall_at_its_optimum(s
     model = estimator("logistic", l2="evidence").fit(X, y)
     names, mode, sd = naive_evidence.laplace_logistic(groups, y, model.variances_.loc["g", "variance"])
     np.testing.assert_allclose(model.coefs_["g"]["value"].loc[names], mode[1:], atol=1e-6)
+    chance = expit(mode[0] + pd.Series(mode[1:], index=names)[groups].to_numpy())
+    columns = np.column_stack([np.ones(len(y)), np.asarray(groups)[:, None] == np.asarray(names)])
+    held = np.diag([0.0, *np.full(len(names), 1 / model.variances_.loc["g", "variance"])])
+    whole = np.linalg.inv(columns.T @ ((chance * (1 - chance))[:, None] * columns) + held)
+    np.testing.assert_allclose(sd, np.sqrt(np.diag(whole)), rtol=1e-6)  # both ways to write Laplace's posterior
+    beside = np.eye(len(names)) - 1 / len(names)
+    about = np.sqrt(np.diag(beside @ whole[1:, 1:] @ beside))
+    np.testing.assert_allclose(model.coefs_["g"]["sd"].loc[names], about, rtol=1e-6)
     assert model.coefs_[INTERCEPT]["value"].iloc[0] == pytest.approx(mode[0], abs=1e-6)
     design = naive_evidence.build(X, ["g"])
     variance, _, _, _ = naive_evidence.fellner_schall(design, "g", y.astype(float), "logistic")
@@ -679,8 +692,10 @@ def test_smooth_reaches_the_dense_optimum_of_the_walk(loss, missing):
         problem.covariance_of_block(design, best, "x") * np.kron(shape / variance, np.eye(best.shape[1]))
     )  # the level of the walk has no penalty, and is no entry's
     rounding = 2e-2 if loss == "multinomial" else 1e-3  # levels that nothing holds are inverted with the others there
-    if not missing:  # whose number is held to 0, and is shown about the mean over rows
-        assert variance == pytest.approx(np.sum(steps * (shape @ steps)) / edf, rel=rounding)
+    if missing:  # is shown about the mean over rows; its penalty is about a level that the intercept makes least
+        shares = np.diag(shape)[[0]] / np.diag(shape)[0]
+        steps = steps - shares[:, None] * steps[:1]
+    assert variance == pytest.approx(np.sum(steps * (shape @ steps)) / edf, rel=rounding)
 
 
 @pytest.mark.parametrize("apart", [0, 1])
