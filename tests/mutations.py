@@ -354,7 +354,7 @@ FAULTS = [
     Fault("explain: unseen symbols among factors are 0", "wide/contributions.py",
           "return np.where((codes >= 0)[:, None], values[codes], neutral)",
           "return np.where((codes >= 0)[:, None], values[codes], 0.0)", f"{NEWTON}:term_by_term"),
-    Fault("explain: the least probable class is drawn", "estimators/wide_base.py",
+    Fault("explain: the least probable class is drawn", "estimators/readable.py",
           "groupby(level=1, sort=False).sum().idxmax()", "groupby(level=1, sort=False).sum().idxmin()",
           f"{NEWTON}:plots"),
     Fault("numbers: jumps have no cut of their own", "estimators/binning.py",

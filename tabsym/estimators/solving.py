@@ -15,6 +15,7 @@ from tabsym.estimators.answers import Answer, in_users_target, in_users_units, w
 from tabsym.estimators.beginning import Coded, begin, scores_of, task_of
 from tabsym.estimators.config import Config
 from tabsym.estimators.pieces import pieces_of
+from tabsym.estimators.separation import warn_of_separation
 from tabsym.estimators.training_data import Training, lay_training, robust_spread, training_loss
 from tabsym.estimators.uncertainty import is_held_by_category, is_mean_by_category, jointly, of_formula
 from tabsym.warn import warn_user
@@ -29,20 +30,13 @@ from tabsym.wide.newton.formulas import fit_formula
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.optimizers import Newton
 from tabsym.wide.program import Rows as LaidRows
-from tabsym.wide.slopes import HUBER, LOGISTIC, MULTINOMIAL, POISSON
+from tabsym.wide.slopes import HUBER
 from tabsym.wide.start import with_state
 from tabsym.wide.target_units import TargetUnits
 from tabsym.wide.units import with_sizes
 
 Floats = NDArray[np.float64]
 Rng = np.random.RandomState
-
-CERTAIN = 0.02
-"""A mean log-loss below which the classes are told apart as a whole."""
-
-FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
-"""What a coefficient adds to the linear predictor where the targets are as good as certain, and how little is known of
-it then: the deviation, over that."""
 
 
 def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> tuple[WideModel, Outcome]:
@@ -95,39 +89,10 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
             f"optimizer=Newton(max_passes={10 * newton.max_passes}), or a larger tol.",
             ConvergenceWarning,
         )
-    _warn_of_separation(config, fitted, answer.loss)
+    warn_of_separation(config.who, fitted, answer.loss)
     if config.verbose:
         print(f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}", file=sys.stderr)
     return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [])
-
-
-def _warn_of_separation(config: Config, model: WideModel, loss: float) -> None:
-    """Say which terms that nothing holds back tell the classes, or rows of 0, apart: their optimum is infinite."""
-    certainty, layout = model.certainty, model.layout
-    if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON):
-        return
-    found = []
-    for term in layout.learned:
-        block = term.factors[0].block
-        if not layout.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == layout.constant:
-            continue
-        if term.numeric is not None and not (model.loss.for_classes and loss < CERTAIN):
-            continue  # of numbers that say the same coefficients are large, too, and cancel
-        moments = None if term.numeric is None else model.numerics[term.numeric]
-        size = 1.0 if moments is None else moments.spread_about(moments.mean)
-        own = layout.entries(block)
-        score, sd = size * np.abs(model.theta[own]), size * certainty.sd[own]
-        known = np.isfinite(sd) & (model.counts[own][:, None] > 0 if layout.blocks[block].source is not None else True)
-        if (known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)).any():
-            found.append(layout.blocks[block].name)
-    if found:
-        names = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
-        warn_user(
-            f"{config.who}: {names} tell{'s' if len(found) == 1 else ''} targets apart without doubt (separation): the "
-            "most likely coefficients are infinite, and those shown are where steps ended; shrink them (l2='evidence', "
-            "or a number), or leave out what gives the target away.",
-            ConvergenceWarning,
-        )
 
 
 def _with_likelihood(
