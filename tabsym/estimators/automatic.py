@@ -23,7 +23,7 @@ MOST_EPOCHS_CHOSEN = 5
 """At most, where crosses were chosen, by shrunken steps: training does not shrink the cells of few rows."""
 
 MAX_EPOCHS, TOL = 1_000, 1e-3
-"""Other trainings go on until the loss has converged, as scikit-learn's SGD does, for so many epochs at most."""
+"""Other trainings go on until the loss has converged, as scikit-learn's SGD does, for at most this number of epochs."""
 
 SLOW = 4.0
 """A given rate that is smaller than the automatic one by this factor needs passes of its own, not so many by count."""

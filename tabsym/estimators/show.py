@@ -47,7 +47,7 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
             known = f"{own:>11}{_deviation(model.entry_variance(place)):>12}{certain.effective[place]:8.1f}"
         lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
     if off:
-        lines.append(f"switched off, as no variance is told apart from 0: {', '.join(off)}")
+        lines.append(f"switched off (variance estimated as 0): {', '.join(off)}")
     return "\n".join(lines)
 
 

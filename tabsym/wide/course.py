@@ -28,14 +28,14 @@ A loss that falls by a power of the epochs, however slowly, falls over that wind
 
 NEAR, NEAR_TOLS = 0.03, 30.0
 """Nor has one that Newton's steps of single coefficients would lower by more than this share of what training has
-gained, or so many times `tol`.
+gained, or that multiple of `tol`.
 
 Noise hides slow coefficients, such as those of rare symbols under the mean gradient; these steps see most of what they
 leave (benchmarks/convergence: all fits that end 5 % of the gain above the optimum).
 """
 
 FEW_UPDATES = 100
-"""Nor over fewer updates than these: losses rise and fall at a fast rate before they settle."""
+"""Nor over fewer updates than these: losses oscillate at a fast rate before they converge."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Course:
             return
         if options.short is not None:
             converged = not self.reference.is_falling(self.curve[:constant_rate], options.short)
-        elif options.tol is None:  # so many epochs were asked for
+        elif options.tol is None:  # the number of epochs was given
             return
         elif converged and not options.early_stopping:
             converged = self._is_near_an_optimum(max(NEAR, NEAR_TOLS * options.tol))
@@ -124,7 +124,7 @@ class Course:
             self._warn()
 
     def _run_epochs(self, most: int) -> bool:
-        """Epochs until the loss watched has converged, at most so many; whether it has."""
+        """Epochs until the monitored loss has converged, at most `most`; whether it has."""
         options = self.descent.options
         for _ in range(most):
             self._step(self.rate)

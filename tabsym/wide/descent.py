@@ -140,11 +140,20 @@ class Descent:
         """By how much the mean loss would fall, by its curvature, if every coefficient took its own Newton step."""
         task, options, n_outputs = self.task, self.options, self.task.n_outputs
         values = self.state[:, options.columns.shown].copy()
-        gradient, hessian, bends = np.zeros(len(values)), np.zeros(len(values)), np.empty(n_outputs)
+        gradient, hessian, space = np.zeros(len(values)), np.zeros(len(values)), np.empty(n_outputs)
         work = Work.make(task.program, n_outputs, batches=False)
         rule = options.rule(task.loss, options.learning_rate)
         newton_sums(
-            self.rows, self.members, task.program, self._neutral, rule, values[:, None], work, bends, gradient, hessian
+            self.rows,
+            self.members,
+            task.program,
+            self._neutral,
+            rule,
+            values[:, None],
+            work,
+            space,
+            gradient,
+            hessian,
         )
         gradient += options.l2 * self._reach * values
         hessian += options.l2 * self._reach

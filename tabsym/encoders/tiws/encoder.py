@@ -372,7 +372,7 @@ class TIWSEncoder(OutOfFoldEncoder):
             Columns symbol, donor, weight (of all donors they sum to 1), estimate (the donor's, as encoded; of more
             than two classes one column for each), rows (the donor's); the weightiest donor first. By method "poster"
             `transform` gives the mean of the estimates by these weights. By "documents" it solves a regression instead,
-            and the weights are those of likeness, by which `JitterPredictor` and jitter trees put donors in.
+            and the weights are the similarities by which `JitterPredictor` and jitter trees replace unknown categories.
         """
         self._check_encoded(column)
         if n_donors < 1:

@@ -71,12 +71,12 @@ class Information:
             self._weight = turns.weight if len(turns.weight) else np.ones(len(turns.y))
             self._probabilities = turns.rows.probabilities  # type: ignore[union-attr]
         else:
-            self._bends = turns.expected_curvature()
+            self._of_rows = turns.expected_curvature()
 
     def _curvature(self, k: int, m: int) -> Floats:
         """Of rows (n,) between the scores of two classes."""
         if self.turns.loss.code != MULTINOMIAL:
-            return self._bends
+            return self._of_rows
         one, other = self._probabilities[:, k], self._probabilities[:, m]
         return np.asarray(self._weight * one * ((1.0 if k == m else 0.0) - other))
 
