@@ -383,3 +383,120 @@ def test_classes_may_be_called_as_columns_are():
     assert (bins["low"] < bins["high"]).all()
     assert bins["rows"].sum() == 600
     assert model.contrast("x", 2.0, -2.0).loc["high", "value"] > 0
+
+
+# -- against dense algebra, where terms are many ------------------------------------------
+
+
+def shown(columns, held, means):
+    """Deviations of columns with penalties (p, p) and unit noise; `means`: (places, weights, whether home takes it)."""
+    design = np.column_stack(columns)
+    by = np.eye(design.shape[1])
+    for places, weights, home in means:
+        by[np.ix_(places, places)] -= weights
+        if home is not None:
+            by[home, places] += weights
+    return by, by @ np.linalg.inv(design.T @ design + held) @ by.T
+
+
+def dummies(column, keys):
+    return (column.to_numpy()[:, None] == np.asarray(keys, dtype=object)).astype(float)
+
+
+@pytest.mark.parametrize("l2", ["evidence", 0.0])
+def test_deviations_beside_one_large_column_are_exact(l2):
+    """More coefficients than one matrix is made of: the large column is eliminated."""
+    rng = np.random.default_rng(0)
+    n, q = 8000, 900
+    big = np.r_[np.arange(q), rng.integers(0, q, n - q)]
+    X = pd.DataFrame({"big": [f"{one:04}" for one in big], "c": rng.choice(list("pqr"), n), "x": rng.normal(3, 1, n)})
+    y = rng.normal(size=q)[big] + (X["c"] == "p") + 0.5 * X["x"] + rng.normal(size=n)
+    model = WideRegressor(optimizer=Newton(tol=1e-9, max_passes=1000), l2=l2, random_state=0).fit(X, y)
+    keys, small = sorted(X["big"].unique()), list("pqr")
+    columns = [np.ones((n, 1)), X[["x"]].to_numpy(), dummies(X["c"], small), dummies(X["big"], keys)]
+    c, b = np.arange(2, 5), np.arange(5, 5 + q)
+    held = np.zeros((5 + q, 5 + q))
+    if l2 == "evidence":
+        for name, own in (("c", c), ("big", b)):
+            held[own, own] = model.dispersion_ / model.variances_.loc[name, "variance"]
+        means = [(c, 1 / 3, None), (b, 1 / q, None)]
+    else:
+        weights = [X["c"].value_counts(normalize=True)[small].to_numpy(), np.bincount(big) / n]
+        means = [(c, weights[0], 0), (b, weights[1], 0)]
+        for own, weight in zip((c, b), weights):  # any constraint: it changes nothing that is told
+            held[np.ix_(own, own)] += n * np.outer(weight, weight)
+    _, covariance = shown(columns, held, means)
+    covariance *= model.dispersion_
+    sd = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(model.coefs_["big"]["sd"].loc[keys], sd[b], rtol=1e-4)
+    np.testing.assert_allclose(model.coefs_["c"]["sd"].loc[small], sd[c], rtol=1e-4)
+    assert model.coefs_["x"]["sd"].iloc[0] == pytest.approx(sd[1], rel=1e-4)
+    assert model.coefs_["(intercept)"]["sd"].iloc[0] == pytest.approx(sd[0], rel=1e-4)
+    for i, j in ((0, 1), (5, 700)):
+        between = covariance[b[i], b[i]] + covariance[b[j], b[j]] - 2 * covariance[b[i], b[j]]
+        assert model.contrast("big", keys[i], keys[j])["sd"] == pytest.approx(np.sqrt(between), rel=1e-4)
+
+
+def test_deviations_of_two_large_columns_are_given_the_other():
+    """Each about its mean, jointly with the intercept and the small column."""
+    rng = np.random.default_rng(1)
+    n, q = 6000, 500
+    X = pd.DataFrame({name: [f"{one:04}" for one in np.r_[np.arange(q), rng.integers(0, q, n - q)]] for name in "ab"})
+    X["c"] = rng.choice(list("pqr"), n)
+    X["a"] = X["a"].to_numpy()[rng.permutation(n)]
+    y = rng.normal(size=q)[X["a"].astype(int)] + rng.normal(size=q)[X["b"].astype(int)] + rng.normal(size=n)
+    model = WideRegressor(optimizer=Newton(tol=1e-9, max_passes=1000, rare_rows=0), l2="evidence").fit(X, y)
+    keys, small = sorted(X["a"].unique()), list("pqr")
+    held = model.dispersion_ / model.variances_["variance"]
+    parts = [np.ones((n, 1))] + ([dummies(X["c"], small)] if np.isfinite(held["c"]) else [])
+    first = sum(part.shape[1] for part in parts)
+    penalty = np.diag(np.r_[0.0, np.full(first - 1, held["c"] if first > 1 else 0.0), np.full(q, held["a"])])
+    own = np.arange(first, first + q)
+    _, covariance = shown([*parts, dummies(X["a"], keys)], penalty, [(own, 1 / q, None)])
+    sd = np.sqrt(model.dispersion_ * np.diag(covariance))[own]
+    np.testing.assert_allclose(model.coefs_["a"]["sd"].loc[keys], sd, rtol=1e-4)
+
+
+def test_deviations_of_bins_know_of_missing_values():
+    """Neighbours differ by the variance; what is missing has the penalty of an entry about the walk."""
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 12, 900).astype(float)
+    y = np.sin(x / 3) + rng.normal(size=900)
+    x[rng.random(900) < 0.1] = np.nan
+    model = WideRegressor(optimizer=Newton(tol=1e-12, max_passes=4000), l2="evidence", numeric="smooth")
+    frame = model.fit(pd.DataFrame({"x": x}), y).coefs_["x"]
+    places = np.where(np.isnan(x), 0, 1 + np.searchsorted(frame["high"].to_numpy()[1:], np.nan_to_num(x)))
+    q = len(frame)
+    codes = np.eye(q)[places]
+    walk, m = np.zeros((q, q)), q - 1
+    jumps = np.diff(np.eye(q)[1:], axis=0)
+    walk += jumps.T @ jumps
+    walk[0, 0] = 6.0 * m / (m**2 - 1.0)  # over the variance of neighbours: that of an entry about the mean of m
+    held = np.zeros((1 + q, 1 + q))
+    held[1:, 1:] = model.dispersion_ / model.variances_.loc["x", "variance"] * walk
+    weights = codes.mean(axis=0)
+    held[1:, 1:] += 900 * np.outer(weights, weights)
+    _, covariance = shown([np.ones((900, 1)), codes], held, [(np.arange(1, 1 + q), weights, 0)])
+    wanted = np.sqrt(model.dispersion_ * np.diag(covariance))[1:]
+    np.testing.assert_allclose(frame["sd"], wanted, rtol=1e-3)
+
+
+def test_the_deviance_explained_knows_the_offset():
+    from sklearn.metrics import mean_poisson_deviance
+
+    X, years, y = claims()
+    model = WideRegressor(loss="poisson", exposure_column="e", optimizer="newton").fit(X.assign(e=years), y)
+    constant = mean_poisson_deviance(y, years * y.sum() / years.sum())
+    own = mean_poisson_deviance(y, model.predict(X.assign(e=years)))
+    assert model.score(X.assign(e=years), y) == pytest.approx(1 - own / constant)
+
+
+def test_large_coefficients_that_are_known_are_no_separation():
+    """A category without an event behind an offset far off, and one whose few events are rare but there."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"c": np.repeat(list("ab"), 40_000)})
+    y = rng.random(80_000) < np.where(X["c"] == "a", 0.0005, 0.9995)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = WideClassifier(optimizer="newton").fit(X, y)
+    assert model.coefs_["c"]["value"].abs().min() > 6.0
