@@ -80,12 +80,14 @@ def folds_of(splitter, y):
     return list(cv.split(X, y, OF) if splitter == "groups" else cv.split(X))
 
 
-@pytest.mark.parametrize("task", TARGETS)
+CASES = [  # a CatBoostEncoder takes one number
+    (name, task) for name in ENCODERS for task in TARGETS if (name, task) != ("crossfit of another's", "three classes")
+]
+
+
+@pytest.mark.parametrize(("name", "task"), CASES)
 @pytest.mark.parametrize("splitter", SPLITTERS)
-@pytest.mark.parametrize("name", ENCODERS)
 def test_targets_of_a_fold_do_not_touch_its_encoding(name, splitter, task):
-    if (name, task) == ("crossfit of another's", "three classes"):
-        pytest.skip("a CatBoostEncoder takes one number")
     y, encoder = TARGETS[task], ENCODERS[name](task)
     if name == "crossfit of scikit-learn's":
         encoder = encoder.set_params(encoder__smooth=2.0)
