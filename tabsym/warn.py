@@ -9,8 +9,8 @@ from pathlib import Path
 from types import FrameType
 
 _OURS = f"{Path(__file__).parent}{os.sep}"
-_WRAPPERS = ("sklearn", "joblib")
-"""Libraries that call estimators on behalf of the user: pipelines, searches, output containers."""
+_WRAPPERS = ("sklearn", "joblib", "contextlib")
+"""Libraries that call estimators, or parts of them, for the user: pipelines, searches, containers, decorators."""
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

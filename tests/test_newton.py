@@ -699,9 +699,10 @@ def test_variances_of_large_tables_come_from_a_sample(monkeypatch):
     whole = model.fit(X, y, sample_weight=weight).variances_["variance"].iloc[0]
     monkeypatch.setattr(newton_fit, "MOST_HELD_OUT", 3000)
     seen, held_out = [], newton_fit.HeldOut
-    monkeypatch.setattr(newton_fit, "HeldOut", lambda turns: seen.append(turns) or held_out(turns))
+    monkeypatch.setattr(newton_fit, "HeldOut", lambda turns, size: seen.append(turns) or held_out(turns, size))
     sampled = [clone(model).fit(X, y, sample_weight=weight).variances_["variance"].iloc[0] for _ in range(2)]
-    assert [len(turns.y) for turns in seen] == [3000, 3000]
+    assert [len(turns.y) for turns in seen] == 2 * newton_fit.MORE_SPLITS * [3000]
+    assert not np.array_equal(seen[0].weight, seen[1].weight)  # another sample for each split
     assert len(np.unique(seen[0].weight)) == 2
     assert sampled[0] == sampled[1]
     assert 0.5 < sampled[0] / whole < 2.0

@@ -1,16 +1,20 @@
 """Warnings name the line that called us: each is shown once a line."""
 
+import threading
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from tabsym import MODLEncoder, OneHotEncoder, WideClassifier
+from tabsym.estimators import fitting
 from tabsym.wide import Newton
 
 HERE = str(Path(__file__))
@@ -69,3 +73,30 @@ def test_the_line_of_the_user_is_named(begin):
         warnings.simplefilter("always")
         call()
     assert {warning.filename for warning in seen} == {HERE}
+
+
+def test_fits_use_one_blas_thread_and_put_the_processes_own_number_back(monkeypatch):
+    """Also where several run at once, and where one fails."""
+
+    def number():
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    seen, solve = [], fitting.solve
+    monkeypatch.setattr(fitting, "solve", lambda *given: seen.append(number()) or solve(*given))
+    model = WideClassifier(optimizer="newton", l2=1e-3)
+    with threadpool_limits(2):
+        before = number()
+        model.fit(TABLE, Y)
+        assert seen == [{1}]
+        assert number() == before
+        threads = [threading.Thread(target=lambda: clone(model).fit(TABLE, Y)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(seen) == 5
+        assert number() == before
+        monkeypatch.setattr(fitting, "solve", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            model.fit(TABLE, Y)
+        assert number() == before

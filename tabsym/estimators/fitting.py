@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes import RawCodes
+from tabsym.codes.threads import one_blas_thread
 from tabsym.estimators.automatic import piece_options, training_options
 from tabsym.estimators.beginning import (
     NO_MEMORY,
@@ -80,6 +81,7 @@ class Fitted:
     chosen: list[Chosen] | None = None
 
 
+@one_blas_thread()
 def fit_model(
     config: Config,
     training: Training,
@@ -118,6 +120,7 @@ def fit_model(
     return Fitted(_identified(config, model), outcome, chosen)
 
 
+@one_blas_thread()
 def continue_model(
     config: Config, model: WideModel | None, training: Training, loss: Loss, n_outputs: int, rng: Rng
 ) -> Fitted:

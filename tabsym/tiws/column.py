@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tabsym.codes.threads import one_blas_thread
 from tabsym.stats import PairCounts
 from tabsym.tiws.donors import DonorRule
 from tabsym.tiws.intervals import Conformal
@@ -89,6 +90,7 @@ class FittedColumn:
     rule: DonorRule
 
     @classmethod
+    @one_blas_thread()
     def fit(cls, number: int, method: Method, symbols: list[Any], pairs: PairCounts, sums: Sums) -> FittedColumn:
         """Components of variance, then how donors are weighed."""
         components = components_of(sums)
@@ -125,6 +127,7 @@ class FittedColumn:
 
     # -- unseen symbols -----------------------------------------------------------------------
 
+    @one_blas_thread()
     def unseen_estimates(self, unseen: Unseen) -> Floats:
         """Estimated targets (m, q)."""
         if not len(unseen):
@@ -134,6 +137,7 @@ class FittedColumn:
         tiles = [self._estimates(tile).values + self.sums.origin for tile in unseen.tiles()]
         return self._shares(np.concatenate(tiles))
 
+    @one_blas_thread()
     def intervals(self, unseen: Unseen, level: float) -> tuple[Floats, Floats]:
         """Bounds (m, q) for the mean target of each symbol's rows."""
         found = [self._estimates(tile) for tile in unseen.tiles()]
@@ -146,6 +150,7 @@ class FittedColumn:
         halves = np.concatenate([np.zeros(shape), *half])
         return values - halves, values + halves
 
+    @one_blas_thread()
     def weights(self, unseen: Unseen, own: NDArray[np.integer] | None = None) -> Floats:
         """Of the donors (m, d) for each symbol; `own` (m,): codes of seen symbols, which are not their own donors."""
         if self.method.method == "poster":
@@ -188,6 +193,7 @@ class FittedColumn:
         documents = self.pairs.documents(self.number, np.asarray(codes))
         return Unseen(documents, [self.symbols[code] for code in codes], self.sums.rows[codes])
 
+    @one_blas_thread()
     def held_out(self, groups: NDArray[np.integer]) -> Floats:
         """Estimates (l, q) of seen symbols by those of other groups; `groups` (l,) holds numbers."""
         if self.method.method == "poster":

@@ -160,7 +160,8 @@ def classes_of_counts(most: int) -> NDArray[np.int64]:
 
 def with_rows(lowest: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The least counts of classes, of which each has `LEAST_ROWS` of rows with counts (n,), as far as there are any."""
-    rows = np.bincount(np.searchsorted(lowest, counts, side="right") - 1, minlength=len(lowest))
+    by_count = np.bincount(counts, minlength=int(lowest[-1]) + 1)
+    rows = np.add.reduceat(by_count, lowest)
     kept, n_rows = [], LEAST_ROWS  # of the class that is filled, from the lowest on
     for least, own in zip(lowest, rows, strict=True):
         if n_rows >= LEAST_ROWS:

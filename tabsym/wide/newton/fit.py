@@ -23,6 +23,12 @@ Floats = NDArray[np.float64]
 MOST_HELD_OUT = 200_000
 """Variances by rows held out are found on a random sample of larger tables, as crosses are chosen on one."""
 
+FEW_ROWS, MORE_SPLITS = 10_000, 3
+"""Of tables of so many rows variances are the means, in logarithms, of more than one split into halves, as those of one
+depend on which rows fall where: of ten random states the worst cost up to .0029 of loss beside variances by evidence
+(3,000 rows, 200 categories), of three splits .0007. Of larger tables they depend on it less, and splits take longer:
+amazon's AUC is .8977 with three splits for .8969, its fit takes a third longer."""
+
 AFTERWARDS = 30.0
 """Variances of common blocks need to settle so many times less once those of rare ones are known. The longer they move
 beside symbols that explain their own rows, the worse: settled as before, titanic's log-loss is .003 higher, kick's
@@ -170,11 +176,13 @@ def _find_variances(
         n_sweeps, stood = _find_without(turns, evidence, common, rare, newton)
     if not rare:
         return n_sweeps, stood
-    halves = _two_halves(turns, rows, rng)
-    halves.precision, halves.silent = turns.precision.copy(), turns.silent.copy()
-    held_out = HeldOut(halves)
-    for place, precision in zip(rare, held_out.tune(rare), strict=True):
-        turns.precision[place] = precision
+    logs = []
+    for _ in range(MORE_SPLITS if len(rows.y) <= FEW_ROWS else 1):
+        halves = _two_halves(turns, rows, rng)
+        halves.precision, halves.silent = turns.precision.copy(), turns.silent.copy()
+        held_out = HeldOut(halves, evidence.dispersion)
+        logs.append(np.log(held_out.tune(rare)))
+    turns.precision[rare] = np.exp(np.mean(logs, axis=0))
     if not evidence.has_dispersion:  # of amounts they are where their evidence had them
         turns.put([held_out.of_all_rows(place) if place in rare else theta for place, theta in enumerate(turns.theta)])
     more, stood = evidence.find(common, AFTERWARDS * newton.tol, newton.max_passes)

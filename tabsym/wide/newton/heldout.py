@@ -6,12 +6,17 @@ together: with g the gradient of the held-out loss by the parameters and H the H
 d loss / d log(precision) = -(H^-1 g)' (penalty's gradient of the block). Each logarithm then takes a few steps against
 the sign of its slope, longer while the sign stays (Riedmiller and Braun 1993, Rprop).
 
+Behind a log link a category that the other half lacks counts with its mean under the prior, exp(half the variance)
+times the others', and not with its median: a loss that is least at the mean would otherwise ask for small variances,
+which move the intercept towards that mean, and shrink the categories that were seen (review of gamma targets with
+2,500 categories in 5,000 rows: 2.2 times the excess loss of variances by evidence).
+
 Why not by evidence: in `variances`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +60,9 @@ is .0003 lower, titanic's AUC .003 lower, neither for certain, and four other ta
 LEAST, MOST = 1e-3, 1e5
 """Of a precision, over the curvature of a row of average weight and the dispersion."""
 
+MOST_RISE = 5.0
+"""Of the logarithm of a mean above that of a median: 150 times it."""
+
 
 class HeldOut:
     """Models that have seen one half of the rows each, and the loss of the rows by the one that has not.
@@ -63,11 +71,13 @@ class HeldOut:
     ----------
     turns : Turns
         Of two models, for a loss of one score.
+    dispersion : float
+        What a variance is over one by its precision.
     """
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: Turns, dispersion: float) -> None:
         assert isinstance(turns.rows, OneScore)
-        self.turns, self.rows = turns, turns.rows
+        self.turns, self.rows, self.dispersion = turns, turns.rows, dispersion
         self._adjoint = [np.zeros_like(theta) for theta in turns.theta]
         self._reach = np.zeros(len(turns.y))
         self._sums = np.empty((1 + max(piece.size for piece in turns.pieces)) * self.rows.width)
@@ -81,6 +91,7 @@ class HeldOut:
         first, more = (FIRST_SWEEPS_OF_CLASSES, SWEEPS_OF_CLASSES) if for_classes else (FIRST_SWEEPS, SWEEPS)
         steps = np.full(len(free), FIRST_STEP_OF_CLASSES if for_classes else FIRST_STEP)
         before = np.zeros(len(free))
+        new = {place: self._is_new(place) for place in free} if turns.loss.log_link else {}
         looks: list[tuple[float, Floats]] = []
         rows = np.full(len(turns.y), np.inf)  # the losses of the best look
         for look in range(MOST_LOOKS):
@@ -88,7 +99,8 @@ class HeldOut:
                 turns.precision[place] = float(np.exp(log))
             for _ in range(more if look else first):
                 turns.sweep()
-            scores = self.scores()
+            rises = {place: self._rise(place) * is_new for place, is_new in new.items()}
+            scores = np.asarray(sum(rises.values(), self.scores()))
             own = turns.loss.values(scores[:, None], turns.y)
             looks.append((turns.mean_of(own), logs))
             goes_on = look + 1 < n_looks or self._is_much_better(own, rows)
@@ -96,7 +108,7 @@ class HeldOut:
                 break
             if looks[-1][0] == min(loss for loss, _ in looks):
                 rows = own
-            signs = np.sign(self._slopes(free, scores))
+            signs = np.sign(self._slopes(free, scores, rises))
             steps = np.where(signs * before > 0, np.minimum(LONGER * steps, MOST_STEP), steps)
             steps = np.where(signs * before < 0, SHORTER * steps, steps)
             before = signs
@@ -124,8 +136,24 @@ class HeldOut:
         """Scores (n,) of rows under the model that has not seen them."""
         return self.rows.scores_by_sums(self.turns.pieces, self.turns.theta, flip=True)[:, 0]
 
-    def _slopes(self, free: Sequence[int], scores: Floats) -> Floats:
+    def _is_new(self, place: int) -> Floats:
+        """1 for rows (n,) whose entry the model that has not seen them has never seen, else 0; times x squared."""
+        piece, turns = self.turns.pieces[place], self.turns
+        pairs = 2 * np.maximum(piece.codes, 0) + self.rows.column
+        has = piece.codes >= 0
+        counted = has & (turns.weight > 0.0) if len(turns.weight) else has
+        seen = np.bincount(pairs[counted], minlength=2 * piece.size)
+        new = has & (seen[pairs ^ 1] == 0)
+        return new * np.square(piece.x) if len(piece.x) else new.astype(np.float64)
+
+    def _rise(self, place: int) -> float:
+        """Of the logarithm of a new entry's mean above its median, 0: half the variance."""
+        return min(0.5 * self.dispersion / float(self.turns.precision[place]), MOST_RISE)
+
+    def _slopes(self, free: Sequence[int], scores: Floats, rises: Mapping[int, Floats]) -> Floats:
         """How the held-out loss, at `scores`, moves with logarithms of the precisions at `free`, up to a factor.
+
+        `rises` (n,) by place: what new entries add to scores, which falls as precisions grow.
 
         Roughly: the linear solve goes on by one sweep a look, as only signs are used. With as many sweeps as the models
         take amazon's AUC is lower by .0008 and retail's error higher by .3 %, and five other tables are level (four
@@ -143,7 +171,11 @@ class HeldOut:
             steps, _ = piece.step(gradient, turns.curvature[place], adjoint, precision)
         self._turn(before, steps, before, bends, theirs)
         pulls = (turns.pieces[place].pull_back(turns.theta[place], turns.precision[place]) for place in free)
-        return np.array([-float((self._adjoint[place] * pull).sum()) for place, pull in zip(free, pulls, strict=True)])
+        slopes = [-float((self._adjoint[place] * pull).sum()) for place, pull in zip(free, pulls, strict=True)]
+        for number, place in enumerate(free):
+            if place in rises and self._rise(place) < MOST_RISE:
+                slopes[number] -= float(theirs @ rises[place])
+        return np.array(slopes)
 
     def _turn(self, before: Piece, steps: Floats, piece: Piece, bends: Floats, theirs: Floats) -> Floats:
         """Move the rows' share of z by the steps of one piece; what is left of Hz = g, by entries (q, 2) of another."""
