@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tabsym.codes import count_column
 from tabsym.wide.losses import Loss
+from tabsym.wide.newton.finishing import finish
 from tabsym.wide.newton.heldout import MANY_ENTRIES, HeldOut, halves_of
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.posterior import Draws
@@ -136,7 +137,12 @@ def find_optimum(
     if evidence.has_dispersion and (held is not None or penalty is not None):
         dispersion = max(turns.dispersion(), 1e-12 * turns.spread)
     if turns.loss.code != MULTINOMIAL:
-        more += turns.polish(dispersion, MORE_BESIDE_VARIANCES if penalty is None and held is None else MORE_SWEEPS)
+        n_sweeps += more
+        more, is_close = turns.polish(
+            dispersion, MORE_BESIDE_VARIANCES if penalty is None and held is None else MORE_SWEEPS
+        )
+        if not is_close:
+            more += finish(turns, dispersion)
     turns.balance()
     if held is not None or penalty is not None:
         _weigh(turns, evidence)

@@ -131,20 +131,20 @@ class Turns:
             before = fall
         return most, False
 
-    def polish(self, dispersion: float, most: int) -> int:
+    def polish(self, dispersion: float, most: int) -> tuple[int, bool]:
         """Sweep on until what is left moves no coefficient by more than a thousandth of its standard error.
 
         The fall of the objective that is left, over the dispersion, is half the square of that step in standard
-        errors. At most `most` sweeps; how many there were.
+        errors. At most `most` sweeps; how many there were, and whether that is all that is left.
         """
         before, enough = np.inf, 0.5 * CLOSE**2 * dispersion
         for n_sweeps in range(1, most + 1):
             fall = self.total * self.sweep()
             left = fall * fall / (before - fall) if before > fall else fall
             if max(fall, left) < enough:
-                return n_sweeps
+                return n_sweeps, True
             before = fall
-        return most
+        return most, False
 
     def balance(self) -> None:
         """Move the intercept so that predictions add up to the targets, where the loss is canonical."""
