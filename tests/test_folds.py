@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import TargetEncoder
 
 from tabsym import CrossFit, MODLEncoder, TIWSEncoder, WideEncoder
-from tabsym.encoders.folds import check_each_row_once
+from tabsym.encoders.folds import check_rows_once
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -101,8 +101,8 @@ def test_an_encoding_without_the_target_needs_no_groups():
 def test_the_first_row_that_leaks_is_named():
     rows = np.arange(6)
     with pytest.raises(ValueError, match="Fold 0 of cv both trains on row 2 and encodes it, which leaks"):
-        check_each_row_once([(np.array([5, 4, 2]), np.array([3, 2, 5]))], 6)
-    assert len(check_each_row_once([(rows[:3], rows[3:]), (rows[3:], rows[:3]), (rows, rows[:0])], 6)) == 2
+        check_rows_once([(np.array([5, 4, 2]), np.array([3, 2, 5]))], 6)
+    assert len(check_rows_once([(rows[:3], rows[3:]), (rows[3:], rows[:3]), (rows, rows[:0])], 6)) == 2
 
 
 @EACH

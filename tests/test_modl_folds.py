@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import KFold, TimeSeriesSplit
+from sklearn.model_selection import KFold, RepeatedKFold
 
 from tabsym import CrossFit, MODLEncoder
 from tests.modl_data import TARGETS, N, X, Y
@@ -73,9 +73,9 @@ def test_a_class_that_a_fold_has_not_is_rare_there():
             assert out["x_2"].between(1e-4, 0.05).all()
 
 
-def test_folds_that_leave_rows_out_or_hold_one_class():
-    with pytest.raises(ValueError, match="cv holds row 0 out never"):
-        MODLEncoder(output="mean", cv=TimeSeriesSplit(3)).fit_transform(X, Y)
+def test_folds_that_share_rows_or_hold_one_class():
+    with pytest.raises(ValueError, match="cv holds row 0 out 2 times"):
+        MODLEncoder(output="mean", cv=RepeatedKFold(n_splits=3, n_repeats=2)).fit_transform(X, Y)
     first = np.flatnonzero(Y == 0), np.flatnonzero(Y == 1)
     out = MODLEncoder(output="mean", cv=[first, first[::-1]]).fit_transform(X, Y)
     np.testing.assert_array_equal(out["x"], 1 - Y)  # all that a fold of one class knows

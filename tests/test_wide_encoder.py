@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, TimeSeriesSplit, cross_val_score
+from sklearn.model_selection import GroupKFold, RepeatedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from tabsym import WideClassifier, WideEncoder, WideRegressor
@@ -44,9 +44,9 @@ def test_each_row_is_encoded_by_a_model_that_has_not_seen_it():
     pd.testing.assert_frame_equal(leaky, encoder.transform(X))
 
 
-def test_folds_that_leave_rows_out_and_columns_by_position():
-    with pytest.raises(ValueError, match="cv holds row 0 out never"):
-        WideEncoder(cv=TimeSeriesSplit(3), random_state=0).fit_transform(X, Y)
+def test_folds_that_share_rows_and_columns_by_position():
+    with pytest.raises(ValueError, match="cv holds row 0 out 2 times"):
+        WideEncoder(cv=RepeatedKFold(n_splits=3, n_repeats=2), random_state=0).fit_transform(X, Y)
     array = X[["a", "b"]].fillna("none").to_numpy()
     out = WideEncoder(cols=[1], random_state=0).fit_transform(array, Y)
     assert out["x0"].tolist() == array[:, 0].tolist()

@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.encoders.containers import data_for, in_users_container, wants_pandas
-from tabsym.encoders.folds import Split, refuse_lost_groups, split_by_target
-from tabsym.encoders.pieces import column_names, gather, pick_columns, take_rows
+from tabsym.encoders.folds import Split, never_held, refuse_lost_groups, split_by_target, warn_of_prior
+from tabsym.encoders.pieces import column_names, columns_of, gather, pick_columns, take_rows, with_untouched
 from tabsym.table import (
     Table,
     check_length,
@@ -46,7 +46,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     cv : int, splitter, iterable of splits or None, default 5
         int: shuffled folds, stratified where the target holds classes (and not
         where the encoder says ``target_type="continuous"``). Splitters get `groups`.
-        Each row must be held out exactly once. None: as ``fit(X, y).transform(X)``, which leaks.
+        A row must be held out once at most. Rows that no fold holds out, as the first of TimeSeriesSplit, have the
+        prior (see Notes). None: as ``fit(X, y).transform(X)``, which leaks.
     random_state : int, RandomState or None, default 0
         Of the shuffle, where `cv` is a number; 0: a second run makes the same features, None: others.
 
@@ -67,6 +68,9 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     Every fold must make the columns of `encoder_`, or there is a ValueError: columns are never
     filled in, because a name such as ``colour_2`` may mean another symbol in another fold.
     ``drop_invariant`` is no such case: folds drop nothing, and what `encoder_` dropped is left out.
+
+    The prior is what a clone says that was fitted on all rows as if they were alike (each column is constant): the
+    mean target, of a target encoder. Columns that come through the encoder as they went in keep their values.
 
     Examples
     --------
@@ -138,7 +142,12 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            Where `cv` does not hold each row out once, or folds differ in their columns.
+            Where `cv` holds a row out twice, or folds differ in their columns.
+
+        Warns
+        -----
+        UserWarning
+            Where rows are held out in no fold: they have the prior.
         """
         refuse_lost_groups(self.cv, groups)
         table, data, target, weight = self._fit(X, y, sample_weight, groups)
@@ -148,8 +157,13 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         splits = split_by_target(self.cv, data, target, kind, random_state=self.random_state, groups=groups)
         wanted = column_names(self.encoder_.transform(take_rows(data, np.arange(1))), self.encoder_)
         encoded = [self._encode_fold(data, target, weight, split) for split in splits]
-        pieces = [self._matched(*piece, wanted, fold) for fold, piece in enumerate(encoded)]
-        out = gather(pieces, np.argsort(np.concatenate([test for _, test in splits])))
+        pieces = [self._matched(*piece, wanted, f"of fold {fold}") for fold, piece in enumerate(encoded)]
+        places, others = [test for _, test in splits], never_held(splits, len(target))
+        if len(others):
+            warn_of_prior(splits, len(target))
+            places.append(others)
+            pieces.append(self._prior(data, target, weight, others, wanted))
+        out = gather(pieces, np.argsort(np.concatenate(places)))
         if isinstance(out, pd.DataFrame):
             out.index = data.index if isinstance(data, pd.DataFrame) else pd.RangeIndex(len(out))
         return self._finish(out, table, data)
@@ -223,22 +237,42 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     ) -> tuple[Any, list[Any]]:
         """The held-out rows encoded by a clone fitted on the training rows, and the names of the columns."""
         train, test = split
-        encoder = clone(self.encoder)
-        if getattr(encoder, "drop_invariant", False):
-            encoder.set_params(drop_invariant=False)  # what is constant is decided on all rows, by encoder_
+        encoder = self._clone()
         _fitted(encoder, take_rows(data, train), target[train], None if weight is None else weight[train])
         out = encoder.transform(take_rows(data, test))
         return out, column_names(out, encoder)
 
-    def _matched(self, out: Any, names: list[Any], wanted: list[Any], fold: int) -> Any:
-        """The columns of `encoder_` from a fold's, or a `ValueError`."""
+    def _prior(
+        self, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None, rows: NDArray[Any], wanted: list[Any]
+    ) -> Any:
+        """Rows encoded as if nothing told them from others, but for columns that the encoder leaves as they are."""
+        encoder, alike = self._clone(), take_rows(data, np.full(len(target), _fullest(data)))
+        try:
+            out = _fitted(encoder, alike, target, weight).transform(take_rows(alike, rows))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"cv holds row {rows[0]} out never ({len(rows)} such rows), and {type(encoder).__name__} has no prior "
+                f"for them, as it takes no constant columns ({error}); use a splitter that holds out all rows, such as "
+                "KFold or GroupKFold."
+            ) from error
+        out = self._matched(out, column_names(out, encoder), wanted, "of constant columns")
+        given = take_rows(data, rows)
+        return with_untouched(out, given, self.encoder_.transform(given))
+
+    def _clone(self) -> Any:
+        """The encoder, unfitted, for some rows: what is constant is decided on all rows, by encoder_."""
+        encoder = clone(self.encoder)
+        return encoder.set_params(drop_invariant=False) if getattr(encoder, "drop_invariant", False) else encoder
+
+    def _matched(self, out: Any, names: list[Any], wanted: list[Any], whose: str) -> Any:
+        """The columns of `encoder_` from another's, or a `ValueError`."""
         dropped = getattr(self.encoder, "drop_invariant", False) and set(wanted) <= set(names)
         if names == wanted or dropped:
             return pick_columns(out, names, wanted)
         odd = sorted(map(str, set(names) ^ set(wanted)))
         what = f"such as {odd[0]!r}" if odd else "by their order"
         raise ValueError(
-            f"The encoder of fold {fold} makes other columns ({len(names)}) than that of all rows ({len(wanted)}), "
+            f"The encoder {whose} makes other columns ({len(names)}) than that of all rows ({len(wanted)}), "
             f"{what}: a symbol or class is missing from its training rows; use fewer folds, merge the rarest symbols "
             "or classes, or, where columns only mark symbols (one-hot), encode them outside CrossFit."
         )
@@ -247,6 +281,14 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         """The encoder's output in the container that the user gave, or asked for by set_output."""
         asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
         return in_users_container(out, self.encoder_, table, data, asked)
+
+
+def _fullest(data: Any) -> int:
+    """The first of the rows with the fewest missing values."""
+    missing = np.zeros(data.shape[0], dtype=np.int64)
+    for column in columns_of(data):
+        missing += np.asarray(pd.isna(column))
+    return int(np.argmin(missing))
 
 
 def _fitted(encoder: Any, data: Any, target: NDArray[Any], weight: NDArray[np.float64] | None) -> Any:

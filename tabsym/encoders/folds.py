@@ -14,6 +14,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
+from tabsym.warn import warn_user
+
 Split = tuple[NDArray[Any], NDArray[Any]]
 
 
@@ -22,7 +24,8 @@ def split_rows(
 ) -> list[Split]:
     """The (training, held-out) rows of each fold; a number of folds means shuffled ones.
 
-    Each row is held out once, by a model that has not seen it; or there is a `ValueError`.
+    A row is held out once at most, by a model that has not seen it; or there is a `ValueError`. A splitter over time
+    holds the first rows out never (`never_held`).
 
     Parameters
     ----------
@@ -54,7 +57,7 @@ def split_rows(
         if not numbered:
             raise
         raise ValueError(f"{error} Each row is encoded by the other folds; set cv={cv} to fewer of them.") from None
-    return check_each_row_once(splits, len(y))
+    return check_rows_once(splits, len(y))
 
 
 def split_by_target(
@@ -111,8 +114,26 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
     return np.asarray(found)
 
 
-def check_each_row_once(splits: Sequence[Split], n_rows: int) -> list[Split]:
-    """The splits as row numbers, or a `ValueError` where they do not hold each row out once, unseen.
+def never_held(splits: Sequence[Split], n_rows: int) -> NDArray[np.int64]:
+    """The rows that no fold holds out, as the first ones of a splitter over time."""
+    held = np.zeros(n_rows, dtype=bool)
+    for _, test in splits:
+        held[test] = True
+    return np.flatnonzero(~held)
+
+
+def warn_of_prior(splits: Sequence[Split], n_rows: int) -> None:
+    """A `UserWarning` where rows are held out in no fold, with their number."""
+    found = len(never_held(splits, n_rows))
+    if found:
+        warn_user(
+            f"cv holds {found:,} of {n_rows:,} rows out in no fold; their encoding is the prior, the constant of rows "
+            "that nothing is known of. Leave them out of training, or use a splitter that holds every row out."
+        )
+
+
+def check_rows_once(splits: Sequence[Split], n_rows: int) -> list[Split]:
+    """The splits as row numbers, or a `ValueError` where they hold no row out, one twice, or one that they train on.
 
     Folds that hold nothing out are left out.
     """
@@ -130,13 +151,14 @@ def check_each_row_once(splits: Sequence[Split], n_rows: int) -> list[Split]:
         held += np.bincount(test, minlength=n_rows)
         if len(test):
             out.append((train, test))
-    if (held == 1).all():
+    if not out:
+        raise ValueError("cv holds no row out; use a splitter that does, such as KFold, GroupKFold or TimeSeriesSplit.")
+    if (held <= 1).all():
         return out
-    row = int(np.argmax(held != 1))
-    times = "never" if held[row] == 0 else f"{held[row]} times"
+    row = int(np.argmax(held > 1))
     raise ValueError(
-        f"cv holds row {row} out {times} ({int((held != 1).sum())} such rows), but each row must be encoded exactly "
-        "once; use a splitter that partitions the rows, such as KFold or GroupKFold."
+        f"cv holds row {row} out {held[row]} times ({int((held > 1).sum())} such rows), but a row can be encoded once "
+        "only; use a splitter whose folds share no rows, such as KFold, GroupKFold or TimeSeriesSplit."
     )
 
 

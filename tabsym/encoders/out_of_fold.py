@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.encoders.base import ColumnEncoder
-from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows
+from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows, warn_of_prior
 from tabsym.table import Table, check_same_rows, check_weights, read_table, split_target
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         return True
 
     def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
-        """The encoded columns (n_rows,) by name, each row by what was learned without it."""
+        """The encoded columns (n_rows,) by name, each row by what was learned without it, else the prior."""
         raise NotImplementedError
 
     # -- scikit-learn's methods ---------------------------------------------------
@@ -76,7 +76,12 @@ class OutOfFoldEncoder(ColumnEncoder):
         Raises
         ------
         ValueError
-            As `fit`; and where `cv` does not hold each row out once, needs groups, or would not look at them.
+            As `fit`; and where `cv` holds a row out twice, needs groups, or would not look at them.
+
+        Warns
+        -----
+        UserWarning
+            Where rows are held out in no fold, as the first of TimeSeriesSplit: they have the prior.
         """
         X, y = split_target(X, y, type(self).__name__)
         if self._shows_target():
@@ -112,9 +117,14 @@ class OutOfFoldEncoder(ColumnEncoder):
     # -- pieces ---------------------------------------------------------------------
 
     def _folds(self, target: NDArray[Any], groups: Any, *, classes: bool) -> list[Split]:
-        """The (training, held-out) rows of each fold; `target` (n_rows,) holds codes of classes, or numbers."""
+        """The (training, held-out) rows of each fold; `target` (n_rows,) holds codes of classes, or numbers.
+
+        A `UserWarning` says of how many rows the encoding is the prior, as no fold holds them out.
+        """
         rows = np.zeros((len(target), 1))
-        return split_rows(self.cv, rows, target, classes=classes, random_state=self.random_state, groups=groups)
+        splits = split_rows(self.cv, rows, target, classes=classes, random_state=self.random_state, groups=groups)
+        warn_of_prior(splits, len(target))
+        return splits
 
     def _put_together(self, table: Table, encoded: dict[str, NDArray[Any]]) -> Any:
         """The table with these output columns (n_rows,), by name, in place of what they encode."""
@@ -122,7 +132,3 @@ class OutOfFoldEncoder(ColumnEncoder):
             table,
             {name: {new: encoded[new] for new in self._kept_names(state)} for name, state in self.columns_.items()},
         )
-
-    def _unfilled(self, n_rows: int) -> dict[str, Floats]:
-        """The output columns (n_rows,) by name, before any fold."""
-        return {name: np.zeros(n_rows) for state in self.columns_.values() for name in state.names}

@@ -1,7 +1,7 @@
 """Encoded rows in whatever container they come: named, cut, put together again.
 
 An encoder may give a pandas, polars or pyarrow frame, an array or a sparse
-matrix; the four functions here are all that cross-fitting needs of them.
+matrix; the functions here are all that cross-fitting needs of them.
 """
 
 from __future__ import annotations
@@ -62,6 +62,43 @@ def pick_columns(data: Any, names: list[Any], wanted: list[Any]) -> Any:
         return nw.from_native(data, eager_only=True).select(wanted).to_native()
     place = {name: position for position, name in enumerate(names)}
     return data[:, [place[name] for name in wanted]]
+
+
+def columns_of(data: Any) -> list[NDArray[Any]]:
+    """The columns (n,) of a frame or array, none of a sparse matrix."""
+    if sparse.issparse(data):
+        return []
+    if isinstance(data, pd.DataFrame):
+        return [data.iloc[:, place].to_numpy() for place in range(data.shape[1])]
+    if is_frame(data):
+        frame = nw.from_native(data, eager_only=True)
+        return [frame[name].to_numpy() for name in frame.columns]
+    return list(np.asarray(data).T)
+
+
+def with_untouched(out: Any, given: Any, encoded: Any) -> Any:
+    """Rows `out`, with those columns of `encoded`, which has the same columns, that equal a column of `given`."""
+    wanted = columns_of(given)
+    same = [place for place, one in enumerate(columns_of(encoded)) if any(_is_same(one, other) for other in wanted)]
+    if not same:
+        return out
+    if isinstance(out, pd.DataFrame):
+        out = out.copy()
+        for place in same:
+            out.isetitem(place, encoded.iloc[:, place].array)
+        return out
+    if is_frame(out):
+        frame, other = (nw.from_native(one, eager_only=True) for one in (out, encoded))
+        return frame.with_columns(*(other[other.columns[place]] for place in same)).to_native()
+    out = out.astype(np.result_type(out, encoded))
+    out[:, same] = encoded[:, same]
+    return out
+
+
+def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    if one.dtype.kind in "biuf" and other.dtype.kind in "biuf":
+        return np.array_equal(one.astype(np.float64), other.astype(np.float64), equal_nan=True)
+    return pd.Series(one, dtype=object).equals(pd.Series(other, dtype=object))
 
 
 def gather(pieces: Sequence[Any], order: NDArray[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -63,7 +63,7 @@ class WideEncoder(OutOfFoldEncoder):
     cv : int, splitter or None, default 5
         `fit_transform` encodes each row by a model that has not seen it, as
         scikit-learn's TargetEncoder does; None: as ``fit(X, y).transform(X)``, which leaks. Splitters
-        get the `groups` of `fit_transform`.
+        get the `groups` of `fit_transform`. Rows that no fold holds out, as the first of TimeSeriesSplit, have 0.
     verbose : int, default 0
         Accepted for compatibility; nothing is printed.
     cols : list of str (or positions, for arrays), one of them, "all" or None, default None
@@ -133,7 +133,7 @@ class WideEncoder(OutOfFoldEncoder):
         values = check_classes(y, len(table)).codes if classes else check_regression_target(y, len(table))
         labels = self.model_.classes_[values] if classes else values
         frame = nw.from_native(table.native, eager_only=True)
-        encoded = self._unfilled(len(table))
+        encoded = self._priors(table)
         for train, test in self._folds(values, groups, classes=classes):
             fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True, cols=list(self.columns_))
             fold.set_params(target_type="classes" if classes else "continuous")  # as all rows say
@@ -145,6 +145,15 @@ class WideEncoder(OutOfFoldEncoder):
                 if name in encoded:
                     encoded[name][test] = column
         return encoded
+
+    def _priors(self, table: Table) -> dict[str, Floats]:
+        """The output columns (n_rows,) of rows of which nothing is known, by name: 0, NaN as `handle_missing` says."""
+        out: dict[str, Floats] = {}
+        for name, codes in self._codes(table).items():
+            state = self.columns_[name]
+            unknown = replace(state, values=np.zeros_like(state.values))
+            out |= dict(zip(state.names, self._encode_column(unknown, codes), strict=True))
+        return out
 
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: Floats | None) -> None:
         """Fit the model over the encoded columns, and over the numeric ones where they are covariates."""

@@ -110,8 +110,17 @@ class FittedColumn:
     @cached_property
     def estimates(self) -> Floats:
         """Of seen symbols (l, q): their means, drawn to the centre."""
-        prior = self.sums.grand_mean if self.method.method == "poster" else self.components.centre
-        return drawn(self.sums, prior, self._prior_rows) + self.sums.origin
+        return drawn(self.sums, self._centre, self._prior_rows) + self.sums.origin
+
+    @property
+    def prior(self) -> Floats:
+        """The estimate (q,) of a symbol of which nothing is known."""
+        return self._shares((self._centre + self.sums.origin)[None])[0]
+
+    @property
+    def _centre(self) -> Floats:
+        """What means are drawn to (q,), from the origin."""
+        return self.sums.grand_mean if self.method.method == "poster" else self.components.centre
 
     @property
     def _prior_rows(self) -> float:

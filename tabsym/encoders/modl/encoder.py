@@ -88,7 +88,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     cv : int, splitter or None, default 5
         For the outputs that estimate the target ("probability", "logodds", "mean"): `fit_transform` encodes each
         row by parts learned on the other folds; None: as ``fit(X, y).transform(X)``, which leaks. Splitters get the
-        `groups` of `fit_transform`.
+        `groups` of `fit_transform`. Rows that no fold holds out, as the first of TimeSeriesSplit, have what one part
+        of all rows would say (the prior).
     sparse_output : bool, default False
         For "onehot": a CSR matrix.
     cols : list of str (or positions, for arrays), one of them, "all" or None, default None

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.codes import encode_column
 from tabsym.codes.threads import in_threads
+from tabsym.encoders.base import MISSING
 from tabsym.encoders.folds import Split
 from tabsym.encoders.modl.column import MODLColumn, estimates, plain_column
 from tabsym.encoders.modl.counts import Counting
@@ -78,7 +80,7 @@ class OutOfFold:
             settings = replace(settings, prove=False)
         handling = self.handling.of_folds()
         coded = self.counting.coded(table[state.name])
-        out = np.zeros((len(table), len(state.names)))
+        out = look_up(self._prior(state), self._no_parts(table[state.name], state))
         for fold in folds:
             counts = coded.count(fold.target.codes, fold.target.values, weight, fold.known)
             fitted = fit_column(counts, settings, classes=is_classes)
@@ -86,6 +88,21 @@ class OutOfFold:
             parts = parts_of_rows(held_out, {state.name: plain_column(state.name, fitted)}, handling)[state.name]
             out[fold.held_out] = look_up(self._values(state, fitted, counts), parts)
         return out
+
+    def _prior(self, state: MODLColumn) -> Floats:
+        """What one part of all rows would be encoded as (1, outputs): rows that no fold holds out."""
+        target = state.fitted.target
+        if self.output == "mean":
+            return np.atleast_2d(np.average(np.asarray(target.means), weights=target.counts.sum(axis=1)))
+        return estimates(target.counts.sum(axis=0, keepdims=True), self.output)
+
+    def _no_parts(self, column: Column, state: MODLColumn) -> NDArray[np.int64]:
+        """The one part there is (n,), MISSING where that is to be NaN."""
+        parts = np.zeros(len(column.series), dtype=np.int64)
+        if self.handling.handle_missing == "return_nan":
+            number = isinstance(state.fitted, Intervals)
+            parts[np.isnan(column.values) if number else encode_column(column).codes < 0] = MISSING
+        return parts
 
     def _values(self, state: MODLColumn, fitted: Intervals | Groups, table: Contingency) -> Floats:
         """What a fold's parts (I,) are encoded as, in the output columns of all rows (I, outputs)."""

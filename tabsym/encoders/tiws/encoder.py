@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import encode_columns
+from tabsym.codes import encode_column
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
@@ -76,7 +76,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
     cv : int, splitter or None, default 5
         `fit_transform` encodes each row by an encoder fitted on the other folds, intervals of numbers and all; None:
-        as ``fit(X, y).transform(X)``, which leaks. Splitters get the `groups` of `fit_transform`.
+        as ``fit(X, y).transform(X)``, which leaks. Splitters get the `groups` of `fit_transform`. Rows that no fold
+        holds out, as the first of TimeSeriesSplit, are encoded as a symbol that nothing is known of (the prior).
     cols : list of str (or positions, for arrays), one of them, "all" or None, default None
         Columns to encode; None: text, object and category columns; "all": every column, numbers as symbols.
         All others pass through untouched, in place, and are part of the documents.
@@ -434,7 +435,7 @@ class TIWSEncoder(OutOfFoldEncoder):
 
     def _refuse_missing(self, table: Table, encoded: list[str]) -> None:
         for name in encoded if self.handle_missing == "error" else []:
-            refuse_missing(name, encode_columns([table[name]])[0].codes < 0)
+            refuse_missing(name, encode_column(table[name]).codes < 0)
 
     def _learn(
         self, counts: TableCounts, encoded: list[str], classes: NDArray[Any] | None, table: Table | None
@@ -505,16 +506,23 @@ class TIWSEncoder(OutOfFoldEncoder):
 
     def _of_folds(self, table: Table, folds: list[FittedFold]) -> dict[str, NDArray[Any]]:
         """The encoded columns (n_rows,) by name, each row by its fold."""
-        out = self._unfilled(len(table))
+        unseen = np.ones(len(table), dtype=bool)  # as all symbols are to a fold that has seen nothing
+        out: dict[str, NDArray[Any]] = {}
+        for name, state in self.columns_.items():
+            out |= dict(zip(state.names, state.outputs(self._priors(table, name), unseen), strict=True))
         for fold in folds:
             found = fold.encoding.encoded(fold.table)
             for name, state in self.columns_.items():
                 for new, column in zip(state.names, found[name], strict=True):
                     out[new][fold.rows] = column
-        for state in self.columns_.values():
-            if state.indicator is not None:
-                out[state.indicator] = out[state.indicator].astype(np.int64)
         return out
+
+    def _priors(self, table: Table, name: str) -> Floats:
+        """Estimates (n_rows, q) of one column where nothing is known, NaN as `handle_missing` says."""
+        values = np.tile(self.columns_[name].fitted.prior, (len(table), 1))
+        if self.handle_missing == "return_nan":
+            values[encode_column(table[name]).codes < 0] = np.nan
+        return values
 
     def _one_unseen(self, table: Table, encoded: Any, folds: list[FittedFold] | None) -> Any:
         """The encoded rows of fit, one symbol of each as if it had not been seen."""
@@ -542,7 +550,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         """
         name = self._names_in[state.fitted.number]
         whole = [FittedFold(np.arange(len(table)), table, self._rows)]
-        values = np.zeros((len(table), state.fitted.estimates.shape[1]))
+        values = self._priors(table, name)
         for fold in whole if folds is None else folds:
             values[fold.rows] = fold.as_unseen(name, self.random_state)
         return state.outputs(values, np.ones(len(table), dtype=bool))
