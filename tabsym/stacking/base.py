@@ -23,7 +23,7 @@ from tabsym.estimators.wide_base import WideBase
 from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
 from tabsym.stacking.evidence import Criterion, Member, Verdict, judge
 from tabsym.stacking.layer import HIST, Layer, Plan, Rows, adapter_of, matched, reads_categories, rounds_of
-from tabsym.stacking.trials import Trial, trials_of_folds
+from tabsym.stacking.trials import Trial, taken, trials_of_folds
 from tabsym.table import (
     Table,
     check_same_rows,
@@ -34,6 +34,7 @@ from tabsym.table import (
     remember_features,
     symbolic_columns,
 )
+from tabsym.warn import warn_user
 from tabsym.wide.losses import Loss
 
 Floats = NDArray[np.float64]
@@ -131,13 +132,19 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         )
         settled = self._settled(wide, fitted)
         crossed = Crossed(Learner(settled, rows.X, given, rows.weight, labels), splits)
-        learned = cache(lambda: replace(rows, margins=crossed.margins()))  # where something starts from them
+        if len(crossed.rows) < len(rows):
+            warn_user(
+                f"cv holds {len(rows) - len(crossed.rows):,} of {len(rows):,} rows out in no fold: they have no margin "
+                "out of fold, and a booster that starts from margins is trained without them."
+            )
+        started = rows if len(crossed.rows) == len(rows) else taken(rows, crossed.rows)
+        learned = cache(lambda: replace(started, margins=crossed.margins()))  # where something starts from them
         plans = self._plans(booster, other, loss, table, labels, seed)
         n_classes = 0 if labels is None else len(labels)
         if held_out is not None:
             other_X, other_y, other_weight = held_out
             judged = Rows(other_X, other_y, margins_of(fitted, other_X, labels), other_weight)
-            trials = [Trial(judged, rows, rows.y, learned)]
+            trials = [Trial(judged, rows, started.y, learned)]
             verdict = judge(plans, trials, loss, self._criterion(wide, loss), n_classes)
         elif self.early_stopping is False:
             verdict = Verdict([Member(plans[0], rounds_of(booster), 1.0)], None)
@@ -292,7 +299,7 @@ def _refuse_own_stop(booster: Any) -> None:
 
 
 def _layer(member: Member, loss: Loss, rows: Rows, learned: Callable[[], Rows]) -> Layer | None:
-    """What a member lays over the wide model, fitted on all rows: with their margins, where it reads them."""
+    """What a member lays over the wide model, fitted on all rows, or on those with margins, where it reads them."""
     if member.plan is None:
         return None
     return Layer(member.plan, loss, rows if member.plan.mode == "alone" else learned(), member.n_rounds)

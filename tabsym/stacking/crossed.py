@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class Learner:
 
 
 class Crossed:
-    """Margins out of fold, each fold's by a clone that has seen the others, made when they are asked for.
+    """Margins out of fold, each fold's by a clone that has seen its training rows, made when they are asked for.
 
     Also variances, crosses and intervals are the clone's own: those of all rows know the rows' own targets.
     """
@@ -93,13 +94,15 @@ class Crossed:
         """Margins (m, K) of the rows of a fold."""
         return self.learner.margins(self.clone(fold), self.splits[fold][1])
 
+    @cached_property
+    def rows(self) -> Places:
+        """The rows that a fold holds out, ascending: a splitter over time leaves the first ones out."""
+        return np.sort(np.concatenate([test for _, test in self.splits]))
+
     def margins(self) -> Floats:
-        """The margin (n, K) of each row, to train on."""
+        """The margin (m, K) of each of these rows, to train on."""
         parts = [self.margins_of(fold) for fold in range(len(self.splits))]
-        found = np.empty((len(self.learner.y), parts[0].shape[1]))
-        for (_, test), own in zip(self.splits, parts, strict=True):
-            found[test] = own
-        return found
+        return np.concatenate(parts)[np.argsort(np.concatenate([test for _, test in self.splits]))]
 
 
 class Nested:
@@ -109,6 +112,9 @@ class Nested:
     the fold's rows comes back with the sign turned, and stacks look worse than they are (benchmarks/stacking). There
     are k - 1 models for each fold that is asked for. Variances by evidence are those of the clone that has not seen
     the fold: they cost most of a fit, and know little. Where nothing is held, two folds share a model.
+
+    Of a splitter over time, a fold's training rows with margins are those of the folds before, whose models have not
+    seen it anyway.
     """
 
     def __init__(self, crossed: Crossed) -> None:
@@ -122,31 +128,44 @@ class Nested:
 
     def rows(self, fold: int) -> Places:
         """The training rows of a fold that have margins: without those whose model would have one class to learn of."""
-        others = [self._splits[other][1] for other in self._others(fold)]
+        others = [self._rows_of(other, fold) for other in self._others(fold)]
         return np.sort(np.concatenate(others)) if others else np.arange(0)
 
     def margins(self, fold: int) -> Floats:
         """Margins (m, K) of these rows."""
         others = self._others(fold)
-        places = np.concatenate([self._splits[other][1] for other in others])
+        places = np.concatenate([self._rows_of(other, fold) for other in others])
         return np.concatenate([self._of(other, fold) for other in others])[np.argsort(places)]
 
     def _others(self, fold: int) -> list[int]:
-        return [other for other in range(len(self._splits)) if other != fold and self._can_learn(fold, other)]
+        return [
+            other
+            for other in range(len(self._splits))
+            if other != fold and len(self._rows_of(other, fold)) and self._can_learn(other, fold)
+        ]
 
-    def _can_learn(self, fold: int, other: int) -> bool:
-        y = self._learner.y[self._rows_without(fold, other)]
-        return self._learner.classes is None or not (y == y[0]).all()
+    def _can_learn(self, wanted: int, beside: int) -> bool:
+        y = self._learner.y[self._rows_without(wanted, beside)]
+        return len(y) > 0 and (self._learner.classes is None or not (y == y[0]).all())
 
-    def _rows_without(self, fold: int, other: int) -> Places:
-        return np.setdiff1d(self._splits[fold][0], self._splits[other][1], assume_unique=True)
+    def _rows_of(self, wanted: int, beside: int) -> Places:
+        """The rows that a fold holds out and the one beside trains on."""
+        test = self._splits[wanted][1]
+        return test[np.isin(test, self._splits[beside][0], assume_unique=True)]
+
+    def _rows_without(self, wanted: int, beside: int) -> Places:
+        """The rows that a fold trains on and the one beside does not hold out."""
+        return np.setdiff1d(self._splits[wanted][0], self._splits[beside][1], assume_unique=True)
 
     def _of(self, wanted: int, beside: int) -> Floats:
-        """Margins of a fold's rows, by a model that has seen neither it nor the one beside."""
+        """Margins of those of a fold's rows that the one beside trains on, by a model that has seen neither."""
         if (wanted, beside) not in self._known:
+            train = self._rows_without(wanted, beside)
+            if len(train) == len(self._splits[wanted][0]):  # a fold over time: its model knows nothing of later ones
+                return self._learner.margins(self._crossed.clone(wanted), self._rows_of(wanted, beside))
             held = held_precisions(self._crossed.clone(beside))
-            model = self._learner.fit(self._rows_without(wanted, beside), held)
-            self._known[wanted, beside] = self._learner.margins(model, self._splits[wanted][1])
-            if held is None:
-                self._known[beside, wanted] = self._learner.margins(model, self._splits[beside][1])
+            model = self._learner.fit(train, held)
+            self._known[wanted, beside] = self._learner.margins(model, self._rows_of(wanted, beside))
+            if held is None and np.array_equal(train, self._rows_without(beside, wanted)):
+                self._known[beside, wanted] = self._learner.margins(model, self._rows_of(beside, wanted))
         return self._known[wanted, beside]

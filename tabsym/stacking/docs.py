@@ -13,7 +13,9 @@ mode : {"auto", "margin", "feature"}, default "auto"
     native categories, in the shares that lose least on rows held out. What is more than the wide model must gain
     more than one standard error there.
 cv : int or splitter, default 5
-    The folds of the margins out of fold; ints are shuffled, and stratified for classes. Splitters get `groups`.
+    The folds of the margins out of fold; ints are shuffled, and stratified for classes. Splitters get `groups`. Rows
+    that no fold holds out, as the first of TimeSeriesSplit, have no margin, and a booster that starts from margins is
+    trained without them (a UserWarning says how many they are).
 codes : {"ordinal", "native", "group"} or transformer, default "ordinal"
     What the booster sees of symbols: their rank by frequency, categories, categories of MODL's groups, or what an
     encoder of yours makes of them.

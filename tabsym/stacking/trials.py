@@ -43,6 +43,8 @@ class Trial:
 def trials_of_folds(plain: Rows, crossed: Crossed) -> list[Trial]:
     """Trials of folds, as many as hold enough rows: trained on margins that know nothing of the fold.
 
+    Of a splitter over time the latest folds, which have most rows to train on.
+
     `plain`: the rows of training, without margins.
     """
     nested = Nested(crossed)
@@ -57,8 +59,11 @@ def trials_of_folds(plain: Rows, crossed: Crossed) -> list[Trial]:
             lambda: replace(taken(plain, known), margins=nested.margins(fold)),
         )
 
-    sizes = np.cumsum([len(test) for _, test in crossed.splits])
-    return [trial(fold) for fold in range(min(len(sizes), 1 + int(np.searchsorted(sizes, ENOUGH))))]
+    folds = list(range(len(crossed.splits)))
+    if len(crossed.rows) < len(plain):
+        folds.sort(key=lambda fold: -len(nested.rows(fold)))
+    sizes = np.cumsum([len(crossed.splits[fold][1]) for fold in folds])
+    return [trial(fold) for fold in folds[: 1 + int(np.searchsorted(sizes, ENOUGH))]]
 
 
 def taken(rows: Rows, places: NDArray[Any]) -> Rows:
