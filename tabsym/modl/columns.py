@@ -17,7 +17,7 @@ from tabsym.modl.joint_cuts import cut_jointly
 from tabsym.modl.labels import group_labels, interval_labels
 from tabsym.modl.partition import Partition
 from tabsym.stats import Contingency
-from tabsym.table import NUMBERS, Measure
+from tabsym.table import NUMBERS, Measure, Numbers, halfway, with_rests
 
 Floats = NDArray[np.float64]
 
@@ -77,6 +77,9 @@ class Intervals:
         Rows by which a bound can be misplaced, where the table was a sketch.
     measure : Measure
         What the values stand for; of dates `bounds` and `middles` are days since 1970, in UTC.
+    bound_rests, middle_rests : (I - 1,), (I,) or None
+        What `bounds` and `middles` leave over of numbers that float64 rounds, such as 2**53 + 1; of moments, in
+        nanoseconds. None where it tells all values apart.
     """
 
     partition: Partition
@@ -86,15 +89,18 @@ class Intervals:
     middles: Floats
     error: float = 0.0
     measure: Measure = NUMBERS
+    bound_rests: Floats | None = None
+    middle_rests: Floats | None = None
 
-    def parts(self, values: Floats) -> NDArray[np.int64]:
-        """The interval of each value (n,), NaN for missing."""
-        return np.searchsorted(self.bounds, np.where(np.isnan(values), -np.inf, values), side="left")
+    def parts(self, values: Numbers) -> NDArray[np.int64]:
+        """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.table.exact` has them."""
+        bounds = self.bounds if self.bound_rests is None else with_rests(self.bounds, self.bound_rests)
+        return np.searchsorted(bounds, np.where(np.isnan(values), -np.inf, values), side="left")
 
     @cached_property
     def labels(self) -> list[str]:
         """The intervals as text, such as ``]21.5; 23.5]`` or ``]2020-01-31; 2020-04-30]``, dates in their own zone."""
-        return interval_labels(self.bounds, missing=self.missing, measure=self.measure)
+        return interval_labels(self.bounds, missing=self.missing, measure=self.measure, rests=self.bound_rests)
 
 
 @dataclass(frozen=True)
@@ -195,14 +201,22 @@ def _by_grid(table: Contingency, settings: Settings) -> tuple[Partition, Target]
 def _intervals(table: Contingency, partition: Partition, target: Target) -> Intervals:
     assert table.lows is not None
     ends = np.flatnonzero(np.diff(partition.labels)) + 1
-    bounds = _midpoints(table.values[ends - 1], table.lows[ends])
+    below, above = table.values[ends - 1], table.lows[ends]
+    if (table.values[:-1].real == table.lows[1:].real).any():  # what float64 rounds to one number
+        bounds, rests = halfway(below, above, table.measure)
+    else:
+        bounds, rests = _midpoints(below.real, above.real), None
     sizes = table.sizes
     starts = np.concatenate([[0], ends]).astype(np.int64)
     total = np.bincount(partition.labels, sizes)
-    middle = np.cumsum(total) - total / 2
-    place = np.clip(np.searchsorted(np.cumsum(sizes), middle), starts, np.append(ends, len(sizes)) - 1)
-    middles = np.where(np.isfinite(table.values[place]), table.values[place], np.nan)
-    return Intervals(partition, target, bounds, bool(np.isneginf(table.values[0])), middles, table.error, table.measure)
+    half = np.cumsum(total) - total / 2
+    place = np.clip(np.searchsorted(np.cumsum(sizes), half), starts, np.append(ends, len(sizes)) - 1)
+    middle = table.values[place]
+    middles = np.where(np.isfinite(middle.real), middle.real, np.nan)
+    return Intervals(
+        partition, target, bounds, bool(np.isneginf(table.values[0].real)), middles, table.error, table.measure,
+        bound_rests=rests, middle_rests=middle.imag if np.iscomplexobj(middle) else None,
+    )  # fmt: skip
 
 
 def _groups(table: Contingency, partition: Partition, target: Target) -> Groups:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.table import NUMBERS, Measure
+from tabsym.table import NUMBERS, Measure, Numbers
 
 Floats = NDArray[np.float64]
 Counts: TypeAlias = Any  # ndarray of float64, or csr_array
@@ -26,7 +26,8 @@ class Contingency:
     Attributes
     ----------
     values : (B,)
-        Numeric columns: float64, ascending, missing as -inf (infinite values are errors elsewhere).
+        Numeric columns: float64, ascending, missing as -inf (infinite values are errors elsewhere); complex where
+        float64 rounds (`tabsym.table.exact`).
         Symbolic columns: objects, missing as None; in the order of their text, whatever that of the rows is.
     lows : (B,) or None
         Numeric columns: the least value that a row of the table stands for, `values` being the greatest.
@@ -42,7 +43,7 @@ class Contingency:
     """
 
     values: NDArray[Any]
-    lows: Floats | None
+    lows: NDArray[Any] | None
     targets: NDArray[Any]
     counts: Counts
     error: float = 0.0
@@ -56,7 +57,7 @@ class Contingency:
     def is_missing_only(self) -> bool:
         """Whether there is no value but the missing one."""
         return len(self.values) == 1 and bool(
-            np.isneginf(self.values[0]) if self.is_numeric else self.values[0] is None
+            np.isneginf(self.values[0].real) if self.is_numeric else self.values[0] is None
         )
 
     @property
@@ -84,7 +85,7 @@ class Contingency:
             return self
         sizes = self.sizes
         cell = np.floor((np.cumsum(sizes) - sizes) * most / sizes.sum()).astype(np.int64)
-        if np.isneginf(self.values[0]):
+        if np.isneginf(self.values[0].real):
             cell[1:] += 1
         first = np.append(True, cell[1:] != cell[:-1])
         label, last = np.cumsum(first) - 1, np.append(first[1:], True)
@@ -135,7 +136,7 @@ class CodedValues:
         ).sketched()
 
 
-def code_numbers(values: Floats, measure: Measure = NUMBERS) -> CodedValues:
+def code_numbers(values: Numbers, measure: Measure = NUMBERS) -> CodedValues:
     """A numeric column: values (n,), NaN for missing."""
     if np.isnan(values).any():
         values = np.where(np.isnan(values), -np.inf, values)

@@ -1,6 +1,7 @@
 """Any dataframe -> named columns, symbolic or numeric; the one place that checks user input."""
 
 from tabsym.table.columns import Column, Kind, Table
+from tabsym.table.exact import Numbers, exact_number, exact_values, halfway, nanoseconds_of, with_rests
 from tabsym.table.features import match_features, remember_features, select_features, symbolic_columns
 from tabsym.table.kinds import check_one_type
 from tabsym.table.measure import NUMBERS, Measure
@@ -27,6 +28,7 @@ __all__ = [
     "Kind",
     "Labels",
     "Measure",
+    "Numbers",
     "StoredType",
     "Table",
     "Target",
@@ -38,10 +40,14 @@ __all__ = [
     "check_same_rows",
     "check_target",
     "check_weights",
+    "exact_number",
+    "exact_values",
     "frame_of",
+    "halfway",
     "library_of_frame",
     "holds_classes",
     "match_features",
+    "nanoseconds_of",
     "plain_labels",
     "read_table",
     "relative_weights",
@@ -52,4 +58,5 @@ __all__ = [
     "split_target",
     "symbolic_columns",
     "type_of",
+    "with_rests",
 ]

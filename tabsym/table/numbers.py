@@ -20,7 +20,7 @@ from tabsym.table.stored import arrow_in, library_of
 
 Floats = NDArray[np.float64]
 
-_PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _TOO_WIDE = ("Int128", "UInt128")  # polars' integers that numpy has not
 _NUMBERS = ("floating", "decimal", "boolean")  # what numpy converts at once; integers may be too large for it
 
@@ -38,17 +38,47 @@ def to_numbers(stored: Any, name: str) -> Floats:
     return out
 
 
+def moments_of(stored: Any) -> NDArray[Any] | None:
+    """Dates or durations (n,) as numpy's, in UTC where they have a zone; None of what is neither by type or content."""
+    if arrow_in(stored) is not None or not pd.api.types.is_object_dtype(stored.dtype):
+        return _typed_moments(stored)
+    content, values = pd.api.types.infer_dtype(stored, skipna=True), np.asarray(stored, dtype=object)
+    if content in DATES:
+        return _without_zone(pd.to_datetime(values, utc=True).array)
+    return pd.to_timedelta(values).to_numpy() if content in DURATIONS else None
+
+
+def _typed_moments(stored: Any) -> NDArray[Any] | None:
+    """Dates or durations (n,) of a type that says so."""
+    arrow = arrow_in(stored)
+    if arrow is not None:
+        import pyarrow as pa  # the caller holds an Arrow array, so it is there
+
+        is_moment = pa.types.is_temporal(arrow.type) and not pa.types.is_time(arrow.type)
+        return _numpy_of_arrow(arrow) if is_moment else None
+    if library_of(stored) == "polars":
+        import polars as pl  # the caller holds a polars series, so it is there
+
+        if stored.dtype not in (pl.Date, pl.Datetime, pl.Duration):
+            return None
+        found: NDArray[Any] = (stored.cast(pl.Datetime("us")) if stored.dtype == pl.Date else stored).to_numpy()
+        return found
+    is_moment = not isinstance(stored.dtype, pd.CategoricalDtype) and stored.dtype.kind in "mM"
+    return _without_zone(stored) if is_moment else None
+
+
 def _converted(stored: Any, name: str) -> Floats:
+    moments = _typed_moments(stored)
+    if moments is not None:
+        return _days(moments)
     arrow = arrow_in(stored)
     if arrow is not None:
         return _of_arrow(arrow, name)
     if library_of(stored) == "polars":
         return _of_polars(stored, name)
     kind = stored.dtype.kind
-    if isinstance(stored.dtype, pd.CategoricalDtype) or kind not in "biufmM":
+    if isinstance(stored.dtype, pd.CategoricalDtype) or kind not in "biuf":
         return _of_objects(np.asarray(stored, dtype=object), name)
-    if kind in "mM":
-        return _days(_without_zone(stored))
     if isinstance(stored, np.ndarray):
         return _floats(stored)
     return _floats(stored.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -64,8 +94,6 @@ def _of_arrow(arrow: Any, name: str) -> Floats:
     dtype = arrow.type
     if pa.types.is_null(dtype):
         return np.full(len(arrow), np.nan)
-    if pa.types.is_temporal(dtype) and not pa.types.is_time(dtype):
-        return _days(_numpy_of_arrow(arrow))
     if pa.types.is_boolean(dtype) or pa.types.is_decimal(dtype):
         arrow = arrow.cast(pa.float64())
     elif not (pa.types.is_integer(dtype) or pa.types.is_floating(dtype)):
@@ -87,10 +115,6 @@ def _of_polars(series: Any, name: str) -> Floats:
         return _floats(series.to_numpy())
     if dtype == pl.Boolean or dtype == pl.Decimal or str(dtype) in _TOO_WIDE:
         return _floats(series.cast(pl.Float64).to_numpy())
-    if dtype == pl.Date:
-        series = series.cast(pl.Datetime("us"))
-    if dtype in (pl.Date, pl.Datetime, pl.Duration):
-        return _days(series.to_numpy())
     if dtype == pl.Null:
         return np.full(len(series), np.nan)
     return _of_objects(_object_array(series.to_list()), name)
@@ -145,7 +169,7 @@ def _without_zone(moments: Any) -> NDArray[Any]:
 def _days(moments: NDArray[Any]) -> Floats:
     """Days, in the unit that the moments have: nanoseconds would reach from 1677 to 2262 only."""
     unit, _ = np.datetime_data(moments.dtype)
-    if unit not in _PER_DAY:
+    if unit not in PER_DAY:
         unit, moments = "s", moments.astype(f"{moments.dtype.kind}8[s]")
-    whole, rest = np.divmod(moments.view(np.int64), _PER_DAY[unit])
-    return np.where(np.isnat(moments), np.nan, whole + rest / _PER_DAY[unit])  # the same to the last bit in every unit
+    whole, rest = np.divmod(moments.view(np.int64), PER_DAY[unit])
+    return np.where(np.isnat(moments), np.nan, whole + rest / PER_DAY[unit])  # the same to the last bit in every unit

@@ -14,7 +14,7 @@ from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.modl.parts import as_numbers
 from tabsym.encoders.modl.target import CodedTarget, code_further_classes, code_target, is_classification
 from tabsym.stats import CodedValues, Contingency, code_numbers, code_symbols
-from tabsym.table import Column, Kind, Table, symbolic_columns
+from tabsym.table import Column, Kind, Table, exact_values, symbolic_columns
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ class Counting:
         if self.numeric == "discretize" and column.kind is Kind.NUMERIC and not (self.whole and column.is_empty):
             if self.handle_missing == "error":
                 refuse_missing(column.name, np.isnan(column.values))
-            return code_numbers(column.values, column.measure)
+            return code_numbers(exact_values(column, always=not self.whole), column.measure)
         raw = encode_column(column)
         if self.handle_missing == "error":
             refuse_missing(column.name, raw.codes < 0)

@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 
 from tabsym.encoders.modl.column import MODLColumn
 from tabsym.modl import Intervals
-from tabsym.table import Column, Kind, StoredType, Table, frame_of, library_of_frame, restored, restored_column
+from tabsym.table import (
+    Column,
+    Kind,
+    StoredType,
+    Table,
+    exact_number,
+    frame_of,
+    library_of_frame,
+    restored,
+    restored_column,
+)
 
 
 def restored_frame(encoded: Table, types: Mapping[str, StoredType], states: Mapping[str, MODLColumn]) -> Any:
@@ -39,8 +49,13 @@ def _values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
         if not pd.isna(label) and label not in place:
             raise ValueError(f"Column {column.name!r} holds {label!r} (row {row}), which is no part of it.")
     if isinstance(fitted, Intervals):
-        return np.array([fitted.middles[place[one]] if one in place else np.nan for one in labels])
-    found = [fitted.groups[place[one]][0] if one in place else None for one in labels]
+        if fitted.middle_rests is None or fitted.measure.name != "numbers":
+            return np.array([fitted.middles[place[one]] if one in place else np.nan for one in labels])
+        pairs = zip(fitted.middles.tolist(), fitted.middle_rests.tolist(), strict=True)
+        middles = [None if np.isnan(one) else exact_number(one, rest) for one, rest in pairs]
+        found = [middles[place[one]] if one in place else None for one in labels]
+    else:
+        found = [fitted.groups[place[one]][0] if one in place else None for one in labels]
     out = np.empty(len(labels), dtype=object)
     out[:] = found
     return out

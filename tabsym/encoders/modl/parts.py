@@ -12,7 +12,7 @@ from tabsym.codes import UNSEEN, RawCodes, encode_columns
 from tabsym.encoders.base import MISSING, refuse_missing
 from tabsym.encoders.modl.column import MODLColumn
 from tabsym.modl import Groups, Intervals
-from tabsym.table import Column, Kind, Table
+from tabsym.table import Column, Kind, Table, exact_values
 
 Floats = NDArray[np.float64]
 
@@ -45,10 +45,10 @@ def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handlin
 
 def _interval_of(state: MODLColumn, column: Column, handle_missing: str) -> NDArray[np.int64]:
     assert isinstance(state.fitted, Intervals)
-    values = as_numbers(column).values
-    missing = np.isnan(values)
+    column = as_numbers(column)
+    missing = np.isnan(column.values)
     column.check_measure(state.fitted.measure)
-    parts = state.fitted.parts(values)
+    parts = state.fitted.parts(column.values if state.fitted.bound_rests is None else exact_values(column, always=True))
     if handle_missing == "error":
         refuse_missing(column.name, missing)
     return np.where(missing, MISSING, parts) if handle_missing == "return_nan" else parts
