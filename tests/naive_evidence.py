@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
@@ -21,6 +21,18 @@ def held_of_missing(n_intervals):
     """Of a walk's penalty, that of the missing values beside it: as far as its intervals lie from their mean."""
     jumps = np.diff(np.eye(n_intervals), axis=0)
     return 1.0 / np.mean(np.diag(np.linalg.pinv(jumps.T @ jumps))) if n_intervals > 1 else 1.0
+
+
+def walk_beside_missing(size, n_missing):
+    """The penalty (q, q): squares of jumps of intervals, and of first entries about the mean of the intervals."""
+    penalty, n_intervals = np.zeros((size, size)), size - n_missing
+    for e in range(n_missing, size - 1):
+        penalty[e : e + 2, e : e + 2] += [[1.0, -1.0], [-1.0, 1.0]]
+    for e in range(n_missing):
+        away = np.array([0.0] * n_missing + [-1.0 / n_intervals] * n_intervals)
+        away[e] = 1.0
+        penalty += held_of_missing(n_intervals) * np.outer(away, away)
+    return penalty
 
 
 # -- the design matrix --------------------------------------------------------------------
@@ -92,16 +104,10 @@ def ridge(design, precision):
 
 
 def walk(keys):
-    """The penalty (q, q) of a random walk over codes of intervals in their order; -1, the missing, is on its own."""
-    order = [place for place, key in enumerate(keys) if key != -1]
+    """The penalty (q, q) of a random walk over codes of intervals in their order; -1, the missing, is at its mean."""
+    order = sorted(range(len(keys)), key=lambda place: keys[place] != -1)  # the missing first
     penalty = np.zeros((len(keys), len(keys)))
-    for left, right in pairwise(order):
-        step = np.zeros(len(keys))
-        step[left], step[right] = -1.0, 1.0
-        penalty += np.outer(step, step)
-    for place, key in enumerate(keys):
-        if key == -1:
-            penalty[place, place] = held_of_missing(len(order))
+    penalty[np.ix_(order, order)] = walk_beside_missing(len(keys), sum(key == -1 for key in keys))
     return penalty
 
 

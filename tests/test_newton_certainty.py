@@ -14,7 +14,7 @@ from tabsym.wide.newton import posterior
 from tabsym.wide.newton.kernels_entries import spread_ridge
 from tests import naive_evidence
 from tests.formulas import TAKES_UP, TERMS
-from tests.naive_evidence import held_of_missing
+from tests.naive_evidence import walk_beside_missing
 
 EXACT = Newton(tol=1e-12, max_passes=5000)
 LOSSES = ["squared", "logistic", "poisson"]
@@ -284,8 +284,7 @@ def test_draws_of_smooth_intervals_are_of_the_whole_posterior(loss, missing):
     assert apart == missing
     design = np.column_stack([indicators(X["c"], symbols), intervals, np.ones(1500)])
     variance = model.variances_["variance"]
-    jumps = np.diff(np.eye(intervals.shape[1]), axis=0)[apart:]
-    held = np.diag((np.arange(intervals.shape[1]) < apart) * held_of_missing(len(jumps) + 1)) + jumps.T @ jumps
+    held = walk_beside_missing(intervals.shape[1], apart)
     penalty = np.zeros((design.shape[1],) * 2)
     penalty[:8, :8] = np.eye(8) / variance["c"]
     penalty[8:-1, 8:-1] = held / variance["x"]

@@ -12,10 +12,10 @@ from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.turns import Turns
 from tests.formulas import TAKES_UP, TERMS
 from tests.naive_evidence import (
-    held_of_missing,
     matrices_of_classes,
     probabilities_of_classes,
     slopes_of_classes,
+    walk_beside_missing,
 )
 
 N, K = 60, 4
@@ -144,16 +144,15 @@ def dense_step(piece, gradient, curvature, theta, precision, ridge):
     if piece.prior is Prior.RIDGE:
         pull = precision * np.eye(q)
     else:
-        jumps = np.diff(np.eye(q)[piece.apart :], axis=0)
-        beside = precision * held_of_missing(q - piece.apart)
-        pull = precision * jumps.T @ jumps + np.diag(np.where(np.arange(q) < piece.apart, beside, ridge))
+        level = np.diag(np.where(np.arange(q) < piece.apart, 0.0, ridge))
+        pull = precision * walk_beside_missing(q, piece.apart) + level
     right = -gradient - pull @ theta
     step = np.linalg.lstsq(matrix + np.kron(pull, np.eye(k)), right.ravel(), rcond=1e-12)[0].reshape(q, k)
     return step, right
 
 
 @pytest.mark.parametrize("prior", [Prior.RIDGE, Prior.WALK])
-@pytest.mark.parametrize("apart", [0, 1])
+@pytest.mark.parametrize("apart", [0, 1, 2])
 @pytest.mark.parametrize("precision", [0.01, 1.0, 300.0])
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_steps_of_classes_solve_their_matrix(prior, apart, precision, k):

@@ -213,7 +213,10 @@ def test_oracle_fellner_schall_is_reml_where_the_layout_is_not(weighted):
 
 def test_oracle_walk_has_free_levels():
     penalty = naive_evidence.walk([-1, 0, 1, 2])
-    np.testing.assert_allclose(penalty, [[9 / 4, 0, 0, 0], [0, 1, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]])
+    jumps = np.array([[0, 0, 0, 0], [0, 1, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]])
+    beside = np.array([3, -1, -1, -1]) / 3
+    np.testing.assert_allclose(penalty, jumps + 9 / 4 * np.outer(beside, beside))
+    np.testing.assert_allclose(penalty.sum(axis=1), 0.0, atol=1e-15)
 
 
 @pytest.mark.parametrize("standardize", [True, False])
@@ -698,7 +701,7 @@ def test_smooth_reaches_the_dense_optimum_of_the_walk(loss, missing):
     assert variance == pytest.approx(np.sum(steps * (shape @ steps)) / edf, rel=rounding)
 
 
-@pytest.mark.parametrize("apart", [0, 1])
+@pytest.mark.parametrize("apart", [0, 1, 2])
 @pytest.mark.parametrize("precision", [0.01, 3.0, 3e4])
 @pytest.mark.parametrize(("q", "k"), [(2, 3), (9, 4), (31, 7)])
 def test_walks_of_classes_are_as_uncertain_as_dense_algebra_says(q, k, precision, apart):
@@ -712,8 +715,7 @@ def test_walks_of_classes_are_as_uncertain_as_dense_algebra_says(q, k, precision
 
     own = np.array([curvature_of_rows() for _ in range(q)])
     whole = own.sum(axis=0) + curvature_of_rows()  # and of rows without an interval, which tell the intercepts alone
-    differences, held = np.diff(np.eye(q)[apart:], axis=0), naive_evidence.held_of_missing(q - apart)
-    penalty = np.kron(differences.T @ differences + np.diag((np.arange(q) < apart) * held), np.eye(k))
+    penalty = np.kron(naive_evidence.walk_beside_missing(q, apart), np.eye(k))
     hessian, shared = np.zeros((q, k, q, k)), np.concatenate(list(own))
     hessian[np.arange(q), :, np.arange(q)] = own
     joint = np.block([[hessian.reshape(q * k, q * k) + precision * penalty, shared], [shared.T, whole]])
@@ -954,7 +956,7 @@ def test_tweedie_of_power_one_and_a_half_is_no_loss_of_its_own(weighted):
 
 
 @pytest.mark.parametrize("more", [0.0, 3.0])
-@pytest.mark.parametrize("apart", [None, 0, 1], ids=["ridge", "walk", "walk with missing"])
+@pytest.mark.parametrize("apart", [None, 0, 1, 2], ids=["ridge", "walk", "walk with missing", "two beside a walk"])
 def test_blocks_weighed_in_one_go_are_those_of_whole_matrices(apart, more):
     """The part of a penalty that a posterior has, jointly with a level that `more` other information is on."""
     rng = np.random.default_rng(6)
@@ -962,13 +964,12 @@ def test_blocks_weighed_in_one_go_are_those_of_whole_matrices(apart, more):
     curvature, theta = rng.uniform(0.2, 4.0, (q, 1)), rng.normal(size=(q, 1))
     penalty = np.eye(q)
     if apart is not None:
-        jumps = np.diff(np.eye(q), axis=0)[apart:]
-        penalty = np.diag((np.arange(q) < apart) * naive_evidence.held_of_missing(q - apart)) + jumps.T @ jumps
+        penalty = naive_evidence.walk_beside_missing(q, apart)
     whole = np.zeros((q + 1, q + 1))
     whole[:q, :q] = np.diag(curvature[:, 0]) + precision * penalty
     whole[q, :q] = whole[:q, q] = curvature[:, 0]
     whole[q, q] = curvature.sum() + more
-    if apart == 0 and more == 0.0:  # the level of a walk is the intercept's, which then has no variance beside it
+    if apart is not None and more == 0.0:  # the level of a walk is the intercept's, which has no variance then
         expected = np.trace(penalty @ np.linalg.pinv(whole[:q, :q]))
     else:
         expected = np.trace(penalty @ np.linalg.inv(whole)[:q, :q])
@@ -976,7 +977,7 @@ def test_blocks_weighed_in_one_go_are_those_of_whole_matrices(apart, more):
         penalised, length = weigh_ridge(curvature, theta, precision, more, 1e-5)
     else:
         spaces = np.empty(q), np.empty(q), np.empty((q, 1)), np.empty(1)
-        penalised, length = weigh_walk(curvature, theta, apart, precision, 1e-8, more, 1e-5, *spaces)
+        penalised, length = weigh_walk(curvature, theta, apart, precision, 1e-8, *spaces)
     assert penalised == pytest.approx(expected, rel=1e-6)
     assert length == pytest.approx(float(theta[:, 0] @ penalty @ theta[:, 0]))
 

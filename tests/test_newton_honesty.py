@@ -11,7 +11,7 @@ import pytest
 from tabsym import WideClassifier, WideRegressor
 from tabsym.wide import Newton
 from tabsym.wide.newton.kernels_walk import share_apart
-from tests.naive_evidence import held_of_missing
+from tests.naive_evidence import held_of_missing, walk_beside_missing
 
 EVIDENCE = {"optimizer": "newton", "l2": "evidence"}
 
@@ -34,6 +34,57 @@ def with_missing(n_missing, seed):
     y = np.where(gone, 4.0, 2 * x) + rng.normal(size=3000)
     chance = np.where(gone, 0.98, 1 / (1 + np.exp(-2 * x)))
     return pd.DataFrame({"x": np.where(gone, np.nan, x)}), y, rng.random(3000) < chance
+
+
+def one_missing(n_missing, seed=0):
+    """A wave, and one or some missing values of 2,000 rows, 3.6 above the others; another such number beside it."""
+    rng = np.random.default_rng(seed)
+    x, z = rng.normal(size=(2, 2000))
+    y = 2 * np.sin(x) + 0.5 * z + rng.normal(size=2000)
+    x[:n_missing], y[:n_missing] = np.nan, y.mean() + 3.6
+    z[n_missing : 2 * n_missing] = np.nan
+    return pd.DataFrame({"x": x, "z": z}), y
+
+
+def indicators(model, X, name):
+    """Of the bins (n, q) that coefficients are of, by their bounds; missing values first."""
+    high, x = model.coefs_[name]["high"].to_numpy(), X[name].to_numpy()
+    return np.eye(len(high))[np.where(np.isnan(x), 0, 1 + np.searchsorted(high[1:-1], x, side="left"))]
+
+
+@pytest.mark.parametrize("names", [["x"], ["x", "z"]], ids=["one number", "two numbers"])
+@pytest.mark.parametrize("n_missing", [1, 10])
+@pytest.mark.parametrize("tol", [1e-5, 1e-12])
+def test_missing_values_are_where_dense_algebra_has_them(tol, n_missing, names):
+    """At the model's own variances, whatever the tolerance; what nothing penalises is any number."""
+    X, y = one_missing(n_missing)
+    model = WideRegressor(optimizer=Newton(tol=tol, max_passes=3000), l2="evidence", numeric="smooth").fit(X[names], y)
+    blocks = [indicators(model, X, name) for name in names]
+    design, variances = np.column_stack([*blocks, np.ones(len(y))]), model.variances_["variance"]
+    penalty, start = np.zeros((design.shape[1],) * 2), 0
+    for name, block in zip(names, blocks, strict=True):
+        own = slice(start, start := start + block.shape[1])
+        penalty[own, own] = walk_beside_missing(block.shape[1], 1) * model.dispersion_ / variances[name]
+    whole = np.linalg.pinv(design.T @ design + penalty, hermitian=True, rcond=1e-12)
+    want = design @ whole @ design.T @ y
+    sd = np.sqrt(model.dispersion_ * np.einsum("ia,ab,ib->i", design, whole, design))
+    assert np.abs((model.predict(X[names]) - want) / sd).max() < 1e-3
+
+
+def test_one_missing_value_is_shrunk_by_a_definite_amount():
+    """Its coefficient was the intercept's to give: 1.0 by default, 3.5 at a small tolerance."""
+    X, y = one_missing(1)
+    X, found = X[["x"]], []
+    for optimizer in ("newton", Newton(tol=1e-12, max_passes=3000)):
+        model = WideRegressor(optimizer=optimizer, l2="evidence", numeric="smooth").fit(X, y)
+        missing = model.coefs_["x"].iloc[0]
+        n_intervals = len(model.coefs_["x"]) - 1
+        prior = model.variances_.loc["x", "variance"] / held_of_missing(n_intervals)
+        shrunk = prior / (prior + model.dispersion_)  # of one row
+        mean_of_bins = model.predict(X).mean() + model.coefs_["x"]["value"].iloc[1:].mean()
+        assert model.predict(X.head(1))[0] - mean_of_bins == pytest.approx(shrunk * (y[0] - mean_of_bins), abs=0.05)
+        found.append([missing["value"], missing["sd"]])
+    assert found[0][0] == pytest.approx(found[1][0], abs=0.03 * found[1][1])  # the variance has a few digits
 
 
 def test_a_few_missing_values_are_believed():

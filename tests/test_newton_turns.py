@@ -12,10 +12,10 @@ from tabsym.wide.newton.spreads import SpreadsOfOne
 from tabsym.wide.newton.turns import MOST_STEP, Turns
 from tabsym.wide.newton.variances import Evidence
 from tests import naive
-from tests.naive_evidence import held_of_missing
+from tests.naive_evidence import walk_beside_missing
 
 N, PLAIN = 700, np.empty(0)
-SIZES = [(1, Prior.FLAT, 0), (5, Prior.RIDGE, 0), (7, Prior.WALK, 1), (40, Prior.RIDGE, 0), (3, Prior.WALK, 0)]
+SIZES = [(1, Prior.FLAT, 0), (5, Prior.RIDGE, 0), (7, Prior.WALK, 2), (40, Prior.RIDGE, 0), (3, Prior.WALK, 0)]
 LARGE = (300, Prior.RIDGE, 0)
 
 
@@ -52,11 +52,8 @@ def penalty(piece, precision):
         return np.zeros((1, 1))
     if piece.prior is Prior.RIDGE:
         return precision * np.eye(piece.size)
-    beside = precision * held_of_missing(piece.size - piece.apart)
-    out = np.diag(np.where(np.arange(piece.size) < piece.apart, beside, NEXT_TO_NOTHING))
-    for e in range(piece.apart, piece.size - 1):
-        out[e : e + 2, e : e + 2] += precision * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    return out
+    level = np.diag(np.where(np.arange(piece.size) < piece.apart, 0.0, NEXT_TO_NOTHING))
+    return level + precision * walk_beside_missing(piece.size, piece.apart)
 
 
 class Obvious:

@@ -106,11 +106,9 @@ class Information:
             return np.zeros((1, 1))
         if piece.prior is Prior.RIDGE:
             return np.asarray(precision * np.eye(piece.size))
-        matrix = np.zeros((piece.size, piece.size))
-        apart = np.arange(piece.apart)
-        matrix[apart, apart] = precision * piece.share_apart
-        jumps = np.diff(np.eye(piece.size)[piece.apart :], axis=0)
-        return np.asarray(matrix + precision * jumps.T @ jumps)
+        jumps, beside = np.diff(np.eye(piece.size)[piece.apart :], axis=0), np.eye(piece.size)[: piece.apart]
+        beside[:, piece.apart :] = -1.0 / max(piece.size - piece.apart, 1)
+        return np.asarray(precision * (jumps.T @ jumps + piece.share_apart * beside.T @ beside))
 
     def of(self, places: Sequence[int]) -> Floats:
         """Of pieces together (K p, K p), class after class, with their penalties and the means that are held."""

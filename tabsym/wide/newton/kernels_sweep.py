@@ -14,8 +14,8 @@ from tabsym.wide.slopes import SQUARED
 @kernel
 def take_turns(
     blocks, before_at, steps, codes_at, like, nothing, starts, walks, aparts, precisions, ridge, most, y, weight,
-    values, loss, parameter, rate, n_models, lanes, known, theta, curvature, gradient, right, pivots, pulls, slopes,
-    moves,
+    values, loss, parameter, rate, n_models, lanes, known, theta, curvature, gradient, right, pivots, level, pulls,
+    slopes, moves,
 ):  # fmt: skip
     """Turns of `blocks` (b,) one after the other, as `take_turn` and a step each; what they lower the objective by.
 
@@ -24,8 +24,8 @@ def take_turns(
     codes (n,); `starts`, where their entries begin in `theta` and `curvature`, those of several models side by side;
     `walks`, `aparts`, `precisions`; `lanes`, how many sums are kept for each entry; `known`, whether the curvature is
     (it never changes for the squared loss). Rows are kept at exp(rate * score), or that times the target, and at the
-    score where the rate is 0. `like` has the type of codes; `nothing` is empty. gradient, right, pivots, pulls and
-    slopes are what the kernel works in.
+    score where the rate is 0. `like` has the type of codes; `nothing` is empty. gradient, right, pivots, level, pulls
+    and slopes are what the kernel works in.
     """
     n, fall = len(y), 0.0
     before = matrix_at(before_at, 1, n, like)[0]
@@ -52,7 +52,8 @@ def take_turns(
             shape = (size // n_models, n_models)
             fall += step_walk(
                 toward.reshape(shape), bends.reshape(shape), own.reshape(shape), aparts[block], precisions[block],
-                ridge, most, right[:size].reshape(shape), pivots[:size], moved[n_models:].reshape(shape),
+                ridge, most, right[:size].reshape(shape), pivots[:size], level[:size].reshape(shape),
+                moved[n_models:].reshape(shape),
             )  # fmt: skip
         else:
             step_ridge(toward, bends, own, precisions[block], most, right[:size], moved[n_models:])
@@ -67,13 +68,13 @@ def take_turns(
 
 @kernel
 def weigh_blocks(
-    blocks, starts, walks, aparts, precisions, covers, information, ridge, least, least_of_walks, theta, curvature,
-    work, jumps, weighed,
+    blocks, starts, walks, aparts, precisions, covers, information, ridge, least, theta, curvature, work, jumps,
+    weighed,
 ):  # fmt: skip
     """Of each of `blocks` (b,) of one model, into `weighed` (b, 2), what `weigh_ridge` or `weigh_walk` returns.
 
     `covers`: whether all rows have an entry; `information` on the number that all rows have; the others are as in
-    `take_turns`. The kernel works in `work` (3, entries) and `jumps` (1,).
+    `take_turns`. The kernel works in `work` (4, entries) and `jumps` (1,).
     """
     for turn in range(len(blocks)):
         block = blocks[turn]
@@ -86,8 +87,8 @@ def weigh_blocks(
             more = max(information - more, 0.0)
         if walks[block]:
             weighed[turn] = weigh_walk(
-                bends, own, aparts[block], precisions[block], ridge, more, least_of_walks, work[0, :size],
-                work[1, :size], work[2, :size].reshape(size, 1), jumps,
+                bends, own, aparts[block], precisions[block], ridge, work[0, :size], work[1, :size],
+                work[2, :size].reshape(size, 1), jumps,
             )  # fmt: skip
         else:
             weighed[turn] = weigh_ridge(bends, own, precisions[block], more, least)

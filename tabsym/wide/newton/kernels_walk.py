@@ -1,6 +1,9 @@
 """Kernels of walks: blocks in order, penalised by the differences of neighbours, which lean on each other.
 
-One score: a tridiagonal matrix. Several classes: one of blocks (K, K), as classes pull at each other.
+One score: a tridiagonal matrix T. Several classes: one of blocks (K, K), as classes pull at each other. Entries beside
+the walk, missing values, are held to its mean a'theta, a = 1 / J for each of its J entries. Eliminated, they leave
+T + k aa' (Sherman and Morrison 1950), so that a second right side, a, is all that they cost. A level common to all
+entries has no penalty: the intercept's is the same.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ ALIKE = 1e-6
 
 @inlined
 def share_apart(n_walk):
-    """Of a walk's precision, what entries beside it are held back by: that of the variance which its entries have.
+    """Of a walk's precision, what entries beside it are held to its mean by: that of the variance of its own entries.
 
     A walk of J entries whose neighbours differ by a variance of 1 has, about its mean, one of (J^2 - 1) / (6 J). By
     that of the differences ten missing values among 3,000 would be believed a quarter too little, three by four fifths.
@@ -44,25 +47,70 @@ def solve_walk(curvature, precision, ridge, right, pivots, out):
             out[j, v] = (out[j, v] + after) / pivots[j]
 
 
-@kernel
-def step_walk(gradient, curvature, theta, apart, precision, ridge, most, right, pivots, steps):
-    """As `step_ridge`, for a walk, of which the first `apart` entries are no part: the step of all entries together.
+@inlined
+def mean_of_walk(theta, apart, v):
+    """The mean of column v of theta (q, W) over the entries that are not apart."""
+    total = 0.0
+    for e in range(apart, len(theta)):
+        total += theta[e, v]
+    return total / max(len(theta) - apart, 1)
 
-    `right` (q, W) and `pivots` (q,) are what the kernel works in.
+
+@kernel
+def solve_beside_walk(curvature, apart, precision, ridge, right, pivots, level, out):
+    """As `solve_walk`, where the first `apart` entries are held to the mean of the others, which are a walk.
+
+    `pivots` (q,) and `level` (q, W) are what the kernel works in.
+    """
+    q, n_models = curvature.shape
+    n_walk = q - apart
+    beside = precision * share_apart(n_walk)
+    for v in range(n_models):
+        handed = 0.0
+        for e in range(apart):
+            both = curvature[e, v] + beside
+            handed += right[e, v] * beside / both if both > 0.0 else 0.0
+        for e in range(apart, q):
+            out[e, v] = right[e, v] + handed / n_walk
+            level[e, v] = 1.0 / n_walk
+    solve_walk(curvature[apart:], precision, ridge, out[apart:], pivots[apart:], out[apart:])
+    if apart == 0:
+        return
+    solve_walk(curvature[apart:], precision, ridge, level[apart:], pivots[apart:], level[apart:])
+    for v in range(n_models):
+        pull = 0.0
+        for e in range(apart):
+            both = curvature[e, v] + beside
+            pull += beside * curvature[e, v] / both if both > 0.0 else 0.0
+        mean = mean_of_walk(out, apart, v) / (1.0 + pull * mean_of_walk(level, apart, v))
+        for e in range(apart):
+            both = curvature[e, v] + beside
+            out[e, v] = (right[e, v] + beside * mean) / both if both > 0.0 else 0.0
+        for e in range(apart, q):
+            out[e, v] -= pull * mean * level[e, v]
+
+
+@kernel
+def step_walk(gradient, curvature, theta, apart, precision, ridge, most, right, pivots, level, steps):
+    """As `step_ridge`, for a walk, to whose mean the first `apart` entries are held: the step of all together.
+
+    `right` (q, W), `pivots` (q,) and `level` (q, W) are what the kernel works in.
     """
     n = theta.shape[0]
     beside = precision * share_apart(n - apart)
     for v in range(theta.shape[1]):
-        for e in range(n):
-            right[e, v] = -gradient[e, v] - (beside if e < apart else ridge) * theta[e, v]
+        mean, handed = mean_of_walk(theta, apart, v), 0.0
+        for e in range(apart):
+            pull = beside * (theta[e, v] - mean)
+            right[e, v] = -gradient[e, v] - pull
+            handed += pull
+        for e in range(apart, n):
+            right[e, v] = handed / (n - apart) - gradient[e, v] - ridge * theta[e, v]
         for e in range(apart, n - 1):
             jump = precision * (theta[e + 1, v] - theta[e, v])
             right[e, v] += jump
             right[e + 1, v] -= jump
-        for e in range(apart):
-            both = curvature[e, v] + beside
-            steps[e, v] = right[e, v] / both if both > 0.0 else 0.0
-    solve_walk(curvature[apart:], precision, ridge, right[apart:], pivots[apart:], steps[apart:])
+    solve_beside_walk(curvature, apart, precision, ridge, right, pivots, level, steps)
     fall = 0.0
     for e in range(n):
         for v in range(theta.shape[1]):
@@ -97,28 +145,35 @@ def walk_variances(curvature, precision, ridge, forward, backward, variances, st
 
 
 @kernel
-def weigh_walk(curvature, theta, apart, precision, ridge, more, least, forward, backward, space, steps):
-    """As `weigh_ridge`, for a walk, of which the first `apart` entries are no part.
+def weigh_walk(curvature, theta, apart, precision, ridge, forward, backward, space, steps):
+    """As `weigh_ridge`, for a walk, to whose mean the first `apart` entries are held.
 
-    The walk follows the level as it is, since no difference holds it: there is nothing of it in the penalty.
+    All entries follow the level as it is, since no difference holds it: there is nothing of it in the penalty.
     `forward` and `backward` (q,), `space` (q, 1) and `steps` (1,) are what the kernel works in.
     """
+    q, share = len(curvature), share_apart(len(curvature) - apart)
     walk_variances(curvature[apart:], precision, ridge, forward, backward, space[apart:], steps)
-    left, size, alone, followed, length = more, 0.0, steps[0], 0.0, 0.0
-    share = share_apart(len(curvature) - apart)
-    for e in range(len(curvature)):
+    penalised, length = steps[0], 0.0
+    for e in range(apart + 1, q):
+        length += (theta[e, 0] - theta[e - 1, 0]) ** 2
+    if apart == 0:
+        return penalised, length
+    for e in range(apart, q):
+        space[e, 0] = 1.0 / (q - apart)
+    solve_walk(curvature[apart:], precision, ridge, space[apart:], forward, space[apart:])
+    pull, mean = 0.0, mean_of_walk(theta, apart, 0)
+    for e in range(apart):
         bend = curvature[e, 0]
-        size += bend
-        if e < apart:
-            own = 1.0 / (bend + share * precision)
-            alone += share * own
-            left += bend * (1.0 - bend * own)
-            followed += share * (bend * own) ** 2
-            length += share * theta[e, 0] ** 2
-        elif e > apart:
-            length += (theta[e, 0] - theta[e - 1, 0]) ** 2
-    of_level = 1.0 / left if left > least * size else 0.0
-    return alone + followed * of_level, length
+        pull += bend * share * precision / (bend + share * precision) if bend > 0.0 else 0.0
+    of_mean = mean_of_walk(space, apart, 0)
+    beside = 1.0 / (1.0 + pull * of_mean)
+    for e in range(apart + 1, q):
+        penalised -= pull * beside * (space[e, 0] - space[e - 1, 0]) ** 2
+    for e in range(apart):
+        own = 1.0 / (curvature[e, 0] + share * precision)
+        penalised += share * (own + (curvature[e, 0] * own) ** 2 * of_mean * beside)
+        length += share * (theta[e, 0] - mean) ** 2
+    return penalised, length
 
 
 @allocating_kernel
@@ -155,15 +210,23 @@ def spread_walk_of_classes(own, shared, precision, level, covariances, followed)
 
 @allocating_kernel
 def step_walk_of_classes(gradient, curvature, theta, apart, precision, ridge, most, right, steps):
-    """As `kernels_classes.step_classes`, for a walk, of which the first `apart` entries are no part.
+    """As `kernels_classes.step_classes`, for a walk, to whose mean the first `apart` entries are held.
 
     A tridiagonal matrix of blocks (K, K), which is eliminated from the first entry on.
     """
     q, k = theta.shape
-    share = share_apart(q - apart)
+    n_walk, beside, eye = max(q - apart, 1), share_apart(q - apart) * precision, np.eye(k)
     left = np.empty((q, k, k))  # inverses of what is left of each block after the entries before it
-    for e in range(q):
-        right[e] = -gradient[e] - (share * precision if e < apart else ridge) * theta[e]
+    level = np.empty((q, k, k))  # the solution for a
+    mean, handed, pull = np.zeros(k), np.zeros(k), np.zeros((k, k))
+    for e in range(apart, q):
+        mean += theta[e] / n_walk
+    for e in range(apart):
+        right[e] = -gradient[e] - beside * (theta[e] - mean)
+        handed += beside * (theta[e] - mean)
+    for e in range(apart, q):
+        right[e] = handed / n_walk - gradient[e] - ridge * theta[e]
+    handed[:] = 0.0
     for e in range(apart, q - 1):
         jump = precision * (theta[e + 1] - theta[e])
         right[e] += jump
@@ -173,17 +236,36 @@ def step_walk_of_classes(gradient, curvature, theta, apart, precision, ridge, mo
         held = np.zeros((k, k))
         if n_rows > 0.0:
             held -= np.outer(curvature[e], curvature[e]) * ((1.0 - ALIKE) / n_rows)
-        ends = share if e < apart else (1.0 if e > apart else 0.0) + (1.0 if e < q - 1 else 0.0)
+        ends = (1.0 if e > apart else 0.0) + (1.0 if e < q - 1 else 0.0)
         for v in range(k):
-            held[v, v] += curvature[e, v] + ridge + precision * ends
-        steps[e] = right[e]
+            held[v, v] += curvature[e, v] + ridge + (beside if e < apart else precision * ends)
         if e > apart:
             held -= precision * precision * left[e - 1]
-            steps[e] += precision * (left[e - 1] @ steps[e - 1])
         left[e] = np.linalg.inv(held)
-    for e in range(q - 1, -1, -1):
-        after = precision * steps[e + 1] if apart <= e < q - 1 else np.zeros(k)
-        steps[e] = left[e] @ (steps[e] + after)
+        if e < apart:
+            handed += beside * (left[e] @ right[e])
+            pull += beside * eye - beside * beside * left[e]
+            continue
+        steps[e], level[e] = right[e] + handed / n_walk, eye / n_walk
+        if e > apart:
+            steps[e] += precision * (left[e - 1] @ steps[e - 1])
+            level[e] += precision * (left[e - 1] @ level[e - 1])
+    of_mean = np.zeros((k, k))
+    mean[:] = 0.0
+    for e in range(q - 1, apart - 1, -1):
+        if e < q - 1:
+            steps[e] += precision * steps[e + 1]
+            level[e] += precision * level[e + 1]
+        steps[e], level[e] = left[e] @ steps[e], left[e] @ level[e]
+        mean += steps[e] / n_walk
+        of_mean += level[e] / n_walk
+    if apart > 0:
+        taken = np.linalg.solve(eye + pull @ of_mean, pull @ mean)
+        mean -= of_mean @ taken
+        for e in range(apart, q):
+            steps[e] -= level[e] @ taken
+        for e in range(apart):
+            steps[e] = left[e] @ (right[e] + beside * mean)
     for e in range(q):
         for v in range(k):
             steps[e, v] = min(max(steps[e, v], -most), most)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from tabsym.wide.newton.kernels_classes import step_classes
 from tabsym.wide.newton.kernels_entries import step_ridge, sum_products_of
-from tabsym.wide.newton.kernels_walk import share_apart, solve_walk, step_walk, step_walk_of_classes
+from tabsym.wide.newton.kernels_walk import share_apart, solve_beside_walk, step_walk, step_walk_of_classes
 
 Floats = NDArray[np.float64]
 
 NEXT_TO_NOTHING = 1e-8
-"""A ridge under walks, whose level no difference holds."""
+"""A ridge under walks, whose level, that of entries beside them too, no difference holds."""
 
 
 class Prior(Enum):
@@ -46,8 +46,8 @@ class Piece:
         Entries.
     prior : Prior
     apart : int
-        So many entries at the start are no part of a walk, and held back by a ridge, as far as its entries are: missing
-        values.
+        So many entries at the start are no part of a walk, and normal about its mean, with the variance that its own
+        entries have about it: missing values.
     within : mapping of block -> (q,) int32
         Of a cross: the entries of other blocks that its own lie within, such as those of its columns.
     """
@@ -69,7 +69,7 @@ class Piece:
 
     @property
     def share_apart(self) -> float:
-        """Of the walk's precision, what the entries beside it are held back by."""
+        """Of the walk's precision, what the entries beside it are held to its mean by."""
         return float(share_apart(self.size - self.apart))
 
     @property
@@ -84,9 +84,9 @@ class Piece:
         pull = precision * theta
         if self.prior is Prior.WALK:
             own = theta[self.apart :]
-            pull[: self.apart] *= self.share_apart
+            pull[: self.apart] = precision * self.share_apart * self._beside(theta)
             jumps = precision * np.diff(own, axis=0)
-            pull[self.apart :] = NEXT_TO_NOTHING * own
+            pull[self.apart :] = NEXT_TO_NOTHING * own - pull[: self.apart].sum(axis=0) / max(len(own), 1)
             pull[self.apart : -1] -= jumps
             pull[self.apart + 1 :] += jumps
         return pull
@@ -94,9 +94,13 @@ class Piece:
     def length(self, theta: Floats) -> float:
         """The sum of squares that the prior holds small."""
         if self.prior is Prior.WALK:
-            beside = self.share_apart * np.square(theta[: self.apart]).sum()
+            beside = self.share_apart * np.square(self._beside(theta)).sum()
             return float(beside + np.square(np.diff(theta[self.apart :], axis=0)).sum())
         return float(np.square(theta).sum())
+
+    def _beside(self, theta: Floats) -> Floats:
+        """How far entries beside the walk (apart, W) are from its mean."""
+        return theta[: self.apart] - theta[self.apart :].sum(axis=0) / max(self.size - self.apart, 1)
 
     def step(
         self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float = np.inf
@@ -104,10 +108,10 @@ class Piece:
         """Newton's steps (q, W), by which theta moves, and half its decrement; no entry steps by more than `most`."""
         steps = np.empty_like(theta)
         if self.prior is Prior.WALK:
-            space, pivots = np.empty_like(theta), np.empty(self.size)
+            right, level, pivots = np.empty_like(theta), np.empty_like(theta), np.empty(self.size)
             fall = step_walk(
-                gradient, curvature, theta, self.apart, precision, NEXT_TO_NOTHING, most, space, pivots, steps
-            )
+                gradient, curvature, theta, self.apart, precision, NEXT_TO_NOTHING, most, right, pivots, level, steps
+            )  # fmt: skip
         else:
             held = 0.0 if self.prior is Prior.FLAT else precision
             assert theta.flags.c_contiguous, "it moves in place"
@@ -135,11 +139,10 @@ class Piece:
         """Curvature and penalty together, inverted, times `right` (q, W)."""
         if self.prior is Prior.FLAT:
             return np.divide(right, curvature, out=np.zeros_like(right), where=curvature > 0)
-        both = curvature + (precision * self.share_apart if self.prior is Prior.WALK else precision)
-        out = np.divide(right, both, out=np.zeros_like(right), where=both > 0)
-        if self.prior is Prior.WALK:
-            walk = slice(self.apart, None)
-            own, result = np.ascontiguousarray(curvature[walk]), np.empty_like(right[walk])
-            solve_walk(own, precision, NEXT_TO_NOTHING, right[walk], np.empty(len(own)), result)
-            out[walk] = result
+        if self.prior is Prior.RIDGE:
+            both = curvature + precision
+            return np.divide(right, both, out=np.zeros_like(right), where=both > 0)
+        level, out, pivots = np.empty_like(right), np.empty_like(right), np.empty(self.size)
+        own, right = np.ascontiguousarray(curvature), np.ascontiguousarray(right)
+        solve_beside_walk(own, self.apart, precision, NEXT_TO_NOTHING, right, pivots, level, out)
         return out

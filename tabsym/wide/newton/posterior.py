@@ -133,7 +133,9 @@ class Draws:
         own = np.sqrt(precision) * rng.standard_normal(right.shape)
         if piece.prior is Prior.RIDGE:
             return np.asarray(right + own)
-        right[: piece.apart] += np.sqrt(piece.share_apart) * own[: piece.apart]
+        beside = np.sqrt(piece.share_apart) * own[: piece.apart]
+        right[: piece.apart] += beside
+        right[piece.apart :] -= beside.sum(axis=0) / max(piece.size - piece.apart, 1)
         right[piece.apart : -1] -= own[piece.apart : -1]
         right[piece.apart + 1 :] += own[piece.apart : -1]
         return right
@@ -169,7 +171,7 @@ class Draws:
         """Give the level of each walk to the intercept: no row and no difference tells the one from the other."""
         for place in self._loud:
             piece, level = self.turns.pieces[place], self.turns.sharing.level_of(place)
-            if piece.prior is Prior.WALK and not piece.apart and level is not None:
+            if piece.prior is Prior.WALK and level is not None:
                 mean = np.average(self.found[place], axis=0, weights=self._curvature[place][:, 0])
                 self.found[place] -= mean
                 self.found[level] += mean

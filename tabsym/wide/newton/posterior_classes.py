@@ -164,16 +164,32 @@ def _beside_level(own: Floats) -> Floats:
 
 
 def walk_of_classes(piece: Piece, own: Floats, shared: Floats, precision: float, whole: Floats) -> OfWalk:
-    """Of a walk, whose level nothing holds; own (q, K, K)."""
+    """Of a walk, and what is held to its mean; the level of both nothing holds; own (q, K, K)."""
     q, k = own.shape[:2]
     ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # enough to invert by, of levels that nothing holds
     inverse, followed = np.empty_like(own), np.empty_like(shared)
-    apart, walk = slice(0, piece.apart), slice(piece.apart, None)
-    inverse[apart] = np.linalg.inv(own[apart] + (piece.share_apart * precision + ridge) * np.eye(k))
-    followed[apart] = inverse[apart] @ shared[apart]
-    level = ridge + precision * NEXT_TO_NOTHING
-    jumps = spread_walk_of_classes(own[walk], shared[walk], precision, level, inverse[walk], followed[walk])
+    walk, beside, eye = slice(piece.apart, None), piece.share_apart * precision, np.eye(k)
+    alone = np.linalg.inv(own[: piece.apart] + (beside + ridge) * eye)  # given the mean of the walk
+    handed = shared[walk] + beside * (alone @ shared[: piece.apart]).sum(axis=0) / (q - piece.apart)
+    # beside the flat pieces, what the mean of the walk says: entries apart are held to it, as in `kernels_walk`
+    both = np.concatenate([handed, np.broadcast_to(eye / (q - piece.apart), own[walk].shape)], axis=2)
+    solved = np.empty_like(both)
+    jumps = spread_walk_of_classes(
+        own[walk], both, precision, ridge + precision * NEXT_TO_NOTHING, inverse[walk], solved
+    )  # fmt: skip
+    level, of_mean = solved[:, :, -k:], solved[:, :, -k:].mean(axis=0)
+    pull = (beside * eye - beside * beside * alone).sum(axis=0)
+    taken = np.linalg.solve(eye + pull @ of_mean, pull)
+    mean = solved[:, :, :-k].mean(axis=0)
+    followed[walk] = solved[:, :, :-k] - level @ (taken @ mean)
+    followed[: piece.apart] = alone @ (shared[: piece.apart] + beside * (mean - of_mean @ taken @ mean))
+    of_mean = of_mean - of_mean @ taken @ of_mean
+    inverse[walk] -= level @ taken @ level.transpose(0, 2, 1)
+    inverse[: piece.apart] = alone + beside * beside * (alone @ of_mean @ alone)
+    away, step = beside * alone - eye, np.diff(level, axis=0)
+    apart = alone + away @ of_mean @ away.transpose(0, 2, 1)
     flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), least=1e-3)  # beside rounding
     pulled = piece.pull_back(followed.reshape(q, -1), 1.0).reshape(followed.shape)
-    penalised = float(jumps) + piece.share_apart * float(np.einsum("qkk->", inverse[apart]))
+    penalised = float(jumps) - float(np.einsum("qik,kl,qil->", step, taken, step))
+    penalised += piece.share_apart * float(np.einsum("qkk->", apart))
     return OfWalk(inverse, followed, flat, penalised + float((_inner(pulled, followed) * flat).sum()))

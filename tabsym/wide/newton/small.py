@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.wide.newton.flats import NOTHING_LEFT, ROUNDING
+from tabsym.wide.newton.flats import ROUNDING
 from tabsym.wide.newton.kernels_sweep import take_turns, weigh_blocks
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.standing import LANES, OneScore, lanes_of
@@ -58,7 +58,7 @@ class SmallPieces:
         self._lanes = np.array([lanes_of(piece.size) for piece in self._pieces])
         self._known = np.zeros(len(places), dtype=np.bool_)
         most = int(np.diff(self._starts).max(initial=0)) + width
-        self._work, self._moves = np.empty((3, most)), np.empty((2, most))
+        self._work, self._moves = np.empty((4, most)), np.empty((2, most))
         self._pulls, self._slopes = np.empty((LANES * most, 2)), np.empty(LANES * most)
 
     @staticmethod
@@ -81,11 +81,12 @@ class SmallPieces:
         before, steps = rows.hand_over(self._pieces[blocks[0]], plain=True)
         held = precision[self._at]
         held[self._free] = 0.0
-        gradient, right, pivots = self._work
+        gradient, right, pivots, level = self._work
         fall = take_turns(
             blocks, _address(rows.codes(before)), steps, self._codes_at, _CODES, _NOTHING, self._starts, self._walks,
             self._aparts, held, NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes,
-            self._known, self._theta, self._curvature, gradient, right, pivots, self._pulls, self._slopes, self._moves,
+            self._known, self._theta, self._curvature, gradient, right, pivots, level, self._pulls, self._slopes,
+            self._moves,
         )  # fmt: skip
         last = self._pieces[blocks[-1]]
         rows.take_over(last, self._moves[(len(blocks) - 1) % 2, : (1 + last.size) * rows.width].copy())
@@ -103,7 +104,7 @@ class SmallPieces:
         own = np.empty((np.count_nonzero(mine), 2))
         weigh_blocks(
             asked[mine], self._starts, self._walks, self._aparts, precision[self._at], covers[self._at], information,
-            NEXT_TO_NOTHING, ROUNDING, NOTHING_LEFT, self._theta, self._curvature, self._work, np.empty(1), own,
+            NEXT_TO_NOTHING, ROUNDING, self._theta, self._curvature, self._work, np.empty(1), own,
         )  # fmt: skip
         weighed[mine] = own
 

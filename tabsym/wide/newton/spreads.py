@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tabsym.wide.newton.flats import NOTHING_LEFT, ROUNDING, SAME, columns_of, inverse_of
 from tabsym.wide.newton.kernels_entries import spread_ridge, weigh_ridge
 from tabsym.wide.newton.kernels_rows import sum_products
-from tabsym.wide.newton.kernels_walk import walk_variances, weigh_walk
+from tabsym.wide.newton.kernels_walk import solve_walk, walk_variances, weigh_walk
 from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
 from tabsym.wide.newton.turns import Turns
 from tabsym.wide.slopes import SQUARED
@@ -134,14 +134,12 @@ class SpreadsOfOne(Spreads):
         curvature, theta, precision = turns.curvature[place], turns.theta[place], turns.precision[place]
         if not self._shares_all(place):
             return self._variances(place)[1], piece.length(theta)
-        more = self._beside(place, curvature)
         if piece.prior is Prior.RIDGE:
-            return weigh_ridge(curvature, theta, precision, more, ROUNDING)
+            return weigh_ridge(curvature, theta, precision, self._beside(place, curvature), ROUNDING)
         forward, backward, space = np.empty((3, piece.size))
         return weigh_walk(
-            curvature, theta, piece.apart, precision, NEXT_TO_NOTHING, more, NOTHING_LEFT, forward, backward,
-            space[:, None], np.empty(1),
-        )  # fmt: skip
+            curvature, theta, piece.apart, precision, NEXT_TO_NOTHING, forward, backward, space[:, None], np.empty(1)
+        )
 
     def _variances(self, place: int) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that the penalty has part in, for losses of one score."""
@@ -242,12 +240,19 @@ def _alone(curvature: Floats, precision: float) -> Floats:
 
 
 def _walk_spread(piece: Piece, curvature: Floats, precision: float) -> tuple[Floats, float]:
-    """Variances (q, K) of a walk's entries, and the trace that its penalty has part in."""
+    """Variances (q, K) of a walk's entries and of those beside it, and the trace that its penalty has part in."""
     variances = np.empty_like(curvature)
-    variances[: piece.apart] = _alone(curvature[: piece.apart], piece.share_apart * precision)
-    penalised = piece.share_apart * float(variances[: piece.apart].sum())
-    own = np.ascontiguousarray(curvature[piece.apart :])
-    inside, steps = np.empty_like(own), np.empty(own.shape[1])
-    walk_variances(own, precision, NEXT_TO_NOTHING, np.empty(len(own)), np.empty(len(own)), inside, steps)
-    variances[piece.apart :] = inside
-    return variances, penalised + float(steps.sum())
+    own, apart = np.ascontiguousarray(curvature[piece.apart :]), curvature[: piece.apart]
+    inside, steps, pivots = np.empty_like(own), np.empty(own.shape[1]), np.empty(len(own))
+    walk_variances(own, precision, NEXT_TO_NOTHING, pivots, np.empty(len(own)), inside, steps)
+    level = np.full_like(own, 1.0 / max(len(own), 1))
+    solve_walk(own, precision, NEXT_TO_NOTHING, level, pivots, level)
+    alone, held = _alone(apart, piece.share_apart * precision), piece.share_apart * precision
+    pull, of_mean = held * (1.0 - held * alone).sum(axis=0), level.mean(axis=0)
+    taken = pull / (1.0 + pull * of_mean)
+    of_mean = of_mean * (1.0 - taken * of_mean)
+    variances[piece.apart :] = inside - taken * np.square(level)
+    variances[: piece.apart] = alone + np.square(held * alone) * of_mean
+    penalised = steps - (taken * np.square(np.diff(level, axis=0))).sum(axis=0)
+    penalised += piece.share_apart * (alone + np.square(apart * alone) * of_mean).sum(axis=0)
+    return variances, float(penalised.sum())
