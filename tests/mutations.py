@@ -28,6 +28,7 @@ CLASSES, FLATS = "tests/test_newton_classes.py", "tests/test_newton_flats.py"
 STACK, FORMULAS = "tests/test_stacking.py", "tests/test_formula_evidence.py"
 TURNS, HONESTY = "tests/test_newton_turns.py", "tests/test_newton_honesty.py"
 SCORING, DIGESTS = "tests/test_linking.py", "tests/test_compare_digests.py"
+LEVELS = "tests/test_common_levels.py"
 TORCH, MORE = "tests/test_torch.py", "tests/test_torch_more.py"
 
 
@@ -390,6 +391,15 @@ FAULTS = [
     Fault("newton: missing values do not pull at their walk", "wide/newton/kernels_walk.py",
           "right[e, v] = handed / (n - apart) - gradient[e, v]", "right[e, v] = -gradient[e, v]",
           f"{HONESTY}:dense_algebra"),
+    Fault("newton: slopes by category keep their mean", "wide/newton/sharing.py",
+          "if slope is not None:", "if False:", f"{LEVELS}:least_squares"),
+    Fault("newton: slopes by city hand none to those by region", "estimators/pieces.py",
+          "            found[other.block] = above\n    return found", "            pass\n    return found",
+          f"{LEVELS}:least_squares"),
+    Fault("newton: random intercepts and slopes are weighed given each other", "wide/newton/spreads.py",
+          "if len(family) > 1:", "if False:", f"{LEVELS}:mixed"),
+    Fault("formulas: nested slopes keep what they share", "wide/newton/common_levels.py",
+          "if beside[one] == beside[other] and", "if False and", f"{LEVELS}:twice"),
     Fault("newton: draws of a walk are not moved by missing values", "wide/newton/posterior.py",
           "right[piece.apart :] -= beside.sum(axis=0) / max(piece.size - piece.apart, 1)", "pass",
           f"{CERTAINTY}:draws_of_smooth"),

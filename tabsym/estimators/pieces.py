@@ -46,8 +46,11 @@ def _within(
 ) -> dict[int, NDArray[np.int32]]:
     """The entries of other blocks that each entry of a cross lies within: of its columns, and of crosses of some.
 
-    `whole`: the blocks of which every row has an entry, as it is.
+    Of slopes by category, those of the same number that a coarser column selects. `whole`: the blocks of which every
+    row has an entry, as it is.
     """
+    if len(piece.x) and piece.prior is Prior.RIDGE:
+        return _coarser_slopes(piece, pieces)
     if not isinstance(source_of(layout, piece.block), Crossing) or piece.block not in whole:
         return {}
     found: dict[int, NDArray[np.int32]] = {}
@@ -58,6 +61,21 @@ def _within(
             continue
         if other.prior is Prior.RIDGE and not isinstance(source_of(layout, other.block), Rarity):
             found[other.block] = other.codes[a_row]
+    return found
+
+
+def _coarser_slopes(piece: Piece, pieces: list[Piece]) -> dict[int, NDArray[np.int32]]:
+    """Slopes of the same number by a column that is a function of the piece's: those of cities and of regions."""
+    found: dict[int, NDArray[np.int32]] = {}
+    if piece.codes.min(initial=0) < 0:
+        return found
+    for other in pieces:
+        if other.prior is not Prior.RIDGE or other.size >= piece.size or not np.array_equal(other.x, piece.x):
+            continue
+        above = np.zeros(piece.size, dtype=np.int32)
+        above[piece.codes] = other.codes
+        if other.codes.min(initial=0) >= 0 and np.array_equal(above[piece.codes], other.codes):
+            found[other.block] = above
     return found
 
 

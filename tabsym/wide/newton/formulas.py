@@ -2,6 +2,7 @@
 
 A block of such a formula has no Hessian of its own that is diagonal, and products are not convex together: taking
 turns creeps along their valleys. L-BFGS, in units in which the curvature of every parameter is about one, does not.
+What terms can hand each other at the same scores is shared in closed form (`common_levels`).
 By evidence, optimum and variances take turns, as in `variances`, each block's posterior given the others.
 """
 
@@ -23,6 +24,7 @@ from tabsym.wide.descent import Task
 from tabsym.wide.kernels import predict_margins
 from tabsym.wide.kernels_newton import newton_sums
 from tabsym.wide.layout import Layout
+from tabsym.wide.newton.common_levels import CommonLevels
 from tabsym.wide.newton.formula_spreads import Derivatives, FormulaSpreads
 from tabsym.wide.newton.joint import MOST_ENTRIES, MOST_VISITS, Whole, inverse
 from tabsym.wide.newton.turns import spread_of
@@ -87,6 +89,7 @@ class Objective:
         self._work = Work.make(task.program, task.n_outputs, batches=False)
         self._rule = Options(optimizer=SGD(), learning_rate=1.0).rule(task.loss, 1.0)
         self.centred = [centred and block.neutral_mean for block in layout.blocks]
+        self._levels = CommonLevels(layout, task.program, rows, self.centred)
         y = rows.y - rows.offset if len(rows.offset) and task.loss.scales else rows.y
         self.unit = spread_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
 
@@ -100,8 +103,13 @@ class Objective:
         )  # fmt: skip
         return float(lost), gradient, curvature
 
+    def shared(self, phi: Floats) -> Floats:
+        """Parameters of the same scores, with what terms can hand each other where the penalty is least."""
+        return self._levels.share(phi, self.precision)
+
     def value(self, phi: Floats) -> tuple[float, Floats]:
-        """The objective and its gradient."""
+        """The objective where the penalty of the scores is least, and its gradient."""
+        phi = self.shared(phi)
         lost, gradient, _ = self.sums(phi)
         for place, own in self.held():
             away = self.away(place, phi)
@@ -219,6 +227,7 @@ def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Float
     """The optimum near a start, and whether it was reached."""
     phi, unit, first = start, objective.total * objective.unit, objective.value(start)[0]
     for _ in range(3):  # its memory starts afresh, in units of the curvature where it stands
+        phi = objective.shared(phi)
         curvature = objective.curvature(phi)
         root = np.sqrt(np.maximum(curvature, 1e-6 * max(float(curvature.max()), 1e-300)))
 
@@ -228,7 +237,7 @@ def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Float
 
         options = {"maxiter": newton.max_passes, "maxcor": 20, "ftol": 0.01 * newton.tol, "gtol": 0.0}
         found = minimize(value, phi * root, jac=True, method="L-BFGS-B", options=options)
-        before, phi = value(phi * root)[0], found.x / root
+        before, phi = value(phi * root)[0], objective.shared(found.x / root)
         if before - found.fun < newton.tol:
             return phi, True
     return phi, bool(found.success)

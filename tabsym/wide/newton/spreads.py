@@ -1,6 +1,7 @@
 """What the posterior of a piece is like, given the other pieces of symbols and jointly with what is not held back.
 
-In units where the dispersion is one.
+A number and slopes by the same column, ``w[g] + v[g]*x``, are joint too: each category's have a small matrix of their
+own, so that their variances are those of restricted maximum likelihood. In units where the dispersion is one.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class SpreadsOfOne(Spreads):
     def weigh(self, places: Sequence[int]) -> Floats:
         """The same in one go where there is nothing but an intercept that is not held back: this is asked most."""
         turns = self.turns
-        if not self._is_intercept_alone:
+        if not self._is_intercept_alone or self._families:
             return super().weigh(places)
         weighed, alone = np.empty((len(places), 2)), set(places)
         if turns.small is not None:
@@ -144,6 +145,10 @@ class SpreadsOfOne(Spreads):
     def _variances(self, place: int) -> tuple[Floats, float]:
         """Variances (q, 1), and the trace that the penalty has part in, for losses of one score."""
         piece, precision = self.turns.pieces[place], self.turns.precision[place]
+        family = [other for other in self._families.get(place, []) if not self.turns.silent[other]]
+        if len(family) > 1:
+            variances = self._variances_of_family(family)[:, [family.index(place)]]
+            return variances, float(variances[np.isfinite(variances)].sum())
         curvature = self._curvature(place)
         if piece.prior is Prior.RIDGE and self._shares_all(place):
             variances = np.empty((piece.size, 1))
@@ -162,6 +167,55 @@ class SpreadsOfOne(Spreads):
             variances = variances + np.einsum("qf,fg,qg->q", pulled, covariance, pulled)[:, None]
             penalised += float((piece.pull_back(pulled, 1.0) * (pulled @ covariance)).sum())
         return variances, penalised
+
+    @cached_property
+    def _families(self) -> dict[int, list[int]]:
+        """Of pieces that the same column selects, one of them multiplied by a number: all of those, by place."""
+        pieces = self.turns.pieces
+        ridges = [place for place, piece in enumerate(pieces) if piece.prior is Prior.RIDGE]
+        found: dict[int, list[int]] = {}
+        for place in ridges:
+            own = pieces[place]
+            if len(own.x) and place not in found:
+                alike = [
+                    other
+                    for other in ridges
+                    if pieces[other].size == own.size and np.array_equal(pieces[other].codes, own.codes)
+                ]
+                found.update(dict.fromkeys(alike, alike) if len(alike) > 1 else {})
+        return found
+
+    def _variances_of_family(self, family: list[int]) -> Floats:
+        """Posterior variances (q, m) of m pieces that one column selects, jointly with each other and what is flat."""
+        turns, m = self.turns, len(family)
+        own = np.empty((turns.pieces[family[0]].size, m, m))
+        for i, one in enumerate(family):
+            for j, other in enumerate(family[: i + 1]):
+                own[:, i, j] = own[:, j, i] = self._between(one, other)
+        own += np.diag(turns.precision[family])
+        told = np.einsum("qmm->qm", own).min(axis=1) > 0.0  # else neither a row nor the prior says anything
+        inverse = np.full_like(own, np.inf)
+        inverse[told] = np.linalg.pinv(own[told], rcond=SAME, hermitian=True)
+        variances = np.einsum("qmm->qm", inverse).copy()
+        if self.flat:
+            shared = np.stack([self._shared(place) for place in family], axis=1)[told]
+            pulled, whole = inverse[told] @ shared, self._flat_information()
+            left = whole - np.einsum("qmf,qmg->fg", shared, pulled)
+            covariance = inverse_of(left, np.diag(whole), ROUNDING)
+            variances[told] += np.einsum("qmf,fg,qmg->qm", pulled, covariance, pulled)
+        return variances
+
+    def _between(self, one: int, other: int) -> Floats:
+        """Curvature (q,) that the entries of two pieces which one column selects share."""
+        left, right = self.turns.pieces[one], self.turns.pieces[other]
+
+        def sum_them() -> Floats:
+            sums = np.empty((left.size, 1))
+            by = right.x[:, None] if len(right.x) else np.ones_like(self._bends())
+            sum_products(left.codes, left.x, self._bends(), by, sums)
+            return sums
+
+        return self._now(f"between {one}", other, sum_them)[:, 0]
 
     def _with_flat(self, place: int, curvature: Floats, precision: float) -> tuple[Floats, Floats, Floats]:
         """What entries share with the flat pieces (q, f), how they follow those (q, f), the information left (f, f)."""
