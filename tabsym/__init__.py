@@ -24,6 +24,8 @@ _HOMES = {
     "WideClassifier": "tabsym.estimators",
     "WideEncoder": "tabsym.encoders",
     "WideRegressor": "tabsym.estimators",
+    "WideSGDClassifier": "tabsym.estimators",
+    "WideSGDRegressor": "tabsym.estimators",
     "compare": "tabsym.compare",
     "datasets": "tabsym.datasets",
     "load": "tabsym.export",
@@ -46,6 +48,8 @@ __all__ = [
     "WideClassifier",
     "WideEncoder",
     "WideRegressor",
+    "WideSGDClassifier",
+    "WideSGDRegressor",
     "compare",
     "datasets",
     "load",
@@ -57,7 +61,7 @@ if TYPE_CHECKING:
     from tabsym import datasets
     from tabsym.compare import compare
     from tabsym.encoders import CrossFit, DateParts, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
-    from tabsym.estimators import WideClassifier, WideRegressor
+    from tabsym.estimators import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
     from tabsym.export import load, save, trusted_types
     from tabsym.jitter import AugmentedModel, JitterPredictor, JitterTreeClassifier, JitterTreeRegressor
     from tabsym.stacking import WideBoostClassifier, WideBoostRegressor

@@ -87,7 +87,7 @@ class CatBoostAdapter(MarginAdapter):
     unset = (None, "RMSE")
     objective_names = ("loss_function", "objective")
     objectives = {
-        "absolute": {"loss_function": "MAE"},
+        "absolute_error": {"loss_function": "MAE"},
         "quantile": {"loss_function": "Quantile:alpha={parameter}"},
         "poisson": {"loss_function": "Poisson"},
         # CatBoost has no gamma; Tweedie with a power of nearly 2 has the same link and nearly the same variance

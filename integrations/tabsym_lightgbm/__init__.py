@@ -33,7 +33,7 @@ class LightGBMAdapter(MarginAdapter):
     kind_names = ("boosting_type", "boosting", "boost")
     kinds_without_sums = dict.fromkeys(["rf", "random_forest"], "averages its trees")
     objectives = {
-        "absolute": {"objective": "regression_l1"},
+        "absolute_error": {"objective": "regression_l1"},
         "quantile": {"objective": "quantile", "alpha": "{parameter}"},
         "poisson": {"objective": "poisson"},
         "gamma": {"objective": "gamma"},

@@ -9,7 +9,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from tabsym import WideClassifier, WideRegressor
+from tabsym.estimators.wide_base import WideBase
 from tabsym.wide.model import WideModel
 
 
@@ -31,7 +31,7 @@ class WideModule(nn.Module):
         product, what stands there for an unseen symbol.
     """
 
-    def __init__(self, estimator: WideClassifier | WideRegressor, dtype: torch.dtype) -> None:
+    def __init__(self, estimator: WideBase, dtype: torch.dtype) -> None:
         super().__init__()
         self._estimator = estimator
         model: WideModel = estimator.model_
@@ -50,7 +50,7 @@ class WideModule(nn.Module):
         """
         program = self._program
         table = self._estimator._table_to_predict(X)
-        if self._estimator.unseen == "error":
+        if self._estimator.handle_unknown == "error":
             self._estimator._refuse_unseen(table)
         rows, fixed = self._estimator.model_.rows(table, self._estimator.n_jobs)
         plain = rows.codes[:, : program.n_plain].astype(np.int64) + 1
@@ -88,7 +88,7 @@ class WideModule(nn.Module):
         return score + fixed[:, None]
 
 
-def to_torch(estimator: WideClassifier | WideRegressor, *, dtype: torch.dtype = torch.float32) -> WideModule:
+def to_torch(estimator: WideBase, *, dtype: torch.dtype = torch.float32) -> WideModule:
     """A fitted wide model as a torch module with the same score.
 
     Its one embedding can be trained on (with `GSE`, say), alone or as a part
@@ -96,8 +96,8 @@ def to_torch(estimator: WideClassifier | WideRegressor, *, dtype: torch.dtype = 
 
     Parameters
     ----------
-    estimator : WideClassifier or WideRegressor
-        Fitted. With ``unseen="similar"``, unseen symbols get the neutral
+    estimator : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
+        Fitted. With ``handle_unknown="similar"``, unknown categories get the neutral
         value here all the same.
     dtype : torch.dtype, default=torch.float32
 
@@ -122,7 +122,7 @@ def to_torch(estimator: WideClassifier | WideRegressor, *, dtype: torch.dtype = 
     >>> bool((module(*module.inputs(X)).detach().numpy()[:, 0] - model.predict(X)).max() < 1e-6)
     True
     """
-    if not isinstance(estimator, WideClassifier | WideRegressor):
-        raise TypeError(f"to_torch takes a WideClassifier or WideRegressor, and not {type(estimator).__name__}.")
+    if not isinstance(estimator, WideBase):
+        raise TypeError(f"to_torch takes a wide model, such as WideClassifier, and not {type(estimator).__name__}.")
     check_is_fitted(estimator, "model_")
     return WideModule(estimator, dtype)

@@ -21,7 +21,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tabsym_torch.frame needs {error.name!r}: pip install pytorch-frame") from error
 
-from tabsym import WideClassifier, WideRegressor
+from tabsym.estimators.wide_base import WideBase
 
 
 class WideStypeEncoder(StypeEncoder):
@@ -31,7 +31,7 @@ class WideStypeEncoder(StypeEncoder):
     ----------
     out_channels, stats_list, stype, post_module, na_strategy
         As for every encoder of pytorch-frame, which sets what is left out.
-    model : WideClassifier or WideRegressor
+    model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
         Fitted on a table with the same columns.
     columns : sequence of str
         The categorical columns in the order of the tensor frame:
@@ -66,7 +66,7 @@ class WideStypeEncoder(StypeEncoder):
         post_module: nn.Module | None = None,
         na_strategy: Any = None,
         *,
-        model: WideClassifier | WideRegressor,
+        model: WideBase,
         columns: Sequence[str],
     ) -> None:
         width = model.model_.n_outputs

@@ -32,7 +32,7 @@ class XGBoostAdapter(MarginAdapter):
     kind_names = ("booster",)
     kinds_without_sums = {"gblinear": "has no trees"}
     objectives = {
-        "absolute": {"objective": "reg:absoluteerror"},
+        "absolute_error": {"objective": "reg:absoluteerror"},
         "quantile": {"objective": "reg:quantileerror", "quantile_alpha": "{parameter}"},
         "poisson": {"objective": "count:poisson"},
         "gamma": {"objective": "reg:gamma"},

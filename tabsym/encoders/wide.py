@@ -51,8 +51,8 @@ class WideEncoder(OutOfFoldEncoder):
 
     Parameters
     ----------
-    model : WideClassifier or WideRegressor, default None
-        Unfitted, without a formula; None: one with defaults, by the target.
+    model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor, default None
+        Unfitted, without a formula; None: `WideClassifier` or `WideRegressor`, by the target.
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds, where there is no `model` to say it. "auto": numbers with a fraction, or with more than 100
         distinct values, are continuous (as in MODLEncoder).
@@ -82,7 +82,7 @@ class WideEncoder(OutOfFoldEncoder):
 
     Attributes
     ----------
-    model_ : WideClassifier, WideRegressor or None
+    model_ : WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor or None
         Fitted on all rows; None where it would have no columns.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -165,7 +165,8 @@ class WideEncoder(OutOfFoldEncoder):
         if not wanted:
             self.model_ = None
             return
-        model.set_params(cols=[n for n in wanted if n in encoded or table[n].kind is Kind.BOOLEAN] or None)
+        chosen = [name for name in wanted if name in encoded or table[name].kind is Kind.BOOLEAN]
+        model.set_params(categorical_features=chosen or "from_dtype")
         frame = nw.from_native(table.native, eager_only=True).select(wanted)
         self.model_ = model.fit(frame.to_native(), target, sample_weight=weight)
 

@@ -1,5 +1,6 @@
 """The scikit-learn faces of the models."""
 
 from tabsym.estimators.wide import WideClassifier, WideRegressor
+from tabsym.estimators.wide_sgd import WideSGDClassifier, WideSGDRegressor
 
-__all__ = ["WideClassifier", "WideRegressor"]
+__all__ = ["WideClassifier", "WideRegressor", "WideSGDClassifier", "WideSGDRegressor"]

@@ -62,7 +62,7 @@ def piece_options(config: Config, layout: Layout) -> Options:
 
 
 def auto_epochs(n_rows: int) -> int:
-    """The passes of ``epochs="auto"`` by default: small tables need more for as many updates."""
+    """The passes of ``max_iter="auto"`` by default: small tables need more for as many updates."""
     return int(np.clip(-(-AUTO_VISITS // n_rows), LEAST_EPOCHS, MOST_EPOCHS))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -10,9 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.wide.crosses import AutoCrosses
-from tabsym.wide.losses import Loss
-from tabsym.wide.optimizers import OPTIMIZERS, SGD, Newton, Optimizer
+from tabsym.losses import WITH_NUMBER
+from tabsym.wide.crosses import AutoInteractions
+from tabsym.wide.losses import LOSSES, Loss
+from tabsym.wide.optimizers import OPTIMIZERS, SGD, Optimizer
 from tabsym.wide.start import Init
 
 Named: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -22,20 +24,58 @@ WIDEST_LOGARITHMS = 600.0
 """Between two offsets: numbers hold no wider range."""
 
 
-def check_interactions(value: Any) -> int | AutoCrosses | Named:
-    """The highest order of crosses, how they are chosen, or the crosses by name."""
-    if isinstance(value, AutoCrosses):
+def check_columns(value: Any) -> Any:
+    """`categorical_features` as columns: None for those by dtype, "all", names or positions."""
+    if isinstance(value, str):
+        check_one_of("categorical_features", value, ("from_dtype", "all"), "a list of columns")
+        return None if value == "from_dtype" else value
+    if value is None:
+        return []
+    if not isinstance(value, (list, tuple, np.ndarray, pd.Index)):
+        raise ValueError(
+            f"categorical_features={value!r} is not known; use 'from_dtype', 'all', a list of columns, or None."
+        )
+    chosen = list(value)
+    if chosen and all(isinstance(one, (bool, np.bool_)) for one in chosen):
+        return [place for place, is_chosen in enumerate(chosen) if is_chosen]
+    return chosen
+
+
+def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[str, dict[str, str]]:
+    """What becomes of numeric columns, and by column where that is said."""
+    if isinstance(value, Mapping):
+        for name, how in value.items():
+            check_one_of(f"numeric[{name!r}]", how, allowed)
+        return default, dict(value)
+    return check_one_of("numeric", value, allowed, "a mapping from column to one of these"), {}
+
+
+def check_alpha(value: Any) -> float | dict[str, float] | None:
+    """The penalty of each term; None where all are estimated."""
+    if isinstance(value, Mapping):
+        return {str(name): check_number(f"alpha[{name!r}]", one, 0, None) for name, one in value.items()} or None
+    if isinstance(value, str):
+        check_one_of("alpha", value, ("auto",), "a number of at least 0", "a mapping from term to number")
+        return None
+    return check_number("alpha", value, 0, None)
+
+
+def check_interactions(value: Any) -> int | AutoInteractions | Named:
+    """The highest order of interactions, how they are chosen, or the interactions by name."""
+    if value is None:
+        return 1
+    if isinstance(value, AutoInteractions):
         return value
-    if isinstance(value, str) and value == "auto":
-        return AutoCrosses()
     if isinstance(value, (list, tuple)):
         return _named_interactions(value)
-    if isinstance(value, str) or not isinstance(value, Integral):
-        raise ValueError(
-            f"interactions={value!r} is not known; use a whole number of at least 1, 'auto', a list of pairs of "
-            "columns such as [('a', 'b')], or tabsym.wide.AutoCrosses(...)."
-        )
-    return check_whole("interactions", value)
+    if isinstance(value, str) and value == "auto":
+        return AutoInteractions()
+    if isinstance(value, str) and value == "pairwise":
+        return 2
+    raise ValueError(
+        f"interactions={value!r} is not known; use 'auto', None, 'pairwise', a list of pairs or triples of columns "
+        "such as [('a 'b')], or tabsym.wide.AutoInteractions(...)."
+    )
 
 
 def _named_interactions(value: Sequence[Any]) -> Named:
@@ -52,7 +92,7 @@ def _named_interactions(value: Sequence[Any]) -> Named:
             raise ValueError(f"interactions names {tuple(one)!r} twice; leave one of them out.")
         found[frozenset(one)] = tuple(one)
     if not found:
-        raise ValueError("interactions is an empty list; use interactions=1 for none.")
+        raise ValueError("interactions is an empty list; use interactions=None for none.")
     return tuple(found.values())
 
 
@@ -69,8 +109,8 @@ def check_formula(value: Any) -> str:
     return value
 
 
-def check_init(value: Any) -> Init:
-    """Starting values of blocks: a number, a mapping from block to number or frame, or None."""
+def check_coef_init(value: Any) -> Init:
+    """Starting values of terms: a number, a mapping from term to number or frame, or None."""
     if value is None:
         return None
     if isinstance(value, Mapping):
@@ -78,34 +118,25 @@ def check_init(value: Any) -> Init:
             is_number = isinstance(given, Real) and not isinstance(given, bool) and np.isfinite(float(given))
             if not isinstance(given, (pd.Series, pd.DataFrame)) and not is_number:
                 raise ValueError(
-                    f"init[{name!r}]={given!r} is not possible; use a finite number, or a Series or DataFrame of "
-                    "values by symbol, such as coefs_ has."
+                    f"coef_init[{name!r}]={given!r} is not possible; use a finite number, or a Series or DataFrame of "
+                    "values by category, such as coefs_ has."
                 )
         return {str(name): given for name, given in value.items()} or None
     if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
         raise ValueError(
-            f"init={value!r} is not possible; use a finite number, or a mapping from block to a number or to values by "
-            "symbol, such as coefs_."
+            f"coef_init={value!r} is not possible; use a finite number, or a mapping from term to a number or to values "
+            "by category, such as coefs_."
         )
     return float(value)
 
 
-def check_optimizer(value: Any) -> Optimizer | Newton:
-    if isinstance(value, (Optimizer, Newton)):
+def check_optimizer(value: Any) -> Optimizer:
+    if isinstance(value, Optimizer):
         return value
-    name = check_one_of("optimizer", value, (*OPTIMIZERS, "newton"))
-    return Newton() if name == "newton" else OPTIMIZERS[name]
+    return OPTIMIZERS[check_one_of("optimizer", value, tuple(OPTIMIZERS), "an object of tabsym.optimizers")]
 
 
-def check_l2(value: Any) -> float | None:
-    """The penalty; None for one variance per block, by evidence."""
-    if isinstance(value, str):
-        check_one_of("l2", value, ("evidence",), "a number of at least 0")
-        return None
-    return check_number("l2", value, 0, None)
-
-
-def check_schedule(schedule: str, optimizer: Optimizer | Newton, l2: float) -> None:
+def check_schedule(schedule: str, optimizer: Optimizer, l2: float) -> None:
     """Refuse schedules that do not fit an optimizer or a penalty."""
     if schedule == "optimal" and not isinstance(optimizer, SGD):
         raise ValueError(
@@ -113,7 +144,10 @@ def check_schedule(schedule: str, optimizer: Optimizer | Newton, l2: float) -> N
             "gradients already; use 'constant', 'invscaling' or 'adaptive'."
         )
     if schedule == "optimal" and l2 == 0:
-        raise ValueError("schedule='optimal' takes its rate from the penalty; give l2 above 0, or another schedule.")
+        raise ValueError(
+            "schedule='optimal' takes its rate from the penalty; give alpha above 0 and l1_ratio below 1, or another"
+            " schedule."
+        )
 
 
 def check_rate(value: Any) -> float | None:
@@ -132,18 +166,23 @@ def check_batch_size(value: Any) -> int | None:
     return check_whole("batch_size", value)
 
 
-def check_epochs(value: Any) -> int | None:
-    """Passes; None for automatic ones."""
+def check_max_iter(value: Any) -> int | None:
+    """Epochs; None for automatic ones."""
     if isinstance(value, str):
-        check_one_of("epochs", value, ("auto",), "a whole number")
+        check_one_of("max_iter", value, ("auto",), "a whole number")
         return None
-    return check_whole("epochs", value)
+    return check_whole("max_iter", value)
 
 
-def check_loss_argument(name: str, value: Any) -> float:
-    """huber's delta, the quantile or tweedie's power, within their bounds."""
-    low, high = {"delta": (0, None), "quantile": (0, 1), "power": (1, 2)}[name]
-    return check_number(name, value, low, high, strict=True)
+def check_loss(value: Any, allowed: tuple[str, ...]) -> Loss | str:
+    """A loss by its name or object; "auto" where that is allowed."""
+    if type(value) in WITH_NUMBER.values() and value.name in allowed:
+        loss = LOSSES[value.name]
+        return replace(loss, parameter=float(getattr(value, loss.argument)))
+    objects = [kind.__name__ for name, kind in WITH_NUMBER.items() if name in allowed]
+    others = [f"an object of tabsym.losses ({', '.join(objects)})"] if objects else []
+    name = check_one_of("loss", value, allowed, *others)
+    return LOSSES.get(name, name)
 
 
 def check_offset(offset: Any, n_rows: int, n_outputs: int) -> NDArray[np.float64]:
@@ -173,8 +212,8 @@ def check_offset_of_loss(offset: NDArray[np.float64] | None, loss: Loss) -> None
     low, high = float(offset.min()), float(offset.max())
     if high - low > WIDEST_LOGARITHMS:
         raise ValueError(
-            f"offset goes from {low:g} to {high:g}, and loss={loss.name!r} multiplies predictions by its exp; give "
-            "logarithms, such as offset=np.log(exposure)."
+            f"offset goes from {low:g} to {high:g}, and loss={loss.public_name!r} multiplies predictions by its exp; "
+            "give logarithms, such as offset=np.log(exposure)."
         )
 
 
@@ -192,17 +231,23 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def check_whole(name: str, value: Any) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}={value!r} is not possible; use a whole number of at least 1.")
+def check_whole(name: str, value: Any, least: int = 1) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}={value!r} is not possible; use a whole number of at least {least}.")
     return int(value)
 
 
-def check_number(name: str, value: Any, low: float, high: float | None, *, strict: bool = False) -> float:
+def check_number(
+    name: str, value: Any, low: float, high: float | None, *, strict: bool = False, closed: bool = False
+) -> float:
+    """A finite number of at least `low` (above it: `strict`), and below `high` (or equal to it: `closed`)."""
     good = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
-    good = good and (value > low if strict else value >= low) and (high is None or value < high)
+    good = good and (value > low if strict else value >= low)
+    good = good and (high is None or value < high or (closed and value == high))
     if not good:
-        bounds = f"{'above' if strict else 'of at least'} {low}" + ("" if high is None else f" and below {high}")
+        bounds = f"{'above' if strict else 'of at least'} {low}"
+        if high is not None:
+            bounds += f" and {'at most' if closed else 'below'} {high}"
         raise ValueError(f"{name}={value!r} is not possible; use a number {bounds}.")
     return float(value)
 
@@ -214,6 +259,6 @@ def check_target_of_loss(target: NDArray[np.float64], loss: Loss, what: str = "t
         row = int(np.argmax(wrong))
         least = "above" if loss.lowest_open else "of at least"
         raise ValueError(
-            f"The {what} is {target[row]:g} in row {row}, but loss={loss.name!r} needs values {least} "
+            f"The {what} is {target[row]:g} in row {row}, but loss={loss.public_name!r} needs values {least} "
             f"{loss.lowest:g}; drop such rows or use another loss."
         )

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 from tabsym.estimators.checks import (
     Named,
+    check_alpha,
     check_batch_size,
-    check_epochs,
+    check_coef_init,
+    check_columns,
     check_flag,
     check_formula,
-    check_init,
     check_interactions,
-    check_l2,
+    check_max_iter,
     check_number,
+    check_numeric,
     check_one_of,
     check_optimizer,
     check_rate,
     check_schedule,
     check_whole,
 )
-from tabsym.wide.crosses import FOR_EVIDENCE, AutoCrosses
+from tabsym.wide.crosses import FOR_EVIDENCE, AutoInteractions
 from tabsym.wide.formula import parse
 from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import Newton, Optimizer
@@ -29,96 +33,50 @@ from tabsym.wide.schedules import SCHEDULES
 from tabsym.wide.start import Init
 from tabsym.wide.syntax import Formula
 
+UNKNOWN = ("neutral", "error", "similar")
+SOLVED_NUMERIC, ONLINE_NUMERIC = ("smooth", "linear", "modl", "quantile"), ("linear", "modl", "quantile")
+
 
 @dataclass(frozen=True)
 class Config:
-    """Names as in the estimators; None for what is automatic (`learning_rate`, `epochs`) or all rows (`batch_size`)."""
+    """Options of both kinds of wide models; those that a kind has not are at what means nothing there.
+
+    None for what is automatic (`learning_rate`, `epochs`), for all rows (`batch_size`) and for categories by dtype
+    (`cols`). `numeric`: of columns that `numeric_of` does not name.
+    """
 
     who: str
     formula: Formula | None
     cols: Any
-    interactions: int | AutoCrosses | Named
+    interactions: int | AutoInteractions | Named
     is_auto: bool
     numeric: str
-    rarity: bool
     optimizer: Optimizer | Newton
-    learning_rate: float | None
-    schedule: str
-    power_t: float
-    gradient: str
-    batch_size: int | None
-    epochs: int | None
-    l1: float
-    l2: float
-    by_evidence: bool
-    average: bool
-    init: Init
-    shuffle: bool
-    standardize: bool
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    tol: float | None
-    n_jobs: int | None
     verbose: int
+    n_jobs: int | None
+    numeric_of: Mapping[str, str] = field(default_factory=dict)
+    rarity: bool = False
+    by_evidence: bool = False
+    l1: float = 0.0
+    l2: float = 0.0
+    learning_rate: float | None = None
+    schedule: str = "constant"
+    power_t: float = 0.5
+    gradient: str = "gse"
+    batch_size: int | None = 1
+    epochs: int | None = None
+    average: bool = False
+    init: Init = None
+    shuffle: bool = True
+    standardize: bool = True
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float | None = None
 
-    @classmethod
-    def of(cls, e: Any) -> Config:
-        """The configuration of an estimator; a `ValueError` names the argument that is wrong."""
-        check_one_of("unseen", e.unseen, ("neutral", "similar", "error"))
-        formula = None if e.formula is None else parse(check_formula(e.formula))
-        l2 = check_l2(e.l2)
-        config = cls(
-            who=type(e).__name__,
-            formula=formula,
-            cols=e.cols,
-            interactions=check_interactions(e.interactions),
-            is_auto=isinstance(e.interactions, str),
-            numeric=check_one_of("numeric", e.numeric, ("linear", "modl", "quantile", "smooth")),
-            rarity=check_flag("rarity", e.rarity),
-            optimizer=check_optimizer(e.optimizer),
-            learning_rate=check_rate(e.learning_rate),
-            schedule=check_one_of("schedule", e.schedule, SCHEDULES),
-            power_t=check_number("power_t", e.power_t, 0, None),
-            gradient=check_one_of("gradient", e.gradient, ("gse", "mean")),
-            batch_size=check_batch_size(e.batch_size),
-            epochs=check_epochs(e.epochs),
-            l1=check_number("l1", e.l1, 0, None),
-            l2=0.0 if l2 is None else l2,
-            by_evidence=l2 is None,
-            average=check_flag("average", e.average),
-            init=check_init(e.init),
-            shuffle=check_flag("shuffle", e.shuffle),
-            standardize=check_flag("standardize", e.standardize),
-            early_stopping=check_flag("early_stopping", e.early_stopping),
-            validation_fraction=check_number("validation_fraction", e.validation_fraction, 0, 1, strict=True),
-            n_iter_no_change=check_whole("n_iter_no_change", e.n_iter_no_change),
-            tol=None if e.tol is None else check_number("tol", e.tol, 0, None),
-            n_jobs=e.n_jobs,
-            verbose=int(e.verbose),
-        )
-        check_schedule(config.schedule, config.optimizer, config.l2)
-        if isinstance(config.optimizer, Newton):
-            _refuse_beside_newton(config, e)
-            if e.loss in ("absolute", "quantile", "hinge"):
-                raise ValueError(
-                    f"loss={e.loss!r} has no curvature, which optimizer='newton' divides by; use another optimizer, or "
-                    "loss='huber' or 'logistic'."
-                )
-        else:
-            _refuse_without_newton(config)
-        if formula is not None:
-            _refuse_beside_formula(config)
-            if e.unseen == "similar":
-                raise ValueError(
-                    "unseen='similar' estimates what a symbol adds, and a formula may multiply; leave it out beside a "
-                    "formula."
-                )
-        return config
-
-    def crosses_for(self, loss: Loss, n_outputs: int) -> AutoCrosses | None:
+    def crosses_for(self, loss: Loss, n_outputs: int) -> AutoInteractions | None:
         """How crosses are chosen; None where they are not."""
-        if not isinstance(self.interactions, AutoCrosses):
+        if not isinstance(self.interactions, AutoInteractions):
             return None
         is_freer = self.is_auto and self.by_evidence and loss.for_classes and n_outputs == 1
         return FOR_EVIDENCE if is_freer else self.interactions
@@ -128,53 +86,154 @@ class Config:
         """The penalty of Newton's method; None for variances by evidence."""
         return None if self.by_evidence else self.l2
 
-    def refuse_newton(self) -> None:
-        """All rows at once: no stream."""
-        if isinstance(self.optimizer, Newton):
-            raise ValueError(
-                "optimizer='newton' goes over all rows again and again; call fit on a table, or use another optimizer "
-                "for streams."
-            )
-
     def refuse_pieces(self) -> None:
         """Crosses and intervals are chosen from all rows at once: not from a stream, nor a first `partial_fit`."""
-        if isinstance(self.interactions, AutoCrosses):
+        if isinstance(self.interactions, AutoInteractions):
             raise ValueError(
-                "interactions='auto' chooses crosses from all rows at hand; call fit on a sample of the rows first and "
-                "partial_fit on the others, or give interactions=2."
+                "interactions='auto' chooses interactions from all rows at hand; call fit on a sample of the rows "
+                "first and partial_fit on the others, or give interactions='pairwise'."
             )
-        if self.numeric != "linear":
+        if self.numeric != "linear" or any(how != "linear" for how in self.numeric_of.values()):
             raise ValueError(
-                f"numeric={self.numeric!r} chooses intervals from all rows at hand; call fit on a sample of the rows "
-                "first and partial_fit on the others, or give numeric='linear'."
+                f"numeric={self.numeric_of or self.numeric!r} chooses bins from all rows at hand; call fit on a sample "
+                "of the rows first and partial_fit on the others, or give numeric='linear'."
             )
 
+    @property
+    def newton(self) -> Newton:
+        """The solver's options, of a model that is solved."""
+        assert isinstance(self.optimizer, Newton)
+        return self.optimizer
 
-def _refuse_beside_newton(config: Config, e: Any) -> None:
-    """Newton's method has no rate and no batches: options of those that descend by gradients are not ignored."""
-    plain = {"learning_rate": "auto", "schedule": "constant", "gradient": "gse", "batch_size": 1, "epochs": "auto"}
-    plain |= {"l1": 0.0, "average": False, "early_stopping": False, "tol": None}
-    for name, default in plain.items():
+    def numeric_for(self, name: str) -> str:
+        """What becomes of a numeric column."""
+        return self.numeric_of.get(name, self.numeric)
+
+
+def solved_config(e: Any, held: Mapping[str, float] | None = None) -> Config:
+    """The configuration of a model that is solved; a `ValueError` names the argument that is wrong.
+
+    `held`: the precisions that another fit to rows of the same table found.
+    """
+    common = _common(e, SOLVED_NUMERIC, "smooth")
+    alpha = check_alpha(e.alpha)
+    n_init = check_whole("n_init", e.n_init)
+    n_samples = check_whole("n_posterior_samples", e.n_posterior_samples, 0)
+    newton = Newton.to(
+        check_number("tol", e.tol, 0, None, strict=True),
+        max_passes=check_whole("max_iter", e.max_iter),
+        starts=n_init,
+        draws=n_samples,
+        precisions=held,
+        penalties=alpha if isinstance(alpha, Mapping) else None,
+        verbose=common["verbose"],
+    )
+    is_number = isinstance(alpha, float)
+    return Config(
+        **common,
+        optimizer=newton,
+        rarity=check_flag("count_effect", e.count_effect),
+        by_evidence=not is_number,
+        l2=alpha if isinstance(alpha, float) else 0.0,
+    )
+
+
+def online_config(e: Any) -> Config:
+    """The configuration of a model that is trained by gradient steps."""
+    common = _common(e, ONLINE_NUMERIC, "linear")
+    alpha = check_number("alpha", e.alpha, 0, None)
+    l1_ratio = check_number("l1_ratio", e.l1_ratio, 0, 1, closed=True)
+    optimizer = check_optimizer(e.optimizer)
+    config = Config(
+        **common,
+        optimizer=optimizer,
+        l1=alpha * l1_ratio,
+        l2=alpha * (1.0 - l1_ratio),
+        learning_rate=check_rate(e.learning_rate),
+        schedule=check_one_of("schedule", e.schedule, SCHEDULES),
+        power_t=check_number("power_t", e.power_t, 0, None),
+        gradient=check_one_of("gradient", e.gradient, ("gse", "mean")),
+        batch_size=check_batch_size(e.batch_size),
+        epochs=check_max_iter(e.max_iter),
+        average=check_flag("average", e.average),
+        init=check_coef_init(e.coef_init),
+        shuffle=check_flag("shuffle", e.shuffle),
+        standardize=check_flag("standardize", e.standardize),
+        early_stopping=check_flag("early_stopping", e.early_stopping),
+        validation_fraction=check_number("validation_fraction", e.validation_fraction, 0, 1, strict=True),
+        n_iter_no_change=check_whole("n_iter_no_change", e.n_iter_no_change),
+        tol=None if e.tol is None else check_number("tol", e.tol, 0, None),
+    )
+    check_schedule(config.schedule, optimizer, config.l2)
+    _refuse_without_effect(config, e)
+    return config
+
+
+def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
+    """What both kinds have, by the names of `Config`."""
+    check_one_of("handle_unknown", e.handle_unknown, UNKNOWN)
+    formula = None if e.formula is None else parse(check_formula(e.formula))
+    cols = check_columns(e.categorical_features)
+    interactions = check_interactions(e.interactions)
+    how, by_column = check_numeric(e.numeric, numerics, numeric)
+    if formula is not None:
+        _refuse_beside_formula(e)
+        interactions, how = 1, "linear"
+    return {
+        "who": type(e).__name__,
+        "formula": formula,
+        "cols": cols,
+        "interactions": interactions,
+        "is_auto": isinstance(e.interactions, str) and e.interactions == "auto" and formula is None,
+        "numeric": how,
+        "numeric_of": by_column,
+        "verbose": int(e.verbose),
+        "n_jobs": e.n_jobs,
+    }
+
+
+def _refuse_beside_formula(e: Any) -> None:
+    """A formula says what interacts and what is a category: options that say it too are refused, not ignored."""
+    plain = defaults_of(type(e))
+    for name in ("interactions", "categorical_features", "numeric"):
         value = getattr(e, name)
-        if value != default:
+        if not _is_default(value, plain[name]):
+            instead = "" if name == "numeric" else ", or write it there: w[a, b]"
+            raise ValueError(f"{name}={value!r} has no meaning beside a formula; leave it out{instead}.")
+    if e.handle_unknown == "similar":
+        raise ValueError(
+            "handle_unknown='similar' estimates what a category adds, and a formula may multiply; leave it out beside "
+            "a formula."
+        )
+
+
+def _refuse_without_effect(config: Config, e: Any) -> None:
+    """Options that only others make use of."""
+    plain = defaults_of(type(e))
+
+    def refuse(name: str, needs: str) -> None:
+        if not _is_default(getattr(e, name), plain[name]):
             raise ValueError(
-                f"{name}={value!r} has no meaning for optimizer='newton'; leave it out, or see the options of "
-                "tabsym.wide.Newton."
+                f"{name}={getattr(e, name)!r} has no effect without {needs}; set that too, or leave it out."
             )
 
+    if config.l1 == config.l2 == 0.0:
+        refuse("l1_ratio", "without a penalty; give alpha")
+    if config.schedule != "invscaling":
+        refuse("power_t", "without schedule='invscaling'; set that")
+    if not config.early_stopping:
+        refuse("validation_fraction", "without early_stopping=True; set that")
+        if config.epochs is not None and config.tol is None and config.schedule != "adaptive":
+            refuse("n_iter_no_change", "where all max_iter epochs are made; give tol or early_stopping=True")
+    same = config.batch_size == 1 and not config.optimizer.moves_on and not config.average  # type: ignore[union-attr]
+    if same and config.l1 == config.l2 == 0.0 and config.schedule == "constant":
+        refuse("gradient", "where one row at a time is read; give a larger batch_size")
 
-def _refuse_without_newton(config: Config) -> None:
-    given = {"l2='evidence'": config.by_evidence, "numeric='smooth'": config.numeric == "smooth"}
-    for name in (name for name, is_given in (given | {"rarity=True": config.rarity}).items() if is_given):
-        raise ValueError(f"{name} is for optimizer='newton'; set that too, or leave it out.")
+
+def defaults_of(kind: type) -> dict[str, Any]:
+    """The constructor's options of an estimator, at their defaults."""
+    return {name: one.default for name, one in signature(kind).parameters.items()}
 
 
-def _refuse_beside_formula(config: Config) -> None:
-    """A formula says what is crossed and what is a symbol: options that say it too are refused, not ignored."""
-    given = {"interactions": config.interactions != 1, "cols": config.cols is not None}
-    given |= {"numeric": config.numeric != "linear", "rarity": config.rarity}
-    for name in (name for name, is_given in given.items() if is_given):
-        value = getattr(config, name)
-        shown = "'auto'" if isinstance(value, AutoCrosses) else repr(value)
-        instead = ", or write it there: w[a, b]" if name in ("interactions", "cols") else ""
-        raise ValueError(f"{name}={shown} has no meaning beside a formula; leave it out{instead}.")
+def _is_default(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and bool(value == default)

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.wide.constants import best_constant
-from tabsym.wide.crosses import AutoCrosses, Chosen, choose_crosses
+from tabsym.wide.crosses import AutoInteractions, Chosen, choose_crosses
 from tabsym.wide.descent import take_rows
 from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
 from tabsym.wide.kernels import first_rows
@@ -30,7 +30,7 @@ def find_crosses(
     layout: Layout,
     codes: Mapping[Read, NDArray[Any]],
     rows: Rows,
-    options: AutoCrosses,
+    options: AutoInteractions,
     rng: np.random.RandomState,
     n_jobs: int | None,
 ) -> list[Chosen]:

@@ -38,7 +38,7 @@ from tabsym.estimators.training_data import (
 )
 from tabsym.wide.constants import settled_shift
 from tabsym.wide.course import Outcome
-from tabsym.wide.crosses import AutoCrosses, Chosen
+from tabsym.wide.crosses import AutoInteractions, Chosen
 from tabsym.wide.descent import RowNumbers, take_rows
 from tabsym.wide.identified import identify, shares_of_means
 from tabsym.wide.layout import Layout
@@ -137,7 +137,8 @@ def continue_model(
         options = piece_options(config, model.layout)
         if loss.name != model.loss.name or (loss.code != HUBER and loss.parameter != model.loss.parameter):
             raise ValueError(
-                f"The model was started with loss={model.loss.name!r}, and goes on by it, not by {loss.name!r} or with "
+                f"The model was started with loss={model.loss.public_name!r}, and goes on by it, not by "
+                f"{loss.public_name!r} or with "
                 "another number; set it back, or fit from scratch."
             )
         if options.columns != model.columns:
@@ -224,7 +225,7 @@ def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
 
 def _choose_crosses(
     config: Config,
-    auto: AutoCrosses,
+    auto: AutoInteractions,
     layout: Layout,
     training: Training,
     loss: Loss,

@@ -1,4 +1,4 @@
-"""``loss="choose"``: squared loss, or one with a log link, by the score of rows held out.
+"""``loss="auto"``: squared loss, or one with a log link, by the score of rows held out.
 
 Crosses that ``interactions="auto"`` would look for are left out of the comparison: over thirty targets the losses so
 chosen are as good in the median (benchmarks/evidence/losses.py), in a fifth of the time. By Newton's method all losses
@@ -8,7 +8,6 @@ are compared with the intervals of the whole table, which `numeric="modl"` finds
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -18,21 +17,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.estimators.beginning import NO_MEMORY, blank_of, code_table
 from tabsym.estimators.config import Config
-from tabsym.estimators.fitting import Known, fit_model
+from tabsym.estimators.fitting import Known
 from tabsym.estimators.planning import plan_cuts, plan_layout
 from tabsym.estimators.scoring import Scoring
 from tabsym.estimators.solving import solve_parameters
 from tabsym.estimators.training_data import Training
 from tabsym.wide.coding import Coder
-from tabsym.wide.crosses import AutoCrosses
+from tabsym.wide.crosses import AutoInteractions
 from tabsym.wide.layout import Layout
 from tabsym.wide.losses import LOSSES, Loss
-from tabsym.wide.optimizers import Newton
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-FIRST = ("squared", "poisson")
+FIRST = ("squared_error", "poisson")
 """Tried first: a sum, and a product of what symbols do; where the product is better, others with that link."""
 
 OTHERS = ("gamma", "tweedie")
@@ -82,26 +80,22 @@ def choose_loss(
         A scorer of scikit-learn, or its name; it is called with predictions alone, not with the table.
     rng : RandomState
     """
-    if training.offset is not None:
-        raise ValueError(
-            "loss='choose' compares scales, and an offset belongs to one of them; name the loss beside an offset."
-        )
     by = Scoring(scoring)
     n_rows = len(training.y)
     order = rng.permutation(n_rows)[:MOST_ROWS]
-    possible = [name for name in (*FIRST, *OTHERS) if _fits(LOSSES[name], training.y)]
+    possible = [name for name in losses if _fits(LOSSES[name], training.y)]
     if n_rows < LEAST_ROWS or training.y.min() == training.y.max():
-        possible = ["squared"]
-    known = Known(plan_cuts(config, training, losses["squared"]), {})  # intervals are those of any loss of amounts
-    if possible == ["squared"]:
-        return losses["squared"], {"squared": np.nan}, known
+        possible = possible[:1]
+    known = Known(plan_cuts(config, training, losses["poisson"]), {})  # bins are those of any loss of amounts
+    if len(possible) == 1:
+        return losses[possible[0]], {possible[0]: np.nan}, known
     trials = _trials(_rough(config, n_rows), training, order, known, by, rng)
 
     def score(name: str) -> float:
         try:
             return float(np.mean([trial.score(losses[name]) for trial in trials]))
         except ValueError:
-            if name == "squared":  # deviances have no score for predictions below 0
+            if name == "squared_error":  # deviances have no score for predictions below 0
                 return -np.inf
             raise
 
@@ -109,7 +103,7 @@ def choose_loss(
         return {name: score(name) for name in names if name in possible}
 
     found = scores(FIRST)
-    if found.get("poisson", -np.inf) > found["squared"]:
+    if found.get("poisson", -np.inf) > found.get("squared_error", -np.inf):
         found |= scores(OTHERS if n_rows < TELLING or "gamma" not in possible else (_nearest(trials[0], losses),))
     ranked = sorted(found, key=lambda name: -found[name])
     return losses[ranked[0]], {name: found[name] for name in ranked}, known
@@ -151,27 +145,28 @@ def _fits(loss: Loss, y: Floats) -> bool:
 
 def _rough(config: Config, n_rows: int) -> Config:
     """How models are fitted while losses are compared: without crosses that are chosen, and less settled."""
-    if isinstance(config.optimizer, Newton):
-        tol = max(config.optimizer.tol, ROUGH if n_rows >= SMALL else ROUGH_OF_SMALL)
-        rough = replace(config.optimizer, tol=tol, draws=0, rare_rows=0)
-        config = replace(config, optimizer=rough)
-    interactions = 1 if isinstance(config.interactions, AutoCrosses) else config.interactions
+    tol = max(config.newton.tol, ROUGH if n_rows >= SMALL else ROUGH_OF_SMALL)
+    rough = replace(config.newton, tol=tol, draws=0, rare_rows=0, verbose=0)
+    config = replace(config, optimizer=rough)
+    interactions = 1 if isinstance(config.interactions, AutoInteractions) else config.interactions
     return replace(config, interactions=interactions, verbose=0)
 
 
 def _trials(
     config: Config, training: Training, order: Places, known: Known, scoring: Scoring, rng: np.random.RandomState
 ) -> list[_Trial]:
-    if not isinstance(config.optimizer, Newton):
-        return [_ByGradients(config, training, split, scoring, rng) for split in _splits(order)]
     layout = plan_layout(config, training, config.interactions, known.cuts)  # type: ignore[arg-type]
     coder = layout.coder(training.table, config.n_jobs, known.raws)
     training.with_fixed(layout, coder.numbers, 1)  # what has no finite value is told of by its row in the whole table
-    return [_ByNewton(config, training, split, scoring, rng, layout, coder) for split in _splits(order)]
+    return [_Trial(config, training, split, scoring, rng, layout, coder) for split in _splits(order)]
 
 
-class _Trial(ABC):
-    """Models of one loss after the other, fitted to the same rows and scored on others."""
+class _Trial:
+    """Models of one loss after the other, fitted to the same rows and scored on others.
+
+    The rows are coded once, from the columns of the whole table: `layout` is planned, but knows no categories; `coder`
+    is of the whole table.
+    """
 
     def __init__(
         self,
@@ -180,18 +175,14 @@ class _Trial(ABC):
         split: tuple[Places, Places],
         scoring: Scoring,
         rng: np.random.RandomState,
+        layout: Layout,
+        coder: Coder,
     ) -> None:
         self.config, self.scoring, self.rng = config, scoring, rng
         self.predicted: dict[str, Floats] = {}  # by a loss, of the rows held out
-        self.seen, self.held_out = self._part(training, split[0]), self._part(training, split[1])
-
-    @abstractmethod
-    def _part(self, training: Training, rows: Places) -> Training:
-        """What the trial keeps of some rows."""
-
-    @abstractmethod
-    def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
-        """Scores (n, 1) of the rows held out by a model of the others."""
+        seen, self.held_out = training.targets(split[0]), training.targets(split[1])
+        self._layout, self._coded = code_table(config, layout, coder.take(split[0]), seen, 1)
+        self._coder = coder.take(split[1], self._layout.sources)
 
     def score(self, loss: Loss) -> float:
         """The score of a loss on the rows held out; minus infinity where it runs away."""
@@ -207,50 +198,9 @@ class _Trial(ABC):
             return -np.inf
         return self.scoring.score(predicted, self.held_out.y, self.held_out.weight)
 
-
-class _ByGradients(_Trial):
-    """Models of other optimizers than Newton's method, which lay rows down in an order of their own."""
-
-    _known: Known | None = None
-    _coder: Coder | None = None
-
-    def _part(self, training: Training, rows: Places) -> Training:
-        return training.take(rows)
-
     def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
-        self._known = self._known or Known(plan_cuts(self.config, self.seen, loss), {})
-        model = fit_model(self.config, self.seen, loss, 1, rng, self._known).model
-        table, n_jobs = self.held_out.table, self.config.n_jobs
-        self._coder = self._coder or model.coder(table, n_jobs)
-        return model.margins_of(self._coder, len(table), n_jobs)
-
-
-class _ByNewton(_Trial):
-    """Models by Newton's method; the rows are coded once, from the columns of the whole table.
-
-    `layout` is planned, but knows no symbols; `coder` is of the whole table.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        training: Training,
-        split: tuple[Places, Places],
-        scoring: Scoring,
-        rng: np.random.RandomState,
-        layout: Layout,
-        coder: Coder,
-    ) -> None:
-        super().__init__(config, training, split, scoring, rng)
-        self._layout, self._coded = code_table(config, layout, coder.take(split[0]), self.seen, 1)
-        self._coder = coder.take(split[1], self._layout.sources)
-
-    def _part(self, training: Training, rows: Places) -> Training:
-        return training.targets(rows)
-
-    def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
-        newton = self.config.optimizer
-        assert isinstance(newton, Newton)
+        """Linear predictors (n, 1) of the rows held out by a model of the others."""
         blank = blank_of(self.config, NO_MEMORY, self._layout, self._coded, loss, 1, rng)
-        model = solve_parameters(self.config, newton, blank, self._coded, rng)
-        return model.margins_of(self._coder, len(self.held_out.y), self.config.n_jobs)
+        model = solve_parameters(self.config, self.config.newton, blank, self._coded, rng)
+        margins = model.margins_of(self._coder, len(self.held_out.y), self.config.n_jobs)
+        return margins if self.held_out.offset is None else margins + self.held_out.offset

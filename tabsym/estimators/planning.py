@@ -33,18 +33,46 @@ NO_CUTS = Cuts()
 
 def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
     """The intervals that `numeric` asks for; the cuts of the coarse ones are among those of the fine."""
-    how, y, weight = config.numeric, training.y, training.relative_weight
-    if how == "linear" or config.formula is not None:
+    if config.formula is not None:
         return NO_CUTS
     columns = _numeric_columns(config, training)
+    _refuse_unknown(config, training, columns)
+    by_way: dict[str, list[Column]] = {}
+    for column in columns:
+        by_way.setdefault(config.numeric_for(column.name), []).append(column)
+    coarse: dict[str, Bins] = {}
+    fine: dict[str, Bins] = {}
+    for how, own in by_way.items():
+        if how != "linear":
+            found = _cut(how, own, training, loss, config.n_jobs)
+            coarse |= {one.column: one for one in found.coarse}
+            fine |= {one.column: one for one in found.fine}
+    in_order = [column.name for column in columns]
+    return Cuts(
+        [coarse[name] for name in in_order if name in coarse], [fine[name] for name in in_order if name in fine]
+    )
+
+
+def _cut(how: str, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> Cuts:
+    """The bins of columns that are all to be cut in one way."""
+    y, weight = training.y, training.relative_weight
     if how == "smooth" and not loss.for_classes:
         pairs = [cut_twice(column, weight) for column in columns]
         return Cuts([coarse for coarse, _ in pairs], [fine for _, fine in pairs])
     if how == "smooth":
-        coarse = cut_numbers(columns, "modl", y, weight, classes=True, n_jobs=config.n_jobs)
+        coarse = cut_numbers(columns, "modl", y, weight, classes=True, n_jobs=n_jobs)
         found = {one.column: one for one in coarse}
         return Cuts(coarse, [cut_finely(column, weight, found.get(column.name)) for column in columns])
-    return Cuts(cut_numbers(columns, how, y, weight, classes=loss.for_classes, n_jobs=config.n_jobs))
+    return Cuts(cut_numbers(columns, how, y, weight, classes=loss.for_classes, n_jobs=n_jobs))
+
+
+def _refuse_unknown(config: Config, training: Training, columns: list[Column]) -> None:
+    """A `ValueError` where `numeric` names what is no numeric column."""
+    known = [column.name for column in columns]
+    for name in config.numeric_of:
+        if name not in known:
+            what = "is a categorical column" if name in training.table.names else "is no column of the table"
+            raise ValueError(f"numeric names {name!r}, which {what}; the numeric columns are {known}.")
 
 
 def _numeric_columns(config: Config, training: Training) -> list[Column]:
@@ -65,7 +93,8 @@ def plan_layout(
     text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
     if text:
         raise ValueError(
-            f"Column {text[0]!r} holds symbols but is not in cols; add it to cols, or drop it from the table."
+            f"Column {text[0]!r} holds text but is not in categorical_features; add it there, or drop it from the "
+            "table."
         )
     if not isinstance(crosses, int):
         crosses = _found(crosses, training, symbolic, cuts)
@@ -92,8 +121,8 @@ def _found(crosses: Crosses, training: Training, symbolic: list[Column], cuts: C
                 )
             if name not in crossable:
                 raise ValueError(
-                    f"interactions names {name!r}, a column of numbers that is not cut into intervals; add it to cols "
-                    "to take its numbers for categories, or use numeric='quantile' to cross its intervals."
+                    f"interactions names {name!r}, a numeric column without bins; add it to "
+                    "categorical_features to take its numbers for categories, or give it bins by numeric='quantile'."
                 )
             members.append(name)
         found.append(tuple(members))

@@ -18,7 +18,7 @@ from tabsym.estimators.show import describe_crosses, describe_model, plot_block,
 from tabsym.table import Table
 from tabsym.table.rows import as_rows
 from tabsym.wide.certainty import Certainty
-from tabsym.wide.contributions import contributions
+from tabsym.wide.contributions import contributions, variances_of_columns
 from tabsym.wide.model import WideModel
 from tabsym.wide.sources import Bins, Rarity
 from tabsym.wide.tables import CoefficientFrames, split_frame
@@ -31,6 +31,7 @@ class Readable:
 
     model_: WideModel
     n_rows_seen_: int
+    n_features_in_: int
     n_jobs: int | None
 
     def _read_to_predict(self, X: Any) -> tuple[Table, Floats | None]:
@@ -50,9 +51,8 @@ class Readable:
             behind a link. Slopes count from the mean of their number, whose part is in the intercept (or in the term
             by the same category); terms that are switched off are left out. A row adds up to `decision_function`, or to
             the prediction before its link, without an offset. With several scores the columns are (block, class), and
-            each class adds up to its own (of two classes by ``loss="multinomial"``, to scores whose difference is
-            `decision_function`). Unknown categories
-            contribute what ``unseen="neutral"`` says, also under "similar", whose rows then add up to that.
+            each class adds up to its own. Unknown categories
+            contribute what ``handle_unknown="neutral"`` says, also under "similar", whose rows then add up to that.
         """
         X = as_rows(X)
         table, own = self._read_to_predict(X)
@@ -140,14 +140,14 @@ class Readable:
     def _certainty(self, name: str) -> Certainty:
         check_is_fitted(self, "model_")
         if self.model_.certainty is None:
-            raise AttributeError(f"{name} is there after a fit with optimizer='newton' only.")
+            raise AttributeError(f"{name} is there for WideClassifier and WideRegressor only.")
         return self.model_.certainty
 
     @property
     def loss_(self) -> str:
-        """The loss that was fitted: what "auto" and "choose" came to."""
+        """The loss that was fitted: what "auto" came to."""
         check_is_fitted(self, "model_")
-        return self.model_.loss.name
+        return self.model_.loss.public_name
 
     @property
     def coefs_(self) -> CoefficientFrames:
@@ -216,8 +216,24 @@ class Readable:
         return changed
 
     @property
+    def feature_importances_(self) -> Floats:
+        """The share of each column in the variance of the linear predictor over the training rows (n_features_in_,).
+
+        As if terms were uncorrelated; interactions are shared equally by their columns. For sums of terms.
+        """
+        check_is_fitted(self, "model_")
+        names = getattr(self, "feature_names_in_", None)
+        names = [f"x{place}" for place in range(self.n_features_in_)] if names is None else list(names)
+        found = variances_of_columns(self.model_)
+        if found is None:
+            raise AttributeError("feature_importances_ is there for sums of terms only; see explain(X) for products.")
+        shares = np.array([found.get(name, 0.0) for name in names])
+        total = float(shares.sum())
+        return shares / total if total > 0.0 else shares
+
+    @property
     def interactions_(self) -> pd.DataFrame:
-        """The crosses that were chosen, with ``interactions="auto"``."""
+        """The interactions that were chosen, with ``interactions="auto"``."""
         chosen = getattr(self, "_chosen", None)
         if chosen is None:
             raise AttributeError("interactions_ is there after a fit with interactions='auto' only.")
@@ -226,7 +242,7 @@ class Readable:
     def summary(self) -> str:
         """The score, and for every block its entries, rows, spread, and highest and lowest symbols, as text."""
         check_is_fitted(self, "model_")
-        heading = f"{type(self).__name__}: loss {self.model_.loss.name}, {self.n_rows_seen_:,} rows shown"
+        heading = f"{type(self).__name__}: loss {self.loss_}, {self.n_rows_seen_:,} rows shown"
         text = describe_model(self.model_, self.coefs_, heading)
         return f"{text}\n\n{describe_crosses(self.interactions_)}" if hasattr(self, "interactions_") else text
 

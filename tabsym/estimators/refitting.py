@@ -10,16 +10,13 @@ says nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from tabsym.estimators.checks import check_optimizer
 from tabsym.estimators.solving import goes_by_turns
-from tabsym.wide.optimizers import Newton
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +27,8 @@ def held_precisions(fitted: Any) -> Mapping[str, float] | None:
     None where no variances were estimated, or where numbers multiply, and the optimum is not one.
     """
     model = fitted.model_
-    by_evidence = isinstance(fitted.l2, str) and model.certainty is not None and goes_by_turns(model.layout)
+    by_evidence = getattr(fitted, "alpha", None) == "auto" and model.certainty is not None
+    by_evidence = by_evidence and goes_by_turns(model.layout)
     if not by_evidence:
         return None
     units, certainty = model.units, model.certainty
@@ -45,7 +43,6 @@ def held_precisions(fitted: Any) -> Mapping[str, float] | None:
 def fit_alike(wide: Any, held: Mapping[str, float] | None, X: Any, y: NDArray[Any], weight: Floats | None) -> Any:
     """A clone of a wide model, fitted; its variances held where there are any to hold."""
     model = clone(wide)
-    optimizer = check_optimizer(model.optimizer)
-    if held is not None and isinstance(optimizer, Newton):
-        model.set_params(optimizer=replace(optimizer, precisions=held))
+    if held is not None:
+        model._held = held
     return model.fit(X, y, sample_weight=weight)

@@ -43,7 +43,7 @@ def warn_of_separation(who: str, model: WideModel, loss: float) -> None:
         names = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
         warn_user(
             f"{who}: {names} tell{'s' if len(found) == 1 else ''} targets apart without doubt (separation): the "
-            "most likely coefficients are infinite, and those shown are where steps ended; shrink them (l2='evidence', "
+            "most likely coefficients are infinite, and those shown are where steps ended; shrink them (alpha='auto', "
             "or a number), or leave out what gives the target away.",
             ConvergenceWarning,
         )

@@ -29,6 +29,7 @@ from tabsym.wide.newton.fit import Optimum, Rows, Solved, find_optimum, with_cer
 from tabsym.wide.newton.formulas import fit_formula
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.optimizers import Newton
+from tabsym.wide.plan import RARITY
 from tabsym.wide.program import Rows as LaidRows
 from tabsym.wide.slopes import HUBER
 from tabsym.wide.start import with_state
@@ -43,14 +44,18 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     """The model at its optimum."""
     if newton.draws and (model.n_outputs > 1 or not goes_by_turns(model.layout)):
         raise ValueError(
-            "Newton(draws=...) draws from the posterior of sums of blocks and losses of one score; leave it out for "
-            "more than two classes and for formulas that multiply or share blocks."
+            "n_posterior_samples is for sums of terms and one linear predictor; leave it out for more than two classes "
+            "and for formulas that multiply or share terms."
         )
     by_turns = goes_by_turns(model.layout)
-    if newton.precisions is not None and not (by_turns and config.by_evidence):
+    if by_turns and newton.starts != Newton.starts:
         raise ValueError(
-            "Newton(precisions=...) holds the variances of sums of blocks with l2='evidence'; leave it out for another "
-            "l2 and for formulas that multiply or share blocks."
+            f"n_init={newton.starts} has no effect on a sum of terms, whose optimum is one; it is for formulas that "
+            "multiply: leave it out."
+        )
+    if newton.penalties and not by_turns:
+        raise ValueError(
+            "alpha by term is for sums of terms; give 'auto' or a number for formulas that multiply or share terms."
         )
     model, rows, units, ridge = _begun(config, model, coded)
     model = _counted(model, coded)
@@ -62,8 +67,8 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
         answer = _answered(model, pieces, solved, newton.draws)
         if not solved.drawn:
             warn_user(
-                f"{config.who} ended its draws of the posterior short: deviations may be too small; give l2='evidence' "
-                "or a larger l2.",
+                f"{config.who} ended its draws of the posterior short: deviations may be too small; give alpha='auto' "
+                "or a larger one.",
                 ConvergenceWarning,
             )
     else:
@@ -80,19 +85,20 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
         fitted = identify(fitted, shares)
         if answer.whole is not None:
             certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
+    interrupted = by_turns and optimum.interrupted
     scores = optimum.turns.scores() if by_turns else scores_of(model, rows, answer.phi)
     certainty = _with_likelihood(fitted, certainty, scores, coded.training, units)
     fitted = without_idle(replace(fitted, certainty=certainty))
-    if not answer.converged:
+    if not answer.converged and not interrupted:
         warn_user(
             f"{config.who} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
-            f"optimizer=Newton(max_passes={10 * newton.max_passes}), or a larger tol.",
+            f"max_iter={10 * newton.max_passes}, or a larger tol.",
             ConvergenceWarning,
         )
     warn_of_separation(config.who, fitted, answer.loss)
     if config.verbose:
         print(f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}", file=sys.stderr)
-    return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [])
+    return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
 
 
 def _with_likelihood(
@@ -154,13 +160,15 @@ def _by_turns(
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
     phi = model.state[:, 0].reshape(-1, k)
     start = [phi[layout.entries(piece.block)] for piece in pieces]
-    held = None
+    held = fixed = None
     if newton.precisions is not None:
-        _refuse_unknown(layout, newton.precisions)
-        _refuse_free(layout, pieces, newton.precisions)
         held = [_held(layout, piece, newton.precisions) / units.of_loss for piece in pieces]
+    if newton.penalties is not None:
+        total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
+        penalties = _checked_penalties(layout, pieces, newton.penalties)
+        fixed = {place: alpha * total / units.of_loss for place, alpha in penalties.items()}
     own = Rows(rows.y, rows.weight, offset)
-    return pieces, find_optimum(pieces, own, training_loss(model), newton, ridge, start, rng, held)
+    return pieces, find_optimum(pieces, own, training_loss(model), newton, ridge, start, rng, held, fixed)
 
 
 def _answered(model: WideModel, pieces: list[Piece], solved: Solved, n_draws: int) -> Answer:
@@ -182,20 +190,21 @@ def _answered(model: WideModel, pieces: list[Piece], solved: Solved, n_draws: in
     return Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged, together)
 
 
-def _refuse_unknown(layout: Layout, precisions: Mapping[str, float]) -> None:
-    """Names of no block; those of crosses, rarity and flags depend on the rows, and may be of another fit's."""
-    known = {block.name for block in layout.blocks}
-    plain = [name for name in precisions if ":" not in name and " " not in name]
-    for name in plain:
-        if name not in known:
-            raise ValueError(f"Newton(precisions=...) names {name!r}, which is no block of the model: {sorted(known)}.")
-
-
-def _refuse_free(layout: Layout, pieces: list[Piece], precisions: Mapping[str, float]) -> None:
-    for piece in pieces:
-        name = layout.blocks[piece.block].name
-        if piece.prior is Prior.FLAT and name in precisions:
-            raise ValueError(f"Newton(precisions=...) names {name!r}, which nothing holds back; leave it out.")
+def _checked_penalties(layout: Layout, pieces: list[Piece], penalties: Mapping[str, float]) -> dict[int, float]:
+    """The penalties by the place of their piece; those of interactions and counts may be of another fit's."""
+    places = {layout.blocks[piece.block].name: place for place, piece in enumerate(pieces)}
+    found = {}
+    for name, alpha in penalties.items():
+        if name not in places:
+            if ":" in name or name.startswith(RARITY):
+                continue
+            raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(places)}.")
+        if pieces[places[name]].prior is Prior.FLAT:
+            raise ValueError(
+                f"alpha names {name!r}, which has no penalty (intercept and slopes have none); leave it out."
+            )
+        found[places[name]] = alpha
+    return found
 
 
 def _held(layout: Layout, piece: Piece, held: Mapping[str, float]) -> float:

@@ -12,7 +12,6 @@ import narwhals.stable.v2 as nw
 from sklearn.base import clone
 
 from tabsym.estimators.automatic import auto_epochs
-from tabsym.estimators.config import Config
 from tabsym.table.streams import is_dataset
 from tabsym.wide.formula import parse
 from tabsym.wide.model import WideModel
@@ -154,22 +153,20 @@ def _refuse_what_streams_lack(estimator: Any, extras: dict[str, Any]) -> None:
     for name, value in extras.items():
         if value is not None:
             raise ValueError(f"{name} cannot be given with a stream; call partial_fit on each piece with its own.")
-    config = Config.of(estimator)
-    config.refuse_pieces()
-    config.refuse_newton()
+    estimator._config().refuse_pieces()
     if estimator.early_stopping:
-        raise ValueError("early_stopping needs all rows at hand; set it to False for a stream, and choose epochs.")
+        raise ValueError("early_stopping needs all rows at hand; set it to False for a stream, and choose max_iter.")
 
 
 def _epochs(estimator: Any, stream: Any, total: int | None) -> int:
-    if isinstance(estimator.epochs, str):
+    if isinstance(estimator.max_iter, str):
         return auto_epochs(total) if can_repeat(stream) and total else 1
-    if estimator.epochs > 1 and not can_repeat(stream):
+    if estimator.max_iter > 1 and not can_repeat(stream):
         raise ValueError(
-            f"epochs={estimator.epochs} needs a stream that can be read again, such as a pyarrow dataset; "
+            f"max_iter={estimator.max_iter} needs a stream that can be read again, such as a pyarrow dataset; "
             "an iterator ends after one."
         )
-    return int(estimator.epochs)
+    return int(estimator.max_iter)
 
 
 def _counted_once(model: WideModel, first: WideModel | None) -> WideModel:

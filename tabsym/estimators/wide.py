@@ -1,68 +1,62 @@
-"""`WideClassifier` and `WideRegressor`: one interpretable number per symbol."""
+"""`WideClassifier` and `WideRegressor`: one interpretable coefficient per category, solved to the optimum."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from tabsym.estimators.checks import check_offset, check_offset_of_loss, check_target_of_loss
-from tabsym.estimators.classifying import LabelClassifier
-from tabsym.estimators.config import Config
-from tabsym.estimators.docs import WIDE_ATTRIBUTES, WIDE_PARAMETERS, fill_in
+from tabsym.estimators.checks import check_loss, check_offset_of_loss, check_target_of_loss
+from tabsym.estimators.classifier import WideClassifierBase
+from tabsym.estimators.config import Config, defaults_of, solved_config
+from tabsym.estimators.docs import SOLVED_ATTRIBUTES, described, fill_in
 from tabsym.estimators.linking import choose_loss
-from tabsym.estimators.stream import find_classes, fit_stream, target_name
-from tabsym.estimators.training_data import Training
-from tabsym.estimators.wide_base import WideBase
-from tabsym.table import check_classes, check_regression_target, check_weights, plain_labels, split_target
-from tabsym.table.rows import as_rows
+from tabsym.estimators.regressor import WideRegressorBase
+from tabsym.table import check_regression_target
 from tabsym.table.streams import is_stream
-from tabsym.wide.constants import best_constant
-from tabsym.wide.likelihood import deviance
-from tabsym.wide.losses import LOSSES, Loss
-from tabsym.wide.optimizers import Newton
+from tabsym.wide.losses import LOSSES
 
 Floats = NDArray[np.float64]
 
-
-def _has_probabilities(classifier: Any) -> bool:
-    """Whether there is `predict_proba`: a sentence says why not."""
-    fitted = getattr(classifier, "model_", None)
-    if (classifier.loss if fitted is None else fitted.loss.name) == "hinge":
-        raise AttributeError("The hinge loss has no probabilities; use decision_function, or loss='logistic'.")
-    return True
+SMOOTH_LOSSES = ("auto", "squared_error", "huber", "poisson", "gamma", "tweedie")
 
 
-def _goes_by_pieces(model: Any) -> bool:
-    """Whether there is `partial_fit`: a sentence says why not."""
-    if model.optimizer == "newton" or isinstance(model.optimizer, Newton):
-        raise AttributeError(
-            "optimizer='newton' goes over all rows again and again; call fit on a table, or use another optimizer for "
-            "streams and partial_fit."
-        )
-    if model.loss == "choose":
-        raise AttributeError(
-            "loss='choose' compares losses on rows held out, in fit on a table; name the loss for streams and "
-            "partial_fit."
-        )
-    return True
+class _Solved:
+    """What both kinds of solved models have; not public."""
+
+    _held: Mapping[str, float] | None = None
+    """Precisions that another fit to rows of the same table found, of a clone that is used once."""
+
+    def _config(self) -> Config:
+        return solved_config(self, self._held)
+
+    def _refuse_stream(self, X: Any) -> None:
+        if is_stream(X):
+            name = type(self).__name__
+            raise ValueError(
+                f"{name} goes over all rows again and again, and a stream comes in batches; use "
+                f"{name.replace('Wide', 'WideSGD')} for streams, or read the rows into one table."
+            )
 
 
-@fill_in(parameters=WIDE_PARAMETERS, attributes=WIDE_ATTRIBUTES)
-class WideClassifier(LabelClassifier, WideBase):
-    """Classifier that learns one number per symbol (per class, where there are more than two).
+@fill_in(
+    parameters=described(
+        "formula categorical_features numeric interactions alpha count_effect class_weight offset_column "
+        "handle_unknown n_posterior_samples n_init max_iter tol random_state n_jobs verbose"
+    ),
+    attributes=SOLVED_ATTRIBUTES,
+)
+class WideClassifier(_Solved, WideClassifierBase):
+    """Classifier with one interpretable coefficient per category (per class, where there are more than two).
 
-    The score of a row is an intercept plus one number for the symbol in each
-    symbolic column, one for each cross of columns (`interactions`), and a
-    slope for each numeric column; a logistic or softmax link makes
-    probabilities of it. One-hot encoding is never built: a row selects its
-    numbers. Trained by stochastic gradient with the gradient estimator for
-    symbolical features (GSE).
+    The linear predictor of a row is an intercept plus one coefficient for the category in each categorical column, one
+    for each interaction, and a smooth effect of each numeric column; a logistic or softmax link makes probabilities of
+    it. All coefficients are solved for by block coordinate Newton steps, without one-hot columns; the ridge penalty of
+    each term is estimated, so that infrequent categories are shrunk as far as the table says.
 
     Parameters
     ----------
@@ -74,10 +68,13 @@ class WideClassifier(LabelClassifier, WideBase):
         The classes, sorted.
     {attributes}
 
+    See Also
+    --------
+    WideSGDClassifier : the same models online, for streams and `partial_fit`.
+
     References
     ----------
-    Peseux, Berar, Paquet, Nicollet: Stochastic Gradient Descent with gradient
-    estimator for symbolical features.
+    Wood and Fasiolo 2017, "A generalized Fellner-Schall method for smoothing parameter estimation" (the penalties).
 
     Examples
     --------
@@ -85,27 +82,62 @@ class WideClassifier(LabelClassifier, WideBase):
     >>> from tabsym import WideClassifier
     >>> X = pd.DataFrame({{"colour": ["red", "blue", "red", "green"] * 25}})
     >>> y = ["sold", "kept", "sold", "kept"] * 25
-    >>> model = WideClassifier(random_state=0).fit(X, y)
+    >>> model = WideClassifier().fit(X, y)
     >>> model.predict(pd.DataFrame({{"colour": ["red", "blue", "never seen"]}})).tolist()
     ['sold', 'kept', 'kept']
-    >>> model.coefs_["colour"].round(1)["value"].gt(0).to_dict()
+    >>> model.coefs_["colour"]["value"].gt(0).to_dict()
     {{'red': True, 'blue': False, 'green': False}}
     """
+
+    def __init__(
+        self,
+        formula=None,
+        *,
+        categorical_features="from_dtype",
+        numeric="smooth",
+        interactions="auto",
+        alpha="auto",
+        count_effect=True,
+        class_weight=None,
+        offset_column=None,
+        handle_unknown="neutral",
+        n_posterior_samples=0,
+        n_init=3,
+        max_iter=200,
+        tol=1e-3,
+        random_state=0,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.formula = formula
+        self.categorical_features = categorical_features
+        self.numeric = numeric
+        self.interactions = interactions
+        self.alpha = alpha
+        self.count_effect = count_effect
+        self.class_weight = class_weight
+        self.offset_column = offset_column
+        self.handle_unknown = handle_unknown
+        self.n_posterior_samples = n_posterior_samples
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideClassifier:
         """Fit from scratch.
 
         Parameters
         ----------
-        X : dataframe or array-like of shape (n_rows, n_columns), or a stream
-            A stream is a pyarrow dataset (a folder of Parquet files, say) or an iterator of
-            frames: trained piece by piece, in memory that does not grow with the rows.
-        y : array-like of shape (n_rows,); with a stream the name of its target column
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,), or the name of its column in X
             Classes: numbers, text or booleans. May be left out where the formula names the target.
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 count as absent.
-        offset : array-like of shape (n_rows,), for the multinomial loss (n_rows, n_classes), optional
-            Added to the scores of each row; give it to `predict` too.
+        offset : array-like of shape (n_rows,), for more than two classes (n_rows, n_classes), optional
+            Added to the linear predictor of each row; give it to `predict` too.
 
         Returns
         -------
@@ -116,137 +148,26 @@ class WideClassifier(LabelClassifier, WideBase):
         ValueError, TypeError
             In a sentence that names the column or argument; also where the indexes of pandas contradict each other.
         """
-        if is_stream(X):
-            name = target_name(y, self.formula)
-            extras = {"sample_weight": sample_weight, "offset": offset}
-            fit_stream(self, X, name, extras, {"classes": find_classes(X, name)})
-            return self
-        config = Config.of(self)
-        rows = self._read_rows(config, X, y, sample_weight, offset)
-        kept = np.ones(len(rows.table), dtype=bool) if rows.weight is None else rows.weight > 0
-        target = check_classes(rows.y, len(rows.table), who=type(self).__name__)
-        if np.count_nonzero(np.bincount(target.codes[kept])) < 2:
-            raise ValueError("After dropping rows of weight 0 the target has 1 class only; give both classes weight.")
-        classes, values = target.classes, target.codes.astype(np.float64)
-        del target, kept
-        loss, n_outputs = self._choose_loss(len(classes))
-        interrupted = self._fit(config, rows.training(values, n_outputs), loss, n_outputs)
-        self.classes_ = classes
-        if interrupted is not None:
-            raise interrupted
+        self._refuse_stream(X)
+        self._fit_classes(self._config(), X, y, sample_weight, offset)
         return self
 
-    @available_if(_goes_by_pieces)
-    def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None, *, offset: Any = None
-    ) -> WideClassifier:
-        """One epoch over one more batch of rows; new symbols enter with the neutral value 0.
 
-        Parameters
-        ----------
-        X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
-        classes : array-like, optional
-            All the classes there can be; needed in the first call unless `y` holds them all.
-        sample_weight : array-like of shape (n_rows,), optional
+@fill_in(
+    parameters=described(
+        "formula categorical_features numeric interactions loss_solved scoring alpha count_effect offset_column "
+        "exposure_column handle_unknown n_posterior_samples n_init max_iter tol random_state n_jobs verbose"
+    ),
+    attributes=SOLVED_ATTRIBUTES,
+)
+class WideRegressor(_Solved, WideRegressorBase):
+    """Regressor with one interpretable coefficient per category.
 
-        Returns
-        -------
-        self
-
-        Notes
-        -----
-        Numeric columns are standardised by all the rows seen so far. Weights
-        count relative to the mean weight of the first call. If the call fails,
-        the model is as it was before.
-        """
-        config = Config.of(self)
-        rows = self._read_rows(config, X, y, sample_weight, offset)
-        fitted = hasattr(self, "model_")
-        if fitted and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(
-                f"classes={list(classes)!r} is not the same as on last call to partial_fit, was: "
-                f"{self.classes_.tolist()!r}; leave classes out."
-            )
-        known = self.classes_ if fitted else classes
-        target = check_classes(rows.y, len(rows.table), classes=known, who=type(self).__name__)
-        loss, n_outputs = self._choose_loss(len(target.classes))
-        training = rows.training(target.codes.astype(np.float64), n_outputs)
-        self._partial_fit(config, training, loss, n_outputs)
-        self.classes_ = target.classes
-        return self
-
-    def decision_function(
-        self, X: Any, *, offset: Any = None, return_std: bool = False
-    ) -> Floats | tuple[Floats, Floats]:
-        """Scores before the link: (n_rows,) for two classes, else (n_rows, n_classes).
-
-        With `return_std` also their posterior standard deviations (n_rows,), after a fit with
-        ``optimizer=Newton(draws=32)`` on two classes.
-        """
-        if return_std:
-            return self.decision_function(X, offset=offset), self._score_deviations(X)  # type: ignore[return-value]
-        margins = self._margins(X, offset)
-        if self.model_.n_outputs == 1:
-            return margins[:, 0]
-        return margins[:, 1] - margins[:, 0] if len(self.classes_) == 2 else margins
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
-        """Class probabilities (n_rows, n_classes), in the order of `classes_`; not for the hinge loss."""
-        margins = self._margins(X, offset)
-        return self.model_.loss.predict(margins)
-
-    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
-        """The most probable class of each row (n_rows,)."""
-        margins = self._margins(X, offset)
-        places = (margins[:, 0] > 0).astype(int) if self.model_.n_outputs == 1 else margins.argmax(axis=1)
-        return np.asarray(self.classes_[places])
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
-        """The accuracy of `predict`, weighted.
-
-        Parameters
-        ----------
-        X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,), or the name of its column in X
-        sample_weight : array-like of shape (n_rows,), optional
-        offset : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        float
-        """
-        X, y = split_target(X, y, type(self).__name__)
-        return float(accuracy_score(plain_labels(y), self.predict(X, offset=offset), sample_weight=sample_weight))
-
-    def _choose_loss(self, n_classes: int) -> tuple[Loss, int]:
-        name = self.loss
-        if name == "auto":
-            name = "logistic" if n_classes == 2 else "multinomial"
-        if name not in ("logistic", "hinge", "multinomial"):
-            raise ValueError(f"loss={name!r} is not known; use 'auto', 'logistic', 'hinge' or 'multinomial'.")
-        if name != "multinomial" and n_classes > 2:
-            raise ValueError(
-                f"loss={name!r} is for two classes and the target has {n_classes}; use 'multinomial' or 'auto'."
-            )
-        return LOSSES[name], n_classes if name == "multinomial" else 1
-
-    def _output_names(self) -> list[str]:
-        if self.model_.n_outputs == 1:
-            return ["value"]
-        return [str(label) for label in self.classes_]
-
-
-@fill_in(parameters=WIDE_PARAMETERS, attributes=WIDE_ATTRIBUTES)
-class WideRegressor(RegressorMixin, WideBase):
-    """Regressor that learns one number per symbol.
-
-    The prediction is an intercept plus one number for the symbol in each
-    symbolic column, one for each cross of columns (`interactions`), and a
-    slope for each numeric column. One-hot encoding is never built: a row
-    selects its numbers. Trained by stochastic gradient with the gradient
-    estimator for symbolical features (GSE).
+    The linear predictor of a row is an intercept plus one coefficient for the category in each categorical column, one
+    for each interaction, and a smooth effect of each numeric column; behind a log link, where the loss has one, its
+    exponential is the prediction. All coefficients are solved for by block coordinate Newton steps, without one-hot
+    columns; the ridge penalty of each term is estimated, so that infrequent categories are shrunk as far as the table
+    says.
 
     Parameters
     ----------
@@ -255,11 +176,16 @@ class WideRegressor(RegressorMixin, WideBase):
     Attributes
     ----------
     {attributes}
+    losses_ : pandas.DataFrame
+        With ``loss="auto"`` only: the losses that were compared, and their score on rows held out.
+
+    See Also
+    --------
+    WideSGDRegressor : the same models online, for streams and `partial_fit`.
 
     References
     ----------
-    Peseux, Berar, Paquet, Nicollet: Stochastic Gradient Descent with gradient
-    estimator for symbolical features.
+    Wood and Fasiolo 2017, "A generalized Fellner-Schall method for smoothing parameter estimation" (the penalties).
 
     Examples
     --------
@@ -267,25 +193,67 @@ class WideRegressor(RegressorMixin, WideBase):
     >>> from tabsym import WideRegressor
     >>> X = pd.DataFrame({{"size": ["S", "M", "L", "M"] * 50}})
     >>> y = [10.0, 20.0, 30.0, 20.0] * 50
-    >>> model = WideRegressor(random_state=0).fit(X, y)
+    >>> model = WideRegressor().fit(X, y)
     >>> model.predict(pd.DataFrame({{"size": ["S", "L"]}})).round().tolist()
     [10.0, 30.0]
     """
+
+    losses = SMOOTH_LOSSES
+
+    def __init__(
+        self,
+        formula=None,
+        *,
+        categorical_features="from_dtype",
+        numeric="smooth",
+        interactions="auto",
+        loss="auto",
+        scoring="neg_root_mean_squared_error",
+        alpha="auto",
+        count_effect=True,
+        offset_column=None,
+        exposure_column=None,
+        handle_unknown="neutral",
+        n_posterior_samples=0,
+        n_init=3,
+        max_iter=200,
+        tol=1e-3,
+        random_state=0,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.formula = formula
+        self.categorical_features = categorical_features
+        self.numeric = numeric
+        self.interactions = interactions
+        self.loss = loss
+        self.scoring = scoring
+        self.alpha = alpha
+        self.count_effect = count_effect
+        self.offset_column = offset_column
+        self.exposure_column = exposure_column
+        self.handle_unknown = handle_unknown
+        self.n_posterior_samples = n_posterior_samples
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideRegressor:
         """Fit from scratch.
 
         Parameters
         ----------
-        X : dataframe or array-like of shape (n_rows, n_columns), or a stream
-            A stream is a pyarrow dataset (a folder of Parquet files, say) or an iterator of
-            frames: trained piece by piece, in memory that does not grow with the rows.
-        y : array-like of shape (n_rows,); with a stream the name of its target column
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,), or the name of its column in X
             Finite numbers. May be left out where the formula names the target.
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 count as absent.
         offset : array-like of shape (n_rows,), optional
-            Added to the score of each row, as log(exposure) is for counts; give it to `predict` too.
+            Added to the linear predictor of each row, as log(exposure) is for counts; give it to `predict` too. Not
+            beside ``loss="auto"``.
 
         Returns
         -------
@@ -296,127 +264,53 @@ class WideRegressor(RegressorMixin, WideBase):
         ValueError, TypeError
             In a sentence that names the column or argument; also where the indexes of pandas contradict each other.
         """
-        if is_stream(X):
-            fit_stream(self, X, y, {"sample_weight": sample_weight, "offset": offset}, {})
-            return self
-        config = Config.of(self)
-        if self.loss == "choose":
-            return self._fit_best_link(config, X, y, sample_weight, offset)
-        interrupted = self._fit(config, self._read(config, X, y, sample_weight, offset), self._choose_loss(), 1)
-        self._losses: dict[str, float] | None = None
+        self._refuse_stream(X)
+        config = self._config()
+        if self._names_no_loss():
+            interrupted, self._losses = self._fit_best_loss(config, X, y, sample_weight, offset)
+        else:
+            check_loss(self.loss, self.losses)
+            self._refuse_scoring()
+            interrupted = self._fit(config, self._read(config, X, y, sample_weight, offset), self._named_loss(), 1)
+            self._losses = None
         if interrupted is not None:
             raise interrupted
         return self
 
-    @available_if(_goes_by_pieces)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideRegressor:
-        """One epoch over one more batch of rows; new symbols enter with the neutral value 0.
-
-        Parameters
-        ----------
-        X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-
-        Notes
-        -----
-        Numeric columns and the target are standardised by all the rows seen so
-        far. Weights count relative to the mean weight of the first call. If the
-        call fails, the model is as it was before.
-        """
-        config = Config.of(self)
-        self._partial_fit(config, self._read(config, X, y, sample_weight, offset), self._choose_loss(), 1)
-        return self
-
-    def predict(self, X: Any, *, offset: Any = None, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
-        """Predicted values (n_rows,), in the units of the target; with a log link, the mean.
-
-        With `return_std` also the standard deviations (n_rows,) of these values by their posterior, without the noise
-        of single rows (`dispersion_`), after a fit with ``optimizer=Newton(draws=32)``; behind a log link
-        the mean times the deviation of the score.
-        """
-        margins = self._margins(X, offset)
-        predicted = self.model_.loss.predict(margins)[:, 0]
-        if not return_std:
-            return predicted
-        spread = self._score_deviations(X)
-        return predicted, predicted * spread if self.model_.loss.log_link else spread
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
-        """R²; where `loss` names one with a log link, D²: the share of the deviance that the model explains.
-
-        Parameters
-        ----------
-        X : dataframe or array-like of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,), or the name of its column in X
-        sample_weight : array-like of shape (n_rows,), optional
-        offset : array-like of shape (n_rows,), optional
-            Of the model and of the constant that it is compared with.
-
-        Returns
-        -------
-        float
-            1 at best, 0 of a constant (Hastie, Tibshirani and Wainwright 2015, "Statistical Learning with Sparsity",
-            equation 3.11).
-        """
-        X, y = split_target(X, y, type(self).__name__)
-        if not (isinstance(self.loss, str) and self.loss == self.loss_ and self.model_.loss.log_link):
-            return float(r2_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
-        rows = as_rows(X)
-        table, own = self._read_to_predict(rows)
-        given = own if own is not None else None if offset is None else check_offset(offset, len(table), 1)
-        added = None if given is None else np.asarray(given, dtype=np.float64).reshape(-1, 1)
-        target = check_regression_target(y, len(table), who=type(self).__name__)
-        weight, loss = check_weights(sample_weight, len(table)), self.model_.loss
-        check_target_of_loss(target, loss)
-        margins = self._margins(rows, offset)
-        constant = np.full_like(margins, best_constant(loss, target, weight, 1, added)[0])
-        worst = deviance(loss, constant if added is None else constant + added, target, weight)
-        explained = deviance(loss, margins, target, weight)
-        if worst <= 0.0:
-            return 1.0 if explained <= 0.0 else 0.0
-        return 1.0 - explained / worst
-
-    def _fit_best_link(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> WideRegressor:
+    def _fit_best_loss(
+        self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any
+    ) -> tuple[KeyboardInterrupt | None, dict[str, float] | None]:
         """Compare losses on rows held out, then fit with the best."""
         rows = self._read_rows(config, X, y, sample_weight, offset)
         target = check_regression_target(rows.y, len(rows.table), who=type(self).__name__)
         training = rows.training(target, 1).weighted_rows()
-        losses = {name: self._choose(name) for name in ("squared", "poisson", "gamma", "tweedie")}
+        losses = {name: LOSSES[name] for name in ("squared_error", "poisson", "gamma", "tweedie")}
+        column = rows.offset_column
+        if column is not None and column.is_exposure:
+            del losses["squared_error"]
+            check_target_of_loss(training.y, losses["poisson"])
+            check_offset_of_loss(training.offset, losses["poisson"])
+        elif training.offset is not None:
+            given = "offset=" if column is None else str(column)
+            raise ValueError(
+                f"loss='auto' compares losses of different links, and {given} belongs to one of them; name the loss, "
+                "such as loss='poisson' or 'squared_error'."
+            )
         loss, scores, known = choose_loss(config, training, losses, self.scoring, self._draws(config))
-        interrupted = self._fit(config, training, loss, 1, known)
-        self._losses = scores
-        if interrupted is not None:
-            raise interrupted
-        return self
+        return self._fit(config, training, loss, 1, known), scores
+
+    def _refuse_scoring(self) -> None:
+        if self.scoring != defaults_of(type(self))["scoring"]:
+            raise ValueError(
+                f"scoring={self.scoring!r} has no effect beside loss={self.loss!r}, as it chooses the loss of "
+                "loss='auto'; leave one of them out."
+            )
 
     @property
     def losses_(self) -> pd.DataFrame:
-        """The losses that ``loss="choose"`` compared, and their scores on rows held out, best first."""
+        """The losses that ``loss="auto"`` compared, and their scores on rows held out, best first."""
+        check_is_fitted(self, "model_")
         scores = getattr(self, "_losses", None)
         if scores is None:
-            raise AttributeError("losses_ is there after a fit with loss='choose' only.")
+            raise AttributeError("losses_ is there after a fit with loss='auto' only.")
         return pd.DataFrame({"loss": list(scores), "score": list(scores.values())})
-
-    def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
-        rows = self._read_rows(config, X, y, sample_weight, offset)
-        target = check_regression_target(rows.y, len(rows.table), who=type(self).__name__)
-        check_target_of_loss(target, self._choose_loss())
-        training = rows.training(target, 1)
-        check_offset_of_loss(training.offset, self._choose_loss())
-        return training
-
-    def _choose_loss(self) -> Loss:
-        if self.loss == "choose":
-            raise ValueError(
-                "loss='choose' compares losses on rows held out, in fit on a table; name the loss for streams and "
-                "partial_fit."
-            )
-        known = ("auto", *(name for name, loss in LOSSES.items() if not loss.for_classes))
-        if self.loss not in known:
-            raise ValueError(f"loss={self.loss!r} is not known; use {', '.join(map(repr, known))} or 'choose'.")
-        return self._choose("squared" if self.loss == "auto" else self.loss)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +10,9 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.estimators.checks import check_loss_argument, check_offset
+from tabsym.estimators.checks import check_offset
 from tabsym.estimators.config import Config
-from tabsym.estimators.fitting import Known, continue_model, fit_model
+from tabsym.estimators.fitting import Known, fit_model
 from tabsym.estimators.offsets import offset_column_of
 from tabsym.estimators.readable import Readable
 from tabsym.estimators.similar import Similar
@@ -32,7 +30,7 @@ from tabsym.table import (
 from tabsym.table.code_numbers import code_columns
 from tabsym.table.rows import FromRows, as_rows
 from tabsym.warn import warn_user
-from tabsym.wide.losses import LOSSES, Loss
+from tabsym.wide.losses import Loss
 from tabsym.wide.model import WideModel
 from tabsym.wide.optimizers import Newton
 from tabsym.wide.plan import INTERCEPT
@@ -41,78 +39,11 @@ Floats = NDArray[np.float64]
 
 
 class WideBase(Readable, BaseEstimator):
-    """Shared by `WideClassifier` and `WideRegressor`; not public."""
+    """Shared by the wide models, whether solved or online; not public."""
 
-    def __init__(
-        self,
-        formula=None,
-        *,
-        cols=None,
-        loss="auto",
-        delta=1.35,
-        quantile=0.5,
-        power=1.5,
-        scoring="neg_root_mean_squared_error",
-        interactions=1,
-        numeric="linear",
-        rarity=False,
-        optimizer="adagrad",
-        learning_rate="auto",
-        schedule="constant",
-        power_t=0.5,
-        gradient="gse",
-        batch_size=1,
-        epochs="auto",
-        l1=0.0,
-        l2=0.0,
-        average=False,
-        init=None,
-        shuffle=True,
-        standardize=True,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        tol=None,
-        unseen="neutral",
-        offset_column=None,
-        exposure_column=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
-        self.formula = formula
-        self.cols = cols
-        self.loss = loss
-        self.delta = delta
-        self.quantile = quantile
-        self.power = power
-        self.scoring = scoring
-        self.interactions = interactions
-        self.numeric = numeric
-        self.rarity = rarity
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.power_t = power_t
-        self.gradient = gradient
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.l1 = l1
-        self.l2 = l2
-        self.average = average
-        self.init = init
-        self.shuffle = shuffle
-        self.standardize = standardize
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.unseen = unseen
-        self.offset_column = offset_column
-        self.exposure_column = exposure_column
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    def _config(self) -> Config:
+        """The constructor's arguments, checked."""
+        raise NotImplementedError
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -120,6 +51,9 @@ class WideBase(Readable, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+    random_state: Any
+    handle_unknown: str
 
     # -- fitting ----------------------------------------------------------
 
@@ -155,17 +89,16 @@ class WideBase(Readable, BaseEstimator):
             )
             warn_user(
                 f"{what} whole numbers that look like codes, and {config.who} takes numbers for amounts; if they name "
-                f"things, make them categories: cols={[*columns, *found]!r}, or text in the table."
+                f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table."
             )
 
     def _has_log_link(self) -> bool:
-        """Whether the loss that is asked for has a log link."""
-        return isinstance(self.loss, str) and self.loss in LOSSES and LOSSES[self.loss].log_link
+        """Whether the loss that is asked for has a log link, or will be chosen among such."""
+        return False
 
     def _draws(self, config: Config) -> np.random.RandomState:
-        """What a fit draws from; Newton's method, which draws halves of the rows, is the same each time."""
-        is_newton = isinstance(config.optimizer, Newton)
-        return check_random_state(0 if is_newton and self.random_state is None else self.random_state)
+        """What a fit draws from."""
+        return check_random_state(self.random_state)
 
     def _fit(
         self, config: Config, training: Training, loss: Loss, n_outputs: int, known: Known | None = None
@@ -178,56 +111,25 @@ class WideBase(Readable, BaseEstimator):
         fitted = fit_model(config, training, loss, n_outputs, rng, known)
         outcome = fitted.outcome
         similar = None
-        if self.unseen == "similar":
+        if self.handle_unknown == "similar":
             similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)
         self._similar = similar
         self._chosen = fitted.chosen
         self._remember(training)
-        self._rng = rng
+        if not isinstance(config.optimizer, Newton):  # partial_fit goes on with it
+            self._rng = rng
         n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
         self._keep(fitted.model, outcome.loss_curve, outcome.validation_curve, n_rows * len(outcome.loss_curve))
         if not outcome.interrupted:
             return None
-        return KeyboardInterrupt(f"Stopped after {len(outcome.loss_curve)} epochs; the model is fitted, and usable.")
-
-    def _partial_fit(self, config: Config, training: Training, loss: Loss, n_outputs: int) -> None:
-        """One epoch over one more batch of rows; a failure leaves the model as it was."""
-        if self.unseen == "similar":
-            raise ValueError(
-                "unseen='similar' is estimated from all rows at hand; call fit on a table, or leave it out."
-            )
-        first = not hasattr(self, "model_")
-        if not first:
-            training = replace(training, table=self._features_of(training))
-        rng = check_random_state(self.random_state) if first else deepcopy(self._rng)
-        fitted = continue_model(config, None if first else self.model_, training, loss, n_outputs, rng)
-        if first:
-            self._remember(training)
-        self._similar = None
-        self._rng = rng
-        n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
-        seen = n_rows + (0 if first else self.n_rows_seen_)
-        curve = ([] if first else self.loss_curve_) + fitted.outcome.loss_curve
-        self._keep(fitted.model, curve, [], seen)
+        what = "sweeps" if isinstance(config.optimizer, Newton) else "epochs"
+        return KeyboardInterrupt(f"Stopped after {len(outcome.loss_curve)} {what}; the model is fitted, and usable.")
 
     def _remember(self, training: Training) -> None:
         """What predict checks tables by, and where their offset is."""
         remember_features(self, training.table if training.given is None else training.given)
         self._offset_column = training.offset_column
         self._had_offset = training.offset is not None and training.offset_column is None
-
-    def _features_of(self, training: Training) -> Table:
-        """The features of one more batch of rows, checked."""
-        if training.given is None or training.offset_column is None:
-            return match_features(self, training.table)
-        return training.offset_column.split(match_features(self, training.given))[0]
-
-    def _choose(self, name: str) -> Loss:
-        """The loss by name, with its number from the constructor."""
-        loss = LOSSES[name]
-        if not loss.argument:
-            return loss
-        return replace(loss, parameter=check_loss_argument(loss.argument, getattr(self, loss.argument)))
 
     def _keep(self, model: WideModel, curve: list[float], validation: list[float], n_rows_seen: int) -> None:
         self.model_ = model
@@ -248,9 +150,9 @@ class WideBase(Readable, BaseEstimator):
         table, own = self._read_to_predict(X)
         offset = self._offset_to_add(own, offset)
         margins = self.model_.margins(table, self.n_jobs)
-        if self.unseen == "error":
+        if self.handle_unknown == "error":
             self._refuse_unseen(table)
-        if self.unseen == "similar":
+        if self.handle_unknown == "similar":
             margins = margins + self._similar_of(table)
         if offset is None:
             return margins
@@ -291,7 +193,7 @@ class WideBase(Readable, BaseEstimator):
         """What unseen symbols add to the scores (n, K)."""
         similar = getattr(self, "_similar", None)
         if similar is None:
-            raise ValueError("unseen='similar' was set after fit, which prepares it; fit again.")
+            raise ValueError("handle_unknown='similar' was set after fit, which prepares it; fit again.")
         return similar.add(table, self.model_.n_outputs)
 
     def _score_deviations(self, X: Any) -> Floats:
@@ -300,8 +202,8 @@ class WideBase(Readable, BaseEstimator):
         certainty = self.model_.certainty
         if certainty is None or certainty.draws is None:
             raise ValueError(
-                "return_std=True needs draws from the posterior: fit with optimizer=tabsym.wide.Newton(draws=32), for "
-                "sums of blocks and a loss of one score."
+                "return_std=True needs samples from the posterior: fit with n_posterior_samples=32, for sums of terms "
+                "and one linear predictor (not for more than two classes)."
             )
         return self.model_.score_deviations(table, self.n_jobs)
 
@@ -316,5 +218,5 @@ class WideBase(Readable, BaseEstimator):
             name, row = found
             raise ValueError(
                 f"Column {name!r} holds {table[name].series.to_list()[row]!r} (row {row}), which was not seen in fit; "
-                "use unseen='neutral' to let it add nothing, or fit on rows that have it."
+                "use handle_unknown='neutral' to let it add nothing, or fit on rows that have it."
             )

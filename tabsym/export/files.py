@@ -43,7 +43,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
     >>> from tabsym import WideRegressor, load, save
     >>> X, y = pd.DataFrame({"town": ["Ulm", "Bonn", "Ulm", "Bonn"]}), [1.0, 3.0, 1.0, 3.0]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = save(WideRegressor(l2=0).fit(X, y), Path(folder) / "model.skops")
+    ...     path = save(WideRegressor().fit(X, y), Path(folder) / "model.skops")
     ...     model = load(path)
     >>> model.predict(X).round(1).tolist()
     [1.0, 3.0, 1.0, 3.0]

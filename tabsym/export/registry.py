@@ -39,6 +39,11 @@ CLASSES: dict[str, str] = {
     "Similar": "tabsym.estimators.similar:Similar",
     "WideClassifier": "tabsym.estimators.wide:WideClassifier",
     "WideRegressor": "tabsym.estimators.wide:WideRegressor",
+    "WideSGDClassifier": "tabsym.estimators.wide_sgd:WideSGDClassifier",
+    "WideSGDRegressor": "tabsym.estimators.wide_sgd:WideSGDRegressor",
+    "Huber": "tabsym.losses:Huber",
+    "Quantile": "tabsym.losses:Quantile",
+    "Tweedie": "tabsym.losses:Tweedie",
     "AugmentedModel": "tabsym.jitter.augmented:AugmentedModel",
     "Calibration": "tabsym.jitter.calibrating:Calibration",
     "JitterPredictor": "tabsym.jitter.predictor:JitterPredictor",
@@ -96,7 +101,8 @@ ROOTS = frozenset(
     AugmentedModel CrossFit DateParts FilledEncoder HistClassifier JitterPredictor JitterTreeClassifier
     JitterTreeRegressor Jittered MODLEncoder NativeCatBoostClassifier NativeCatBoostRegressor NativeCategories
     NativePipeline OneHotEncoder PlainPolynomialWrapper PlainTargetEncoder TIWSEncoder WideBoostClassifier
-    WideBoostRegressor WideClassifier WideEncoder WideRegressor Winner XGBLabelClassifier
+    WideBoostRegressor WideClassifier WideEncoder WideRegressor WideSGDClassifier WideSGDRegressor Winner
+    XGBLabelClassifier
     """.split()
 )
 """Those that are models by themselves; the others are parts of one."""

@@ -231,8 +231,8 @@ class MarginAdapter(ABC):
         if self.links.get(str(named)) == link:
             return clone(booster)
         raise ValueError(
-            f"The booster's objective {named!r} does not read scores as the wide model's loss {loss.name!r} makes them "
-            f"(link {link!r}); leave the objective out, or choose a loss with its link."
+            f"The booster's objective {named!r} does not read scores as the wide model's loss {loss.public_name!r} makes "
+            f"them (link {link!r}); leave the objective out, or choose a loss with its link."
         )
 
 
@@ -245,7 +245,7 @@ def check_task(task: Any) -> None:
 def link_of(loss: Loss) -> str:
     """The link of a wide model's loss, or a `ValueError` where it has none that a booster could share."""
     if loss.name == "hinge":
-        raise ValueError("loss='hinge' has no probabilities for a booster to start from; use loss='auto'.")
+        raise ValueError("loss='hinge' has no probabilities for a booster to start from; use loss='log_loss'.")
     if loss.for_classes:
         return "softmax" if loss.name == "multinomial" else "logistic"
     return "log" if loss.log_link else "identity"

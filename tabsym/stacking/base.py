@@ -262,6 +262,12 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
 
     # -- using ----------------------------------------------------------------------------
 
+    def _seed_of_wide(self, seed: int) -> int:
+        """The default wide model's: alone it is then what the user would have had without a stack."""
+        if self.random_state is None:
+            return 0
+        return int(self.random_state) if isinstance(self.random_state, Integral) else seed
+
     def _scores(self, X: Any) -> Floats:
         """Scores (n, K) before the link: what the wide model and the booster say together."""
         check_is_fitted(self)

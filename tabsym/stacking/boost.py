@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
 
-from tabsym.estimators import WideClassifier, WideRegressor
+from tabsym.estimators.classifier import WideClassifierBase
 from tabsym.estimators.classifying import LabelClassifier
+from tabsym.estimators.config import defaults_of
 from tabsym.estimators.docs import fill_in
+from tabsym.estimators.regressor import WideRegressorBase
 from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.defaults import default_booster, default_wide
 from tabsym.stacking.docs import STACK_ATTRIBUTES, STACK_NOTES, STACK_PARAMETERS
@@ -102,11 +104,11 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         return np.asarray(self.classes_[places])
 
     def _parts(self, seed: int) -> tuple[Any, Any, Any]:
-        wide = default_wide(True, None, self.n_jobs) if self.wide is None else clone(self.wide)
+        wide = default_wide(True, self._seed_of_wide(seed), self.n_jobs) if self.wide is None else clone(self.wide)
         booster = default_booster(True, seed, self.n_jobs) if self.booster is None else clone(self.booster)
         other = default_booster(True, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
-        if not isinstance(wide, WideClassifier):
-            raise TypeError(f"wide must be a WideClassifier, not {wide!r}.")
+        if not isinstance(wide, WideClassifierBase):
+            raise TypeError(f"wide must be a WideClassifier or WideSGDClassifier, not {wide!r}.")
         if not is_classifier(booster):
             raise TypeError(f"booster must be a classifier, not {booster!r}.")
         return wide, booster, other
@@ -188,26 +190,27 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
         return self._loss.predict(scores)[:, 0]
 
     def _parts(self, seed: int) -> tuple[Any, Any, Any]:
-        wide = default_wide(False, None, self.n_jobs) if self.wide is None else clone(self.wide)
+        wide = default_wide(False, self._seed_of_wide(seed), self.n_jobs) if self.wide is None else clone(self.wide)
         booster = default_booster(False, seed, self.n_jobs) if self.booster is None else clone(self.booster)
         other = default_booster(False, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
-        if not isinstance(wide, WideRegressor):
-            raise TypeError(f"wide must be a WideRegressor, not {wide!r}.")
+        if not isinstance(wide, WideRegressorBase):
+            raise TypeError(f"wide must be a WideRegressor or WideSGDRegressor, not {wide!r}.")
         if not is_regressor(booster):
             raise TypeError(f"booster must be a regressor, not {booster!r}.")
         return wide, booster, other
 
     def _settled(self, wide: Any, fitted: Any) -> Any:
         """With the loss that all rows chose: folds of several losses would have margins on several scales."""
-        if wide.loss != "choose":
+        if wide.loss != "auto":
             return wide
-        return clone(wide).set_params(loss=fitted.model_.loss.name)
+        options = {"scoring": defaults_of(type(wide))["scoring"]}  # which is for "auto" alone
+        return clone(wide).set_params(loss=fitted.loss_, **options)
 
     def _loss_of(self, fitted: Any) -> Loss:
         return fitted.model_.loss
 
     def _criterion(self, wide: Any, loss: Loss) -> Criterion:
-        if wide.loss != "choose":
+        if wide.loss != "auto":
             return loss.values
         power = 1 if wide.scoring == "neg_mean_absolute_error" else 2
         return lambda scores, y: np.abs(loss.predict(scores)[:, 0] - y) ** power

@@ -10,9 +10,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from tabsym.estimators import WideClassifier, WideRegressor
 from tabsym.integrations import load_adapter
 
-BEST = {"interactions": "auto", "optimizer": "newton", "l2": "evidence", "numeric": "smooth", "rarity": True}
-"""Wide models at their best (docs/evidence.md)."""
-
 GENTLE = {"n_estimators": 300, "learning_rate": 0.05}
 SMALL = {"num_leaves": 7, "min_child_samples": 50}
 """Trees on top of margins, which hold most of what there is to say."""
@@ -25,10 +22,8 @@ GENTLE_OTHERS: dict[str, dict[str, Any]] = {
 
 
 def default_wide(is_class: bool, random_state: int | None, n_jobs: int | None) -> Any:
-    """A wide model at its best; of numbers with the loss chosen on rows held out."""
-    if is_class:
-        return WideClassifier(random_state=random_state, n_jobs=n_jobs, **BEST)
-    return WideRegressor(loss="choose", random_state=random_state, n_jobs=n_jobs, **BEST)
+    """The wide model by default."""
+    return (WideClassifier if is_class else WideRegressor)(random_state=random_state, n_jobs=n_jobs)
 
 
 def gentle_booster(library: str, is_class: bool, random_state: int | None, n_jobs: int | None) -> Any:

@@ -1,7 +1,7 @@
 """Pieces of docstring that both stacks share."""
 
 STACK_PARAMETERS = """\
-wide : WideClassifier or WideRegressor, default None
+wide : WideClassifier or WideRegressor (or online), default None
     Unfitted; None: one at its best (docs/evidence.md), of numbers with ``loss="choose"``.
 booster : estimator, default None
     Of LightGBM, XGBoost, CatBoost or of an adapter of your own; HistGradientBoosting; or any of scikit-learn.

@@ -11,8 +11,7 @@ the formulas of the losses, `rules` the update of one parameter. `newton` is the
 rows, to the optimum, with variances by evidence, which `certainty` keeps; `contributions` take a score apart.
 """
 
-from tabsym.wide.crosses import AutoCrosses
+from tabsym.wide.crosses import AutoInteractions
 from tabsym.wide.losses import LOSSES, Loss
-from tabsym.wide.optimizers import SGD, Adagrad, Adam, Newton, RMSprop
 
-__all__ = ["LOSSES", "SGD", "Adagrad", "Adam", "AutoCrosses", "Loss", "Newton", "RMSprop"]
+__all__ = ["LOSSES", "AutoInteractions", "Loss"]

@@ -50,6 +50,42 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     return found
 
 
+def variances_of_columns(model: WideModel) -> dict[str, float] | None:
+    """The variance over training rows that the terms of each column add; of an interaction each has an equal part.
+
+    None for formulas that multiply or share coefficients.
+    """
+    layout = model.layout
+    found: dict[str, float] = {}
+    for term in layout.learned:
+        block = layout.blocks[term.factors[0].block]
+        if len(term.factors) > 1 or not layout.stands_alone(term) or block.rank > 1:
+            return None
+        own = layout.entries(term.factors[0].block)
+        theta = term.constant * model.theta[own]
+        if term.numeric is None:
+            columns: tuple[str, ...] = block.columns
+            total = float(model.weights[own].sum())
+            if block.source is None or total == 0.0:
+                continue
+            shares = model.weights[own] / total
+            size = float(np.mean(shares @ np.square(theta - shares @ theta)))
+        elif block.source is None:
+            moments = model.numerics[term.numeric]
+            columns = layout.numerics[term.numeric].columns
+            size = float(np.mean(np.square(theta))) * moments.squares / max(moments.weight, 1.0)
+        else:  # slopes by category
+            moments, shares = (
+                model.numerics[term.numeric],
+                model.weights[own] / max(float(model.weights[own].sum()), 1.0),
+            )
+            columns = (*block.columns, *layout.numerics[term.numeric].columns)
+            size = float(np.mean(shares @ np.square(theta))) * moments.squares / max(moments.weight, 1.0)
+        for name in columns:
+            found[name] = found.get(name, 0.0) + size / len(columns)
+    return found
+
+
 def term_name(layout: Layout, term: Term) -> str:
     """A term as people read it: the name of its block, where that is read once, else its factors."""
     if len(term.factors) == 1 and layout.stands_alone(term) and layout.blocks[term.factors[0].block].rank == 1:

@@ -190,7 +190,7 @@ class Course:
     def _warn(self) -> None:
         n = len(self.curve)
         warn_user(
-            f"Training did not converge in {n} epochs; give more, e.g. epochs={4 * n}"
+            f"Training did not converge in {n} epochs; give more, e.g. max_iter={4 * n}"
             f"{_other_remedy(self.descent.options)}.",
             ConvergenceWarning,
         )
@@ -204,4 +204,4 @@ def _other_remedy(options: Options) -> str:
     remedies = [] if options.tries else ["learning_rate='auto'"]
     if options.is_dense:
         remedies.append("gradient='gse'")
-    return "".join(f", or {remedy}" for remedy in [*remedies, "optimizer='newton'"])
+    return "".join(f", or {remedy}" for remedy in [*remedies, "WideClassifier or WideRegressor"])

@@ -56,7 +56,7 @@ _TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class AutoCrosses:
+class AutoInteractions:
     """How ``interactions="auto"`` chooses crosses: pairs, then triples, by the gain on rows held out.
 
     Parameters
@@ -102,15 +102,15 @@ class AutoCrosses:
             good = isinstance(value, kind) and not isinstance(value, bool) and least <= float(value) < np.inf
             if not good or (field.name == "penalty" and value == 0):
                 raise ValueError(
-                    f"AutoCrosses({field.name}={value!r}) is not possible; use {word} "
+                    f"AutoInteractions({field.name}={value!r}) is not possible; use {word} "
                     f"{'above' if field.name == 'penalty' else 'of at least'} {least}."
                 )
         if self.false_discoveries >= 1:
             raise ValueError(
-                f"AutoCrosses(false_discoveries={self.false_discoveries!r}) is not possible; use a share below 1."
+                f"AutoInteractions(false_discoveries={self.false_discoveries!r}) is not possible; use a share below 1."
             )
         if self.max_order > 3:
-            raise ValueError(f"AutoCrosses(max_order={self.max_order}) is not possible; use 2 or 3.")
+            raise ValueError(f"AutoInteractions(max_order={self.max_order}) is not possible; use 2 or 3.")
 
 
 _LEAST: dict[str, float] = {
@@ -127,7 +127,7 @@ _LEAST: dict[str, float] = {
 }
 
 
-FOR_EVIDENCE = AutoCrosses(significance=1.5, false_discoveries=0.05, triple_share=0.3, folds=4, penalty=15.0)
+FOR_EVIDENCE = AutoInteractions(significance=1.5, false_discoveries=0.05, triple_share=0.3, folds=4, penalty=15.0)
 """What "auto" means for two classes with ``l2="evidence"``, which shrinks what says little: more crosses are let in.
 
 Without `false_discoveries`, additive truths of 12 columns had 5 crosses of 1,000 rows (benchmarks/interactions).
@@ -165,7 +165,7 @@ class _Taken:
 
 
 def choose_crosses(
-    columns: Sequence[CodeColumn], evidence: Evidence, options: AutoCrosses, n_jobs: int | None = None
+    columns: Sequence[CodeColumn], evidence: Evidence, options: AutoInteractions, n_jobs: int | None = None
 ) -> list[Chosen]:
     """The crosses worth learning, in the order they were found; the scores of `evidence`, settled before, move along.
 
@@ -173,7 +173,7 @@ def choose_crosses(
     ----------
     columns : what may be crossed
     evidence : Evidence
-    options : AutoCrosses
+    options : AutoInteractions
     n_jobs : int or None
         Threads; the result is the same for any number.
     """
@@ -196,7 +196,7 @@ class _Search:
     """
 
     def __init__(
-        self, columns: Sequence[CodeColumn], evidence: Evidence, options: AutoCrosses, n_jobs: int | None
+        self, columns: Sequence[CodeColumn], evidence: Evidence, options: AutoInteractions, n_jobs: int | None
     ) -> None:
         self.evidence, self.options = evidence, options
         self.n_jobs = n_jobs if len(evidence.fold) >= MANY_ROWS else 1

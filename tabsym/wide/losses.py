@@ -36,7 +36,7 @@ class Loss:
     lowest : float
         The least valid target; `lowest_open` where that itself is not valid.
     argument : str
-        The estimators' argument that sets `parameter`, empty for none.
+        The attribute of an object of `tabsym.losses` that sets `parameter`, empty for none.
     parameter : float
         huber's delta, the quantile, tweedie's power.
     """
@@ -50,6 +50,11 @@ class Loss:
     lowest_open: bool = False
     argument: str = ""
     parameter: float = 0.0
+
+    @property
+    def public_name(self) -> str:
+        """The name that users give and read: of classes the link goes by their number."""
+        return "log_loss" if self.code in (slopes.LOGISTIC, slopes.MULTINOMIAL) else self.name
 
     @property
     def for_classes(self) -> bool:
@@ -97,8 +102,8 @@ class Loss:
 LOSSES = {
     loss.name: loss
     for loss in [
-        Loss("squared", slopes.SQUARED, scales=True, canonical=True),
-        Loss("absolute", slopes.ABSOLUTE, scales=True),
+        Loss("squared_error", slopes.SQUARED, scales=True, canonical=True),
+        Loss("absolute_error", slopes.ABSOLUTE, scales=True),
         Loss("huber", slopes.HUBER, scales=True, argument="delta", parameter=1.35),
         Loss("quantile", slopes.QUANTILE, scales=True, argument="quantile", parameter=0.5),
         Loss("poisson", slopes.POISSON, log_link=True, canonical=True, lowest=0.0),
@@ -111,7 +116,7 @@ LOSSES = {
 }
 """The losses by name; formulas with p the prediction and s the score, p = s or exp(s):
 
-squared (y - p)**2 / 2; absolute |y - p|; huber, squared within delta and linear beyond;
+squared_error (y - p)**2 / 2; absolute_error |y - p|; huber, squared within delta and linear beyond;
 quantile q (y - p) above, (1 - q)(p - y) below; poisson p - y s; gamma s + y / p;
 tweedie p**(2 - k) / (2 - k) - y p**(1 - k) / (1 - k) with 1 < k < 2; logistic (two classes);
 hinge max(0, 1 - (+-1) s); multinomial (softmax).

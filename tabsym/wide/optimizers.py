@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,73 +156,49 @@ RARE_ROWS = 100.0
 """A symbol is rare that has fewer rows, on average over its block."""
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+TOL, CLOSE = 1e-5, 1e-3
+"""The decrease of the objective, per row, and the distance to the optimum in standard errors, that end sweeps."""
 
 
 @dataclass(frozen=True)
 class Newton:
-    """Newton's method over all rows, block by block: deterministic, without a learning rate, for ``fit`` on a table.
+    """Options of block coordinate Newton, and of L-BFGS for formulas that multiply; the estimators check them.
 
-    For losses with a curvature. A block of symbols takes its exact step while the others are held, as a row selects
-    one of its numbers; formulas that multiply or share blocks are descended by L-BFGS, from several starts.
-
-    Parameters
+    Attributes
     ----------
-    tol : float, default 1e-5
-        A sweep that lowers the objective by less, per row, is the last.
-    max_passes : int, default 200
-        Sweeps at most, of those that find variances and of those that settle parameters each; a
-        ``ConvergenceWarning`` says where they end short. Of formulas, passes of a descent, of which there are up to a
-        quarter as many.
-    starts : int, default 3
+    tol : float
+        A sweep that lowers the objective by less, per row, is the last of those that find variances.
+    close : float
+        How near the optimum coefficients end, in their standard errors.
+    max_passes : int
+        Sweeps at most, of those that find variances and of those that settle coefficients each; of formulas, passes of
+        a descent, of which there are up to a quarter as many.
+    starts : int
         From how many points a formula with products is descended; the best is kept.
-    draws : int, default 0
-        Draws of all parameters together from their posterior, which ``return_std=True`` needs; some tens do.
-    rare_rows : float, default 100
-        With ``l2="evidence"``: large blocks with fewer rows an entry have their variance from the loss of rows held
-        out, as the evidence of a symbol seen once or twice misleads; 0 for none.
-    precisions : mapping of block -> float, default None
-        With ``l2="evidence"``, for sums of blocks: instead of estimating variances, how many rows each block's prior
-        counts for (of symbols that nothing multiplies: `dispersion_` over the variance in `variances_`); a block not
-        named adds nothing, wherever `init` starts it. What nothing holds back (intercept, slopes) has none, and is
-        refused.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tabsym import WideRegressor
-    >>> from tabsym.wide import Newton
-    >>> X = pd.DataFrame({"shop": ["a", "b", "c", "d"] * 25})
-    >>> y = [1.0, 2.0, 3.0, 4.0] * 25
-    >>> model = WideRegressor(optimizer=Newton(tol=1e-9)).fit(X, y)
-    >>> model.predict(X[:4]).round(3).tolist()
-    [1.0, 2.0, 3.0, 4.0]
+    draws : int
+        Draws of all coefficients together from their posterior.
+    rare_rows : float
+        Large terms with fewer rows a category have their variance from the loss of rows held out; 0 for none.
+    precisions : mapping of term -> float
+        Instead of estimating variances: those of another fit to rows of the same table; a term not named adds nothing.
+    penalties : mapping of term -> float
+        Ridge penalties of some terms, on the scale of the mean loss; the variances of the others are estimated.
     """
 
-    tol: float = 1e-5
+    tol: float = TOL
+    close: float = CLOSE
     max_passes: int = 200
     starts: int = 3
     draws: int = 0
     rare_rows: float = RARE_ROWS
     precisions: Mapping[str, float] | None = None
+    penalties: Mapping[str, float] | None = None
+    verbose: int = 0
 
-    def __post_init__(self) -> None:
-        if not _is_number(self.tol) or not 0 < self.tol < np.inf:
-            raise ValueError(f"Newton(tol={self.tol!r}) is not possible; use a number above 0.")
-        if not _is_number(self.rare_rows) or not 0 <= self.rare_rows < np.inf:
-            raise ValueError(f"Newton(rare_rows={self.rare_rows!r}) is not possible; use a number of at least 0.")
-        if self.precisions is not None and not isinstance(self.precisions, Mapping):
-            raise TypeError(f"Newton(precisions={self.precisions!r}) is not possible; use a mapping of block -> rows.")
-        for name, value in (self.precisions or {}).items():
-            if not isinstance(value, Real) or not value >= 0:
-                raise ValueError(
-                    f"Newton(precisions={{{name!r}: {value!r}}}) is not possible; use numbers of at least 0 rows."
-                )
-        for name, least in (("max_passes", 1), ("starts", 1), ("draws", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"Newton({name}={value!r}) is not possible; use a whole number of at least {least}.")
+    @classmethod
+    def to(cls, close: float, **options: Any) -> Newton:
+        """By how near the optimum coefficients are to end: what is left of the objective goes with its square."""
+        return cls(tol=TOL * (close / CLOSE) ** 2, close=close, **options)
 
 
 Optimizer = SGD | Adagrad | RMSprop | Adam

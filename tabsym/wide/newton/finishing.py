@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from tabsym.wide.newton.joint import MOST_ENTRIES, Information
-from tabsym.wide.newton.turns import CLOSE, Turns
+from tabsym.wide.newton.turns import Turns
 from tabsym.wide.slopes import MULTINOMIAL
 
 Floats = NDArray[np.float64]
@@ -25,8 +25,8 @@ UNTOLD = 1e-10
 """Of the diagonal, added to it: rows and penalties need not tell the level of a block from the intercept's."""
 
 
-def finish(turns: Turns, dispersion: float) -> int:
-    """Go on until no coefficient moves by more than a thousandth of its standard error: how many steps it took.
+def finish(turns: Turns, dispersion: float, close: float) -> int:
+    """Go on until no coefficient moves by more than `close` standard errors of it: how many steps it took.
 
     Of a model of one score and some hundred coefficients; others are left as they are.
     """
@@ -35,7 +35,7 @@ def finish(turns: Turns, dispersion: float) -> int:
         return 0
     for n_steps in range(MOST_STEPS):
         steps, fall = _steps(turns, places)
-        if not fall > 0.5 * CLOSE**2 * dispersion or not _take(turns, places, steps):
+        if not fall > 0.5 * close**2 * dispersion or not _take(turns, places, steps):
             return n_steps
     return MOST_STEPS
 

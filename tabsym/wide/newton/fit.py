@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +18,7 @@ from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.posterior import Draws
 from tabsym.wide.newton.turns import Turns
 from tabsym.wide.newton.variances import Evidence
-from tabsym.wide.optimizers import Newton
+from tabsym.wide.optimizers import CLOSE, Newton
 from tabsym.wide.slopes import MULTINOMIAL
 
 Floats = NDArray[np.float64]
@@ -69,6 +71,7 @@ class Optimum:
     evidence: Evidence
     n_sweeps: int
     converged: bool
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,8 @@ class Solved:
     loss : float
         Mean of the rows.
     n_sweeps : int
-    converged, drawn : bool
-        Whether the optimum was reached, and whether the draws stand.
+    converged, drawn, interrupted : bool
+        Whether the optimum was reached, whether the draws stand, and whether Ctrl-C ended the fit.
     """
 
     theta: list[Floats]
@@ -105,6 +108,7 @@ class Solved:
     n_sweeps: int
     converged: bool
     drawn: bool
+    interrupted: bool
 
 
 def find_optimum(
@@ -116,37 +120,57 @@ def find_optimum(
     theta: Sequence[Floats],
     rng: np.random.RandomState,
     held: Sequence[float] | None = None,
+    fixed: Mapping[int, float] | None = None,
 ) -> Optimum:
     """The optimum from `theta`: with a ridge `penalty` on the mean loss, or None for variances by evidence.
 
-    `held`: precisions of the pieces that were estimated elsewhere.
+    `held`: precisions of the pieces that were estimated elsewhere. `fixed`: precisions of some pieces that are given,
+    while the variances of the others are estimated. Ctrl-C ends it where it is.
     """
     turns = Turns(pieces, rows.y, rows.weight, rows.start, loss)
     turns.put(theta)
+    if newton.verbose:
+        turns.report = Sweeps()
     evidence = Evidence(turns)
-    n_sweeps, stood = 0, True
+    estimates = penalty is None and held is None
     if held is not None:
         _hold(turns, held)
-    elif penalty is None:
-        n_sweeps, stood = _find_variances(turns, evidence, rows, newton, rng)
-    else:
+    elif penalty is not None:
         for place, piece in enumerate(turns.pieces):
             turns.precision[place] = 0.0 if piece.prior is Prior.FLAT else penalty * turns.total
-    more, converged = turns.settle(newton.tol, newton.max_passes, surely=penalty is not None)
-    dispersion = evidence.dispersion
-    if evidence.has_dispersion and (held is not None or penalty is not None):
-        dispersion = max(turns.dispersion(), 1e-12 * turns.spread)
-    if turns.loss.code != MULTINOMIAL:
-        n_sweeps += more
-        more, is_close = turns.polish(
-            dispersion, MORE_BESIDE_VARIANCES if penalty is None and held is None else MORE_SWEEPS
-        )
-        if not is_close:
-            more += finish(turns, dispersion)
+    interrupted, n_sweeps, converged = False, 0, False
+    try:
+        n_sweeps, stood = _find_variances(turns, evidence, rows, newton, rng, fixed or {}) if estimates else (0, True)
+        more, converged = turns.settle(newton.tol, newton.max_passes, surely=penalty is not None)
+        n_sweeps, converged = n_sweeps + more, converged and stood
+        dispersion = evidence.dispersion
+        if evidence.has_dispersion and not estimates:
+            dispersion = max(turns.dispersion(), 1e-12 * turns.spread)
+        if turns.loss.code != MULTINOMIAL:
+            few = MORE_BESIDE_VARIANCES if estimates else MORE_SWEEPS
+            most = few if newton.close >= CLOSE else newton.max_passes
+            more, is_close = turns.polish(dispersion, newton.close, most)
+            n_sweeps += more if is_close else more + finish(turns, dispersion, newton.close)
+    except KeyboardInterrupt:
+        interrupted = True
+        turns.put(list(turns.theta))  # a sweep may have ended half way
     turns.balance()
-    if held is not None or penalty is not None:
+    if not estimates:
         _weigh(turns, evidence)
-    return Optimum(turns, evidence, n_sweeps + more, converged and stood)
+    return Optimum(turns, evidence, n_sweeps, converged, interrupted)
+
+
+class Sweeps:
+    """A line on standard error about every second: how many sweeps, and what the last one lowered the objective by."""
+
+    def __init__(self) -> None:
+        self._n_sweeps, self._shown = 0, time.monotonic()
+
+    def __call__(self, fall: float) -> None:
+        self._n_sweeps += 1
+        if time.monotonic() - self._shown >= 1.0:
+            self._shown = time.monotonic()
+            print(f"{self._n_sweeps} sweeps, the objective falls by {fall:.3g} a row", file=sys.stderr)
 
 
 def _hold(turns: Turns, precisions: Sequence[float]) -> None:
@@ -159,7 +183,12 @@ def _hold(turns: Turns, precisions: Sequence[float]) -> None:
 
 
 def _find_variances(
-    turns: Turns, evidence: Evidence, rows: Rows, newton: Newton, rng: np.random.RandomState
+    turns: Turns,
+    evidence: Evidence,
+    rows: Rows,
+    newton: Newton,
+    rng: np.random.RandomState,
+    fixed: Mapping[int, float],
 ) -> tuple[int, bool]:
     """Variances by evidence; of blocks with few rows a symbol, on rows held out.
 
@@ -167,11 +196,14 @@ def _find_variances(
     """
     evidence.start()
     for place, piece in enumerate(turns.pieces):
-        if _is_unique(piece):
+        if _is_unique(piece) and place not in fixed:
             turns.silence(place)
             evidence.effective[place] = 0.0
+    turns.precision[list(fixed)] = list(fixed.values())
     held = [
-        place for place, piece in enumerate(turns.pieces) if piece.prior is not Prior.FLAT and not turns.silent[place]
+        place
+        for place, piece in enumerate(turns.pieces)
+        if piece.prior is not Prior.FLAT and not turns.silent[place] and place not in fixed
     ]
     rare = [place for place in held if turns.n_outputs == 1 and _is_rare(turns, place, newton.rare_rows)]
     common = [place for place in held if place not in rare]
@@ -181,6 +213,8 @@ def _find_variances(
     else:
         n_sweeps, stood = _find_without(turns, evidence, common, rare, newton)
     if not rare:
+        for place in fixed:
+            evidence.spread(place)
         return n_sweeps, stood
     logs = []
     for _ in range(MORE_SPLITS if len(rows.y) <= FEW_ROWS else 1):
@@ -192,7 +226,7 @@ def _find_variances(
     if not evidence.has_dispersion:  # of amounts they are where their evidence had them
         turns.put([held_out.of_all_rows(place) if place in rare else theta for place, theta in enumerate(turns.theta)])
     more, stood = evidence.find(common, AFTERWARDS * newton.tol, newton.max_passes)
-    for place in rare + common:
+    for place in [*rare, *common, *fixed]:
         if not turns.silent[place]:
             evidence.spread(place)
     evidence.move(())
@@ -283,5 +317,5 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
     return Solved(
         turns.theta, sd, variance, evidence.effective.tolist(), evidence.dispersion, found, flat,
         None if together is None else evidence.dispersion * together, turns.mean_loss(), optimum.n_sweeps,
-        optimum.converged, draws is None or draws.settled,
+        optimum.converged, draws is None or draws.settled, optimum.interrupted,
     )  # fmt: skip

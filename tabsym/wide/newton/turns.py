@@ -7,7 +7,7 @@ features with the curvature in the place of the count. Nothing is random, and th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import takewhile
 
@@ -28,9 +28,6 @@ Floats = NDArray[np.float64]
 
 MOST_STEP = 2.0
 """Of a score at once, where the loss is no parabola: far from the optimum its curvature says little."""
-
-CLOSE = 1e-3
-"""Standard errors of a coefficient that is as good as at the optimum."""
 
 PARABOLAS = SQUARED, HUBER
 """Losses below the parabola of their slope and curvature everywhere, so that any step lowers them."""
@@ -91,6 +88,7 @@ class Turns:
         self.spread = spread_of(y - start[:, 0], weight, loss) if loss.scales else 1.0
         flat = [place for place, piece in enumerate(self.pieces) if piece.prior is Prior.FLAT]
         self._joint: JointSteps | None = None
+        self.report: Callable[[float], None] = lambda fall: None  # of every sweep, what it lowered the objective by
         self.together = flat if len(flat) > 1 or any(len(self.pieces[place].x) for place in flat) else []
 
     def sweep(self) -> float:
@@ -105,6 +103,7 @@ class Turns:
             self.turn(place) for place in range(len(self.pieces)) if place not in done and not self.silent[place]
         )
         self.sharing.hand_up(fall)
+        self.report(fall / self.total)
         return fall / self.total
 
     @cached_property
@@ -131,13 +130,13 @@ class Turns:
             before = fall
         return most, False
 
-    def polish(self, dispersion: float, most: int) -> tuple[int, bool]:
-        """Sweep on until what is left moves no coefficient by more than a thousandth of its standard error.
+    def polish(self, dispersion: float, close: float, most: int) -> tuple[int, bool]:
+        """Sweep on until what is left moves no coefficient by more than `close` standard errors of it.
 
         The fall of the objective that is left, over the dispersion, is half the square of that step in standard
         errors. At most `most` sweeps; how many there were, and whether that is all that is left.
         """
-        before, enough = np.inf, 0.5 * CLOSE**2 * dispersion
+        before, enough = np.inf, 0.5 * close**2 * dispersion
         for n_sweeps in range(1, most + 1):
             fall = self.total * self.sweep()
             left = fall * fall / (before - fall) if before > fall else fall

@@ -1,0 +1,94 @@
+"""Losses that carry a number: objects for the `loss` of the wide models, beside the names of those that do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar
+
+__all__ = ["Huber", "Quantile", "Tweedie"]
+
+
+def _check_between(who: str, name: str, value: object, low: float, high: float) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not low < float(value) < high:  # type: ignore[arg-type]
+        bounds = f"above {low:g}" + ("" if high == float("inf") else f" and below {high:g}")
+        raise ValueError(f"{who}({name}={value!r}) is not possible; use a number {bounds}.")
+
+
+@dataclass(frozen=True)
+class Huber:
+    """Squared within `delta` of the target, linear beyond: for amounts with outliers.
+
+    Parameters
+    ----------
+    delta : float, default 1.35
+        In units of the target's spread: the interquartile mean of its absolute deviations, scaled to be 1 for a
+        standard normal target (in `partial_fit` of the first call's rows).
+
+    References
+    ----------
+    Huber 1964, "Robust estimation of a location parameter".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideRegressor
+    >>> from tabsym.losses import Huber
+    >>> X = pd.DataFrame({"shop": ["a", "b"] * 20})
+    >>> y = [1.0, 2.0] * 19 + [1.0, 900.0]
+    >>> WideRegressor(loss=Huber(1.0)).fit(X, y).predict(X[:2]).round(1).tolist()
+    [1.0, 2.0]
+    """
+
+    delta: float = 1.35
+    name: ClassVar[str] = "huber"
+
+    def __post_init__(self) -> None:
+        _check_between("Huber", "delta", self.delta, 0.0, float("inf"))
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """The pinball loss, whose optimum is a quantile of the target. For online models, as it has no second derivative.
+
+    Parameters
+    ----------
+    quantile : float, default 0.5
+        Above 0 and below 1.
+
+    References
+    ----------
+    Koenker and Bassett 1978, "Regression quantiles".
+    """
+
+    quantile: float = 0.5
+    name: ClassVar[str] = "quantile"
+
+    def __post_init__(self) -> None:
+        _check_between("Quantile", "quantile", self.quantile, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Tweedie:
+    """Tweedie's deviance behind a log link, for amounts of which many are 0, such as claims.
+
+    Parameters
+    ----------
+    power : float, default 1.5
+        Above 1 and below 2: the variance goes with this power of the mean.
+
+    References
+    ----------
+    Joergensen 1987, "Exponential dispersion models".
+    """
+
+    power: float = 1.5
+    name: ClassVar[str] = "tweedie"
+
+    def __post_init__(self) -> None:
+        _check_between("Tweedie", "power", self.power, 1.0, 2.0)
+
+
+WITH_NUMBER = {kind.name: kind for kind in (Huber, Quantile, Tweedie)}
+"""By the name that stands for the object at its default."""
