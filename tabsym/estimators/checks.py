@@ -124,8 +124,8 @@ def check_coef_init(value: Any) -> Init:
         return {str(name): given for name, given in value.items()} or None
     if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
         raise ValueError(
-            f"coef_init={value!r} is not possible; use a finite number, or a mapping from term to a number or to values "
-            "by category, such as coefs_."
+            f"coef_init={value!r} is not possible; use a finite number, or a mapping from term to a number or to "
+            "values by category, such as coefs_."
         )
     return float(value)
 

@@ -231,8 +231,8 @@ class MarginAdapter(ABC):
         if self.links.get(str(named)) == link:
             return clone(booster)
         raise ValueError(
-            f"The booster's objective {named!r} does not read scores as the wide model's loss {loss.public_name!r} makes "
-            f"them (link {link!r}); leave the objective out, or choose a loss with its link."
+            f"The booster's objective {named!r} does not read scores as the wide model's loss {loss.public_name!r} "
+            f"makes them (link {link!r}); leave the objective out, or choose a loss with its link."
         )
 
 
