@@ -178,7 +178,7 @@ def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
     how, by_column = check_numeric(e.numeric, numerics, numeric)
     if formula is not None:
         _refuse_beside_formula(e)
-        interactions, how = 1, "linear"
+        interactions = 1
     return {
         "who": type(e).__name__,
         "formula": formula,
@@ -195,11 +195,12 @@ def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
 def _refuse_beside_formula(e: Any) -> None:
     """A formula says what interacts and what is a category: options that say it too are refused, not ignored."""
     plain = defaults_of(type(e))
-    for name in ("interactions", "categorical_features", "numeric"):
+    for name in ("interactions", "categorical_features"):
         value = getattr(e, name)
         if not _is_default(value, plain[name]):
-            instead = "" if name == "numeric" else ", or write it there: w[a, b]"
-            raise ValueError(f"{name}={value!r} has no meaning beside a formula; leave it out{instead}.")
+            raise ValueError(
+                f"{name}={value!r} has no meaning beside a formula; leave it out, or write it there: w[a, b]."
+            )
     if e.handle_unknown == "similar":
         raise ValueError(
             "handle_unknown='similar' estimates what a category adds, and a formula may multiply; leave it out beside "

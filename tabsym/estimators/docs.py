@@ -25,6 +25,7 @@ numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one o
     where the data show one. "linear": a slope. "modl": bins by MODL, a column that is not informative on its own keeps
     its slope. "quantile": 32 bins of equal frequency. Columns that a mapping does not name are smooth. Bins are
     categories for `interactions`, which take coarser ones of smooth columns. Missing values have a bin of their own.
+    In a formula: of columns in brackets that hold fractions, or that a mapping names; whole numbers there name things.
 interactions : {"auto", "pairwise"}, list of tuples, `tabsym.wide.AutoInteractions` or None, default "auto"
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
     pairs, that lower the loss of rows held out (`interactions_`); "pairwise": all pairs; a list names them:
@@ -44,7 +45,7 @@ alpha : "auto", float or mapping of term -> float, default "auto"
 count_effect : bool, default True
     Whether terms with infrequent categories get a smooth effect of how many training rows a category has (in training a
     row counts the others only, so an unknown category is the count 0), in classes of at least 30 rows; dropped where
-    its variance is estimated as 0. "rarity of a" in `coefs_`.
+    its variance is estimated as 0. "rarity of a" in `coefs_`. Of formulas where they are sums of terms.
 class_weight : mapping of class -> float, "balanced" or None, default None
     Multiplies the sample weights. "balanced": inversely to how often a class occurs.
 offset_column : str (or position, for arrays), default None

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral
 
+import numpy as np
+
 from tabsym.estimators.binning import cut_finely, cut_numbers, cut_twice
 from tabsym.estimators.config import Config
 from tabsym.estimators.training_data import Training
 from tabsym.table import Column, Kind, symbolic_columns
 from tabsym.wide.layout import Layout
 from tabsym.wide.losses import Loss
-from tabsym.wide.plan import plan_additive, plan_formula
+from tabsym.wide.optimizers import Newton
+from tabsym.wide.plan import is_sum, plan_additive, plan_formula
 from tabsym.wide.polynomial import expand
 from tabsym.wide.sources import Bins
 
@@ -33,9 +36,7 @@ NO_CUTS = Cuts()
 
 def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
     """The intervals that `numeric` asks for; the cuts of the coarse ones are among those of the fine."""
-    if config.formula is not None:
-        return NO_CUTS
-    columns = _numeric_columns(config, training)
+    columns = _numeric_columns(config, training) if config.formula is None else _binned_by_formula(config, training)
     _refuse_unknown(config, training, columns)
     by_way: dict[str, list[Column]] = {}
     for column in columns:
@@ -75,6 +76,27 @@ def _refuse_unknown(config: Config, training: Training, columns: list[Column]) -
             raise ValueError(f"numeric names {name!r}, which {what}; the numeric columns are {known}.")
 
 
+def _binned_by_formula(config: Config, training: Training) -> list[Column]:
+    """Numeric columns in the brackets of a formula that hold fractions, or that `numeric` names: others name things."""
+    assert config.formula is not None
+    in_brackets = {name for term in expand(config.formula) for ref in term.blocks for name in ref.columns}
+    columns = [training.table[name] for name in training.table.names if name in in_brackets]
+    numbers = [column for column in columns if column.kind is Kind.NUMERIC]
+    found = [column for column in numbers if column.name in config.numeric_of or _has_fractions(column)]
+    default = "smooth" if isinstance(config.optimizer, Newton) else "linear"
+    if not found and config.numeric != default:
+        raise ValueError(
+            f"numeric={config.numeric!r} has no effect, as the formula has no column of fractions in brackets; leave "
+            "it out, or name columns: numeric={'price': 'quantile'}."
+        )
+    return found
+
+
+def _has_fractions(column: Column) -> bool:
+    values = column.values[np.isfinite(column.values)]
+    return column.measure.name == "numbers" and bool((values != np.floor(values)).any())
+
+
 def _numeric_columns(config: Config, training: Training) -> list[Column]:
     _, others = _split_columns(config, training)
     return [column for column in others if column.kind is not Kind.SYMBOLIC]
@@ -88,7 +110,12 @@ def plan_layout(
     `whole`: whether the rows are all there will be, so that a column without a value has none later either.
     """
     if config.formula is not None:
-        return plan_formula(expand(config.formula))
+        terms = expand(config.formula)
+        if isinstance(config.optimizer, Newton) and not config.rarity and not is_sum(terms):
+            raise ValueError(
+                "count_effect=False has no effect on a formula that multiplies or shares terms; leave it out."
+            )
+        return plan_formula(terms, cuts.coarse, cuts.fine, rarity=config.rarity)
     symbolic, numeric = _split_columns(config, training, whole=whole)
     text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
     if text:

@@ -90,17 +90,52 @@ def _crosses(names: list[str], interactions: int | Sequence[tuple[str, ...]]) ->
     return [members for order in orders for members in combinations(names, order)]
 
 
-def plan_formula(terms: Sequence[Monomial]) -> Layout:
-    """The layout of a formula's terms."""
+def plan_formula(
+    terms: Sequence[Monomial], bins: Sequence[Bins] = (), fine: Sequence[Bins] = (), *, rarity: bool = False
+) -> Layout:
+    """The layout of a formula's terms.
+
+    `bins`, `fine`: of numeric columns in brackets; the fine ones, whose neighbours are held together, where the formula
+    is a sum. `rarity`: whether the terms of such a sum get one for how many training rows their categories have.
+    """
     plan = _Plan()
     groups = _groups(terms)
+    adds = is_sum(terms)
+    fine_of = {one.column: one for one in fine} if adds else {}
+    plan.bins = {one.column: one for one in bins}
+    plan.fine = {ref.block: fine_of[ref.columns[0]] for ref in _alone(terms, groups) if ref.columns[0] in fine_of}
     for term in terms:
         number = None
         if term.numerics:
             number = plan.add_numeric(Numeric(" * ".join(show(node) for node in term.numerics), term.numerics))
         factors = tuple(plan.factor(ref, groups) for ref in term.blocks)
         plan.terms.append(Term(term.constant, number, factors))
+    if rarity and adds:
+        plan.add_rarities()
     return _with_starts(plan.layout())
+
+
+def is_sum(terms: Sequence[Monomial]) -> bool:
+    """Whether each term has one factor at most, a single number, that no other term has."""
+    reads = [ref for term in terms for ref in term.blocks]
+    names = [ref.block for ref in reads]
+    return (
+        all(len(term.blocks) <= 1 for term in terms)
+        and len(set(names)) == len(names)
+        and all(ref.rank == 1 for ref in reads)
+    )
+
+
+def _alone(terms: Sequence[Monomial], groups: Mapping[str, tuple[tuple[str, ...], ...]]) -> list[BlockRef]:
+    """Factors of one column that are terms by themselves."""
+    return [
+        term.blocks[0]
+        for term in terms
+        if len(term.blocks) == 1
+        and not term.numerics
+        and groups[term.blocks[0].block] == (term.blocks[0].columns,)
+        and len(term.blocks[0].columns) == 1
+    ]
 
 
 def _with_starts(layout: Layout) -> Layout:
@@ -128,6 +163,10 @@ class _Plan:
     blocks: list[Block] = field(default_factory=list)
     numerics: list[Numeric] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
+    bins: Mapping[str, Bins] = field(default_factory=dict)
+    """Of a formula's numeric columns in brackets."""
+    fine: Mapping[str, Bins] = field(default_factory=dict)
+    """Of the same by themselves, by the name of the block."""
     _places: dict[object, int] = field(default_factory=dict)
 
     def layout(self) -> Layout:
@@ -151,8 +190,13 @@ class _Plan:
 
     def add_rarities(self) -> None:
         """How many rows the symbols have, of every block of symbols and crosses."""
-        for block in list(self.blocks):
-            if block.source is not None and isinstance(self.sources[block.source], (Symbols, Crossing)):
+        multiplied = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
+        for place, block in enumerate(list(self.blocks)):
+            if (
+                place not in multiplied
+                and block.source is not None
+                and isinstance(self.sources[block.source], (Symbols, Crossing))
+            ):
                 nothing = np.empty(0, dtype=np.int64)
                 self.sources.append(Rarity(block.source, block.columns, nothing, nothing))
                 self._add_own(f"{RARITY}{block.name}", len(self.sources) - 1, block.columns, ordered=True)
@@ -181,16 +225,23 @@ class _Plan:
     def factor(self, ref: BlockRef, groups: Mapping[str, tuple[tuple[str, ...], ...]]) -> Factor:
         key = ("block", ref.block)
         if key not in self._places:
-            source = self.source(groups[ref.block]) if ref.columns else None
-            self.blocks.append(Block(ref.block, source, ref.columns, ref.rank))
+            is_smooth = ref.block in self.fine
+            if is_smooth:
+                self.sources.append(self.fine[ref.block])
+                source: int | None = len(self.sources) - 1
+            else:
+                source = self.source(groups[ref.block]) if ref.columns else None
+            self.blocks.append(Block(ref.block, source, ref.columns, ref.rank, ordered=is_smooth))
             self._places[key] = len(self.blocks) - 1
         return Factor(self._places[key], ref.columns, ref.component)
 
     def source(self, groups: tuple[tuple[str, ...], ...]) -> int:
         """The place of the source over these positions, each a group of columns with one alphabet."""
         if groups not in self._places:
-            if len(groups) == 1:
-                made: Source = Symbols(groups[0], Alphabet(groups[0][0], np.empty(0, dtype=object)))
+            if len(groups) == 1 and len(groups[0]) == 1 and groups[0][0] in self.bins:
+                made: Source = self.bins[groups[0][0]]
+            elif len(groups) == 1:
+                made = Symbols(groups[0], Alphabet(groups[0][0], np.empty(0, dtype=object)))
             else:
                 left, right = self.source(groups[:-1]), self.source(groups[-1:])
                 made = Crossing(left, right, Cross(np.empty(0, dtype=np.int64)))
