@@ -214,9 +214,7 @@ def _refuse_without_effect(config: Config, e: Any) -> None:
 
     def refuse(name: str, needs: str) -> None:
         if not _is_default(getattr(e, name), plain[name]):
-            raise ValueError(
-                f"{name}={getattr(e, name)!r} has no effect without {needs}; set that too, or leave it out."
-            )
+            raise ValueError(f"{name}={getattr(e, name)!r} has no effect {needs}, or leave it out.")
 
     if config.l1 == config.l2 == 0.0:
         refuse("l1_ratio", "without a penalty; give alpha")
