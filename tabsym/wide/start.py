@@ -86,7 +86,7 @@ def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
     if isinstance(init, Mapping):
         for name in init:
             if name not in names and name not in scales.values():
-                raise ValueError(f"init names block {name!r}, which the model has not; it has {sorted(names)}.")
+                raise ValueError(f"coef_init names the term {name!r}, which the model has not; it has {sorted(names)}.")
     theta = model.units.to_user(layout, phi)
     for place in given:
         value = init[names[place]] if isinstance(init, Mapping) else init
@@ -115,20 +115,22 @@ def _given_values(model: WideModel, place: int, value: float | pd.Series | pd.Da
     width = block.rank * model.n_outputs
     frame = value.to_frame() if isinstance(value, pd.Series) else value.iloc[:, :width]
     if frame.shape[1] != width:
-        raise ValueError(f"init[{name!r}] has {frame.shape[1]} column(s) of values, and the block {width}.")
+        raise ValueError(f"coef_init[{name!r}] has {frame.shape[1]} column(s) of values, and the term {width}.")
     try:
         numbers = frame.to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"init[{name!r}] holds values that are no numbers; convert them first.") from None
+        raise ValueError(f"coef_init[{name!r}] holds values that are no numbers; convert them first.") from None
     if not np.isfinite(numbers).all():
-        raise ValueError(f"init[{name!r}] holds a value that is not finite; leave such symbols out.")
+        raise ValueError(f"coef_init[{name!r}] holds a value that is not finite; leave such categories out.")
     if block.source is None:
         if len(frame) != 1:
-            raise ValueError(f"init[{name!r}] has {len(frame)} rows, and the block is a single number; give one row.")
+            raise ValueError(
+                f"coef_init[{name!r}] has {len(frame)} rows, and the term is a single number; give one row."
+            )
         return numbers.reshape(-1, model.n_outputs)
     index = coefficient_frame(model, place, [str(k) for k in range(model.n_outputs)]).index
     if frame.index.nlevels != index.nlevels or not frame.index.is_unique:
-        raise ValueError(f"init[{name!r}] must be indexed by the block's symbols, once each, as coefs_ are.")
+        raise ValueError(f"coef_init[{name!r}] must be indexed by the term's categories, once each, as coefs_ are.")
     known = _keys(frame.index)
     places = np.array([known.get(key, UNSEEN) for key in _keys(index)], dtype=np.int64)
     out = start.reshape(len(index), width).copy()
