@@ -29,9 +29,9 @@ def loss_value(scores, y, loss, parameter=0.0):
     """The loss of one row, straight from its definition."""
     s = scores[0]
     match loss:
-        case "squared":
+        case "squared_error":
             return 0.5 * (y - s) ** 2
-        case "absolute":
+        case "absolute_error":
             return abs(y - s)
         case "huber":
             r = abs(y - s)
@@ -66,7 +66,7 @@ def slope(scores, y, loss, parameter=0.0):
 
 def exact_slope(scores, y, loss):
     """dloss/dscore in closed form, for the losses that training is compared with."""
-    if loss == "squared":
+    if loss == "squared_error":
         return [scores[0] - y]
     if loss == "logistic":
         return [1 / (1 + math.exp(-scores[0])) - y]

@@ -69,7 +69,9 @@ def problem(loss, n=23, seed=0):
     rng = np.random.default_rng(seed)
     codes = np.column_stack([rng.integers(0, 4, n), 4 + rng.integers(0, 6, n), rng.integers(0, 4, n)]).astype(np.int32)
     x = rng.normal(size=(n, 2))
-    y = {"squared": rng.normal(size=n), "logistic": rng.integers(0, 2, n), "multinomial": rng.integers(0, 3, n)}[loss]
+    y = {"squared_error": rng.normal(size=n), "logistic": rng.integers(0, 2, n), "multinomial": rng.integers(0, 3, n)}[
+        loss
+    ]
     return codes, x, y.astype(float)
 
 
@@ -132,7 +134,7 @@ def test_training_equals_the_oracle(program, rule, gradient, batch):
     np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
+@pytest.mark.parametrize("loss", ["squared_error", "logistic", "multinomial"])
 @pytest.mark.parametrize("gradient", ["gse", "mean"])
 @pytest.mark.parametrize("batch", [1, 5])
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -165,9 +167,9 @@ def test_schedules_equal_the_oracle(rule, gradient, schedule):
 
 def test_offsets_are_added_to_the_score():
     offset = np.random.default_rng(9).normal(size=23)
-    got, want = both(PRODUCTS, "sgd", loss="squared", offset=offset)
+    got, want = both(PRODUCTS, "sgd", loss="squared_error", offset=offset)
     np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
-    assert not np.allclose(got, both(PRODUCTS, "sgd", loss="squared")[0])
+    assert not np.allclose(got, both(PRODUCTS, "sgd", loss="squared_error")[0])
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -182,7 +184,7 @@ def test_the_lasso_is_reached_by_every_optimizer(rule):
         epochs=20_000, l1=penalty, shuffle=False,
     )  # fmt: skip
     terms = [(1.0, None, [("code", 0, 0)])]
-    got = kernel_train(terms, codes, np.zeros((100, 2)), y, np.zeros((13, 1)), "squared", options)[:3, 0]
+    got = kernel_train(terms, codes, np.zeros((100, 2)), y, np.zeros((13, 1)), "squared_error", options)[:3, 0]
     means, shares = np.array([y[codes[:, 0] == k].mean() for k in range(3)]), np.array([0.6, 0.3, 0.1])
     want = np.sign(means) * np.maximum(np.abs(means) - penalty / shares, 0.0)
     np.testing.assert_allclose(got, want, atol=2e-3)
@@ -201,7 +203,7 @@ def test_slopes_are_derivatives_of_the_losses(name):
         if name == "multinomial":
             continue  # its slope is compared by training
         value, got, bend = (part[0] for part in loss.rows(scores[None, :1], np.array([y])))
-        if name in ("squared", "logistic", "poisson", "gamma", "tweedie"):
+        if name in ("squared_error", "logistic", "poisson", "gamma", "tweedie"):
             slopes = [naive.slope(scores + step, y, name, loss.parameter)[0] for step in (1e-4, -1e-4)]
             assert bend == pytest.approx((slopes[0] - slopes[1]) / 2e-4, rel=1e-4, abs=1e-6)
         assert value == pytest.approx(naive.loss_value(scores, y, name, loss.parameter), rel=1e-9, abs=1e-12)
@@ -230,7 +232,9 @@ def test_first_epoch_by_hand():
     codes = np.array([[0, 0, 0], [1, 0, 0]], dtype=np.int32)
     terms = [(1.0, None, [("code", 0, 0)]), (1.0, None, [("fixed", 12)])]
     options = Options(SGD(), learning_rate=0.5, shuffle=False)
-    out = kernel_train(terms, codes, np.zeros((2, 2)), np.array([1.0, 3.0]), np.zeros((13, 1)), "squared", options)
+    out = kernel_train(
+        terms, codes, np.zeros((2, 2)), np.array([1.0, 3.0]), np.zeros((13, 1)), "squared_error", options
+    )
     # row 1: residual -1 -> w0 = .5, b = .5; row 2: residual .5 - 3 = -2.5 -> w1 = 1.25, b = 1.75
     np.testing.assert_allclose(out[[0, 1, 12], 0], [0.5, 1.25, 1.75])
 
@@ -240,7 +244,9 @@ def test_a_row_that_selects_an_entry_twice_counts_it_once():
     codes = np.array([[0, 0, 0], [0, 0, 1]], dtype=np.int32)
     terms = [(1.0, None, [("code", 0, 0)]), (-1.0, None, [("code", 2, 0)])]
     options = Options(SGD(), learning_rate=1.0, shuffle=False, batch_size=2)
-    out = kernel_train(terms, codes, np.zeros((2, 2)), np.array([5.0, 2.0]), np.zeros((13, 1)), "squared", options)
+    out = kernel_train(
+        terms, codes, np.zeros((2, 2)), np.array([5.0, 2.0]), np.zeros((13, 1)), "squared_error", options
+    )
     # slopes -5 and -2; entry 0: row 1 gives -5 + 5 = 0, row 2 -2, over 2 rows: moves by 1; entry 1: +2 over one row
     np.testing.assert_allclose(out[:2, 0], [1.0, -2.0])
 
@@ -264,9 +270,9 @@ def test_rare_symbols_take_the_steps_they_missed():
     terms = [(1.0, None, [("code", 0, 0)]), (1.0, None, [("fixed", 12)])]
     for rule in ("adam", "momentum", "rmsprop"):
         options = Options(RULES[rule][0], learning_rate=0.01, gradient="mean", shuffle=False)
-        got = kernel_train(terms, codes, np.zeros((3000, 2)), y, np.zeros((13, 1)), "squared", options)
+        got = kernel_train(terms, codes, np.zeros((3000, 2)), y, np.zeros((13, 1)), "squared_error", options)
         want = naive.train(
-            codes, np.zeros((3000, 2)), y, terms, np.zeros((13, 1)), loss="squared", rule=oracle_rule(rule, 0.01),
+            codes, np.zeros((3000, 2)), y, terms, np.zeros((13, 1)), loss="squared_error", rule=oracle_rule(rule, 0.01),
             gradient="mean", batch=1,
         )  # fmt: skip
         np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-14)

@@ -24,7 +24,7 @@ from tabsym.integrations import load_adapter
 from tabsym.wide.losses import LOSSES
 
 LIBRARIES = ["lightgbm", "xgboost", "catboost"]
-TASKS = ["binary", "multinomial", "squared", "poisson", "gamma", "tweedie"]
+TASKS = ["binary", "multinomial", "squared_error", "poisson", "gamma", "tweedie"]
 RNG = np.random.default_rng(0)
 N = 400
 FRAME = pd.DataFrame(
@@ -57,7 +57,7 @@ def case(library, task):
     y = {
         "binary": (SIGNAL > 0).astype(int),
         "multinomial": np.digitize(SIGNAL, [-0.5, 0.8]),
-        "squared": SIGNAL + rng.normal(size=N),
+        "squared_error": SIGNAL + rng.normal(size=N),
         "poisson": rng.poisson(np.exp(0.5 * SIGNAL)).astype(float),
         "gamma": rng.gamma(2, np.exp(0.5 * SIGNAL)),
         "tweedie": rng.poisson(1.0, N) * rng.gamma(2, np.exp(0.5 * SIGNAL)),
@@ -175,7 +175,7 @@ def test_a_class_that_only_the_evaluation_set_has():
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_what_a_library_reads_wrongly_does_not_reach_it(library):
-    adapter, model, frame, y, margin = case(library, "squared")
+    adapter, model, frame, y, margin = case(library, "squared_error")
     text = FRAME[["colour"]].fillna("none")
     wrong = [
         pl.DataFrame({"c": text["colour"].to_list()}, schema={"c": pl.Categorical}),
@@ -206,7 +206,7 @@ def test_objectives_follow_the_loss_or_are_refused(library):
              "catboost": {"loss_function": "MAE"}}[library]  # fmt: skip
     with pytest.raises(ValueError, match="link 'log'"):
         adapter.matched(booster(library, False, **named), LOSSES["poisson"])
-    kept = adapter.matched(booster(library, False, **named), LOSSES["squared"])
+    kept = adapter.matched(booster(library, False, **named), LOSSES["squared_error"])
     assert adapter.objective_of(kept) == next(iter(named.values()))
     with pytest.raises(ValueError, match="hinge"):
         adapter.matched(booster(library, True), LOSSES["hinge"])
@@ -256,7 +256,7 @@ def test_names_are_kept_where_boosters_take_them():
 
 
 def test_catboost_s_own_cat_features_as_a_tuple():
-    adapter, _, frame, y, margin = case("catboost", "squared")
+    adapter, _, frame, y, margin = case("catboost", "squared_error")
     model = CatBoostRegressor(iterations=5, cat_features=("f0", "f1"), **QUIET)
     fitted = adapter.fit_margin(model, frame, y, margin)
     without = adapter.fit_margin(CatBoostRegressor(iterations=5, **QUIET), frame, y, margin)
@@ -278,14 +278,14 @@ def test_an_adapter_by_somebody_else_needs_an_entry_point_only(tmp_path):
     (info / "entry_points.txt").write_text(f"[tabsym.adapters]\n{lines}")
     code = """
 import numpy as np, pandas as pd
-from tabsym import WideBoostRegressor, WideRegressor
+from tabsym import WideBoostRegressor, WideSGDRegressor
 from tabsym.compare.contenders import all_contenders
 from tabsym.integrations import available, load_adapter
 from tabsym_stumps import Stumps
 rng = np.random.default_rng(0)
 X = pd.DataFrame({"shop": rng.choice(list("abcdefgh"), 500), "n": rng.normal(size=500)})
 y = X["shop"].map({name: 3.0 * place for place, name in enumerate("abcdefgh")}).to_numpy() + (X["n"] > 0)
-model = WideBoostRegressor(WideRegressor(cols=["shop"]), Stumps(), mode="margin", random_state=0, booster_cols="n")
+model = WideBoostRegressor(WideSGDRegressor(categorical_features=["shop"]), Stumps(), mode="margin", random_state=0, booster_cols="n")
 model.fit(X, y)
 hand = model.wide_.predict(X) + model.boosters_["margin"].predict(X[["n"]])
 print(available(), load_adapter("stumps").label, "stumps" in all_contenders(), *model.n_rounds_.popitem(),

@@ -18,8 +18,10 @@ from tabsym import (
     WideBoostClassifier,
     WideClassifier,
     WideEncoder,
+    WideSGDClassifier,
 )
 from tabsym.integrations import load_adapter
+from tests.options import GLM
 
 N = 160
 RNG = np.random.default_rng(0)
@@ -128,10 +130,10 @@ MODELS = {
     "tiws": TIWSEncoder(),
     "wide encoder": WideEncoder(random_state=0),
     "modl": MODLEncoder(output="probability"),
-    "wide": WideClassifier(random_state=0),
-    "wide of one": WideClassifier(random_state=0, cols=["o"]),
-    "newton": WideClassifier(optimizer="newton", l2="evidence", numeric="smooth", interactions="auto"),
-    "intervals": WideClassifier(optimizer="newton", numeric="modl"),
+    "wide": WideSGDClassifier(random_state=0),
+    "wide of one": WideSGDClassifier(random_state=0, categorical_features=["o"]),
+    "solved": WideClassifier(count_effect=False),
+    "intervals": WideClassifier(**GLM | {"numeric": "modl"}),
     "stack": WideBoostClassifier(cv=3, early_stopping=False, mode="margin", random_state=0),
     "tree": JitterTreeClassifier(random_state=0),
     "lightgbm": load_adapter("lightgbm").native("binary", **SMALL).set_params(booster__n_estimators=3),
@@ -167,7 +169,7 @@ def test_a_column_without_a_value_in_fit_has_no_type(name):
 def test_a_column_that_had_a_type_may_be_empty_later(name):
     for kind, full in FULL.items():
         if name == "wide of one" and "text" in kind:
-            continue  # which is refused: categories that are not in cols
+            continue  # which is refused: categories that are not in categorical_features
         fitted = clone(MODELS[name]).fit(table_of(full(N)), Y)
         for later in EMPTY.values():
             out = answer(fitted, table_of(later(N)))
@@ -177,7 +179,7 @@ def test_a_column_that_had_a_type_may_be_empty_later(name):
 
 def test_a_piece_without_a_value_says_nothing_of_later_pieces():
     first, later = table_of(EMPTY["float"](N)), table_of(FULL["numbers"](N))
-    for model in (WideClassifier(random_state=0), MODLEncoder(), TIWSEncoder()):
+    for model in (WideSGDClassifier(random_state=0), MODLEncoder(), TIWSEncoder()):
         model.partial_fit(first, Y).partial_fit(later, Y)
         assert len(model.transform(later) if hasattr(model, "transform") else model.predict(later)) == N
     modl = MODLEncoder().partial_fit(first, Y).partial_fit(later, Y)
@@ -199,7 +201,7 @@ TARGETS = {
     "chunked": lambda b: pa.chunked_array([b]),
 }
 CLASSIFIERS = {
-    **{name: MODELS[name] for name in ("wide", "newton", "stack", "tree", "lightgbm")},
+    **{name: MODELS[name] for name in ("wide", "solved", "stack", "tree", "lightgbm")},
     "xgboost": load_adapter("xgboost").native("binary", **SMALL).set_params(booster__n_estimators=3),
     "catboost": load_adapter("catboost").native("binary", **SMALL).set_params(booster__n_estimators=3),
     "augmented": AugmentedModel(HistGradientBoostingClassifier(max_iter=3)),

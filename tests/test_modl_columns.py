@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tabsym import MODLEncoder, WideClassifier
+from tabsym import MODLEncoder, WideSGDClassifier
 from tests.modl_data import NUMBER, TARGETS, N, X, Y
 
 
@@ -118,5 +118,5 @@ def test_intervals_of_dates_are_labelled_by_dates(make):
     half = make({"day": list(days.to_pydatetime()[:200])})
     merged = MODLEncoder().partial_fit(half, y[:200]).partial_fit(half, y[:200])
     assert merged.partitions_["day"].labels == ["]-inf; 2020-05-29]", "]2020-05-29; +inf["]
-    wide = WideClassifier(numeric="modl").fit(X, y)
+    wide = WideSGDClassifier(numeric="modl").fit(X, y)
     assert wide.coefs_["day"].index.tolist() == ["]-inf; 2020-05-29]", "]2020-05-29; +inf["]

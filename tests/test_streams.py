@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from tabsym import WideClassifier, WideRegressor
+from tabsym import WideSGDClassifier, WideSGDRegressor
 from tabsym.estimators import stream as stream_module
 from tabsym.wide.descent import Descent
 
@@ -40,8 +40,8 @@ def small_pieces(monkeypatch):
 
 
 def test_a_dataset_trains_as_its_pieces_do(folder, small_pieces):
-    model = WideRegressor("a0[a] + s[1] * x + c[1]", epochs=2, random_state=0).fit(ds.dataset(folder), "v")
-    by_hand = WideRegressor("a0[a] + s[1] * x + c[1]", random_state=0)
+    model = WideSGDRegressor("a0[a] + s[1] * x + c[1]", max_iter=2, random_state=0).fit(ds.dataset(folder), "v")
+    by_hand = WideSGDRegressor("a0[a] + s[1] * x + c[1]", random_state=0)
     for _ in range(2):
         for first in range(0, N, 1000):
             rows = TABLE.iloc[first : first + 1000]
@@ -57,7 +57,7 @@ def test_classes_of_a_dataset_are_found_wherever_they_are(folder, small_pieces):
     for part in range(3):
         rows = table.iloc[part * 3000 : (part + 1) * 3000]
         pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), folder / f"part{part}.parquet")
-    model = WideClassifier(random_state=0).fit(ds.dataset(folder), "y")
+    model = WideSGDClassifier(random_state=0).fit(ds.dataset(folder), "y")
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.n_iter_ == 14  # auto: 125,000 rows shown
     assert roc_auc_score(TABLE["y"] == "yes", model.predict_proba(TABLE.drop(columns=["y", "v"]))[:, 1]) > 0.8
@@ -73,7 +73,7 @@ def test_iterators_of_any_frame(kind):
         "arrow": lambda: (batch for table in arrow for batch in table.to_batches()),
         "reader": lambda: pa.RecordBatchReader.from_batches(arrow[0].schema, [t.to_batches()[0] for t in arrow]),
     }[kind]()
-    model = WideRegressor("v ~ w[a] + u[b] + s[1] * x", random_state=0).fit(stream)
+    model = WideSGDRegressor("v ~ w[a] + u[b] + s[1] * x", random_state=0).fit(stream)
     assert model.n_rows_seen_ == N
     assert model.n_iter_ == 1
     assert np.corrcoef(model.predict(TABLE), TABLE["v"])[0, 1] > 0.95
@@ -82,22 +82,22 @@ def test_iterators_of_any_frame(kind):
 def test_what_a_stream_cannot_have():
     frames = [TABLE.drop(columns="y")]
     with pytest.raises(ValueError, match="target is one of its columns"):
-        WideRegressor().fit(iter(frames))
+        WideSGDRegressor().fit(iter(frames))
     with pytest.raises(ValueError, match="no column 'z' in the stream; it has 'a', 'b', 'x', 'v'"):
-        WideRegressor().fit(iter(frames), "z")
-    with pytest.raises(ValueError, match="epochs=3 needs a stream that can be read again"):
-        WideRegressor(epochs=3).fit(iter(frames), "v")
+        WideSGDRegressor().fit(iter(frames), "z")
+    with pytest.raises(ValueError, match="max_iter=3 needs a stream that can be read again"):
+        WideSGDRegressor(max_iter=3).fit(iter(frames), "v")
     with pytest.raises(ValueError, match="sample_weight cannot be given with a stream"):
-        WideRegressor().fit(iter(frames), "v", sample_weight=np.ones(N))
+        WideSGDRegressor().fit(iter(frames), "v", sample_weight=np.ones(N))
     with pytest.raises(ValueError, match="early_stopping needs all rows"):
-        WideRegressor(early_stopping=True).fit(iter(frames), "v")
+        WideSGDRegressor(early_stopping=True).fit(iter(frames), "v")
     with pytest.raises(ValueError, match="The stream has no rows"):
-        WideRegressor().fit(iter([]), "v")
+        WideSGDRegressor().fit(iter([]), "v")
 
 
 def test_a_failing_stream_leaves_the_model_as_it_was_and_an_interrupted_one_is_kept():
     frames = [TABLE.iloc[:3000].drop(columns="y"), TABLE.iloc[3000:].drop(columns="y")]
-    model = WideRegressor(random_state=0).fit(iter(frames), "v")
+    model = WideSGDRegressor(random_state=0).fit(iter(frames), "v")
     before = model.predict(TABLE[["a", "b", "x"]])
 
     def broken(error):
@@ -110,7 +110,7 @@ def test_a_failing_stream_leaves_the_model_as_it_was_and_an_interrupted_one_is_k
     with pytest.raises(KeyboardInterrupt):
         model.fit(broken(KeyboardInterrupt()), "v")
     assert model.n_rows_seen_ == 3000
-    once = WideRegressor(random_state=0).partial_fit(frames[0].drop(columns="v"), frames[0]["v"])
+    once = WideSGDRegressor(random_state=0).partial_fit(frames[0].drop(columns="v"), frames[0]["v"])
     np.testing.assert_allclose(model.predict(TABLE[["a", "b", "x"]]), once.predict(TABLE[["a", "b", "x"]]))
 
 
@@ -124,30 +124,30 @@ def test_ctrl_c_in_memory_keeps_the_epochs_that_were_done(monkeypatch):
         return one_epoch(*arguments)
 
     monkeypatch.setattr(Descent, "one_epoch", interrupted)
-    model = WideRegressor(epochs=10, learning_rate=0.3, random_state=0)
+    model = WideSGDRegressor(max_iter=10, learning_rate=0.3, random_state=0)
     with pytest.raises(KeyboardInterrupt, match="Stopped after 3 epochs"):
         model.fit(TABLE[["a", "x"]], TABLE["v"])
     assert model.n_iter_ == 3
     monkeypatch.undo()
-    three = WideRegressor(epochs=3, learning_rate=0.3, random_state=0).fit(TABLE[["a", "x"]], TABLE["v"])
+    three = WideSGDRegressor(max_iter=3, learning_rate=0.3, random_state=0).fit(TABLE[["a", "x"]], TABLE["v"])
     np.testing.assert_array_equal(model.predict(TABLE[["a", "x"]]), three.predict(TABLE[["a", "x"]]))
 
 
 def test_progress_is_shown(capsys, monkeypatch):
     monkeypatch.setattr(stream_module.time, "monotonic", iter(np.arange(0.0, 100.0, 2.0)).__next__)
     frames = [TABLE.iloc[first : first + 3000].drop(columns="y") for first in range(0, N, 3000)]
-    WideRegressor(verbose=1, random_state=0).fit(iter(frames), "v")
+    WideSGDRegressor(verbose=1, random_state=0).fit(iter(frames), "v")
     assert "6,000 rows" in capsys.readouterr().err
 
 
 def test_summary_says_what_was_learned():
-    text = WideRegressor("v ~ w[a] + s[1] * x + c[1]", random_state=0).fit(TABLE).summary()
-    assert re.search(r"WideRegressor: loss squared, [\d,]+ rows shown", text)
+    text = WideSGDRegressor("v ~ w[a] + s[1] * x + c[1]", random_state=0).fit(TABLE).summary()
+    assert re.search(r"WideSGDRegressor: loss squared_error, [\d,]+ rows shown", text)
     assert "linear predictor = w[a] + s[1] * x + c[1]" in text
     assert "units of the target" in text
     row = next(line for line in text.splitlines() if line.startswith("w "))
     assert row.split()[1:3] == ["60", "9,000"]
-    product = WideRegressor("g[a] * h[b] + c[1]", random_state=0).fit(TABLE, TABLE["v"])
+    product = WideSGDRegressor("g[a] * h[b] + c[1]", random_state=0).fit(TABLE, TABLE["v"])
     assert "factors of a product over their mean, times one scale" in product.summary()
 
 
@@ -155,7 +155,7 @@ def test_plots_of_parameters():
     import matplotlib as mpl
 
     mpl.use("agg")
-    model = WideRegressor(interactions=2, random_state=0).fit(TABLE.assign(a=TABLE["a"] + "$"), TABLE["v"])
+    model = WideSGDRegressor(interactions="pairwise", random_state=0).fit(TABLE.assign(a=TABLE["a"] + "$"), TABLE["v"])
     axes = model.plot_params("a", top=10)
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert len(labels) == 10
@@ -176,12 +176,12 @@ def test_ctrl_c_leaves_a_classifier_whose_classes_are_its_own(monkeypatch):
             raise KeyboardInterrupt
         return one_epoch(*arguments)
 
-    model = WideClassifier(random_state=0).fit(TABLE[["a"]], np.where(TABLE["v"] > 0, "yes", "no"))
+    model = WideSGDClassifier(random_state=0).fit(TABLE[["a"]], np.where(TABLE["v"] > 0, "yes", "no"))
     monkeypatch.setattr(Descent, "one_epoch", interrupted)
     with pytest.raises(KeyboardInterrupt, match="Stopped after 1 epochs"):
         model.fit(TABLE[["a"]], np.where(TABLE["v"] > 0, "red", "green"))
     assert set(model.predict(TABLE[["a"]])) <= {"red", "green"}
-    fresh = WideClassifier(random_state=0)
+    fresh = WideSGDClassifier(random_state=0)
     calls.clear()
     with pytest.raises(KeyboardInterrupt):
         fresh.fit(TABLE[["a"]], np.where(TABLE["v"] > 0, "red", "green"))

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tabsym import MODLEncoder, WideClassifier, WideRegressor
+from tabsym import MODLEncoder, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.table import check_regression_target
 
 DAY = datetime.date(2020, 1, 2)
@@ -87,7 +87,15 @@ def test_a_target_without_a_finite_square_is_refused(y, words):
     assert check_regression_target([1e150], 1)[0] == 1e150
 
 
-@pytest.mark.parametrize("model", [WideRegressor(), MODLEncoder(target_type="continuous", output="mean")])
+@pytest.mark.parametrize(
+    "model",
+    [
+        WideSGDRegressor(),
+        WideRegressor(),
+        WideRegressor(loss="squared_error"),
+        MODLEncoder(target_type="continuous", output="mean"),
+    ],
+)
 def test_estimators_refuse_them(model):
     table = pd.DataFrame({"a": ["u", "v", "u"]})
     for y, words in ((TEXTS[0], "must be numeric"), (MOMENTS[2], "dates or durations"), ([0, 1e200, 1], "square")):
@@ -99,4 +107,5 @@ def test_nullable_booleans_by_themselves_are_booleans():
     X = pd.DataFrame({"a": list("uv") * 5})
     y = pd.Series([True, False] * 5, dtype="boolean")
     for given in (y, y.values, y.to_numpy()):
-        assert WideClassifier().fit(X, given).classes_.tolist() == [False, True]
+        for model in (WideSGDClassifier(), WideClassifier()):
+            assert model.fit(X, given).classes_.tolist() == [False, True]

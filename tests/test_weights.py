@@ -3,11 +3,21 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, WideEncoder, WideRegressor
+from tabsym import (
+    WideBoostClassifier,
+    WideBoostRegressor,
+    WideClassifier,
+    WideEncoder,
+    WideRegressor,
+    WideSGDClassifier,
+    WideSGDRegressor,
+)
 from tabsym.compare.fitting import Data, train
 from tabsym.table.target import relative_weights
+from tests.options import ADDITIVE
 
 UNITS = 1e-3, 1_700.0
 
@@ -22,24 +32,28 @@ def weighted_table(n=300, seed=0):
     return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-score))).astype(int), amounts, rng.gamma(2.0, size=n) + 0.1
 
 
+SOLVED = WideClassifier(**ADDITIVE), WideRegressor(loss="squared_error", **ADDITIVE)
+ONLINE = WideSGDClassifier(random_state=0), WideSGDRegressor(random_state=0)
+
+
 @pytest.mark.parametrize("numeric", ["linear", "quantile", "modl", "smooth"])
 @pytest.mark.parametrize(
-    "options",
+    ("models", "options"),
     [
-        {},
-        {"early_stopping": True, "unseen": "similar"},
-        {"optimizer": "newton", "interactions": "auto", "l2": 0.01},
-        {"optimizer": "newton", "l2": "evidence", "interactions": 2, "rarity": True},
+        (ONLINE, {}),
+        (ONLINE, {"early_stopping": True, "handle_unknown": "similar"}),
+        (SOLVED, {"interactions": "auto", "alpha": 0.01}),
+        (SOLVED, {"interactions": "pairwise", "count_effect": True}),
     ],
     ids=["plain", "stopped", "crossed", "evidence"],
 )
-def test_weights_in_other_units_make_the_same_models(numeric, options):
-    if numeric == "smooth" and "optimizer" not in options:
-        return  # Newton's method alone takes it
+def test_weights_in_other_units_make_the_same_models(numeric, models, options):
+    if numeric == "smooth" and models is ONLINE:
+        return  # solved models alone take it
     X, classes, amounts, weight = weighted_table()
     new = X.assign(a=np.where(np.arange(len(X)) % 3, X["a"], "new"))
-    for estimator, y, asked in ((WideClassifier, classes, "predict_proba"), (WideRegressor, amounts, "predict")):
-        model = estimator(numeric=numeric, random_state=0, **options)
+    for given, y, asked in zip(models, (classes, amounts), ("predict_proba", "predict"), strict=True):
+        model = clone(given).set_params(numeric=numeric, **options)
         expected = getattr(model.fit(X, y, weight), asked)(new)
         for unit in UNITS:
             found = getattr(model.fit(X, y, unit * weight), asked)(new)
@@ -49,7 +63,7 @@ def test_weights_in_other_units_make_the_same_models(numeric, options):
 @pytest.mark.parametrize("numeric", ["modl", "smooth"])
 def test_equal_weights_are_none(numeric):
     X, classes, _, _ = weighted_table()
-    model = WideClassifier(numeric=numeric, optimizer="newton", l2="evidence")
+    model = WideClassifier(**ADDITIVE | {"numeric": numeric})
     expected = model.fit(X, classes).predict_proba(X)
     for unit in UNITS:
         found = model.fit(X, classes, np.full(len(X), unit)).predict_proba(X)
@@ -58,7 +72,7 @@ def test_equal_weights_are_none(numeric):
 
 def test_weights_in_other_units_make_the_same_features_and_stacks():
     X, classes, amounts, weight = weighted_table()
-    encoder = WideEncoder(model=WideRegressor(numeric="smooth", optimizer="newton", l2="evidence"))
+    encoder = WideEncoder(model=WideRegressor(loss="squared_error", **ADDITIVE | {"numeric": "smooth"}))
     expected = encoder.fit_transform(X, amounts, sample_weight=weight)
     stacks = [
         (
@@ -82,7 +96,7 @@ def test_weights_in_other_units_make_the_same_features_and_stacks():
 
 def test_a_comparison_hands_on_weights_beside_each_other():
     X, classes, _, weight = weighted_table()
-    model = WideClassifier(numeric="modl", random_state=0)
+    model = WideSGDClassifier(numeric="modl", random_state=0)
     data = [Data(X, classes, "binary", weight=unit * weight) for unit in (1.0, *UNITS)]
     expected, *others = [train(model, one).model.predict_proba(X) for one in data]
     for found in others:

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 
-from tabsym import MODLEncoder, WideClassifier, WideRegressor
+from tabsym import MODLEncoder, WideSGDClassifier, WideSGDRegressor
 from tabsym.estimators.binning import cut_finely, cut_numbers, cut_twice
 from tabsym.table import read_table
 
@@ -21,9 +21,9 @@ def wave(n=3000, seed=0):
 
 def test_modl_intervals_are_those_of_the_encoder():
     X, y, _ = wave()
-    model = WideClassifier(numeric="modl", random_state=0).fit(X, y)
+    model = WideSGDClassifier(numeric="modl", random_state=0).fit(X, y)
     encoder = MODLEncoder(cols=["x"], n_candidates=1).fit(X, y)
-    by_hand = WideClassifier(random_state=0).fit(encoder.transform(X), y)
+    by_hand = WideSGDClassifier(random_state=0).fit(encoder.transform(X), y)
     assert model.coefs_["x"].index.tolist() == encoder.partitions_["x"].labels
     assert len(model.coefs_["x"]) > 4
     # the same entries in another order, so the same sums in another order
@@ -54,7 +54,7 @@ def test_coarse_and_fine_intervals_of_one_look_are_those_of_two(kind, weighted):
 
 def test_a_column_that_says_nothing_keeps_its_slope():
     X, y, _ = wave()
-    params = WideClassifier(numeric="modl", random_state=0).fit(X, y).coefs_
+    params = WideSGDClassifier(numeric="modl", random_state=0).fit(X, y).coefs_
     assert params["n"].index.tolist() == ["n"]
 
 
@@ -62,16 +62,16 @@ def test_a_column_that_says_nothing_keeps_its_slope():
 def test_intervals_beat_slopes_where_the_target_is_no_line(numeric):
     X, y, score = wave()
     new, truth, _ = wave(seed=1)
-    linear = WideClassifier(random_state=0).fit(X, y).score(new, truth)
-    assert WideClassifier(numeric=numeric, random_state=0).fit(X, y).score(new, truth) > linear + 0.06
-    linear = WideRegressor(random_state=0).fit(X, score).score(X, score)
-    assert WideRegressor(numeric=numeric, random_state=0).fit(X, score).score(X, score) > linear + 0.3
+    linear = WideSGDClassifier(random_state=0).fit(X, y).score(new, truth)
+    assert WideSGDClassifier(numeric=numeric, random_state=0).fit(X, y).score(new, truth) > linear + 0.06
+    linear = WideSGDRegressor(random_state=0).fit(X, score).score(X, score)
+    assert WideSGDRegressor(numeric=numeric, random_state=0).fit(X, score).score(X, score) > linear + 0.3
 
 
 def test_quantiles_are_values_and_right_closed():
     X = pd.DataFrame({"x": np.repeat(np.arange(64.0), 5)})
     y = np.tile([0, 1], 160)
-    model = WideClassifier(numeric="quantile", random_state=0).fit(X, y)
+    model = WideSGDClassifier(numeric="quantile", random_state=0).fit(X, y)
     frame = model.coefs_["x"]
     assert len(frame) == 32
     assert frame["rows"].tolist() == [10] * 32
@@ -85,7 +85,7 @@ def test_missing_numbers_are_an_interval_of_their_own():
     X, y, _ = wave()
     X.loc[:200, "x"] = np.nan
     y[:201] = 1
-    model = WideClassifier(numeric="modl", random_state=0).fit(X, y)
+    model = WideSGDClassifier(numeric="modl", random_state=0).fit(X, y)
     assert model.coefs_["x"].index[0] == "Missing"
     assert model.coefs_["x"]["rows"].iloc[0] == 201
     assert model.coefs_["x"]["value"].iloc[0] == model.coefs_["x"]["value"].max()
@@ -93,7 +93,7 @@ def test_missing_numbers_are_an_interval_of_their_own():
 
 def test_a_missing_number_that_fit_has_not_seen_adds_nothing():
     X, y, _ = wave()
-    model = WideClassifier(numeric="modl", random_state=0).fit(X, y)
+    model = WideSGDClassifier(numeric="modl", random_state=0).fit(X, y)
     row = X.head(1).assign(x=np.nan)
     expected = model.coefs_["c"].loc[row["c"].iloc[0], "value"] + model.coefs_["(intercept)"]["value"].iloc[0]
     expected += model.coefs_["n"]["value"].iloc[0] * row["n"].iloc[0]
@@ -104,8 +104,8 @@ def test_intervals_take_part_in_crosses():
     rng = np.random.RandomState(0)
     X = pd.DataFrame({"x": rng.rand(4000), "c": rng.choice(["u", "v"], 4000)})
     y = ((X["x"] > 0.5) == (X["c"] == "u")).astype(int)
-    one = WideClassifier(numeric="quantile", random_state=0).fit(X, y)
-    two = WideClassifier(numeric="quantile", interactions=2, random_state=0).fit(X, y)
+    one = WideSGDClassifier(numeric="quantile", random_state=0).fit(X, y)
+    two = WideSGDClassifier(numeric="quantile", interactions="pairwise", random_state=0).fit(X, y)
     assert one.score(X, y) < 0.6
     assert two.score(X, y) > 0.97
     assert two.coefs_["c:x"].index.names == ["c", "x"]
@@ -113,7 +113,7 @@ def test_intervals_take_part_in_crosses():
 
 def test_every_frame_weights_and_clones():
     X, y, _ = wave(800)
-    model = WideClassifier(numeric="modl", random_state=0)
+    model = WideSGDClassifier(numeric="modl", random_state=0)
     first = model.fit(X, y).predict_proba(X)
     assert np.array_equal(clone(model).fit(pl.from_pandas(X), y).predict_proba(pl.from_pandas(X)), first)
     weight = np.ones(len(y))
@@ -125,13 +125,15 @@ def test_every_frame_weights_and_clones():
 
 def test_what_is_refused():
     X, y, _ = wave(200)
-    with pytest.raises(ValueError, match="numeric='modl' chooses intervals from all rows at hand"):
-        WideClassifier(numeric="modl").partial_fit(X, y)
+    with pytest.raises(ValueError, match="numeric='modl' chooses bins from all rows at hand"):
+        WideSGDClassifier(numeric="modl").partial_fit(X, y)
     with pytest.raises(ValueError, match="numeric='bins' is not known"):
-        WideClassifier(numeric="bins").fit(X, y)
-    with pytest.raises(ValueError, match="numeric='modl' has no meaning beside a formula"):
-        WideRegressor("y ~ w[c] + b[1]", numeric="modl").fit(X.assign(y=1.0))
-    fitted = WideClassifier(numeric="modl", random_state=0).fit(X, y)
+        WideSGDClassifier(numeric="bins").fit(X, y)
+    with pytest.raises(
+        ValueError, match="numeric='modl' has no effect, as the formula has no column of fractions in brackets"
+    ):
+        WideSGDRegressor("y ~ w[c] + b[1]", numeric="modl").fit(X.assign(y=1.0))
+    fitted = WideSGDClassifier(numeric="modl", random_state=0).fit(X, y)
     before = fitted.coefs_["x"]["value"].to_numpy().copy()
     fitted.partial_fit(X, y)  # the intervals are there: rows only move the numbers
     assert not np.array_equal(fitted.coefs_["x"]["value"].to_numpy(), before)
