@@ -69,10 +69,12 @@ def problem(loss, n=23, seed=0):
     rng = np.random.default_rng(seed)
     codes = np.column_stack([rng.integers(0, 4, n), 4 + rng.integers(0, 6, n), rng.integers(0, 4, n)]).astype(np.int32)
     x = rng.normal(size=(n, 2))
-    y = {"squared_error": rng.normal(size=n), "logistic": rng.integers(0, 2, n), "multinomial": rng.integers(0, 3, n)}[
-        loss
-    ]
-    return codes, x, y.astype(float)
+    targets = {
+        "squared_error": rng.normal(size=n),
+        "logistic": rng.integers(0, 2, n),
+        "multinomial": rng.integers(0, 3, n),
+    }
+    return codes, x, targets[loss].astype(float)
 
 
 def kernel_train(terms, codes, x, y, theta, loss, options, *, weight=None, offset=None):

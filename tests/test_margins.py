@@ -285,7 +285,8 @@ from tabsym_stumps import Stumps
 rng = np.random.default_rng(0)
 X = pd.DataFrame({"shop": rng.choice(list("abcdefgh"), 500), "n": rng.normal(size=500)})
 y = X["shop"].map({name: 3.0 * place for place, name in enumerate("abcdefgh")}).to_numpy() + (X["n"] > 0)
-model = WideBoostRegressor(WideSGDRegressor(categorical_features=["shop"]), Stumps(), mode="margin", random_state=0, booster_cols="n")
+wide = WideSGDRegressor(categorical_features=["shop"])
+model = WideBoostRegressor(wide, Stumps(), mode="margin", random_state=0, booster_cols="n")
 model.fit(X, y)
 hand = model.wide_.predict(X) + model.boosters_["margin"].predict(X[["n"]])
 print(available(), load_adapter("stumps").label, "stumps" in all_contenders(), *model.n_rounds_.popitem(),

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from tabsym import WideSGDClassifier, WideSGDRegressor
+from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.estimators import stream as stream_module
 from tabsym.wide.descent import Descent
 
@@ -93,6 +93,14 @@ def test_what_a_stream_cannot_have():
         WideSGDRegressor(early_stopping=True).fit(iter(frames), "v")
     with pytest.raises(ValueError, match="The stream has no rows"):
         WideSGDRegressor().fit(iter([]), "v")
+
+
+@pytest.mark.parametrize(("model", "y"), [(WideClassifier(), "y"), (WideRegressor(), "v")])
+def test_solved_models_name_the_one_for_streams(model, y):
+    online = type(model).__name__.replace("Wide", "WideSGD")
+    with pytest.raises(ValueError, match=f"a stream comes in batches; use {online} for streams"):
+        model.fit(iter([TABLE]), y)
+    assert not hasattr(model, "partial_fit")
 
 
 def test_a_failing_stream_leaves_the_model_as_it_was_and_an_interrupted_one_is_kept():
