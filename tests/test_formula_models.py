@@ -301,7 +301,6 @@ def test_formulas_that_do_not_fit_the_table(formula, change, error, message):
         ({"power_t": 0.4}, "power_t=0.4 has no effect without schedule='invscaling'"),
         ({"validation_fraction": 0.2}, "validation_fraction=0.2 has no effect without early_stopping=True"),
         ({"max_iter": 3, "n_iter_no_change": 5}, "n_iter_no_change=5 has no effect where all max_iter epochs are made"),
-        ({"gradient": "mean"}, "gradient='mean' has no effect where one row at a time is read"),
         ({"formula": "w[a]", "interactions": "pairwise"}, "interactions='pairwise' has no meaning beside a formula"),
         (
             {"formula": "w[a]", "categorical_features": ["b"]},

@@ -175,14 +175,20 @@ def test_pipelines_grids_clones_and_pickles():
 def test_every_combination_learns(optimizer, gradient, batch_size):
     options = {"optimizer": optimizer, "gradient": gradient, "batch_size": batch_size, "random_state": 0}
     options |= {"max_iter": 200 if batch_size == "full" else 10, "learning_rate": 0.05 if optimizer == "adam" else 0.3}
-    model = WideSGDClassifier(**options)
-    if gradient == "mean" and batch_size == 1 and optimizer != "adam":  # the same as "gse" there
-        with pytest.raises(ValueError, match="gradient='mean' has no effect where one row at a time is read"):
-            model.fit(X, Y)
-        return
-    model.fit(X, Y)
+    model = WideSGDClassifier(**options).fit(X, Y)
     assert log_loss(Y, model.predict_proba(X)) < 0.63
     assert model.score(X, Y) > 0.6
+
+
+def test_the_mean_gradient_of_single_rows_is_another_model_where_rows_have_weights():
+    """Under gse weights count beside those of a category's own rows; without weights the two are the same."""
+    weight = np.where(X["a"] == "u", 3.0, 0.5)
+    options = {"learning_rate": 0.2, "max_iter": 5, "random_state": 0}
+    models = [WideSGDClassifier(gradient=gradient, **options) for gradient in ("gse", "mean")]
+    one, two = (model.fit(X, Y).predict_proba(X) for model in models)
+    np.testing.assert_allclose(one, two, rtol=1e-9)
+    one, two = (model.fit(X, Y, weight).predict_proba(X) for model in models)
+    assert np.abs(one - two).max() > 1e-3
 
 
 def test_large_tables_are_shuffled_by_runs(monkeypatch):

@@ -224,9 +224,6 @@ def _refuse_without_effect(config: Config, e: Any) -> None:
         refuse("validation_fraction", "without early_stopping=True; set that")
         if config.epochs is not None and config.tol is None and config.schedule != "adaptive":
             refuse("n_iter_no_change", "where all max_iter epochs are made; give tol or early_stopping=True")
-    same = config.batch_size == 1 and not config.optimizer.moves_on and not config.average  # type: ignore[union-attr]
-    if same and config.l1 == config.l2 == 0.0 and config.schedule == "constant":
-        refuse("gradient", "where one row at a time is read; give a larger batch_size")
 
 
 def defaults_of(kind: type) -> dict[str, Any]:
