@@ -126,7 +126,7 @@ def losses(loss, scores, y, parameter=0.0):
 
 
 def _losses_of_one(loss, s, y, k):
-    if loss == "squared":
+    if loss == "squared_error":
         return 0.5 * (y - s) ** 2, s - y, np.ones(len(y))
     if loss == "huber":
         r = np.abs(y - s)

@@ -89,7 +89,7 @@ def test_differences_of_one_block_have_the_variances_of_restricted_likelihood(se
     if slope:
         table["x"] = x[:, 1]
     formula = "w[home] - w[away] + c[1]" + (" + k[1]*x" if slope else "")
-    model = WideRegressor(formula, optimizer="newton", l2="evidence").fit(table, y)
+    model = WideRegressor(formula, loss="squared_error").fit(table, y)
     of_numbers, of_rows = restricted_likelihood(z, x, y)
     assert model.variances_.loc["w", "variance"] == pytest.approx(of_numbers, rel=0.01)
     assert model.dispersion_ == pytest.approx(of_rows, rel=1e-3)
@@ -110,7 +110,7 @@ def test_paired_comparisons_of_classes(weighted):
     q = len(strength)
     y = (rng.random_sample(len(home)) < expit(strength[home] - strength[away] + 0.3)).astype(int)
     weight = rng.choice([1.0, 2.0, 3.0], len(y)) if weighted else None
-    model = WideClassifier("w[home] - w[away] + c[1]", optimizer="newton", l2="evidence")
+    model = WideClassifier("w[home] - w[away] + c[1]")
     model.fit(frame(home=home, away=away), y, sample_weight=weight)
     numbers = np.append(numbers_of(model, "w", q)[:, 0], model.coefs_["c"]["value"])
     jacobian = slopes_by(lambda p: p[home] - p[away] + p[q], numbers)
@@ -129,7 +129,7 @@ def test_vectors_have_a_matrix_for_each_symbol_and_are_held_to_their_mean():
     u, v = rng.normal(0, 1, (12, 2)), rng.normal(0, 1, (9, 2))
     y = (u[a] * v[b]).sum(axis=1) + 0.5 + rng.normal(0, 0.5, 800)
     formula = "dot(u[a], v[b], rank=2) + c[1]"
-    model = WideRegressor(formula, optimizer="newton", l2="evidence", random_state=0).fit(frame(a=a, b=b), y)
+    model = WideRegressor(formula, loss="squared_error").fit(frame(a=a, b=b), y)
     left, right = numbers_of(model, "u", 12), numbers_of(model, "v", 9)
     numbers = np.concatenate([left.ravel(), right.ravel(), model.coefs_["c"]["value"]])
 
@@ -163,7 +163,7 @@ def test_factors_of_products_are_held_to_their_mean():
     g, m = 1 + rng.normal(0, 0.4, 15), 2 + rng.normal(0, 0.5, 10)
     y = g[a] * m[b] * x - 1.0 + rng.normal(0, 0.7, 900)
     table = frame(a=a, b=b).assign(x=x)
-    model = WideRegressor("g[a]*m[b]*x + c[1]", optimizer="newton", l2="evidence", random_state=0).fit(table, y)
+    model = WideRegressor("g[a]*m[b]*x + c[1]", loss="squared_error").fit(table, y)
     scale = model.coefs_["scale of g*m"]["value"].iloc[0]
     numbers = np.concatenate([scale * numbers_of(model, "g", 15), numbers_of(model, "m", 10)]).ravel()
     numbers = np.append(numbers, model.coefs_["c"]["value"])
@@ -199,7 +199,7 @@ def test_several_classes_class_by_class():
     q, k = len(strength), 3
     scores = np.stack([strength[home] - strength[away], -strength[home], np.zeros(len(home))], axis=1)
     y = np.array([rng.choice(k, p=softmax(row)) for row in scores])
-    model = WideClassifier("w[home] - w[away] + c[1]", optimizer="newton", l2="evidence").fit(
+    model = WideClassifier("w[home] - w[away] + c[1]").fit(
         frame(home=home, away=away), y
     )
     jacobian = np.concatenate([np.eye(q)[home] - np.eye(q)[away], np.ones((len(home), 1))], axis=1)
@@ -217,7 +217,7 @@ def test_a_given_penalty_has_deviations_too():
     rng, home, away, strength = games(9)
     n, q = len(home), len(strength)
     y = strength[home] - strength[away] + rng.normal(0, 1, n)
-    model = WideRegressor("w[home] - w[away] + c[1]", optimizer="newton", l2=0.01).fit(frame(home=home, away=away), y)
+    model = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error", alpha=0.01).fit(frame(home=home, away=away), y)
     z = np.concatenate([np.eye(q)[home] - np.eye(q)[away], np.ones((n, 1))], axis=1)
     variance = model.variances_.loc["w", "variance"]
     covariance, effective = posterior(z, np.full(n, 1 / model.dispersion_), range(q), [q], 1 / variance)
@@ -231,9 +231,9 @@ def test_many_entries_are_drawn(monkeypatch):
     y = strength[home] - strength[away] + rng.normal(0, 1, len(home))
     table = frame(home=home, away=away)
     monkeypatch.setattr(formulas, "MOST_ENTRIES", 0)  # each block by itself
-    exact = WideRegressor("w[home] - w[away] + c[1]", optimizer="newton", l2="evidence").fit(table, y)
+    exact = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error").fit(table, y)
     monkeypatch.setattr(formula_spreads, "MOST_DENSE", 10)
-    drawn = WideRegressor("w[home] - w[away] + c[1]", optimizer="newton", l2="evidence").fit(table, y)
+    drawn = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error").fit(table, y)
     assert drawn.variances_.loc["w", "variance"] == pytest.approx(exact.variances_.loc["w", "variance"], rel=0.02)
     ratio = numbers_of(drawn, "w", 60, "sd") / numbers_of(exact, "w", 60, "sd")
     assert np.abs(ratio - 1).max() < 0.06
@@ -246,7 +246,7 @@ def test_no_penalty_and_symbols_that_no_row_tells_apart():
     rng, home, away, strength = games(11)
     y = strength[home] - strength[away] + rng.normal(0, 1, len(home))
     table = frame(home=home, away=away)
-    model = WideRegressor("w[home] - w[away] + c[1]", optimizer="newton", l2=0.0).fit(table, y)
+    model = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error", alpha=0.0).fit(table, y)
     sd = numbers_of(model, "w", len(strength), "sd")
     assert np.isfinite(sd).all()
     assert (sd > 0).all()

@@ -354,7 +354,7 @@ def amounts(multiplied, n=4000):
 def test_the_link_of_the_data_is_found(multiplied):
     table, y = amounts(multiplied, 12_000)  # with a third of the rows a sum and a product are told apart by chance here
     model = WideRegressor(loss="choose", optimizer="newton", l2="evidence", random_state=0).fit(table, y)
-    assert (model.model_.loss.name != "squared") == multiplied
+    assert (model.model_.loss.name != "squared_error") == multiplied
     assert model.losses_["loss"][0] == model.model_.loss.name
     assert model.losses_["score"].is_monotonic_decreasing
     best = WideRegressor(loss=model.model_.loss.name, optimizer="newton", l2="evidence", random_state=0).fit(table, y)
@@ -366,7 +366,7 @@ def test_other_log_links_are_tried_where_the_first_one_is_better_alone():
     for multiplied in (True, False):
         table, y = amounts(multiplied, 12_000)
         scores = WideRegressor(loss="choose", optimizer="newton", random_state=0).fit(table, y).losses_
-        tried = {"squared", "poisson", "gamma"} if multiplied else {"squared", "poisson"}
+        tried = {"squared_error", "poisson", "gamma"} if multiplied else {"squared_error", "poisson"}
         assert set(scores["loss"]) == tried
 
 
@@ -382,7 +382,7 @@ def test_a_loss_that_runs_away_is_not_chosen(monkeypatch, away):
 
     monkeypatch.setattr(linking._ByNewton, "_margins", runaway)
     model = WideRegressor(loss="choose", optimizer="newton", random_state=0).fit(table, y)
-    assert model.losses_["loss"].tolist() == ["squared", "poisson"]
+    assert model.losses_["loss"].tolist() == ["squared_error", "poisson"]
     assert model.losses_["score"].tolist()[1] == -np.inf
 
 
@@ -391,11 +391,11 @@ def test_a_model_goes_on_by_the_loss_that_was_chosen():
     table, y = amounts(True, 1000)
     model = WideRegressor(loss="choose", epochs=3, random_state=0).fit(table, y)
     chosen = model.model_.loss.name
-    assert chosen != "squared"
+    assert chosen != "squared_error"
     model.set_params(loss=chosen).partial_fit(table, y)
     assert model.losses_["loss"][0] == chosen  # the model goes on by it
     with pytest.raises(ValueError, match=f"started with loss='{chosen}', and goes on by it, not by 'squared'"):
-        model.set_params(loss="squared").partial_fit(table, y)
+        model.set_params(loss="squared_error").partial_fit(table, y)
     model.fit(table, y)
     with pytest.raises(AttributeError, match="loss='choose' only"):
         model.losses_  # noqa: B018
@@ -413,7 +413,7 @@ def test_losses_are_compared_without_crosses_that_are_chosen(monkeypatch):
     table, y = amounts(True)
     model = WideRegressor(loss="choose", interactions="auto", optimizer="newton", l2="evidence", random_state=0)
     model.fit(table, y)
-    assert {"squared", "poisson", "gamma"} <= set(model.losses_["loss"])
+    assert {"squared_error", "poisson", "gamma"} <= set(model.losses_["loss"])
     assert seen == [model.model_.loss.name]
 
 
@@ -434,7 +434,7 @@ def test_scores_of_losses_are_those_of_models_fitted_one_by_one(n, tol, weighted
     found = WideRegressor(loss="choose", optimizer="newton", **options).fit(table, y, sample_weight=weight).losses_
     scores = found.set_index("loss")["score"]
     assert len(found) == (
-        4 if n < 5000 else 2 + (scores["poisson"] > scores["squared"])
+        4 if n < 5000 else 2 + (scores["poisson"] > scores["squared_error"])
     )  # others where logs are better
     order, few = np.random.RandomState(3).permutation(n), int(0.4 * n)
     splits = [(order[:few], order[few:]), (order[few : 2 * few], np.append(order[2 * few :], order[:few]))]
@@ -540,11 +540,11 @@ def test_a_number_without_a_value_is_told_of_by_its_row(formula):
 def test_losses_that_targets_forbid_are_not_tried():
     table, y = amounts(True)
     shifted = WideRegressor(loss="choose", random_state=0).fit(table, y - y.mean())
-    assert shifted.losses_["loss"].tolist() == ["squared"]
+    assert shifted.losses_["loss"].tolist() == ["squared_error"]
     y[:50] = 0.0
     zeros = WideRegressor(loss="choose", optimizer="newton", random_state=0).fit(table, y)
     assert "gamma" not in zeros.losses_["loss"].tolist()
-    assert not hasattr(zeros.set_params(loss="squared").fit(table, y), "losses_")
+    assert not hasattr(zeros.set_params(loss="squared_error").fit(table, y), "losses_")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.formulas import TAKES_UP, TERMS
 from tests.naive_evidence import walk_beside_missing
 
 EXACT = Newton(tol=1e-12, max_passes=5000)
-LOSSES = ["squared", "logistic", "poisson"]
+LOSSES = ["squared_error", "logistic", "poisson"]
 
 
 def estimator(loss, *formula, **options):
@@ -28,7 +28,7 @@ def estimator(loss, *formula, **options):
 
 
 def draw(loss, score, rng):
-    if loss == "squared":
+    if loss == "squared_error":
         return score + rng.normal(size=len(score))
     if loss == "poisson":
         return rng.poisson(np.exp(0.4 * score)).astype(float)
@@ -37,7 +37,7 @@ def draw(loss, score, rng):
 
 def curvature_of_rows(loss, model, X):
     """Of each row at the model, over the dispersion."""
-    if loss == "squared":
+    if loss == "squared_error":
         return np.full(len(X), 1.0 / model.dispersion_)
     if loss == "logistic":
         p = model.predict_proba(X)[:, 1]
@@ -62,7 +62,7 @@ def slopes_by_symbol(loss, seed, mean=2.0, n=400, size=8):
 
 @pytest.mark.parametrize("mean", [0.0, 2.0, 10.0])
 def test_slopes_by_symbol_have_the_variance_of_restricted_likelihood(mean):
-    X, y = slopes_by_symbol("squared", 1, mean)
+    X, y = slopes_by_symbol("squared_error", 1, mean)
     Z = indicators(X["s"], sorted(X["s"].unique())) * X[["x"]].to_numpy()
     variance, phi = naive_evidence.maximise_reml(y, np.ones((len(y), 1)), Z)
     model = WideRegressor("w[s]*x + b[1]", optimizer=EXACT, l2="evidence").fit(X, y)
@@ -92,7 +92,7 @@ def test_slopes_by_symbol_and_their_intercept_are_as_uncertain_as_dense_algebra_
 @pytest.mark.parametrize("draws", [0, 400])
 def test_a_slope_of_which_rows_say_nothing_is_not_known(draws):
     """One symbol has x = 0 in all rows: without a penalty its number is anything, and the others' are what they are."""
-    X, y = slopes_by_symbol("squared", 3, n=600)
+    X, y = slopes_by_symbol("squared_error", 3, n=600)
     gone = X["s"] == "s3"
     X.loc[gone, "x"] = 0.0
     with warnings.catch_warnings():
@@ -120,7 +120,7 @@ def test_a_slope_of_which_rows_say_nothing_is_not_known(draws):
 
 def test_coefficients_by_category_at_the_raw_zero_of_a_number():
     """Both are held at its mean, and shown at its zero: less mean times slope, about the mean over categories."""
-    X, y = slopes_by_symbol("squared", 4, mean=3.0, n=900)
+    X, y = slopes_by_symbol("squared_error", 4, mean=3.0, n=900)
     model = WideRegressor("a[s] + w[s]*x + b[1]", optimizer=EXACT, l2=0.01).fit(X, y)
     symbols = sorted(X["s"].unique())
     centre, spread, q = X["x"].mean(), X["x"].std(ddof=0), len(symbols)
@@ -171,7 +171,7 @@ def dense_parts(model, names, X, y, loss, weight, offset, l2):
         bends = p * (1 - p)
     else:
         mean = model.predict(X, offset=offset)
-        bends = {"squared": np.ones(len(X)), "poisson": mean, "gamma": 1.0 + 0 * mean}[loss] / model.dispersion_
+        bends = {"squared_error": np.ones(len(X)), "poisson": mean, "gamma": 1.0 + 0 * mean}[loss] / model.dispersion_
     dispersion = 1.0 if loss == "logistic" else model.dispersion_
     flat, blocks = {}, {}
     for name in names:
@@ -301,7 +301,7 @@ def test_draws_of_smooth_intervals_are_of_the_whole_posterior(loss, missing):
     np.testing.assert_allclose(model.coefs_["x"]["sd"], np.sqrt(np.diag(own)), rtol=0.12)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", ["squared_error", "logistic"])
 def test_draws_of_an_intercept_at_the_raw_zero_of_a_number(loss):
     """It takes up what centring the number moves, and is as uncertain as that makes it."""
     rng = np.random.default_rng(2)
@@ -352,7 +352,7 @@ def test_draws_where_a_huge_outlier_was_moved_after_its_turn(seed):
 
 
 def test_draws_that_end_short_are_told_of(monkeypatch):
-    X, y = slopes_by_symbol("squared", 5)
+    X, y = slopes_by_symbol("squared_error", 5)
     X["t"] = np.random.default_rng(0).choice(list("abcdefgh"), len(X))
     monkeypatch.setattr(posterior, "MOST_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match=r"draws of the posterior short: .* a larger l2\.$"):
@@ -365,7 +365,7 @@ def test_draws_that_end_short_are_told_of(monkeypatch):
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("formula", ["w[s]*x + b[1]", "3*a[s] + b[1]", "-2*w[s]*x + 3*a[s] + b[1]"])
 def test_an_unseen_symbol_has_its_variance_times_what_multiplies_it(formula, standardize):
-    X, y = slopes_by_symbol("squared", 6, mean=5.0, n=900)
+    X, y = slopes_by_symbol("squared_error", 6, mean=5.0, n=900)
     options = {"optimizer": Newton(draws=400, tol=1e-8), "l2": "evidence", "random_state": 0}
     model = WideRegressor(formula, standardize=standardize, **options).fit(X, y)
     x = np.array([0.0, 1.0, 5.0, 10.0])

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from tabsym import WideClassifier
-from tabsym.wide import Newton
 from tabsym.wide.losses import LOSSES
 from tabsym.wide.newton import posterior_classes, spreads_classes
 from tabsym.wide.newton.pieces import Piece, Prior
@@ -17,6 +16,8 @@ from tests.naive_evidence import (
     slopes_of_classes,
     walk_beside_missing,
 )
+from tests.options import ADDITIVE
+from tests.solver import by_softmax, inner
 
 N, K = 60, 4
 
@@ -99,11 +100,11 @@ def test_slopes_and_symbols_are_as_uncertain_as_dense_algebra_says(monkeypatch, 
     """A number that symbols nearly tell, by itself far more certain; with all entries at once, and one by one."""
     monkeypatch.setattr(posterior_classes, "MOST_NUMBERS", most)
     rng = np.random.default_rng(n_classes)
-    n, q, l2 = 400, 8, 0.02
+    n, q, alpha = 400, 8, 0.02
     codes = rng.integers(0, q, n)
     u = rng.normal(size=q)[codes] + 0.3 * rng.normal(size=n)
     y = rng.integers(0, n_classes, n)
-    model = WideClassifier(optimizer=Newton(tol=1e-12), l2=l2, loss="multinomial", standardize=False)
+    model = by_softmax(inner(WideClassifier(**ADDITIVE, tol=3e-7, alpha=alpha), standardize=False))
     X = pd.DataFrame({"g": codes.astype(str), "u": u})
     p = model.fit(X, y).predict_proba(X)
     design = np.column_stack([codes == code for code in range(q)] + [u, np.ones(n)]).astype(float)
@@ -111,7 +112,7 @@ def test_slopes_and_symbols_are_as_uncertain_as_dense_algebra_says(monkeypatch, 
     hessian = np.zeros((size * n_classes, size * n_classes))
     for row, chances in zip(design, p, strict=True):
         hessian += np.kron(np.outer(row, row), np.diag(chances) - np.outer(chances, chances))
-    hessian += np.kron(np.diag([n * l2] * q + [0.0, 0.0]), np.eye(n_classes))
+    hessian += np.kron(np.diag([n * alpha] * q + [0.0, 0.0]), np.eye(n_classes))
     covariance = np.linalg.pinv(hessian, rcond=1e-10, hermitian=True)  # flat ones beside the mean of their classes
     beside = np.eye(size)
     beside[:q, :q] -= 1.0 / q  # about their mean
@@ -124,12 +125,12 @@ def test_slopes_and_symbols_are_as_uncertain_as_dense_algebra_says(monkeypatch, 
 
 
 @pytest.mark.parametrize("block", ["g[a]", "g[a] + h[b]", "g[a,b]", "g[a]*u"])
-@pytest.mark.parametrize("l2", [0.01, "evidence"])
-def test_formulas_without_an_intercept(block, l2):
+@pytest.mark.parametrize("alpha", [0.01, "auto"])
+def test_formulas_without_an_intercept(block, alpha):
     rng = np.random.default_rng(1)
     X = pd.DataFrame({"a": rng.choice(list("abcd"), 300), "b": rng.choice(list("xyz"), 300), "u": rng.normal(size=300)})
     y = rng.integers(0, 3, 300)
-    model = WideClassifier(formula=f"y ~ {block}", optimizer="newton", l2=l2).fit(X, y)
+    model = WideClassifier(formula=f"y ~ {block}", alpha=alpha).fit(X, y)
     assert np.isfinite(model.coefs_["g"].to_numpy()).all()
 
 
@@ -175,15 +176,15 @@ def test_steps_of_classes_solve_their_matrix(prior, apart, precision, k):
 
 
 @pytest.mark.parametrize("scale", [2.0, 5.0])
-@pytest.mark.parametrize("l2", [1e-3, 1e-4])
-def test_two_classes_as_many_are_the_logistic_model(l2, scale):
+@pytest.mark.parametrize("alpha", [1e-3, 1e-4])
+def test_two_classes_as_many_are_the_logistic_model(alpha, scale):
     """By default settings, in about as many sweeps: where rows are nearly certain these were ten times as many."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({name: rng.integers(0, 15, 1000).astype(str) for name in "abc"})
     score = sum(scale * rng.normal(size=15)[X[name].astype(int)] for name in X)
     y = (score + rng.logistic(size=1000) > 0).astype(int)
-    best = WideClassifier(optimizer=Newton(tol=1e-12, max_passes=2000), l2=l2 / 2).fit(X, y)
-    found = WideClassifier(optimizer="newton", l2=l2, loss="multinomial").fit(X, y)
+    best = WideClassifier(**ADDITIVE, tol=3e-7, max_iter=2000, alpha=alpha / 2).fit(X, y)
+    found = by_softmax(WideClassifier(**ADDITIVE, alpha=alpha)).fit(X, y)
     np.testing.assert_allclose(found.predict_proba(X), best.predict_proba(X), atol=0.012)
     assert found.n_iter_ < 120
 
@@ -205,15 +206,15 @@ def a_sum_of_classes(seed):
     y = np.argmax(score + rng.gumbel(size=score.shape), axis=1)
     weight = rng.uniform(0.5, 2.0, n) if rng.random() < 0.5 else np.ones(n)
     offset = 0.3 * rng.normal(size=(n, k)) if rng.random() < 0.5 else np.zeros((n, k))
-    return names, X, y, weight / weight.mean(), offset, "evidence" if rng.random() < 0.6 else 0.05
+    return names, X, y, weight / weight.mean(), offset, "auto" if rng.random() < 0.6 else 0.05
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_says(seed):
     """Gradients, deviations, effective numbers, and variances by evidence that their updates leave where they are."""
-    names, X, y, weight, offset, l2 = a_sum_of_classes(seed)
-    newton = Newton(tol=1e-13, max_passes=5000)
-    model = WideClassifier(" + ".join(names), loss="multinomial", optimizer=newton, l2=l2, standardize=False)
+    names, X, y, weight, offset, alpha = a_sum_of_classes(seed)
+    model = WideClassifier(" + ".join(names), tol=1e-7, max_iter=5000, alpha=alpha)
+    inner(model, standardize=False)
     p = model.fit(X, y, sample_weight=weight, offset=offset).predict_proba(X, offset=offset)
     k = p.shape[1]
     bends = weight[:, None, None] * (np.einsum("ij,jk->ijk", p, np.eye(k)) - p[:, :, None] * p[:, None, :])
@@ -230,7 +231,7 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
     F = np.column_stack([np.empty((len(X), 0)), *flat.values()])
     together = {}
     for block, symbols, by in (TERMS[name] for name in names):
-        variance = model.variances_.loc[block, "variance"] if l2 == "evidence" and symbols else 1 / (0.05 * len(X))
+        variance = model.variances_.loc[block, "variance"] if alpha == "auto" and symbols else 1 / (0.05 * len(X))
         if symbols is None or variance == 0:
             continue
         frame, held = model.coefs_[block], 1.0 / variance
@@ -241,7 +242,7 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
         np.testing.assert_allclose(Z.T @ slopes + held * theta, 0.0, atol=1e-4)
         whole = covariance(Z, held, F)
         together[block] = Z, held
-        if l2 == "evidence":
+        if alpha == "auto":
             effective = size - held * np.trace(whole[:size, :size])
             assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=5e-3, abs=5e-3)
             assert np.square(theta).sum() / effective == pytest.approx(variance, rel=0.02)

@@ -18,7 +18,7 @@ from tests import naive, naive_evidence
 from tests.naive_evidence import INTERCEPT, Problem
 
 EXACT = Newton(tol=1e-16, max_passes=10_000)  # of the objective: parameters to its root
-LOSSES = ["squared", "huber", "poisson", "gamma", "tweedie", "logistic", "multinomial"]
+LOSSES = ["squared_error", "huber", "poisson", "gamma", "tweedie", "logistic", "multinomial"]
 LOG_LINK = ("poisson", "gamma", "tweedie")
 PARAMETER = {"huber": 0.8, "tweedie": 1.4}
 LEVELS = ["high", "low", "mid"]
@@ -35,7 +35,7 @@ def estimator(loss, **options):
 def draw_target(loss, score, rng):
     """A target that follows a score of size one."""
     n = len(score)
-    if loss in ("squared", "huber"):
+    if loss in ("squared_error", "huber"):
         return score + rng.normal(0.0, 0.7, n)
     if loss == "poisson":
         return rng.poisson(np.exp(score)).astype(float)
@@ -149,9 +149,9 @@ def test_oracle_losses_are_those_of_the_definitions(loss):
 
 
 def test_oracle_optimum_of_the_squared_loss_is_ridge_regression():
-    table, y, _, _ = rich_table("squared")
+    table, y, _, _ = rich_table("squared_error")
     design = naive_evidence.build(table, ["a", "c"], ["x", "z"], crosses=2)
-    problem = problem_of(design, y, "squared", np.full(len(y), 1 / len(y)), dict.fromkeys(design.blocks, 0.3))
+    problem = problem_of(design, y, "squared_error", np.full(len(y), 1 / len(y)), dict.fromkeys(design.blocks, 0.3))
     want = np.linalg.solve(design.matrix.T @ design.matrix / len(y) + problem.penalty, design.matrix.T @ y / len(y))
     np.testing.assert_allclose(problem.best()[:, 0], want, atol=1e-10)
 
@@ -190,7 +190,7 @@ def test_oracle_reml_is_anova_where_the_layout_is_balanced():
     Z, ones = design.matrix[:, :6], np.ones((30, 1))
     assert naive_evidence.maximise_reml(y, ones, Z) == pytest.approx((between, within), rel=1e-5)
     np.testing.assert_allclose(naive_evidence.predict_random_effects(y, ones, Z, between, within)[0], blups)
-    variance, phi, theta, _ = naive_evidence.fellner_schall(design, "batch", y, "squared")
+    variance, phi, theta, _ = naive_evidence.fellner_schall(design, "batch", y, "squared_error")
     assert (variance, phi) == (pytest.approx(between, rel=1e-8), pytest.approx(within, rel=1e-8))
     np.testing.assert_allclose(theta[:6, 0], blups, rtol=1e-7)
 
@@ -202,7 +202,7 @@ def test_oracle_fellner_schall_is_reml_where_the_layout_is_not(weighted):
     weight /= weight.mean()
     design = naive_evidence.build(X, ["g"], ["x"])
     Z, fixed = design.matrix[:, design.places["g"]], design.matrix[:, design.flat_places]
-    variance, phi, theta, problem = naive_evidence.fellner_schall(design, "g", y, "squared", weight=weight)
+    variance, phi, theta, problem = naive_evidence.fellner_schall(design, "g", y, "squared_error", weight=weight)
     assert (variance, phi) == pytest.approx(naive_evidence.maximise_reml(y, fixed, Z, weight), rel=1e-5)
     if weighted:
         return
@@ -223,7 +223,7 @@ def test_oracle_walk_has_free_levels():
 def test_dyestuff(standardize):
     X, y = dyestuff()
     between, within, blups = anova(y.reshape(6, 5))
-    model = estimator("squared", l2="evidence", standardize=standardize).fit(X, y)
+    model = estimator("squared_error", l2="evidence", standardize=standardize).fit(X, y)
     shrinkage = 5 * between / (5 * between + within)
     sd = np.sqrt(between * (1 - shrinkage) * 5 / 6)  # of a batch about the mean of all
     assert {"variance", "effective", "entries"} <= set(model.variances_.columns)
@@ -269,7 +269,7 @@ def reml_of_unbalanced(seed, slope):
 def test_unbalanced_is_reml(seed, slope, standardize):
     X, y = unbalanced(seed, slope=slope)
     Z, fixed, (variance, phi) = reml_of_unbalanced(seed, slope)
-    model = estimator("squared", l2="evidence", standardize=standardize).fit(X, y)
+    model = estimator("squared_error", l2="evidence", standardize=standardize).fit(X, y)
     assert model.variances_.loc["g", "variance"] == pytest.approx(variance, rel=1e-4)  # as flat as a likelihood is
     assert model.dispersion_ == pytest.approx(phi, rel=1e-4)
     fitted = model.variances_.loc["g", "variance"], model.dispersion_
@@ -290,16 +290,16 @@ def test_weights_are_precisions(slope):
     design = naive_evidence.build(X, ["g"], ["x"] if slope else [])
     Z, fixed = design.matrix[:, design.places["g"]], design.matrix[:, design.flat_places]
     want = naive_evidence.maximise_reml(y, fixed, Z, weight / weight.mean())
-    model = estimator("squared", l2="evidence").fit(X, y, sample_weight=weight)
+    model = estimator("squared_error", l2="evidence").fit(X, y, sample_weight=weight)
     assert (model.variances_.loc["g", "variance"], model.dispersion_) == pytest.approx(want, rel=1e-4)
-    again = estimator("squared", l2="evidence").fit(X, y, sample_weight=1000 * weight)
+    again = estimator("squared_error", l2="evidence").fit(X, y, sample_weight=1000 * weight)
     assert again.variances_.loc["g", "variance"] == pytest.approx(model.variances_.loc["g", "variance"], rel=1e-8)
 
 
 def test_units_of_the_target_are_units_of_the_variance():
     X, y = unbalanced(3, slope=True)
-    one = estimator("squared", l2="evidence").fit(X, y)
-    two = estimator("squared", l2="evidence").fit(X, 100 * y + 7)
+    one = estimator("squared_error", l2="evidence").fit(X, y)
+    two = estimator("squared_error", l2="evidence").fit(X, 100 * y + 7)
     assert two.variances_.loc["g", "variance"] == pytest.approx(1e4 * one.variances_.loc["g", "variance"], rel=1e-6)
     assert two.dispersion_ == pytest.approx(1e4 * one.dispersion_, rel=1e-6)
     np.testing.assert_allclose(two.coefs_["g"]["sd"], 100 * one.coefs_["g"]["sd"], rtol=1e-6)
@@ -311,7 +311,7 @@ def test_a_column_that_says_nothing_is_shrunk_to_nothing():
     group, y = np.repeat(np.arange(20), 10), rng.normal(size=200)
     y -= 0.9 * (np.bincount(group, y) / 10)[group]
     assert anova(y.reshape(20, 10))[0] < 0
-    model = estimator("squared", l2="evidence").fit(pd.DataFrame({"g": group.astype(str)}), y)
+    model = estimator("squared_error", l2="evidence").fit(pd.DataFrame({"g": group.astype(str)}), y)
     assert 0 <= model.variances_.loc["g", "effective"] < 1
     assert np.abs(model.coefs_["g"]["value"]).max() < 0.05
     switched_off = model.variances_.loc["g", "variance"] == 0.0
@@ -339,14 +339,14 @@ def test_l2_reaches_the_dense_optimum(loss, crosses, how):
 
 
 def test_l2_is_in_units_of_training_where_these_are_standardised():
-    table, y, weight, _ = rich_table("squared")
-    model = estimator("squared", l2=0.05, standardize=True).fit(table, y, sample_weight=weight)
+    table, y, weight, _ = rich_table("squared_error")
+    model = estimator("squared_error", l2=0.05, standardize=True).fit(table, y, sample_weight=weight)
     kept = weight > 0
     design = naive_evidence.build(table[kept], ["a", "c"], ["x", "z"], weight=weight[kept])
     mean = np.average(y, weights=weight)
     spread = np.sqrt(np.average((y - mean) ** 2, weights=weight))
     share = weight[kept] / weight.sum()
-    problem = problem_of(design, (y[kept] - mean) / spread, "squared", share, dict.fromkeys(design.blocks, 0.05))
+    problem = problem_of(design, (y[kept] - mean) / spread, "squared_error", share, dict.fromkeys(design.blocks, 0.05))
     theta = read(model, design) / spread
     theta[design.places[INTERCEPT]] -= mean / spread
     assert_is_optimum(problem, design, theta)
@@ -390,7 +390,7 @@ def assert_fellner_schall(problem, design, theta, model):
             assert row["variance"] == pytest.approx(np.sum(numbers**2) / edf, rel=1e-3)
 
 
-@pytest.mark.parametrize("loss", ["squared", "poisson", "gamma", "tweedie"])
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "gamma", "tweedie"])
 def test_dispersion(loss):
     table, y, weight, _ = rich_table(loss, seed=2)
     table, y, weight = table[weight > 0], y[weight > 0], weight[weight > 0]
@@ -400,7 +400,7 @@ def test_dispersion(loss):
     theta = read(model, design)
     edf = naive_evidence.effective(problem, design, theta, "a") + len(design.flat_places)
     mean = model.predict(table.drop(columns="c"))
-    power = {"squared": 0, "poisson": 1, "gamma": 2}.get(loss, PARAMETER["tweedie"])
+    power = {"squared_error": 0, "poisson": 1, "gamma": 2}.get(loss, PARAMETER["tweedie"])
     relative = weight / weight.mean()
     pearson = relative @ (np.square(y - mean) / np.abs(mean) ** power) / (len(y) - edf)
     assert model.dispersion_ == pytest.approx(pearson, rel=1e-3)
@@ -475,7 +475,7 @@ def test_weights_are_repetitions(loss):
     assert_same_params(weighted, repeated)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
+@pytest.mark.parametrize("loss", ["squared_error", "logistic", "multinomial"])
 def test_order_of_rows_and_names_of_symbols_do_not_matter(loss):
     table, y, weight, _ = rich_table(loss, seed=4)
     model = estimator(loss, l2="evidence", interactions=2)
@@ -494,7 +494,7 @@ def test_order_of_rows_and_names_of_symbols_do_not_matter(loss):
 
 
 @pytest.mark.parametrize(
-    ("loss", "draws"), [("squared", 0), ("squared", 8), ("logistic", 0), ("logistic", 8), ("multinomial", 0)]
+    ("loss", "draws"), [("squared_error", 0), ("squared_error", 8), ("logistic", 0), ("logistic", 8), ("multinomial", 0)]
 )
 def test_the_same_twice_to_the_last_bit(loss, draws):
     table, y, weight, offset = rich_table(loss)
@@ -507,7 +507,7 @@ def test_the_same_twice_to_the_last_bit(loss, draws):
         assert np.array_equal(frame.to_numpy(), two.coefs_[name].to_numpy(), equal_nan=True)
     pd.testing.assert_frame_equal(one.variances_, two.variances_, check_exact=True)
     if draws:
-        ask = "predict" if loss == "squared" else "decision_function"
+        ask = "predict" if loss == "squared_error" else "decision_function"
         for got, want in zip(getattr(one, ask)(table, return_std=True), getattr(two, ask)(table, return_std=True)):
             assert np.array_equal(got, want)
 
@@ -532,11 +532,11 @@ def additive(loss, seed, n, sizes, sigmas):
         score += numbers[codes]
         table[f"c{j}"] = [f"s{code}" for code in codes]
         truth[f"c{j}"] = pd.Series(numbers, index=[f"s{code}" for code in range(size)])
-    y = score + rng.normal(size=n) if loss == "squared" else (rng.random(n) < expit(score)).astype(int)
+    y = score + rng.normal(size=n) if loss == "squared_error" else (rng.random(n) < expit(score)).astype(int)
     return pd.DataFrame(table), y, truth
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", ["squared_error", "logistic"])
 def test_draws_find_the_joint_posterior(loss):
     X, y, _ = additive(loss, 0, 600, (8, 15, 25), (1.0, 0.6, 0.5))
     model = estimator(loss, l2="evidence", optimizer=Newton(tol=1e-10, max_passes=2000, draws=2000)).fit(X, y)
@@ -549,7 +549,7 @@ def test_draws_find_the_joint_posterior(loss):
         beside = np.eye(len(places)) - 1 / len(places)
         want = np.sqrt(np.diag(beside @ covariance[np.ix_(places, places)] @ beside))
         np.testing.assert_allclose([sd[key] for key in design.keys[name]], want, rtol=0.08)
-    ask = model.predict if loss == "squared" else model.decision_function
+    ask = model.predict if loss == "squared_error" else model.decision_function
     score, std = ask(X, return_std=True)
     np.testing.assert_allclose(score, ask(X), rtol=1e-12)
     want = np.sqrt(np.einsum("ia,ab,ib->i", design.matrix, covariance, design.matrix))
@@ -564,12 +564,12 @@ def test_draws_of_a_multinomial_model_are_refused():
 
 
 def test_what_was_never_seen_has_the_variance_of_its_block():
-    X, y, _ = additive("squared", 0, 600, (8, 15, 25), (1.0, 0.6, 0.5))
-    model = estimator("squared", l2="evidence", optimizer=Newton(draws=2000)).fit(X, y)
+    X, y, _ = additive("squared_error", 0, 600, (8, 15, 25), (1.0, 0.6, 0.5))
+    model = estimator("squared_error", l2="evidence", optimizer=Newton(draws=2000)).fit(X, y)
     row = X.head(1)
     flat = row.assign(c0="never", c1="never", c2="never")
     design = naive_evidence.build(X, list(X))
-    covariance = problem_of_evidence(design, y, "squared", model).covariance(read(model, design))
+    covariance = problem_of_evidence(design, y, "squared_error", model).covariance(read(model, design))
     variances = model.variances_["variance"]
     _, std = model.predict(flat, return_std=True)
     assert std[0] ** 2 == pytest.approx(covariance[-1, -1] + variances.sum(), rel=0.05)
@@ -593,7 +593,7 @@ def test_std_of_a_log_link_is_of_the_mean():
 
 
 @pytest.mark.parametrize("crosses", [1, 2])
-@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic"])
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
 def test_the_default_tolerance_ends_near_the_optimum(loss, crosses):
     """Within a tenth of a standard deviation; blocks sum to nothing there, as the intercept is free to take it all."""
     table, y, _, _ = rich_table(loss, n=1000)
@@ -612,9 +612,9 @@ def test_the_default_tolerance_ends_near_the_optimum(loss, crosses):
 # -- coverage -----------------------------------------------------------------------------
 
 COVERAGE = {
-    "squared, one block": ("squared", 40, 2000, (200,), (0.6,), 0),
-    "squared, one small block": ("squared", 100, 2000, (40,), (0.5,), 0),
-    "squared, three blocks": ("squared", 40, 3000, (30, 100, 300), (1.0, 0.6, 0.3), 32),
+    "squared, one block": ("squared_error", 40, 2000, (200,), (0.6,), 0),
+    "squared, one small block": ("squared_error", 100, 2000, (40,), (0.5,), 0),
+    "squared, three blocks": ("squared_error", 40, 3000, (30, 100, 300), (1.0, 0.6, 0.3), 32),
     "logistic, one block": ("logistic", 40, 6000, (100,), (0.8,), 0),
     "logistic, three blocks": ("logistic", 30, 6000, (30, 60, 100), (1.0, 0.8, 0.5), 32),
 }
@@ -668,7 +668,7 @@ def assert_same_walk(got, want, keys, atol):
 
 
 @pytest.mark.parametrize("missing", [False, True], ids=["all there", "some missing"])
-@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic", "multinomial"])
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic", "multinomial"])
 def test_smooth_reaches_the_dense_optimum_of_the_walk(loss, missing):
     table, y = wave(loss, missing=missing)
     model = estimator(loss, l2="evidence", numeric="smooth").fit(table, labels_of(loss, y))
@@ -745,9 +745,9 @@ def test_smooth_numbers_of_several_classes_are_as_certain_as_those_of_two():
 
 
 def test_smooth_follows_a_wave():
-    table, y = wave("squared", missing=True)
+    table, y = wave("squared_error", missing=True)
     new = pd.DataFrame({"c": "r", "x": np.arange(40.0)})
-    found = estimator("squared", l2="evidence", numeric="smooth", optimizer="newton").fit(table, y).predict(new)
+    found = estimator("squared_error", l2="evidence", numeric="smooth", optimizer="newton").fit(table, y).predict(new)
     error = found - np.sin(new["x"] / 6)
     assert np.std(error) < 0.12
 
@@ -781,7 +781,7 @@ def test_explanations_add_up_to_the_score(loss):
 
 
 def test_explain_is_for_every_optimizer_and_keeps_the_index():
-    table, y, _, _ = rich_table("squared")
+    table, y, _, _ = rich_table("squared_error")
     table.index = np.arange(len(table)) + 1000
     model = WideRegressor(epochs=2, random_state=0).fit(table, y)
     found = model.explain(table)

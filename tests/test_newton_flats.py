@@ -9,11 +9,11 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import Newton
 from tabsym.wide.newton.flats import inverse_of
+from tests.options import ADDITIVE, GLM
+from tests.solver import inner
 
 N = 1500
-NEWTON = {"optimizer": "newton", "l2": "evidence"}
 
 
 def alike(distance):
@@ -35,32 +35,32 @@ def optimum(X, loss_of, n_scores):
 
 
 @pytest.mark.parametrize("distance", [0.1, 0.03, 0.003])
-@pytest.mark.parametrize("loss", ["squared", "poisson", "gamma"])
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "gamma"])
 def test_amounts_of_numbers_that_are_nearly_the_same(distance, loss):
     X, e, rng = alike(distance)
-    y = 2 * e + rng.normal(size=N) if loss == "squared" else rng.poisson(np.exp(0.5 * e)) + 0.1
+    y = 2 * e + rng.normal(size=N) if loss == "squared_error" else rng.poisson(np.exp(0.5 * e)) + 0.1
 
     def loss_of(score):
         score = score[:, 0]
-        if loss == "squared":
+        if loss == "squared_error":
             return np.mean((y - score) ** 2) / 2
         return np.mean(np.exp(score) - y * score) if loss == "poisson" else np.mean(y * np.exp(-score) + score)
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = WideRegressor(loss=loss, **NEWTON).fit(X, y)
+        model = WideRegressor(loss=loss, **ADDITIVE).fit(X, y)
     predicted = model.predict(X)
-    score = predicted if loss == "squared" else np.log(predicted)
+    score = predicted if loss == "squared_error" else np.log(predicted)
     assert loss_of(score[:, None]) == pytest.approx(optimum(X, loss_of, 1), rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize("distance", [0.1, 0.003])
-@pytest.mark.parametrize("loss", ["squared", "huber", "poisson", "tweedie"])
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "poisson", "tweedie"])
 def test_what_numbers_say_together_is_what_counts(distance, loss):
     """Not whether it is said by two that are nearly the same, or by one and their difference."""
     X, e, rng = alike(distance)
-    y = 2 * e + rng.standard_t(3, size=N) if loss in ("squared", "huber") else rng.poisson(np.exp(0.5 * e)) + 0.0
-    model = WideRegressor(loss=loss, optimizer=Newton(tol=1e-12), l2="evidence")
+    y = 2 * e + rng.standard_t(3, size=N) if loss in ("squared_error", "huber") else rng.poisson(np.exp(0.5 * e)) + 0.0
+    model = WideRegressor(loss=loss, **ADDITIVE, tol=3e-7)
     plain = model.fit(X.assign(u2=e), y).predict(X.assign(u2=e))
     np.testing.assert_allclose(model.fit(X, y).predict(X), plain, rtol=2e-4, atol=2e-4)
 
@@ -79,7 +79,7 @@ def test_classes_of_numbers_that_are_nearly_the_same(distance, n_classes, weight
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = WideClassifier(**NEWTON).fit(X, y, sample_weight=weight if weighted else None)
+        model = WideClassifier(**ADDITIVE).fit(X, y, sample_weight=weight if weighted else None)
     found = loss_of(np.log(model.predict_proba(X)))
     assert found == pytest.approx(optimum(X, loss_of, n_classes), abs=1e-4)
 
@@ -93,8 +93,8 @@ def test_a_number_with_a_long_tail_ends_at_the_same_optimum_in_any_unit(tail, n_
     X = pd.DataFrame({"a": rng.choice(list("abcd"), N), "u": np.exp(tail * z)})
     noisy = z + rng.normal(size=N)
     y = (noisy > 0).astype(int) + (noisy > 1.5) * (n_classes == 3)
-    options = {"optimizer": Newton(tol=1e-9), "l2": 0.01}
-    plain = WideClassifier(standardize=False, **options).fit(X, y)
+    options = ADDITIVE | {"tol": 1e-5, "alpha": 0.01}
+    plain = inner(WideClassifier(**options), standardize=False).fit(X, y)
     found = WideClassifier(**options).fit(X, y)
     np.testing.assert_allclose(found.predict_proba(X), plain.predict_proba(X), atol=2e-3)
     assert found.loss_curve_[-1] < np.mean(-np.log(np.bincount(y)[y] / N)) - 0.02
@@ -109,7 +109,7 @@ def test_a_few_rows_of_huge_weight(seed, n_classes):
     weight = np.where(rng.rand(60) < 0.05, 1e8, 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = WideClassifier(optimizer="newton", l2=0.1).fit(X, np.arange(60) % n_classes, sample_weight=weight)
+        model = WideClassifier(**ADDITIVE, alpha=0.1).fit(X, np.arange(60) % n_classes, sample_weight=weight)
     assert np.isfinite(model.predict_proba(X)).all()
 
 
@@ -122,7 +122,7 @@ def test_offsets_far_beyond_an_exp(n_classes):
     offset[0] = (800.0 * (np.arange(n_classes) != y[0])) if n_classes > 2 else (-800.0 if y[0] else 800.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = WideClassifier(optimizer="newton", l2=0.1).fit(X, y, offset=offset)
+        model = WideClassifier(**ADDITIVE, alpha=0.1).fit(X, y, offset=offset)
     assert 9 < model.loss_curve_[-1] < 12  # 800 of 80 rows
 
 
@@ -131,8 +131,8 @@ def test_numbers_that_say_the_same_and_nothing():
     u = rng.normal(size=N)
     X = pd.DataFrame({"u": u, "same": u, "double": 2 * u, "one": 1.0, "a": rng.choice(list("ab"), N)})
     y = u + rng.normal(size=N)
-    alone = WideRegressor(**NEWTON).fit(X[["u", "a"]], y)
-    found = WideRegressor(**NEWTON).fit(X, y)
+    alone = WideRegressor(loss="squared_error", **ADDITIVE).fit(X[["u", "a"]], y)
+    found = WideRegressor(loss="squared_error", **ADDITIVE).fit(X, y)
     np.testing.assert_allclose(found.predict(X), alone.predict(X[["u", "a"]]), atol=1e-4)
 
 
@@ -144,7 +144,7 @@ def test_amounts_of_numbers_without_a_mean(seed, loss):
     X = pd.DataFrame({"x": rng.standard_cauchy(60), "v": rng.standard_cauchy(60)})
     mean = np.exp(np.clip(0.7 * X["x"], -8, 8))
     y = rng.poisson(mean) if loss == "poisson" else mean * rng.gamma(2, 0.5, 60) + 1e-3
-    found = WideRegressor(loss=loss, optimizer=Newton(tol=1e-10)).fit(X, y)
+    found = WideRegressor(loss=loss, **GLM, tol=3e-6).fit(X, y)
     z = np.column_stack([np.ones(60), X / X.std()])
 
     def loss_of(beta):
@@ -166,9 +166,14 @@ def test_draws_of_numbers_that_are_nearly_the_same(distance, n_classes):
     X, e, rng = alike(distance)
     y = 2 * e + rng.normal(size=N)
     y = (y > 0).astype(int) if n_classes else y
-    kind = WideClassifier if n_classes else WideRegressor
-    exact = kind(optimizer="newton", l2="evidence").fit(X, y)
-    drawn = kind(optimizer=Newton(draws=300), l2="evidence", random_state=0).fit(X, y)
+    exact, drawn = (
+        WideClassifier(**ADDITIVE, n_posterior_samples=n_draws)
+        if n_classes
+        else WideRegressor(loss="squared_error", **ADDITIVE, n_posterior_samples=n_draws)
+        for n_draws in (0, 300)
+    )
+    exact.fit(X, y)
+    drawn.fit(X, y)
     for name in X:
         assert drawn.coefs_[name]["sd"].iloc[0] == pytest.approx(exact.coefs_[name]["sd"].iloc[0], rel=0.15)
 
@@ -182,8 +187,9 @@ def test_an_intercept_is_as_uncertain_as_slopes_together_make_it(standardize, di
     X += [5.0, 5.0, -2.0]
     score = np.outer(e, np.arange(max(n_classes, 2)))
     y = np.argmax(score + rng.gumbel(size=score.shape), axis=1) if n_classes else 2 * e + rng.normal(size=N)
-    kind = WideClassifier if n_classes else WideRegressor
-    model = kind(optimizer=Newton(tol=1e-12), l2=0.1, standardize=standardize).fit(X, y)
+    options = ADDITIVE | {"tol": 3e-7, "alpha": 0.1}
+    model = WideClassifier(**options) if n_classes else WideRegressor(loss="squared_error", **options)
+    inner(model, standardize=standardize).fit(X, y)
     design = np.column_stack([np.ones(N), X])
     if n_classes == 0:
         want = np.sqrt(model.dispersion_ * np.diag(np.linalg.inv(design.T @ design)))[:, None]
@@ -213,11 +219,11 @@ def test_starts_far_beyond_an_exp(start, n_classes):
     y = np.arange(90) % n_classes
     table = pd.DataFrame(0.0, index=list("abc"), columns=range(n_classes))
     table.loc["b", 0] = start
-    best = WideClassifier(optimizer="newton", l2=0.1).fit(X, y).predict_proba(X)
+    best = WideClassifier(**ADDITIVE, alpha=0.1).fit(X, y).predict_proba(X)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         init = {"a": table if n_classes > 2 else table[0]}
-        found = WideClassifier(optimizer="newton", l2=0.1, init=init).fit(X, y).predict_proba(X)
+        found = inner(WideClassifier(**ADDITIVE, alpha=0.1), init=init).fit(X, y).predict_proba(X)
     words = [str(one.message) for one in told]
     assert all("short of the optimum" in one for one in words), words
     assert np.isfinite(found).all()
@@ -248,7 +254,7 @@ def test_a_constant_number_says_nothing(value, weighted, n_numbers):
         y = 3 + X["a"].astype(int) + rng.normal(size=n)
         weight = rng.uniform(size=n) if weighted else None
         X.insert(n_numbers // 2, "k", value)
-        model = WideRegressor(**NEWTON).fit(X, y, sample_weight=weight)
+        model = WideRegressor(loss="squared_error", **ADDITIVE).fit(X, y, sample_weight=weight)
         assert model.coefs_["k"]["value"].abs().max() < 1e-9
-        alone = WideRegressor(**NEWTON).fit(X.drop(columns="k"), y, sample_weight=weight)
+        alone = WideRegressor(loss="squared_error", **ADDITIVE).fit(X.drop(columns="k"), y, sample_weight=weight)
         np.testing.assert_allclose(model.predict(X), alone.predict(X.drop(columns="k")), rtol=1e-3)

@@ -6,7 +6,6 @@ import pytest
 from scipy.special import expit
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import Newton
 from tabsym.wide.losses import LOSSES
 from tabsym.wide.newton import fit as newton_fit
 from tabsym.wide.newton import formulas, heldout
@@ -15,11 +14,13 @@ from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.sharing import Sharing
 from tabsym.wide.newton.turns import Turns
 from tabsym.wide.newton.variances import Evidence
+from tests.options import ADDITIVE
+from tests.solver import inner
 
 N, PLAIN = 900, np.empty(0)
 LOG, DISPERSION = ("poisson", "gamma"), 0.6
 LOSS = {
-    "squared": lambda score, target: (score - target) ** 2 / 2,
+    "squared_error": lambda score, target: (score - target) ** 2 / 2,
     "logistic": lambda score, target: np.logaddexp(0.0, score) - target * score,
     "poisson": lambda score, target: np.exp(score) - target * score,
     "gamma": lambda score, target: score + target * np.exp(-score),
@@ -41,7 +42,7 @@ def halves(loss, *, numbers, weighted=False, seed=0):
     if loss in LOG:
         y = rng.gamma(2.0, np.exp(score) / 2.0) if loss == "gamma" else rng.poisson(np.exp(score)).astype(float)
     else:
-        y = score + rng.normal(size=N) if loss == "squared" else (rng.random(N) < expit(score)).astype(float)
+        y = score + rng.normal(size=N) if loss == "squared_error" else (rng.random(N) < expit(score)).astype(float)
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
     column = rng.integers(0, 2, N).astype(np.int8)
     turns = Turns(pieces, y, weight, np.zeros((N, 1)), LOSSES[loss], column, 2)
@@ -73,7 +74,7 @@ def settled_loss(turns, place, log):
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("numbers", [False, True], ids=["plain", "numbers"])
-@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson", "gamma"])
+@pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson", "gamma"])
 def test_slopes_of_the_loss_held_out_are_its_differences(loss, numbers, weighted):
     """By precisions' logarithms, once the linear solve has gone on for long enough."""
     turns = halves(loss, numbers=numbers, weighted=weighted)
@@ -101,7 +102,7 @@ def test_slopes_of_the_loss_held_out_are_its_differences(loss, numbers, weighted
 def test_of_a_parabola_both_halves_tell_the_optimum_of_all_rows(monkeypatch, weighted):
     """Of one block: what each half knows, put together, is where a model of all rows ends."""
     monkeypatch.setattr(Sharing, "hand_up", lambda sharing, fall: None)  # to an intercept, which is left out here
-    turns = halves("squared", numbers=False, weighted=weighted)
+    turns = halves("squared_error", numbers=False, weighted=weighted)
     turns.silent[:] = True
     turns.silent[3] = False
     for _ in range(3):
@@ -125,14 +126,14 @@ def test_models_of_classes_go_on_from_both_halves(monkeypatch):
 
     monkeypatch.setattr(Turns, "put", spied)
     X, y, _ = rare_and_common()
-    WideClassifier(optimizer="newton", l2="evidence").fit(X, y)
+    WideClassifier(**ADDITIVE).fit(X, y)
     assert len(starts) == 2
     assert starts[1] > 0.5
-    WideRegressor(optimizer="newton", l2="evidence").fit(X, y + np.random.default_rng(0).normal(size=len(y)))
+    WideRegressor(loss="squared_error", **ADDITIVE).fit(X, y + np.random.default_rng(0).normal(size=len(y)))
     assert len(starts) == 3
 
 
-@pytest.mark.parametrize(("loss", "n_best"), [("squared", 1), ("logistic", 2)])
+@pytest.mark.parametrize(("loss", "n_best"), [("squared_error", 1), ("logistic", 2)])
 def test_the_best_looks_are_kept_not_the_last(monkeypatch, loss, n_best):
     turns = halves(loss, numbers=False)
     free = [3]
@@ -166,7 +167,7 @@ def test_variances_of_common_blocks_are_found_while_rare_ones_are_out(monkeypatc
         return find(evidence, *arguments, **options)
 
     monkeypatch.setattr(Evidence, "find", spied)
-    model = WideClassifier(optimizer="newton", l2="evidence").fit(X, y)
+    model = WideClassifier(**ADDITIVE).fit(X, y)
     rare = sizes[0].index(max(sizes[0]))
     assert [one[rare] for one in silent] == [True, False]
     assert not any(silent[0][:rare] + silent[0][rare + 1 :])
@@ -179,7 +180,7 @@ def test_a_sample_of_a_large_table_has_its_rows_own_weights_and_offsets(monkeypa
     monkeypatch.setattr(newton_fit, "MOST_HELD_OUT", 1000)
     seen, held_out = [], newton_fit.HeldOut
     monkeypatch.setattr(newton_fit, "HeldOut", lambda turns, size: seen.append(turns) or held_out(turns, size))
-    model = WideClassifier(optimizer="newton", l2="evidence").fit(X, y, sample_weight=weight, offset=offset)
+    model = WideClassifier(**ADDITIVE).fit(X, y, sample_weight=weight, offset=offset)
     assert len(seen) == newton_fit.MORE_SPLITS
     turns = seen[-1]
     names = model.coefs_["shop"].index
@@ -194,9 +195,9 @@ def test_a_sample_of_a_large_table_has_its_rows_own_weights_and_offsets(monkeypa
 @pytest.mark.parametrize(
     ("kind", "newton"),
     [
-        ("amounts", Newton(tol=1e-9, max_passes=6)),
-        ("classes", Newton(tol=1e-7, max_passes=8)),
-        ("formula", Newton()),
+        ("amounts", {"tol": 1e-5, "max_iter": 6}),
+        ("classes", {"tol": 1e-4, "max_iter": 8}),
+        ("formula", {}),
     ],
     ids=["amounts", "classes", "formula"],
 )
@@ -205,14 +206,13 @@ def test_variances_that_end_short_are_told_of(monkeypatch, kind, newton):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.integers(0, 30, 600).astype(str), "b": rng.integers(0, 6, 600).astype(str)})
     score = rng.normal(1.0, 1.0, 30)[X["a"].astype(int)] * rng.normal(1.0, 0.5, 6)[X["b"].astype(int)]
-    options = {"optimizer": newton, "l2": "evidence", "random_state": 0}
     monkeypatch.setattr(formulas, "PASSES_A_LOOK", 200)  # one look
     with pytest.warns(match="ended short of the optimum after"):
         if kind == "classes":
-            WideClassifier(**options).fit(X, np.digitize(score + rng.normal(size=600), [0.0, 1.5]))
+            WideClassifier(**ADDITIVE, **newton).fit(X, np.digitize(score + rng.normal(size=600), [0.0, 1.5]))
         else:
-            formula = ["a[a]*m[b] + c[1]"] if kind == "formula" else []
-            WideRegressor(*formula, **options).fit(X, score + rng.normal(size=600))
+            options = {"formula": "a[a]*m[b] + c[1]"} if kind == "formula" else ADDITIVE
+            WideRegressor(loss="squared_error", **options, **newton).fit(X, score + rng.normal(size=600))
 
 
 def test_as_many_sweeps_as_asked_for_are_taken_for_variances_of_classes():
@@ -221,7 +221,7 @@ def test_as_many_sweeps_as_asked_for_are_taken_for_variances_of_classes():
     X = pd.DataFrame({"a": rng.integers(0, 30, 600).astype(str)})
     y = rng.integers(0, 3, 600)
     with pytest.warns(match="ended short of the optimum after 2[01] sweeps"):
-        WideClassifier(optimizer=Newton(tol=1e-300, max_passes=10), l2="evidence").fit(X, y)
+        WideClassifier(**ADDITIVE, tol=1e-150, max_iter=10).fit(X, y)
 
 
 def test_amounts_of_rare_categories_are_as_good_as_by_evidence():
@@ -241,8 +241,7 @@ def test_amounts_of_rare_categories_are_as_good_as_by_evidence():
         (X, _, y), (new, log, target) = draw(shop), draw(rng.choice(shop, 4000))
         own = []
         for rare_rows in (100, 0):
-            optimizer = Newton(rare_rows=rare_rows)
-            model = WideRegressor(loss="gamma", optimizer=optimizer, l2="evidence", random_state=seed).fit(X, y)
+            model = inner(WideRegressor(loss="gamma", **ADDITIVE, random_state=seed), rare_rows=rare_rows).fit(X, y)
             found = np.log(model.predict(new))
             own.append(np.mean(found + target * np.exp(-found)) - np.mean(log + target * np.exp(-log)))
         excess.append(own)
@@ -254,7 +253,7 @@ def test_small_tables_have_variances_of_several_splits():
     """Those of one split depend on which rows fall where: by the random state."""
     X, y, _ = rare_and_common(2000)
     found = [
-        WideClassifier(optimizer="newton", l2="evidence", random_state=state).fit(X, y).variances_["variance"]["shop"]
+        WideClassifier(**ADDITIVE, random_state=state).fit(X, y).variances_["variance"]["shop"]
         for state in range(8)
     ]
     assert 0 < np.std(np.log(found)) < 0.25

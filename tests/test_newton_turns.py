@@ -30,7 +30,7 @@ def problem(seed, loss, *, numbers):
         codes = rng.integers(0, 6, N).astype(np.int32)
         pieces.append(Piece(len(pieces), codes, rng.normal(size=N), 6, Prior.RIDGE))
     score = rng.normal(size=5)[pieces[1].codes] + 0.5 * rng.normal(size=N)
-    if loss == "squared":
+    if loss == "squared_error":
         return pieces, score, rng
     if loss == "logistic":
         return pieces, (score > 0).astype(float), rng
@@ -83,7 +83,7 @@ class Obvious:
                 right[e] -= np.sum((self.weight * slope * x)[rows])
                 self.curvature[place][e, model] = np.sum((self.weight * bend * x**2)[rows])
                 matrix[e, e] += self.curvature[place][e, model]
-            most = np.inf if self.loss.name == "squared" else MOST_STEP
+            most = np.inf if self.loss.name == "squared_error" else MOST_STEP
             step = np.clip(np.linalg.solve(matrix, right), -most, most)
             self.theta[place][:, model] += step
             fall += 0.5 * np.sum(np.abs(step * right))
@@ -94,7 +94,7 @@ class Obvious:
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("n_models", [1, 2])
 @pytest.mark.parametrize("few", [256, 2048], ids=["one large", "all small"])
-@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson", "gamma", "tweedie"])
+@pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson", "gamma", "tweedie"])
 def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, few, n_models, weighted, numbers):
     monkeypatch.setattr(small, "FEW_FOR_CALLS", few)
     monkeypatch.setattr(Sharing, "hand_up", lambda sharing, fall: None)
@@ -142,7 +142,7 @@ def test_small_blocks_are_silenced_and_put_elsewhere():
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson", "gamma", "tweedie"])
+@pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson", "gamma", "tweedie"])
 def test_the_dispersion_is_pearsons(loss, weighted):
     pieces, y, rng = problem(5, loss, numbers=False)
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
@@ -184,7 +184,7 @@ def test_precisions_move_as_fellner_and_schall_say():
 
 
 @pytest.mark.parametrize("few", [256, 2048], ids=["one large", "all small"])
-@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+@pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson"])
 def test_blocks_are_weighed_as_by_dense_algebra(monkeypatch, loss, few):
     """Each jointly with the intercept: effective entries, held less the trace of penalty and covariance; the length."""
     monkeypatch.setattr(small, "FEW_FOR_CALLS", few)
@@ -206,7 +206,7 @@ def test_blocks_are_weighed_as_by_dense_algebra(monkeypatch, loss, few):
         assert length == pytest.approx(theta @ prior @ theta, rel=1e-9)
 
 
-def crossed(loss="squared"):
+def crossed(loss="squared_error"):
     """Two blocks, and one whose entries lie within theirs."""
     rng = np.random.default_rng(5)
     first, second = rng.integers(0, 4, N).astype(np.int32), rng.integers(0, 5, N).astype(np.int32)
@@ -266,7 +266,7 @@ def test_cells_with_little_to_hand_up_wait_longer():
 
 
 @pytest.mark.parametrize(
-    ("loss", "wanted"), [("logistic", [1, 2, 1, 1, 2, 1]), ("squared", [1, 2] * 4)], ids=["two classes", "amounts"]
+    ("loss", "wanted"), [("logistic", [1, 2, 1, 1, 2, 1]), ("squared_error", [1, 2] * 4)], ids=["two classes", "amounts"]
 )
 def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monkeypatch, loss, wanted):
     """Of two classes; of amounts none waits."""
@@ -280,7 +280,7 @@ def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monk
     assert handed == wanted
     turns.silence(1)
     turns.sharing.hand_up(1.0)
-    wanted = wanted + [2] * (loss == "squared")  # 1 is silent; of classes 2 waits
+    wanted = wanted + [2] * (loss == "squared_error")  # 1 is silent; of classes 2 waits
     assert handed == wanted
     turns.precision[3] = 0.0  # what nothing holds back has nothing to hand up
     turns.sharing.hand_up(1.0)

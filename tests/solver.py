@@ -1,0 +1,27 @@
+"""Options of the solver that no estimator has: for tests beside dense algebra in the user's units, and of its parts."""
+
+from dataclasses import fields, replace
+
+from tabsym.estimators.config import Config
+from tabsym.wide.losses import LOSSES
+
+OF_CONFIG = {field.name for field in fields(Config)}
+
+
+def inner(model, **options):
+    """The model with other options in its `Config`, such as standardize=False, or in its `Newton`; no clone has them."""
+
+    def config():
+        found = type(model)._config(model)
+        own = {name: value for name, value in options.items() if name in OF_CONFIG and name != "tol"}
+        newton = {name: value for name, value in options.items() if name not in own}
+        return replace(found, optimizer=replace(found.optimizer, **newton), **own)
+
+    model._config = config
+    return model
+
+
+def by_softmax(classifier):
+    """The classifier with a linear predictor for each class, where there are two of them too."""
+    classifier._loss_of_classes = lambda n_classes: (LOSSES["multinomial"], n_classes)
+    return classifier
