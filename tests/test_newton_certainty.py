@@ -9,22 +9,23 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import Newton
 from tabsym.wide.newton import posterior
 from tabsym.wide.newton.kernels_entries import spread_ridge
 from tests import naive_evidence
 from tests.formulas import TAKES_UP, TERMS
 from tests.naive_evidence import walk_beside_missing
+from tests.options import ADDITIVE, GLM
+from tests.solver import inner
 
-EXACT = Newton(tol=1e-12, max_passes=5000)
+EXACT = {"tol": 3e-7, "max_iter": 5000}
 LOSSES = ["squared_error", "logistic", "poisson"]
 
 
 def estimator(loss, *formula, **options):
-    """Of the loss, in the user's units where they matter."""
+    """Of the loss."""
     if loss == "logistic":
-        return WideClassifier(*formula, random_state=0, **options)
-    return WideRegressor(*formula, loss=loss, random_state=0, **options)
+        return WideClassifier(*formula, **options)
+    return WideRegressor(*formula, loss=loss, **options)
 
 
 def draw(loss, score, rng):
@@ -65,26 +66,26 @@ def test_slopes_by_symbol_have_the_variance_of_restricted_likelihood(mean):
     X, y = slopes_by_symbol("squared_error", 1, mean)
     Z = indicators(X["s"], sorted(X["s"].unique())) * X[["x"]].to_numpy()
     variance, phi = naive_evidence.maximise_reml(y, np.ones((len(y), 1)), Z)
-    model = WideRegressor("w[s]*x + b[1]", optimizer=EXACT, l2="evidence").fit(X, y)
+    model = WideRegressor("w[s]*x + b[1]", loss="squared_error", **EXACT).fit(X, y)
     assert model.variances_.loc["w", "variance"] == pytest.approx(variance, rel=1e-3)
     assert model.dispersion_ == pytest.approx(phi, rel=1e-3)
 
 
-@pytest.mark.parametrize("l2", [0.0, 0.02, "evidence"])
+@pytest.mark.parametrize("alpha", [0.0, 0.02, "auto"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_slopes_by_symbol_and_their_intercept_are_as_uncertain_as_dense_algebra_says(loss, l2):
+def test_slopes_by_symbol_and_their_intercept_are_as_uncertain_as_dense_algebra_says(loss, alpha):
     X, y = slopes_by_symbol(loss, 2, n=600)
-    model = estimator(loss, "w[s]*x + b[1]", optimizer=EXACT, l2=l2, standardize=False).fit(X, y)
+    model = inner(estimator(loss, "w[s]*x + b[1]", alpha=alpha, **EXACT), standardize=False).fit(X, y)
     symbols = sorted(X["s"].unique())
     design = np.column_stack([indicators(X["s"], symbols) * X[["x"]].to_numpy(), np.ones(len(X))])
     bends = curvature_of_rows(loss, model, X)
-    rows = len(X) * l2 / (1.0 if loss == "logistic" else model.dispersion_) if l2 != "evidence" else 0.0
-    held = 1.0 / model.variances_.loc["w", "variance"] if l2 == "evidence" else rows
+    rows = len(X) * alpha / (1.0 if loss == "logistic" else model.dispersion_) if alpha != "auto" else 0.0
+    held = 1.0 / model.variances_.loc["w", "variance"] if alpha == "auto" else rows
     penalty = np.diag([*np.full(len(symbols), held), 0.0])
     want = np.sqrt(np.diag(np.linalg.inv(design.T @ (bends[:, None] * design) + penalty)))
     found = [*model.coefs_["w"]["sd"].loc[symbols], model.coefs_["b"]["sd"].iloc[0]]
     np.testing.assert_allclose(found, want, rtol=2e-3)
-    if l2 == "evidence":
+    if alpha == "auto":
         own = np.linalg.inv(design.T @ (bends[:, None] * design) + penalty)[:-1, :-1]
         assert model.variances_.loc["w", "effective"] == pytest.approx(len(symbols) - held * np.trace(own), rel=1e-3)
 
@@ -97,8 +98,9 @@ def test_a_slope_of_which_rows_say_nothing_is_not_known(draws):
     X.loc[gone, "x"] = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = WideRegressor("w[s]*x + b[1]", optimizer=Newton(draws=draws), random_state=0).fit(X, y)
-        known = WideRegressor("w[s]*x + b[1]", optimizer=Newton(draws=draws), random_state=0).fit(X[~gone], y[~gone])
+        options = {"loss": "squared_error", "alpha": 0.0, "n_posterior_samples": draws}
+        model = WideRegressor("w[s]*x + b[1]", **options).fit(X, y)
+        known = WideRegressor("w[s]*x + b[1]", **options).fit(X[~gone], y[~gone])
     assert model.coefs_["w"]["value"]["s3"] == 0.0
     assert np.isinf(model.coefs_["w"]["sd"]["s3"])
     others = known.coefs_["w"].index
@@ -121,7 +123,7 @@ def test_a_slope_of_which_rows_say_nothing_is_not_known(draws):
 def test_coefficients_by_category_at_the_raw_zero_of_a_number():
     """Both are held at its mean, and shown at its zero: less mean times slope, about the mean over categories."""
     X, y = slopes_by_symbol("squared_error", 4, mean=3.0, n=900)
-    model = WideRegressor("a[s] + w[s]*x + b[1]", optimizer=EXACT, l2=0.01).fit(X, y)
+    model = WideRegressor("a[s] + w[s]*x + b[1]", loss="squared_error", alpha=0.01, **EXACT).fit(X, y)
     symbols = sorted(X["s"].unique())
     centre, spread, q = X["x"].mean(), X["x"].std(ddof=0), len(symbols)
     one_hot = indicators(X["s"], symbols)
@@ -158,10 +160,10 @@ def a_sum(seed):
     y = rng.gamma(2.0, np.exp(0.4 * score) / 2.0) if loss == "gamma" else draw(loss, score, rng)
     weight = rng.uniform(0.5, 2.0, n) if rng.random() < 0.5 else np.ones(n)
     offset = 0.3 * rng.normal(size=n) if rng.random() < 0.5 else np.zeros(n)
-    return " + ".join(names), names, X, y, loss, weight, offset, "evidence" if rng.random() < 0.6 else 0.05
+    return " + ".join(names), names, X, y, loss, weight, offset, "auto" if rng.random() < 0.6 else 0.05
 
 
-def dense_parts(model, names, X, y, loss, weight, offset, l2):
+def dense_parts(model, names, X, y, loss, weight, offset, alpha):
     """Over the dispersion: curvature (n,) of rows, columns that nothing holds back, and (columns, precision) of blocks.
 
     Blocks that say nothing are left out.
@@ -182,7 +184,7 @@ def dense_parts(model, names, X, y, loss, weight, offset, l2):
             continue
         own = X[symbols] if isinstance(symbols, str) else pd.Series([*zip(*(X[one] for one in symbols))])
         one_hot = np.column_stack([[value == key for value in own] for key in model.coefs_[block].index])
-        variance = model.variances_.loc[block, "variance"] if l2 == "evidence" else dispersion / (0.05 * len(X))
+        variance = model.variances_.loc[block, "variance"] if alpha == "auto" else dispersion / (0.05 * len(X))
         if variance > 0:
             blocks[block] = one_hot * factor, 1.0 / variance
         else:
@@ -217,14 +219,14 @@ def shown_deviations(bends, flat, blocks):
 @pytest.mark.parametrize("seed", range(80))
 def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
     """All terms together, about their means; effective numbers of each block given the other blocks."""
-    formula, names, *data, l2 = a_sum(seed)
+    formula, names, *data, alpha = a_sum(seed)
     X, y, loss, weight, offset = data
-    model = estimator(loss, formula, optimizer=EXACT, l2=l2, standardize=False)
+    model = inner(estimator(loss, formula, alpha=alpha, **EXACT), standardize=False)
     model.fit(X, y, sample_weight=weight, offset=offset)
-    bends, flat, blocks = dense_parts(model, names, *data, l2)
+    bends, flat, blocks = dense_parts(model, names, *data, alpha)
     for block, want in shown_deviations(bends, flat, blocks).items():
         np.testing.assert_allclose(model.coefs_[block]["sd"], want, rtol=2e-3, err_msg=formula)
-    if l2 == "evidence":
+    if alpha == "auto":
         observed = bends * (y / model.predict(X, offset=offset) if loss == "gamma" else 1.0)
         F = np.column_stack([np.empty((len(X), 0)), *flat.values()])
         for block, (Z, held) in blocks.items():
@@ -235,12 +237,12 @@ def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
 
 @pytest.mark.parametrize("seed", range(80, 110))
 def test_draws_of_any_sum_are_of_the_whole_posterior(seed):
-    formula, names, *data, l2 = a_sum(seed)
+    formula, names, *data, alpha = a_sum(seed)
     X, y, loss, weight, offset = data
-    newton = Newton(draws=1000, tol=1e-10, max_passes=2000)
-    model = estimator(loss, formula, optimizer=newton, l2=l2, standardize=False)
+    options = {"alpha": alpha, "n_posterior_samples": 1000, "tol": 3e-6, "max_iter": 2000}
+    model = inner(estimator(loss, formula, **options), standardize=False)
     model.fit(X, y, sample_weight=weight, offset=offset)
-    bends, flat, blocks = dense_parts(model, names, *data, l2)
+    bends, flat, blocks = dense_parts(model, names, *data, alpha)
     F = np.column_stack([np.empty((len(X), 0)), *flat.values()])
     Z = np.column_stack([np.empty((len(X), 0)), *(columns for columns, _ in blocks.values())])
     held = np.concatenate([np.empty(0), *(np.full(columns.shape[1], own) for columns, own in blocks.values())])
@@ -277,7 +279,8 @@ def test_draws_of_smooth_intervals_are_of_the_whole_posterior(loss, missing):
     score = np.sin(x / 6) + rng.normal(size=8)[c]
     y = draw(loss, score, rng)
     X = pd.DataFrame({"c": [f"c{code}" for code in c], "x": np.where(missing & (rng.random(1500) < 0.1), np.nan, x)})
-    model = estimator(loss, optimizer=Newton(draws=1000, tol=1e-9, max_passes=2000), l2="evidence", numeric="smooth")
+    options = ADDITIVE | {"numeric": "smooth", "n_posterior_samples": 1000, "tol": 1e-5, "max_iter": 2000}
+    model = estimator(loss, **options)
     model.fit(X, y)
     symbols = sorted(X["c"].unique())
     intervals, apart = cut(X["x"].to_numpy(), list(model.coefs_["x"].index))
@@ -307,8 +310,8 @@ def test_draws_of_an_intercept_at_the_raw_zero_of_a_number(loss):
     rng = np.random.default_rng(2)
     X = pd.DataFrame({"x": rng.normal(5.0, 1.0, 800), "c": rng.choice(list("abc"), 800)})
     y = draw(loss, 0.5 * (X["x"].to_numpy() - 5), rng)
-    model = estimator(loss, optimizer=Newton(draws=2000), l2=0.01).fit(X, y)
-    exact = estimator(loss, optimizer="newton", l2=0.01).fit(X, y)
+    model = estimator(loss, **ADDITIVE, alpha=0.01, n_posterior_samples=2000).fit(X, y)
+    exact = estimator(loss, **ADDITIVE, alpha=0.01).fit(X, y)
     found = model.coefs_["(intercept)"]["sd"].iloc[0]
     assert found == pytest.approx(exact.coefs_["(intercept)"]["sd"].iloc[0], rel=0.06)
     assert found > 4 * model.coefs_["x"]["sd"].iloc[0]
@@ -321,7 +324,7 @@ def test_draws_are_of_the_curvature_where_the_fit_ends():
     score = sum(X[name].map(dict(zip("pqrst", rng.normal(0, 1.5, 5)))) for name in "uv").to_numpy()
     y = rng.poisson(np.exp(score)).astype(float)
     with pytest.warns(ConvergenceWarning):
-        model = WideRegressor(loss="poisson", optimizer=Newton(max_passes=1, draws=1500), l2=0.05, random_state=0)
+        model = WideRegressor(loss="poisson", **ADDITIVE, alpha=0.05, max_iter=1, n_posterior_samples=1500)
         model.fit(X, y)
     design = np.column_stack([*(indicators(X[name], list("pqrst")) for name in "uv"), np.ones(900)])
     mean = model.predict(X)
@@ -340,11 +343,10 @@ def test_draws_where_a_huge_outlier_was_moved_after_its_turn(seed):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({name: rng.integers(0, size, 300).astype(str) for name, size in zip("abc", (150, 3, 40))})
     y = rng.standard_cauchy(300) * 3
-    options = {"loss": "huber", "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        drawn = WideRegressor(optimizer=Newton(draws=16), **options).fit(X, y)
-        exact = WideRegressor(optimizer="newton", **options).fit(X, y)
+        drawn = WideRegressor(loss="huber", **GLM, n_posterior_samples=16).fit(X, y)
+        exact = WideRegressor(loss="huber", **GLM).fit(X, y)
     for name in X:
         ratio = drawn.coefs_[name]["sd"] / exact.coefs_[name]["sd"]
         assert 0.9 < ratio.median() < 5  # the others are held in what is exact
@@ -355,8 +357,8 @@ def test_draws_that_end_short_are_told_of(monkeypatch):
     X, y = slopes_by_symbol("squared_error", 5)
     X["t"] = np.random.default_rng(0).choice(list("abcdefgh"), len(X))
     monkeypatch.setattr(posterior, "MOST_STEPS", 1)
-    with pytest.warns(ConvergenceWarning, match=r"draws of the posterior short: .* a larger l2\.$"):
-        WideRegressor(optimizer=Newton(draws=8), l2="evidence").fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"draws of the posterior short: .* alpha='auto' or a larger one\.$"):
+        WideRegressor(loss="squared_error", **ADDITIVE, n_posterior_samples=8).fit(X, y)
 
 
 # -- what was never seen ------------------------------------------------------------------
@@ -366,8 +368,8 @@ def test_draws_that_end_short_are_told_of(monkeypatch):
 @pytest.mark.parametrize("formula", ["w[s]*x + b[1]", "3*a[s] + b[1]", "-2*w[s]*x + 3*a[s] + b[1]"])
 def test_an_unseen_symbol_has_its_variance_times_what_multiplies_it(formula, standardize):
     X, y = slopes_by_symbol("squared_error", 6, mean=5.0, n=900)
-    options = {"optimizer": Newton(draws=400, tol=1e-8), "l2": "evidence", "random_state": 0}
-    model = WideRegressor(formula, standardize=standardize, **options).fit(X, y)
+    model = WideRegressor(formula, loss="squared_error", n_posterior_samples=400, tol=3e-5)
+    inner(model, standardize=standardize).fit(X, y)
     x = np.array([0.0, 1.0, 5.0, 10.0])
     _, std = model.predict(pd.DataFrame({"s": "never", "x": x}), return_std=True)
     variance, symbols = model.variances_["variance"], sorted(X["s"].unique())
@@ -393,7 +395,8 @@ def test_an_unseen_pair_of_seen_symbols_has_the_variance_of_its_cross():
     X = X[(X["u"] != "a") | (X["v"] != "b")].reset_index(drop=True)
     cells = {pair: rng.normal() for pair in {*zip(X["u"], X["v"])}}
     y = np.array([cells[pair] for pair in zip(X["u"], X["v"])]) + 0.3 * rng.normal(size=len(X))
-    model = WideRegressor(interactions=2, optimizer=Newton(draws=400), l2="evidence", random_state=0).fit(X, y)
+    options = ADDITIVE | {"interactions": "pairwise"}
+    model = WideRegressor(loss="squared_error", **options, n_posterior_samples=400).fit(X, y)
     _, seen = model.predict(pd.DataFrame({"u": ["a"], "v": ["c"]}), return_std=True)
     _, std = model.predict(pd.DataFrame({"u": ["a"], "v": ["b"]}), return_std=True)
     assert seen[0] ** 2 < 0.1

@@ -8,12 +8,13 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import Newton
+from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
 from tabsym.wide.newton.kernels_walk import share_apart
 from tests.naive_evidence import held_of_missing, walk_beside_missing
+from tests.options import ADDITIVE, GLM
+from tests.solver import inner
 
-EVIDENCE = {"optimizer": "newton", "l2": "evidence"}
+SMOOTH = ADDITIVE | {"numeric": "smooth"}
 
 
 # -- missing values beside a smooth number ------------------------------------------------
@@ -54,11 +55,11 @@ def indicators(model, X, name):
 
 @pytest.mark.parametrize("names", [["x"], ["x", "z"]], ids=["one number", "two numbers"])
 @pytest.mark.parametrize("n_missing", [1, 10])
-@pytest.mark.parametrize("tol", [1e-5, 1e-12])
+@pytest.mark.parametrize("tol", [1e-3, 3e-7])
 def test_missing_values_are_where_dense_algebra_has_them(tol, n_missing, names):
     """At the model's own variances, whatever the tolerance; what nothing penalises is any number."""
     X, y = one_missing(n_missing)
-    model = WideRegressor(optimizer=Newton(tol=tol, max_passes=3000), l2="evidence", numeric="smooth").fit(X[names], y)
+    model = WideRegressor(loss="squared_error", **SMOOTH, tol=tol, max_iter=3000).fit(X[names], y)
     blocks = [indicators(model, X, name) for name in names]
     design, variances = np.column_stack([*blocks, np.ones(len(y))]), model.variances_["variance"]
     penalty, start = np.zeros((design.shape[1],) * 2), 0
@@ -75,8 +76,8 @@ def test_one_missing_value_is_shrunk_by_a_definite_amount():
     """Its coefficient was the intercept's to give: 1.0 by default, 3.5 at a small tolerance."""
     X, y = one_missing(1)
     X, found = X[["x"]], []
-    for optimizer in ("newton", Newton(tol=1e-12, max_passes=3000)):
-        model = WideRegressor(optimizer=optimizer, l2="evidence", numeric="smooth").fit(X, y)
+    for options in ({}, {"tol": 3e-7, "max_iter": 3000}):
+        model = WideRegressor(loss="squared_error", **SMOOTH, **options).fit(X, y)
         missing = model.coefs_["x"].iloc[0]
         n_intervals = len(model.coefs_["x"]) - 1
         prior = model.variances_.loc["x", "variance"] / held_of_missing(n_intervals)
@@ -91,8 +92,8 @@ def test_a_few_missing_values_are_believed():
     found = []
     for seed in range(5):
         X, y, kinds = with_missing(10, seed)
-        amount = WideRegressor(numeric="smooth", **EVIDENCE).fit(X, y).predict(X.head(1))
-        chance = WideClassifier(numeric="smooth", **EVIDENCE).fit(X, kinds).predict_proba(X.head(1))[:, 1]
+        amount = WideRegressor(loss="squared_error", **SMOOTH).fit(X, y).predict(X.head(1))
+        chance = WideClassifier(**SMOOTH).fit(X, kinds).predict_proba(X.head(1))[:, 1]
         found.append([amount[0] - y[:10].mean(), chance[0] - kinds[:10].mean()])
     amount, chance = np.abs(np.mean(found, axis=0))
     assert amount < 0.5  # held as neighbours are: 1.1
@@ -104,7 +105,8 @@ def test_missing_values_that_training_had_not_are_uncertain(numeric):
     """As far as the number moves what is predicted, about its mean."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=3000)
-    model = WideRegressor(optimizer=Newton(draws=32), l2="evidence", numeric=numeric, random_state=0)
+    options = ADDITIVE | {"numeric": numeric}
+    model = WideRegressor(loss="squared_error", **options, n_posterior_samples=32)
     model.fit(pd.DataFrame({"x": x}), 2 * x + rng.normal(size=3000))
     _, std = model.predict(pd.DataFrame({"x": [np.nan, 0.0]}), return_std=True)
     assert std[1] < 0.3
@@ -115,7 +117,7 @@ def test_blocks_of_all_kinds_are_compared_by_the_spread_of_their_numbers():
     rng = np.random.default_rng(0)
     x, s = rng.uniform(-3, 3, 5000), rng.integers(0, 50, 5000)
     y = 5 * np.sin(x) + 0.5 * rng.normal(size=50)[s] + rng.normal(size=5000)
-    model = WideRegressor(numeric="smooth", **EVIDENCE).fit(pd.DataFrame({"x": x, "s": s.astype(str)}), y)
+    model = WideRegressor(loss="squared_error", **SMOOTH).fit(pd.DataFrame({"x": x, "s": s.astype(str)}), y)
     found = model.variances_
     assert list(found.index[:2]) == ["x", "s"]
     n_intervals = len(model.coefs_["x"])
@@ -141,7 +143,7 @@ def test_an_id_says_nothing(seed):
     """Its variance and that of the rows are one number, which was shared out by chance."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"id": ids(3000, 0, rng), "g": rng.integers(0, 5, 3000).astype(str)})
-    model = WideRegressor(random_state=seed, **EVIDENCE).fit(X, rng.normal(size=3000))
+    model = WideRegressor(loss="squared_error", **ADDITIVE, random_state=seed).fit(X, rng.normal(size=3000))
     assert model.variances_.loc["id", "variance"] == 0.0
     assert model.dispersion_ == pytest.approx(1.0, abs=0.1)
 
@@ -151,7 +153,7 @@ def test_a_column_with_some_pairs_may_say_something():
     own = ids(3000, 450, rng)
     effect = dict(zip(own, 2 * rng.normal(size=3000)))
     y = np.array([effect[one] for one in own]) + 0.5 * rng.normal(size=3000)
-    model = WideRegressor(random_state=0, **EVIDENCE).fit(pd.DataFrame({"id": own}), y)
+    model = WideRegressor(loss="squared_error", **ADDITIVE).fit(pd.DataFrame({"id": own}), y)
     assert model.variances_.loc["id", "variance"] > 1.0
 
 
@@ -163,17 +165,18 @@ def test_constant_numbers_and_equal_flags_take_no_degree_of_freedom():
     c = rng.integers(0, 6, 30)
     X = pd.DataFrame({"c": [f"s{i}" for i in c]})
     y = rng.normal(size=6)[c] + rng.normal(size=30)
-    options = {"optimizer": Newton(tol=1e-12, max_passes=9999), "l2": "evidence"}
+    exact = {"loss": "squared_error", "tol": 3e-7, "max_iter": 9999}
+    options = ADDITIVE | exact
     alone = WideRegressor(**options).fit(X, y)
     constants = WideRegressor(**options).fit(X.assign(k=7.5, k2=1.0, k3=0.0), y)
     assert constants.dispersion_ == pytest.approx(alone.dispersion_, rel=1e-6)
     formulas = "w[c]*x + b[1] + s[1]*k", "w[c]*x + b[1]"
     Z = X.assign(x=rng.normal(size=30), k=7.5)
-    beside, by_itself = (WideRegressor(f"y ~ {one}", **options).fit(Z, y) for one in formulas)
+    beside, by_itself = (WideRegressor(f"y ~ {one}", **exact).fit(Z, y) for one in formulas)
     assert beside.dispersion_ == pytest.approx(by_itself.dispersion_, rel=1e-6)
     formulas = "dot(w[c], v[d], rank=1) + b[1] + s[1]*k", "dot(w[c], v[d], rank=1) + b[1]"
     Z = Z.assign(d=rng.choice(list("uv"), 30))
-    beside, by_itself = (WideRegressor(one, random_state=0, **EVIDENCE).fit(Z, y) for one in formulas)
+    beside, by_itself = (WideRegressor(one, loss="squared_error").fit(Z, y) for one in formulas)
     assert beside.dispersion_ == pytest.approx(by_itself.dispersion_, rel=1e-3)
     np.testing.assert_allclose(constants.predict(X.assign(k=7.5, k2=1.0, k3=0.0)), alone.predict(X), atol=1e-6)
     gone = np.where(rng.random(30) < 0.3, np.nan, rng.normal(size=30))
@@ -187,7 +190,9 @@ def test_numbers_far_from_zero_are_as_certain_without_standardizing():
     c = rng.integers(0, 20, 300)
     X = pd.DataFrame({"c": [f"s{i}" for i in c], "year": 2000.0 + c + rng.integers(0, 3, 300)})
     y = 0.5 * (X["year"] - 2010) + rng.normal(size=20)[c] + rng.normal(size=300)
-    found = [WideRegressor(standardize=one, **EVIDENCE).fit(X, y) for one in (True, False)]
+    found = [
+        inner(WideRegressor(loss="squared_error", **ADDITIVE), standardize=one).fit(X, y) for one in (True, False)
+    ]
     variances = [one.variances_.loc["c", "variance"] for one in found]
     assert variances[1] == pytest.approx(variances[0], rel=0.01)
     np.testing.assert_allclose(*(one.coefs_["c"]["sd"] for one in found), rtol=0.02)
@@ -199,8 +204,9 @@ def test_a_number_that_is_always_missing_leaves_the_rest_certain(numeric):
     X = pd.DataFrame({"c": rng.choice(list("abc"), 40), "x": np.nan})
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        amount = WideRegressor(optimizer="newton", numeric=numeric).fit(X, rng.normal(size=40))
-        kinds = WideClassifier(optimizer="newton", numeric=numeric).fit(X, rng.random(40) < 0.5)
+        options = GLM | {"numeric": numeric}
+        amount = WideRegressor(loss="squared_error", **options).fit(X, rng.normal(size=40))
+        kinds = WideClassifier(**options).fit(X, rng.random(40) < 0.5)
     assert np.isfinite(amount.dispersion_)
     assert np.isfinite(amount.coefs_["c"]["sd"]).all()
     for model in (amount, kinds):
@@ -213,7 +219,7 @@ def test_vectors_that_rows_cannot_tell_apart_have_no_nan():
     y = rng.normal(size=60) + (X["c"] == "a")
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        model = WideRegressor("dot(u[c],v[d],rank=9)+b[1]", optimizer="newton").fit(X, y)
+        model = WideRegressor("dot(u[c],v[d],rank=9)+b[1]", loss="squared_error", alpha=0.0).fit(X, y)
     assert not model.coefs_["u"].isna().any(axis=None)
     assert not model.coefs_["v"].isna().any(axis=None)
 
@@ -232,8 +238,8 @@ def test_draws_know_that_levels_of_blocks_are_not_told(n_rows, noise, crosses):
     for key in keys:
         symbols = key.unique()
         y = y + key.map(dict(zip(symbols, rng.normal(size=len(symbols))))).to_numpy()
-    options = {"l2": "evidence", "interactions": crosses, "random_state": 0}
-    model = WideRegressor(optimizer=Newton(draws=500), **options).fit(X, y)
+    options = ADDITIVE | {"interactions": "pairwise" if crosses == 2 else None}
+    model = WideRegressor(loss="squared_error", **options, n_posterior_samples=500).fit(X, y)
     columns, held, found = [np.ones(n_rows)], [0.0], [model.coefs_["(intercept)"]["sd"].iloc[0]]
     blocks = []
     for name, key in zip(["a", "b", "a:b"], keys):
@@ -264,7 +270,7 @@ def test_decimals_are_numbers_in_every_frame():
     y = 3 * np.sin(x) + 0.3 * rng.normal(size=400)
     exact = [Decimal(str(one)) for one in x]
     frames = pd.DataFrame({"x": x}), pd.DataFrame({"x": exact}), pl.DataFrame({"x": exact})
-    found = [WideRegressor(numeric="smooth", **EVIDENCE).fit(frame, y) for frame in frames]
+    found = [WideRegressor(loss="squared_error", **SMOOTH).fit(frame, y) for frame in frames]
     for model, frame in zip(found, frames):
         assert len(model.coefs_["x"]) > 20
         np.testing.assert_allclose(model.predict(frame), found[0].predict(frames[0]), rtol=1e-12)
@@ -272,7 +278,7 @@ def test_decimals_are_numbers_in_every_frame():
 
 def test_long_symbols_leave_room_for_their_bars():
     X = pd.DataFrame({"n": ["x" * k for k in range(1, 121)] * 5})
-    model = WideRegressor(optimizer="newton", l2=1e-3).fit(X, np.random.default_rng(0).normal(size=600))
+    model = WideRegressor(loss="squared_error", **ADDITIVE, alpha=1e-3).fit(X, np.random.default_rng(0).normal(size=600))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of a layout that collapsed
         axes = model.plot_params("n")
@@ -286,19 +292,18 @@ def test_long_symbols_leave_room_for_their_bars():
 
 def test_sentences_offer_what_helps():
     X, y = pd.DataFrame({"a": list("ab") * 5}), np.arange(10.0)
-    with pytest.raises(ValueError, match=r"rarity=True has no meaning beside a formula; leave it out\.$"):
-        WideRegressor("w[a]", rarity=True, optimizer="newton").fit(X, y)
-    with pytest.raises(ValueError, match="'tweedie' or 'choose'"):
+    with pytest.raises(ValueError, match=r"numeric='linear' has no meaning beside a formula; leave it out\.$"):
+        WideRegressor("w[a]", numeric="linear").fit(X, y)
+    with pytest.raises(ValueError, match="use 'auto' or .* or 'tweedie' or an object"):
         WideRegressor(loss="mse").fit(X, y)
 
 
 @pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
-@pytest.mark.parametrize("options", [EVIDENCE, {}], ids=["newton", "adagrad"])
-def test_offsets_that_are_no_logarithms_are_refused(loss, options):
+@pytest.mark.parametrize("kind", [WideRegressor, WideSGDRegressor])
+def test_offsets_that_are_no_logarithms_are_refused(loss, kind):
     rng = np.random.default_rng(0)
     X, y = pd.DataFrame({"a": rng.choice(list("abc"), 60)}), rng.poisson(3.0, 60) + 1.0
     with pytest.raises(ValueError, match=r"offset goes from 1 to 5000, .*offset=np.log\(exposure\)"):
-        WideRegressor(loss=loss, **options).fit(X, y, offset=np.linspace(1, 5000, 60))
-    options = options or {"epochs": 5}
-    model = WideRegressor(loss=loss, **options).fit(X, y, offset=np.linspace(-250, 250, 60))
+        kind(loss=loss).fit(X, y, offset=np.linspace(1, 5000, 60))
+    model = kind(loss=loss, **(ADDITIVE if kind is WideRegressor else {"max_iter": 5})).fit(X, y, offset=np.linspace(-250, 250, 60))
     assert np.isfinite(model.coefs_["a"]["value"]).all()
