@@ -9,7 +9,7 @@ OF_CONFIG = {field.name for field in fields(Config)}
 
 
 def inner(model, **options):
-    """The model with other options in its `Config`, such as standardize=False, or in its `Newton`; no clone has them."""
+    """The model with other options in its `Config`, such as standardize=False, or `Newton`; its clones have none."""
 
     def config():
         found = type(model)._config(model)

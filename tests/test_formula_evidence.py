@@ -199,9 +199,7 @@ def test_several_classes_class_by_class():
     q, k = len(strength), 3
     scores = np.stack([strength[home] - strength[away], -strength[home], np.zeros(len(home))], axis=1)
     y = np.array([rng.choice(k, p=softmax(row)) for row in scores])
-    model = WideClassifier("w[home] - w[away] + c[1]").fit(
-        frame(home=home, away=away), y
-    )
+    model = WideClassifier("w[home] - w[away] + c[1]").fit(frame(home=home, away=away), y)
     jacobian = np.concatenate([np.eye(q)[home] - np.eye(q)[away], np.ones((len(home), 1))], axis=1)
     p = model.predict_proba(frame(home=home, away=away))
     found, effective = numbers_of(model, "w", q, "sd"), 0.0
@@ -217,7 +215,9 @@ def test_a_given_penalty_has_deviations_too():
     rng, home, away, strength = games(9)
     n, q = len(home), len(strength)
     y = strength[home] - strength[away] + rng.normal(0, 1, n)
-    model = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error", alpha=0.01).fit(frame(home=home, away=away), y)
+    model = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error", alpha=0.01).fit(
+        frame(home=home, away=away), y
+    )
     z = np.concatenate([np.eye(q)[home] - np.eye(q)[away], np.ones((n, 1))], axis=1)
     variance = model.variances_.loc["w", "variance"]
     covariance, effective = posterior(z, np.full(n, 1 / model.dispersion_), range(q), [q], 1 / variance)

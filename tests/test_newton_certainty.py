@@ -218,7 +218,7 @@ def shown_deviations(bends, flat, blocks):
 
 @pytest.mark.parametrize("seed", range(80))
 def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
-    """All terms together, about their means; effective numbers of each block given the other blocks."""
+    """All terms together, about their means; effective numbers of blocks of one column given the others."""
     formula, names, *data, alpha = a_sum(seed)
     X, y, loss, weight, offset = data
     model = inner(estimator(loss, formula, alpha=alpha, **EXACT), standardize=False)
@@ -229,8 +229,12 @@ def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
     if alpha == "auto":
         observed = bends * (y / model.predict(X, offset=offset) if loss == "gamma" else 1.0)
         F = np.column_stack([np.empty((len(X), 0)), *flat.values()])
+        selected_by = {TERMS[name][0]: TERMS[name][1] for name in names}
         for block, (Z, held) in blocks.items():
-            own = inverse_beside(observed, Z, held, F)[: Z.shape[1], : Z.shape[1]]
+            alike = [other for other in blocks if other != block and selected_by[other] == selected_by[block]]
+            together = np.column_stack([Z, *(blocks[other][0] for other in alike)])
+            precisions = np.repeat([held, *(blocks[other][1] for other in alike)], Z.shape[1])
+            own = inverse_beside(observed, together, precisions, F)[: Z.shape[1], : Z.shape[1]]
             effective = Z.shape[1] - held * np.trace(own)
             assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=2e-3, abs=2e-3), formula
 

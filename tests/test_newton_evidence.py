@@ -1,4 +1,4 @@
-"""optimizer="newton" and l2="evidence" against dense algebra, brute force and known answers."""
+"""Solved models, with alpha="auto" and with numbers, against dense algebra, brute force and known answers."""
 
 import warnings
 from functools import cache
@@ -8,28 +8,32 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import Newton
+from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym.losses import Huber, Tweedie
 from tabsym.wide.newton.kernels_entries import weigh_ridge
 from tabsym.wide.newton.kernels_walk import weigh_walk
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.posterior_classes import walk_of_classes
 from tests import naive, naive_evidence
 from tests.naive_evidence import INTERCEPT, Problem
+from tests.options import ADDITIVE, GLM
+from tests.solver import by_softmax, inner
 
-EXACT = Newton(tol=1e-16, max_passes=10_000)  # of the objective: parameters to its root
+EXACT = {"tol": 3e-9, "max_iter": 10_000}
 LOSSES = ["squared_error", "huber", "poisson", "gamma", "tweedie", "logistic", "multinomial"]
 LOG_LINK = ("poisson", "gamma", "tweedie")
 PARAMETER = {"huber": 0.8, "tweedie": 1.4}
+OBJECTS = {"huber": Huber(0.8), "tweedie": Tweedie(1.4)}
+CROSSED = {1: None, 2: "pairwise"}
 LEVELS = ["high", "low", "mid"]
 
 
-def estimator(loss, **options):
+def estimator(loss, *, standardize=False, **options):
     """The estimator of a loss, in the user's units, solved exactly."""
-    options = {"optimizer": EXACT, "standardize": False, "random_state": 0} | options
-    if loss in ("logistic", "multinomial"):
-        return WideClassifier(loss=loss, **options)
-    return WideRegressor(loss=loss, delta=PARAMETER["huber"], power=PARAMETER["tweedie"], **options)
+    options = ADDITIVE | EXACT | options
+    is_of_classes = loss in ("logistic", "multinomial")
+    model = WideClassifier(**options) if is_of_classes else WideRegressor(loss=OBJECTS.get(loss, loss), **options)
+    return inner(model, standardize=standardize)
 
 
 def draw_target(loss, score, rng):
@@ -223,7 +227,7 @@ def test_oracle_walk_has_free_levels():
 def test_dyestuff(standardize):
     X, y = dyestuff()
     between, within, blups = anova(y.reshape(6, 5))
-    model = estimator("squared_error", l2="evidence", standardize=standardize).fit(X, y)
+    model = estimator("squared_error", standardize=standardize).fit(X, y)
     shrinkage = 5 * between / (5 * between + within)
     sd = np.sqrt(between * (1 - shrinkage) * 5 / 6)  # of a batch about the mean of all
     assert {"variance", "effective", "entries"} <= set(model.variances_.columns)
@@ -238,9 +242,9 @@ def test_dyestuff(standardize):
     assert model.coefs_[INTERCEPT]["sd"].iloc[0] == pytest.approx(19.383, abs=0.001)  # as lme4 and others print it
 
 
-def test_the_default_of_newton_is_near_enough():
+def test_the_default_tolerance_is_near_enough():
     X, y = dyestuff()
-    model = WideRegressor(optimizer="newton", l2="evidence").fit(X, y)
+    model = WideRegressor(loss="squared_error", **ADDITIVE).fit(X, y)
     assert model.variances_.loc["batch", "variance"] == pytest.approx(1764.05, rel=0.01)
     np.testing.assert_allclose(model.coefs_["batch"]["value"], anova(y.reshape(6, 5))[2], rtol=0.01, atol=0.1)
 
@@ -269,7 +273,7 @@ def reml_of_unbalanced(seed, slope):
 def test_unbalanced_is_reml(seed, slope, standardize):
     X, y = unbalanced(seed, slope=slope)
     Z, fixed, (variance, phi) = reml_of_unbalanced(seed, slope)
-    model = estimator("squared_error", l2="evidence", standardize=standardize).fit(X, y)
+    model = estimator("squared_error", standardize=standardize).fit(X, y)
     assert model.variances_.loc["g", "variance"] == pytest.approx(variance, rel=1e-4)  # as flat as a likelihood is
     assert model.dispersion_ == pytest.approx(phi, rel=1e-4)
     fitted = model.variances_.loc["g", "variance"], model.dispersion_
@@ -290,16 +294,16 @@ def test_weights_are_precisions(slope):
     design = naive_evidence.build(X, ["g"], ["x"] if slope else [])
     Z, fixed = design.matrix[:, design.places["g"]], design.matrix[:, design.flat_places]
     want = naive_evidence.maximise_reml(y, fixed, Z, weight / weight.mean())
-    model = estimator("squared_error", l2="evidence").fit(X, y, sample_weight=weight)
+    model = estimator("squared_error").fit(X, y, sample_weight=weight)
     assert (model.variances_.loc["g", "variance"], model.dispersion_) == pytest.approx(want, rel=1e-4)
-    again = estimator("squared_error", l2="evidence").fit(X, y, sample_weight=1000 * weight)
+    again = estimator("squared_error").fit(X, y, sample_weight=1000 * weight)
     assert again.variances_.loc["g", "variance"] == pytest.approx(model.variances_.loc["g", "variance"], rel=1e-8)
 
 
 def test_units_of_the_target_are_units_of_the_variance():
     X, y = unbalanced(3, slope=True)
-    one = estimator("squared_error", l2="evidence").fit(X, y)
-    two = estimator("squared_error", l2="evidence").fit(X, 100 * y + 7)
+    one = estimator("squared_error").fit(X, y)
+    two = estimator("squared_error").fit(X, 100 * y + 7)
     assert two.variances_.loc["g", "variance"] == pytest.approx(1e4 * one.variances_.loc["g", "variance"], rel=1e-6)
     assert two.dispersion_ == pytest.approx(1e4 * one.dispersion_, rel=1e-6)
     np.testing.assert_allclose(two.coefs_["g"]["sd"], 100 * one.coefs_["g"]["sd"], rtol=1e-6)
@@ -311,7 +315,7 @@ def test_a_column_that_says_nothing_is_shrunk_to_nothing():
     group, y = np.repeat(np.arange(20), 10), rng.normal(size=200)
     y -= 0.9 * (np.bincount(group, y) / 10)[group]
     assert anova(y.reshape(20, 10))[0] < 0
-    model = estimator("squared_error", l2="evidence").fit(pd.DataFrame({"g": group.astype(str)}), y)
+    model = estimator("squared_error").fit(pd.DataFrame({"g": group.astype(str)}), y)
     assert 0 <= model.variances_.loc["g", "effective"] < 1
     assert np.abs(model.coefs_["g"]["value"]).max() < 0.05
     switched_off = model.variances_.loc["g", "variance"] == 0.0
@@ -324,10 +328,10 @@ def test_a_column_that_says_nothing_is_shrunk_to_nothing():
 @pytest.mark.parametrize("how", ["plain", "weights and offsets"])
 @pytest.mark.parametrize("crosses", [1, 2])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_l2_reaches_the_dense_optimum(loss, crosses, how):
+def test_alpha_reaches_the_dense_optimum(loss, crosses, how):
     table, y, weight, offset = rich_table(loss)
     weight, offset = (weight, offset) if how != "plain" else (np.ones(len(y)), None)
-    model = estimator(loss, l2=0.02, interactions=crosses)
+    model = estimator(loss, alpha=0.02, interactions=CROSSED[crosses])
     model.fit(table, labels_of(loss, y), sample_weight=None if how == "plain" else weight, offset=offset)
     kept = weight > 0
     design = naive_evidence.build(table[kept], ["a", "c"], ["x", "z"], crosses=crosses, weight=weight[kept])
@@ -338,9 +342,9 @@ def test_l2_reaches_the_dense_optimum(loss, crosses, how):
     assert_is_optimum(problem, design, read(model, design))
 
 
-def test_l2_is_in_units_of_training_where_these_are_standardised():
+def test_alpha_is_in_units_of_training_where_these_are_standardised():
     table, y, weight, _ = rich_table("squared_error")
-    model = estimator("squared_error", l2=0.05, standardize=True).fit(table, y, sample_weight=weight)
+    model = estimator("squared_error", alpha=0.05, standardize=True).fit(table, y, sample_weight=weight)
     kept = weight > 0
     design = naive_evidence.build(table[kept], ["a", "c"], ["x", "z"], weight=weight[kept])
     mean = np.average(y, weights=weight)
@@ -357,7 +361,7 @@ def test_l2_is_in_units_of_training_where_these_are_standardised():
 def test_evidence_reaches_the_dense_optimum_at_its_variances(loss, how):
     table, y, weight, offset = rich_table(loss, seed=1)
     weight, offset = (weight, offset) if how != "plain" else (np.ones(len(y)), None)
-    model = estimator(loss, l2="evidence", interactions=2)
+    model = estimator(loss, interactions="pairwise")
     model.fit(table, labels_of(loss, y), sample_weight=None if how == "plain" else weight, offset=offset)
     kept = weight > 0
     design = naive_evidence.build(table[kept], ["a", "c"], ["x", "z"], crosses=2, weight=weight[kept])
@@ -395,7 +399,7 @@ def test_dispersion(loss):
     table, y, weight, _ = rich_table(loss, seed=2)
     table, y, weight = table[weight > 0], y[weight > 0], weight[weight > 0]
     design = naive_evidence.build(table, ["a"], ["x", "z"], weight=weight)
-    model = estimator(loss, l2="evidence").fit(table.drop(columns="c"), y, sample_weight=weight)
+    model = estimator(loss).fit(table.drop(columns="c"), y, sample_weight=weight)
     problem = problem_of_evidence(design, y, loss, model, weight)
     theta = read(model, design)
     edf = naive_evidence.effective(problem, design, theta, "a") + len(design.flat_places)
@@ -419,7 +423,7 @@ def logistic_groups(seed):
 def test_logistic_is_laplace_at_its_variance_and_fellner_schall_at_its_optimum(seed):
     groups, y = logistic_groups(seed)
     X = pd.DataFrame({"g": groups})
-    model = estimator("logistic", l2="evidence").fit(X, y)
+    model = estimator("logistic").fit(X, y)
     names, mode, sd = naive_evidence.laplace_logistic(groups, y, model.variances_.loc["g", "variance"])
     np.testing.assert_allclose(model.coefs_["g"]["value"].loc[names], mode[1:], atol=1e-6)
     chance = expit(mode[0] + pd.Series(mode[1:], index=names)[groups].to_numpy())
@@ -438,9 +442,9 @@ def test_logistic_is_laplace_at_its_variance_and_fellner_schall_at_its_optimum(s
     assert model.variances_.loc["g", "variance"] == pytest.approx(spread, rel=1e-5)
 
 
-def test_logistic_at_a_given_l2_is_laplace():
+def test_logistic_at_a_given_alpha_is_laplace():
     groups, y = logistic_groups(3)
-    model = estimator("logistic", l2=1 / (400 * 0.8)).fit(pd.DataFrame({"g": groups}), y)
+    model = estimator("logistic", alpha=1 / (400 * 0.8)).fit(pd.DataFrame({"g": groups}), y)
     names, mode, _ = naive_evidence.laplace_logistic(groups, y, 0.8)
     np.testing.assert_allclose(model.coefs_["g"]["value"].loc[names], mode[1:], atol=1e-6)
 
@@ -469,7 +473,7 @@ def test_weights_are_repetitions(loss):
     table, y, _, _ = rich_table(loss, seed=3, n=200)
     times = np.random.default_rng(0).integers(0, 4, len(y))
     rows = np.repeat(np.arange(len(y)), times)
-    model = estimator(loss, l2=0.05, interactions=2)
+    model = estimator(loss, alpha=0.05, interactions="pairwise")
     weighted = model.fit(table, labels_of(loss, y), sample_weight=times).coefs_
     repeated = model.fit(table.iloc[rows], labels_of(loss, y)[rows]).coefs_
     assert_same_params(weighted, repeated)
@@ -478,7 +482,7 @@ def test_weights_are_repetitions(loss):
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "multinomial"])
 def test_order_of_rows_and_names_of_symbols_do_not_matter(loss):
     table, y, weight, _ = rich_table(loss, seed=4)
-    model = estimator(loss, l2="evidence", interactions=2)
+    model = estimator(loss, interactions="pairwise")
     one = model.fit(table, labels_of(loss, y), sample_weight=weight).coefs_
     order = np.random.default_rng(0).permutation(len(y))
     two = model.fit(table.iloc[order], labels_of(loss, y)[order], sample_weight=weight[order]).coefs_
@@ -494,13 +498,16 @@ def test_order_of_rows_and_names_of_symbols_do_not_matter(loss):
 
 
 @pytest.mark.parametrize(
-    ("loss", "draws"), [("squared_error", 0), ("squared_error", 8), ("logistic", 0), ("logistic", 8), ("multinomial", 0)]
+    ("loss", "draws"),
+    [("squared_error", 0), ("squared_error", 8), ("logistic", 0), ("logistic", 8), ("multinomial", 0)],
 )
 def test_the_same_twice_to_the_last_bit(loss, draws):
     table, y, weight, offset = rich_table(loss)
-    options = {"l2": "evidence", "interactions": 2, "optimizer": Newton(draws=draws), "random_state": 3}
+    options = {"interactions": "pairwise", "tol": 1e-3, "max_iter": 200, "n_posterior_samples": draws}
     one, two = (
-        estimator(loss, n_jobs=jobs, **options).fit(table, labels_of(loss, y), sample_weight=weight, offset=offset)
+        estimator(loss, n_jobs=jobs, **options, random_state=3).fit(
+            table, labels_of(loss, y), sample_weight=weight, offset=offset
+        )
         for jobs in (1, 2)
     )
     for name, frame in one.coefs_.items():
@@ -514,7 +521,7 @@ def test_the_same_twice_to_the_last_bit(loss, draws):
 
 def test_without_draws_the_seed_does_not_matter():
     table, y, _, _ = rich_table("logistic")
-    one, two = (estimator("logistic", l2="evidence", random_state=seed).fit(table, y).coefs_ for seed in (0, 1))
+    one, two = (estimator("logistic", random_state=seed).fit(table, y).coefs_ for seed in (0, 1))
     for name, frame in one.items():
         assert np.array_equal(frame.to_numpy(), two[name].to_numpy(), equal_nan=True)
 
@@ -539,7 +546,7 @@ def additive(loss, seed, n, sizes, sigmas):
 @pytest.mark.parametrize("loss", ["squared_error", "logistic"])
 def test_draws_find_the_joint_posterior(loss):
     X, y, _ = additive(loss, 0, 600, (8, 15, 25), (1.0, 0.6, 0.5))
-    model = estimator(loss, l2="evidence", optimizer=Newton(tol=1e-10, max_passes=2000, draws=2000)).fit(X, y)
+    model = estimator(loss, tol=3e-6, max_iter=2000, n_posterior_samples=2000).fit(X, y)
     design = naive_evidence.build(X, list(X))
     problem = problem_of_evidence(design, y.astype(float), loss, model)
     covariance = problem.covariance(read(model, design))
@@ -559,13 +566,13 @@ def test_draws_find_the_joint_posterior(loss):
 
 def test_draws_of_a_multinomial_model_are_refused():
     table, y, _, _ = rich_table("multinomial", n=600)
-    with pytest.raises(ValueError, match="losses of one score"):
-        estimator("multinomial", optimizer=Newton(draws=8)).fit(table, labels_of("multinomial", y))
+    with pytest.raises(ValueError, match="one linear predictor; leave it out for more than two classes"):
+        estimator("multinomial", alpha=0.0, n_posterior_samples=8).fit(table, labels_of("multinomial", y))
 
 
 def test_what_was_never_seen_has_the_variance_of_its_block():
     X, y, _ = additive("squared_error", 0, 600, (8, 15, 25), (1.0, 0.6, 0.5))
-    model = estimator("squared_error", l2="evidence", optimizer=Newton(draws=2000)).fit(X, y)
+    model = estimator("squared_error", tol=1e-3, n_posterior_samples=2000).fit(X, y)
     row = X.head(1)
     flat = row.assign(c0="never", c1="never", c2="never")
     design = naive_evidence.build(X, list(X))
@@ -581,7 +588,7 @@ def test_what_was_never_seen_has_the_variance_of_its_block():
 
 def test_std_of_a_log_link_is_of_the_mean():
     table, y, _, offset = rich_table("poisson")
-    model = estimator("poisson", l2="evidence", optimizer=Newton(draws=200)).fit(table, y, offset=offset)
+    model = estimator("poisson", tol=1e-3, n_posterior_samples=200).fit(table, y, offset=offset)
     mean, std = model.predict(table, offset=offset, return_std=True)
     np.testing.assert_allclose(mean, model.predict(table, offset=offset), rtol=1e-12)
     other, std_of_other = model.predict(table, return_std=True)
@@ -597,7 +604,7 @@ def test_std_of_a_log_link_is_of_the_mean():
 def test_the_default_tolerance_ends_near_the_optimum(loss, crosses):
     """Within a tenth of a standard deviation; blocks sum to nothing there, as the intercept is free to take it all."""
     table, y, _, _ = rich_table(loss, n=1000)
-    model = estimator(loss, l2="evidence", interactions=crosses, optimizer="newton", standardize=True)
+    model = estimator(loss, interactions=CROSSED[crosses], tol=1e-3, max_iter=200, standardize=True)
     model.fit(table, labels_of(loss, y))
     design = naive_evidence.build(table, ["a", "c"], ["x", "z"], crosses=crosses)
     problem = problem_of_evidence(design, y, loss, model)
@@ -623,7 +630,7 @@ COVERAGE = {
 def errors_over_sd(loss, seed, n, sizes, sigmas, draws):
     """(truth - found) / sd of every symbol that occurs."""
     X, y, truth = additive(loss, seed, n, sizes, sigmas)
-    model = estimator(loss, l2="evidence", optimizer=Newton(draws=draws), random_state=seed).fit(X, y)
+    model = estimator(loss, tol=1e-3, max_iter=200, n_posterior_samples=draws, random_state=seed).fit(X, y)
     frames = [(model.coefs_[name], truth[name]) for name in X]
     frames = [(frame, true[frame.index] - true[frame.index].mean()) for frame, true in frames]  # as it is shown
     return np.concatenate([((frame["value"] - true[frame.index]) / frame["sd"]).to_numpy() for frame, true in frames])
@@ -671,7 +678,7 @@ def assert_same_walk(got, want, keys, atol):
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic", "multinomial"])
 def test_smooth_reaches_the_dense_optimum_of_the_walk(loss, missing):
     table, y = wave(loss, missing=missing)
-    model = estimator(loss, l2="evidence", numeric="smooth").fit(table, labels_of(loss, y))
+    model = estimator(loss, numeric="smooth").fit(table, labels_of(loss, y))
     frame = model.coefs_["x"]
     assert (frame.index[0] == "Missing") == missing
     cuts = cuts_of(frame)
@@ -737,9 +744,9 @@ def test_smooth_numbers_of_several_classes_are_as_certain_as_those_of_two():
     score = np.column_stack([np.zeros(3000), np.sin(2 * x)])
     X = pd.DataFrame({"x": x})
     classes = np.argmax(score + rng.gumbel(size=score.shape), axis=1)
-    options = {"optimizer": "newton", "l2": "evidence", "numeric": "smooth"}
+    options = ADDITIVE | {"numeric": "smooth"}
     two = WideClassifier(**options).fit(X, classes).coefs_["x"]
-    both = WideClassifier(loss="multinomial", **options).fit(X, classes).coefs_["x"]
+    both = by_softmax(WideClassifier(**options)).fit(X, classes).coefs_["x"]
     ratio = both["sd 1"] / (0.5 * two["sd"])  # half the difference of two classes, beside their mean
     assert ratio.between(0.9, 1.1).mean() > 0.9, ratio.describe()
 
@@ -747,7 +754,7 @@ def test_smooth_numbers_of_several_classes_are_as_certain_as_those_of_two():
 def test_smooth_follows_a_wave():
     table, y = wave("squared_error", missing=True)
     new = pd.DataFrame({"c": "r", "x": np.arange(40.0)})
-    found = estimator("squared_error", l2="evidence", numeric="smooth", optimizer="newton").fit(table, y).predict(new)
+    found = estimator("squared_error", numeric="smooth", tol=1e-3).fit(table, y).predict(new)
     error = found - np.sin(new["x"] / 6)
     assert np.std(error) < 0.12
 
@@ -758,7 +765,7 @@ def test_smooth_follows_a_wave():
 @pytest.mark.parametrize("loss", LOSSES)
 def test_explanations_add_up_to_the_score(loss):
     table, y, weight, offset = rich_table(loss)
-    model = estimator(loss, l2="evidence", interactions=2)
+    model = estimator(loss, interactions="pairwise")
     model.fit(table, labels_of(loss, y), sample_weight=weight, offset=offset)
     new = table.copy()
     new.loc[:20, "c"] = "never"
@@ -780,10 +787,10 @@ def test_explanations_add_up_to_the_score(loss):
     assert (found.get("a:c", nothing).iloc[:21] == 0).all()
 
 
-def test_explain_is_for_every_optimizer_and_keeps_the_index():
+def test_explain_is_for_online_models_too_and_keeps_the_index():
     table, y, _, _ = rich_table("squared_error")
     table.index = np.arange(len(table)) + 1000
-    model = WideRegressor(epochs=2, random_state=0).fit(table, y)
+    model = WideSGDRegressor(max_iter=2, random_state=0).fit(table, y)
     found = model.explain(table)
     np.testing.assert_allclose(found.sum(axis=1), model.predict(table), atol=1e-10)
 
@@ -791,22 +798,18 @@ def test_explain_is_for_every_optimizer_and_keeps_the_index():
 # -- what is refused ----------------------------------------------------------------------
 
 REFUSED = {
-    "absolute": lambda: WideRegressor(loss="absolute", optimizer="newton"),
-    "quantile": lambda: WideRegressor(loss="quantile", optimizer="newton"),
-    "hinge": lambda: WideClassifier(loss="hinge", optimizer="newton"),
-    "evidence by adagrad": lambda: WideRegressor(optimizer="adagrad", l2="evidence"),
-    "evidence by default": lambda: WideClassifier(l2="evidence"),
-    "another word": lambda: WideRegressor(optimizer="newton", l2="proof"),
-    "negative": lambda: WideRegressor(optimizer="newton", l2=-1.0),
-    "l1": lambda: WideRegressor(optimizer="newton", l1=0.1),
-    "early stopping": lambda: WideRegressor(optimizer="newton", early_stopping=True),
-    "average": lambda: WideRegressor(optimizer="newton", average=True),
-    "batch size": lambda: WideRegressor(optimizer="newton", batch_size=16),
-    "gradient": lambda: WideRegressor(optimizer="newton", gradient="mean"),
-    "smooth by adagrad": lambda: WideRegressor(numeric="smooth"),
-    "tol": lambda: WideRegressor(optimizer=Newton(tol=-1.0)),
-    "max passes": lambda: WideRegressor(optimizer=Newton(max_passes=0)),
-    "draws": lambda: WideRegressor(optimizer=Newton(draws=-1)),
+    "absolute": lambda: WideRegressor(loss="absolute_error"),
+    "quantile": lambda: WideRegressor(loss="quantile"),
+    "hinge": lambda: WideRegressor(loss="hinge"),
+    "auto online": lambda: WideSGDRegressor(alpha="auto"),
+    "auto online, of classes": lambda: WideSGDClassifier(alpha="auto"),
+    "another word": lambda: WideRegressor(alpha="proof"),
+    "negative": lambda: WideRegressor(alpha=-1.0),
+    "smooth online": lambda: WideSGDRegressor(numeric="smooth"),
+    "newton online": lambda: WideSGDRegressor(optimizer="newton"),
+    "tol": lambda: WideRegressor(tol=-1.0),
+    "max_iter": lambda: WideRegressor(max_iter=0),
+    "n_posterior_samples": lambda: WideRegressor(n_posterior_samples=-1),
 }
 
 
@@ -824,22 +827,19 @@ def test_what_is_refused(name):
     assert_sentence(refusal)
 
 
-def test_partial_fit_is_refused():
-    table, y, _, _ = rich_table("logistic")
-    for model in (WideClassifier(optimizer="newton"), WideRegressor(optimizer=Newton(), l2="evidence")):
-        with pytest.raises(AttributeError, match="partial_fit") as refusal:
-            model.partial_fit(table, y)
-        assert "call fit on a table" in str(refusal.value.__cause__)
+def test_solved_models_have_no_partial_fit():
+    for model in (WideClassifier(), WideRegressor()):
+        assert not hasattr(model, "partial_fit")
 
 
-def test_std_without_draws_is_refused():
+def test_std_without_samples_is_refused():
     table, y, _, _ = rich_table("logistic")
-    for model in (WideRegressor(optimizer="newton", l2="evidence"), WideRegressor(epochs=1)):
-        with pytest.raises(ValueError, match="draws") as refusal:
+    for model in (WideRegressor(), WideSGDRegressor(max_iter=1)):
+        with pytest.raises(ValueError, match="n_posterior_samples=32") as refusal:
             model.fit(table, y).predict(table, return_std=True)
         assert_sentence(refusal)
-    with pytest.raises(ValueError, match="draws") as refusal:
-        WideClassifier(optimizer="newton", l2="evidence").fit(table, y).decision_function(table, return_std=True)
+    with pytest.raises(ValueError, match="n_posterior_samples=32") as refusal:
+        WideClassifier().fit(table, y).decision_function(table, return_std=True)
     assert_sentence(refusal)
 
 
@@ -849,33 +849,29 @@ def test_precisions_of_another_fit_give_its_model_and_new_ones_are_kept(task):
     X = pd.DataFrame({name: rng.choice(list("abcdefghij"), 600) for name in "uv"})
     score = sum(X[name].map(dict(zip("abcdefghij", rng.normal(size=10)))) for name in "uv").to_numpy()
     y = 50 + 7 * (score + rng.normal(size=600)) if task == "number" else score + rng.logistic(size=600) > 0
-    kind = WideRegressor if task == "number" else WideClassifier
-    free = kind(optimizer=Newton(tol=1e-12), l2="evidence").fit(X, y)
+
+    def model(*, tol=3e-7, held=None, init=None, **options):
+        options = ADDITIVE | {"tol": tol} | options
+        made = WideRegressor(loss="squared_error", **options) if task == "number" else WideClassifier(**options)
+        made._held = held
+        return inner(made, init=init)
+
+    free = model().fit(X, y)
     rows = (free.dispersion_ / free.variances_["variance"]).to_dict()
-    held = kind(optimizer=Newton(tol=1e-12, precisions=rows), l2="evidence").fit(X, y)
+    held = model(held=rows).fit(X, y)
     for block in "uv":
         np.testing.assert_allclose(held.coefs_[block]["value"], free.coefs_[block]["value"], rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(held.coefs_[block]["sd"], free.coefs_[block]["sd"], rtol=1e-3)
     pd.testing.assert_frame_equal(held.variances_, free.variances_, rtol=1e-3)
     assert held.dispersion_ == pytest.approx(free.dispersion_, rel=1e-4)
-    drawn = kind(optimizer=Newton(precisions=rows, draws=400), l2="evidence", random_state=0).fit(X, y)
+    drawn = model(held=rows, tol=1e-3, n_posterior_samples=400).fit(X, y)
     np.testing.assert_allclose(drawn.coefs_["u"]["sd"], free.coefs_["u"]["sd"], rtol=0.25)
-    with pytest.raises(ValueError, match=r"names 'w', which is no block of the model: .*'u', 'v'"):
-        kind(optimizer=Newton(precisions={"w": 1.0}), l2="evidence").fit(X, y)
-    only = Newton(tol=1e-12, precisions={"u": rows["u"]})
-    alone = kind(optimizer=only, l2="evidence").fit(X, y)
+    only = {"u": rows["u"]}
+    alone = model(held=only).fit(X, y)
     assert np.abs(alone.coefs_["v"]["value"]).max() == 0.0 < np.abs(alone.coefs_["u"]["value"]).max()
-    begun = kind(optimizer=only, l2="evidence", init=free.coefs_).fit(X, y)  # wherever it starts
+    begun = model(held=only, init=free.coefs_).fit(X, y)  # wherever it starts
     assert np.abs(begun.coefs_["v"]["value"]).max() == 0.0
     np.testing.assert_allclose(begun.coefs_["u"]["value"], alone.coefs_["u"]["value"], atol=1e-6)
-    with pytest.raises(ValueError, match=r"precisions=.* with l2='evidence'; leave it out"):
-        kind(optimizer=Newton(precisions=rows), l2=0.1).fit(X, y)
-    with pytest.raises(ValueError, match=r"Newton\(precisions=\{'u': -1\}\) is not possible"):
-        Newton(precisions={"u": -1})
-    with pytest.raises(ValueError, match=r"Newton\(precisions=\{'u': None\}\) is not possible"):
-        Newton(precisions={"u": None})
-    with pytest.raises(TypeError, match="use a mapping of block -> rows"):
-        Newton(precisions=[1.0])
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -886,7 +882,8 @@ def test_draws_of_intercepts_and_blocks_are_those_of_the_whole_posterior(nested)
     b = 10 * a + rng.integers(0, 5, 900) if nested else rng.integers(0, 30, 900)
     X = pd.DataFrame({"a": a.astype(str), "b": [f"{one:03}" for one in b]})
     y = rng.normal(size=4)[a] + 0.5 * rng.normal(size=100)[b] + rng.normal(size=900)
-    model = WideRegressor(optimizer=Newton(draws=4000, rare_rows=0), l2="evidence").fit(X, y)
+    model = WideRegressor(loss="squared_error", **ADDITIVE, n_posterior_samples=4000)
+    inner(model, rare_rows=0).fit(X, y)
     symbols = {name: sorted(X[name].unique()) for name in "ab"}
     columns = [np.ones((900, 1))] + [(X[[name]].to_numpy() == symbols[name]).astype(float) for name in "ab"]
     rows = [model.dispersion_ / float(model.variances_["variance"][name]) for name in "ab"]
@@ -903,15 +900,15 @@ def test_draws_of_intercepts_and_blocks_are_those_of_the_whole_posterior(nested)
 
 
 @pytest.mark.parametrize("loss", ["poisson", "tweedie", "gamma"])
-@pytest.mark.parametrize("l2", ["evidence", 0.0])
+@pytest.mark.parametrize("alpha", ["auto", 0.0])
 @pytest.mark.parametrize("unit", [1e-9, 1e-3])
-def test_targets_behind_log_links_in_another_unit(loss, l2, unit):
+def test_targets_behind_log_links_in_another_unit(loss, alpha, unit):
     """Every score moves by the unit's logarithm, and nothing else does; the dispersion has the loss's unit."""
     rng = np.random.default_rng(3)
     X = pd.DataFrame({"a": rng.choice(list("abcde"), 800), "b": rng.integers(0, 20, 800).astype(str)})
     y = 0.3 * rng.poisson(np.exp(0.8 * (X["a"] == "a"))) + (1.0 if loss == "gamma" else 0.0)
     offset = rng.normal(scale=0.1, size=800)
-    one, other = (WideRegressor(optimizer="newton", l2=l2, loss=loss).fit(X, y * c, offset=offset) for c in (1.0, unit))
+    one, other = (WideRegressor(loss=loss, **ADDITIVE, alpha=alpha).fit(X, y * c, offset=offset) for c in (1.0, unit))
     predicted = [model.predict(X, offset=offset) for model in (one, other)]
     np.testing.assert_allclose(predicted[1], unit * predicted[0], rtol=1e-9)
     np.testing.assert_allclose(other.coefs_["a"]["sd"], one.coefs_["a"]["sd"], rtol=1e-9)
@@ -931,11 +928,10 @@ def test_crosses_behind_log_links_in_another_unit(loss, unit):
     cell = rng.normal(scale=0.7, size=(12, 12))[X["a"].astype(int), X["b"].astype(int)]
     y = rng.gamma(3.0, np.exp(cell) / 3.0)
     options = {"loss": loss, "interactions": "auto", "random_state": 0}
-    plain = [WideRegressor(**options).fit(X, y * c).interactions_ for c in (1.0, unit)]
+    plain = [WideSGDRegressor(**options).fit(X, y * c).interactions_ for c in (1.0, unit)]
     assert list(plain[1]["cross"]) == list(plain[0]["cross"])
     assert "a:b" in list(plain[0]["cross"])
-    options |= {"optimizer": "newton", "l2": "evidence", "rarity": True}
-    one, other = (WideRegressor(**options).fit(X, y * c) for c in (1.0, unit))
+    one, other = (WideRegressor(**options, numeric="linear").fit(X, y * c) for c in (1.0, unit))
     np.testing.assert_allclose(other.predict(X), unit * one.predict(X), rtol=1e-7)
 
 
@@ -948,8 +944,9 @@ def test_tweedie_of_power_one_and_a_half_is_no_loss_of_its_own(weighted):
     level = np.exp(0.5 * rng.normal(size=130))[X["a"].astype(int)] * np.exp(0.3 * X["x"])
     y = rng.poisson(1.5, 2500) * level
     weight = rng.uniform(0.5, 2.0, 2500) if weighted else None
-    options = {"optimizer": "newton", "l2": "evidence", "loss": "tweedie", "random_state": 0}
-    own, beside = (WideRegressor(power=power, **options).fit(X, y, sample_weight=weight) for power in (1.5, 1.5 + 1e-7))
+    own, beside = (
+        WideRegressor(loss=Tweedie(power), **ADDITIVE).fit(X, y, sample_weight=weight) for power in (1.5, 1.5 + 1e-7)
+    )
     np.testing.assert_allclose(own.predict(X), beside.predict(X), rtol=1e-5)
     np.testing.assert_allclose(own.coefs_["a"]["sd"], beside.coefs_["a"]["sd"], rtol=1e-5)
     assert own.dispersion_ == pytest.approx(beside.dispersion_, rel=1e-5)
@@ -988,8 +985,8 @@ def test_symbols_that_never_meet_a_class_are_uncertain_and_not_nan():
     y = rng.choice(list("xyz"), 300)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        model = WideClassifier(optimizer="newton").fit(X, y)
-        drawn = WideRegressor(optimizer=Newton(draws=16)).fit(X, (y == "x") * 1.0)
+        model = WideClassifier(**GLM).fit(X, y)
+        drawn = WideRegressor(loss="squared_error", **GLM, n_posterior_samples=16).fit(X, (y == "x") * 1.0)
     spread = model.coefs_["b"][["sd x", "sd y", "sd z"]]
     met = pd.crosstab(X["b"], y).loc[spread.index]
     assert np.isfinite(spread).all(axis=None)
@@ -1002,7 +999,7 @@ def test_the_chosen_loss_is_the_same_each_time():
     rng = np.random.default_rng(1)
     X = pd.DataFrame({"a": rng.choice(list("abc"), 200)})
     y = rng.poisson(2, 200)
-    one, other = (WideRegressor(optimizer="newton", loss="choose").fit(X, y).losses_ for _ in range(2))
+    one, other = (WideRegressor(**GLM).fit(X, y).losses_ for _ in range(2))
     pd.testing.assert_frame_equal(one, other)
 
 
@@ -1010,7 +1007,7 @@ def test_the_chosen_loss_is_the_same_each_time():
 def test_scorers_of_other_things_are_told_of(scoring):
     X = pd.DataFrame({"a": list("abcd") * 20})
     with pytest.raises(ValueError, match=r"can't score numbers with these targets and weights \(.*[^.]\); use") as told:
-        WideRegressor(loss="choose", scoring=scoring).fit(X, np.arange(80.0) + 1, sample_weight=np.ones(80))
+        WideRegressor(scoring=scoring).fit(X, np.arange(80.0) + 1, sample_weight=np.ones(80))
     assert "_Known" not in str(told.value)
     assert " at 0x" not in str(told.value)
 
@@ -1018,10 +1015,4 @@ def test_scorers_of_other_things_are_told_of(scoring):
 def test_scores_that_are_no_number_are_told_of():
     X = pd.DataFrame({"a": list("abcd") * 20})
     with pytest.raises(ValueError, match="gave NaN; use a scorer that gives a number"):
-        WideRegressor(loss="choose", scoring=lambda model, X, y: np.nan).fit(X, np.arange(80.0) + 1)
-
-
-def test_precisions_of_what_nothing_holds_back_are_refused():
-    X = pd.DataFrame({"a": list("abcd") * 20, "x": np.arange(80.0)})
-    with pytest.raises(ValueError, match=r"names 'x', which nothing holds back"):
-        WideRegressor(optimizer=Newton(precisions={"x": 1.0}), l2="evidence").fit(X, np.arange(80.0))
+        WideRegressor(scoring=lambda model, X, y: np.nan).fit(X, np.arange(80.0) + 1)

@@ -253,7 +253,6 @@ def test_small_tables_have_variances_of_several_splits():
     """Those of one split depend on which rows fall where: by the random state."""
     X, y, _ = rare_and_common(2000)
     found = [
-        WideClassifier(**ADDITIVE, random_state=state).fit(X, y).variances_["variance"]["shop"]
-        for state in range(8)
+        WideClassifier(**ADDITIVE, random_state=state).fit(X, y).variances_["variance"]["shop"] for state in range(8)
     ]
     assert 0 < np.std(np.log(found)) < 0.25

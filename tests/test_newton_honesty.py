@@ -190,9 +190,7 @@ def test_numbers_far_from_zero_are_as_certain_without_standardizing():
     c = rng.integers(0, 20, 300)
     X = pd.DataFrame({"c": [f"s{i}" for i in c], "year": 2000.0 + c + rng.integers(0, 3, 300)})
     y = 0.5 * (X["year"] - 2010) + rng.normal(size=20)[c] + rng.normal(size=300)
-    found = [
-        inner(WideRegressor(loss="squared_error", **ADDITIVE), standardize=one).fit(X, y) for one in (True, False)
-    ]
+    found = [inner(WideRegressor(loss="squared_error", **ADDITIVE), standardize=one).fit(X, y) for one in (True, False)]
     variances = [one.variances_.loc["c", "variance"] for one in found]
     assert variances[1] == pytest.approx(variances[0], rel=0.01)
     np.testing.assert_allclose(*(one.coefs_["c"]["sd"] for one in found), rtol=0.02)
@@ -278,7 +276,9 @@ def test_decimals_are_numbers_in_every_frame():
 
 def test_long_symbols_leave_room_for_their_bars():
     X = pd.DataFrame({"n": ["x" * k for k in range(1, 121)] * 5})
-    model = WideRegressor(loss="squared_error", **ADDITIVE, alpha=1e-3).fit(X, np.random.default_rng(0).normal(size=600))
+    model = WideRegressor(loss="squared_error", **ADDITIVE, alpha=1e-3).fit(
+        X, np.random.default_rng(0).normal(size=600)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of a layout that collapsed
         axes = model.plot_params("n")
@@ -294,7 +294,7 @@ def test_sentences_offer_what_helps():
     X, y = pd.DataFrame({"a": list("ab") * 5}), np.arange(10.0)
     with pytest.raises(ValueError, match=r"numeric='linear' has no meaning beside a formula; leave it out\.$"):
         WideRegressor("w[a]", numeric="linear").fit(X, y)
-    with pytest.raises(ValueError, match="use 'auto' or .* or 'tweedie' or an object"):
+    with pytest.raises(ValueError, match=r"use 'auto' or .* or 'tweedie' or an object"):
         WideRegressor(loss="mse").fit(X, y)
 
 
@@ -305,5 +305,7 @@ def test_offsets_that_are_no_logarithms_are_refused(loss, kind):
     X, y = pd.DataFrame({"a": rng.choice(list("abc"), 60)}), rng.poisson(3.0, 60) + 1.0
     with pytest.raises(ValueError, match=r"offset goes from 1 to 5000, .*offset=np.log\(exposure\)"):
         kind(loss=loss).fit(X, y, offset=np.linspace(1, 5000, 60))
-    model = kind(loss=loss, **(ADDITIVE if kind is WideRegressor else {"max_iter": 5})).fit(X, y, offset=np.linspace(-250, 250, 60))
+    model = kind(loss=loss, **(ADDITIVE if kind is WideRegressor else {"max_iter": 5})).fit(
+        X, y, offset=np.linspace(-250, 250, 60)
+    )
     assert np.isfinite(model.coefs_["a"]["value"]).all()

@@ -266,7 +266,9 @@ def test_cells_with_little_to_hand_up_wait_longer():
 
 
 @pytest.mark.parametrize(
-    ("loss", "wanted"), [("logistic", [1, 2, 1, 1, 2, 1]), ("squared_error", [1, 2] * 4)], ids=["two classes", "amounts"]
+    ("loss", "wanted"),
+    [("logistic", [1, 2, 1, 1, 2, 1]), ("squared_error", [1, 2] * 4)],
+    ids=["two classes", "amounts"],
 )
 def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monkeypatch, loss, wanted):
     """Of two classes; of amounts none waits."""
