@@ -384,7 +384,7 @@ def test_a_loss_that_runs_away_is_not_chosen(monkeypatch, away):
         found = margins(trial, loss, rng)
         return np.full_like(found, away) if loss.name == "poisson" else found
 
-    monkeypatch.setattr(linking._ByNewton, "_margins", runaway)
+    monkeypatch.setattr(linking._Trial, "_margins", runaway)
     model = WideRegressor(**GLM).fit(table, y)
     assert model.losses_["loss"].tolist() == ["squared_error", "poisson"]
     assert model.losses_["score"].tolist()[1] == -np.inf
