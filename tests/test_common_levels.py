@@ -79,7 +79,7 @@ def test_a_common_slope_is_that_of_generalised_least_squares(formula, mean):
     """By default settings. The slopes' mean and the common slope crept: .26 deviations were left."""
     X, score, rng = groups(30, 8, mean, 0)
     y = score + rng.normal(size=len(X))
-    model = WideRegressor(formula=formula, loss="squared_error").fit(X, y)
+    model = WideRegressor(formula=formula, loss="squared_error", count_effect=False).fit(X, y)
     beta, predicted = least_squares(model, X, y, formula)
     found = errors(model, beta, predicted)
     assert found["s"] < 1e-3
@@ -111,7 +111,7 @@ def test_random_intercepts_and_slopes_are_those_of_a_mixed_model(n_groups, n_eac
         parts = {"u": "0 + C(g)", "w": "0 + C(g):c"}
         mixed = smf.mixedlm("y ~ x", X.assign(y=y), groups="g", vc_formula=parts).fit(reml=True)
     assert mixed.converged
-    model = WideRegressor(formula="y ~ u[g] + w[g]*x + s[1]*x + b[1]", loss="squared_error")
+    model = WideRegressor("y ~ u[g] + w[g]*x + s[1]*x + b[1]", loss="squared_error", count_effect=False)
     inner(model, rare_rows=0).fit(X, y)  # variances by rows held out are others
     want = dict(zip(mixed.model.exog_vc.names, mixed.vcomp, strict=True))
     assert model.variances_["variance"][["u", "w"]].to_dict() == pytest.approx(want, rel=0.02)
@@ -135,7 +135,7 @@ def test_coefficients_are_those_of_a_small_tolerance(loss, alpha, more, most):
     else:
         y = rng.poisson(np.exp(score)) if loss == "poisson" else np.exp(score) * rng.gamma(2.0, 0.5, len(X))
     kind = WideClassifier if loss in ("logistic", "multinomial") else WideRegressor
-    options = {"formula": f"y ~ w[g]*x{more} + s[1]*x + b[1]", "alpha": alpha}
+    options = {"formula": f"y ~ w[g]*x{more} + s[1]*x + b[1]", "alpha": alpha, "count_effect": False}
     options |= {} if kind is WideClassifier else {"loss": loss}
     found = kind(**options).fit(X, y)
     exact = kind(tol=3e-7, max_iter=5000, **options).fit(X, y)

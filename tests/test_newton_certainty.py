@@ -17,12 +17,13 @@ from tests.naive_evidence import walk_beside_missing
 from tests.options import ADDITIVE, GLM
 from tests.solver import inner
 
-EXACT = {"tol": 3e-7, "max_iter": 5000}
+EXACT = {"tol": 3e-7, "max_iter": 5000, "count_effect": False}
 LOSSES = ["squared_error", "logistic", "poisson"]
 
 
 def estimator(loss, *formula, **options):
-    """Of the loss."""
+    """Of the loss, without the effect of counts."""
+    options = {"count_effect": False} | options
     if loss == "logistic":
         return WideClassifier(*formula, **options)
     return WideRegressor(*formula, loss=loss, **options)
@@ -98,7 +99,7 @@ def test_a_slope_of_which_rows_say_nothing_is_not_known(draws):
     X.loc[gone, "x"] = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        options = {"loss": "squared_error", "alpha": 0.0, "n_posterior_samples": draws}
+        options = {"loss": "squared_error", "alpha": 0.0, "count_effect": False, "n_posterior_samples": draws}
         model = WideRegressor("w[s]*x + b[1]", **options).fit(X, y)
         known = WideRegressor("w[s]*x + b[1]", **options).fit(X[~gone], y[~gone])
     assert model.coefs_["w"]["value"]["s3"] == 0.0
@@ -372,7 +373,8 @@ def test_draws_that_end_short_are_told_of(monkeypatch):
 @pytest.mark.parametrize("formula", ["w[s]*x + b[1]", "3*a[s] + b[1]", "-2*w[s]*x + 3*a[s] + b[1]"])
 def test_an_unseen_symbol_has_its_variance_times_what_multiplies_it(formula, standardize):
     X, y = slopes_by_symbol("squared_error", 6, mean=5.0, n=900)
-    model = WideRegressor(formula, loss="squared_error", n_posterior_samples=400, tol=3e-5)
+    options = {"count_effect": False, "n_posterior_samples": 400, "tol": 3e-5}
+    model = WideRegressor(formula, loss="squared_error", **options)
     inner(model, standardize=standardize).fit(X, y)
     x = np.array([0.0, 1.0, 5.0, 10.0])
     _, std = model.predict(pd.DataFrame({"s": "never", "x": x}), return_std=True)

@@ -165,7 +165,7 @@ def test_constant_numbers_and_equal_flags_take_no_degree_of_freedom():
     c = rng.integers(0, 6, 30)
     X = pd.DataFrame({"c": [f"s{i}" for i in c]})
     y = rng.normal(size=6)[c] + rng.normal(size=30)
-    exact = {"loss": "squared_error", "tol": 3e-7, "max_iter": 9999}
+    exact = {"loss": "squared_error", "count_effect": False, "tol": 3e-7, "max_iter": 9999}
     options = ADDITIVE | exact
     alone = WideRegressor(**options).fit(X, y)
     constants = WideRegressor(**options).fit(X.assign(k=7.5, k2=1.0, k3=0.0), y)
@@ -292,8 +292,10 @@ def test_long_symbols_leave_room_for_their_bars():
 
 def test_sentences_offer_what_helps():
     X, y = pd.DataFrame({"a": list("ab") * 5}), np.arange(10.0)
-    with pytest.raises(ValueError, match=r"numeric='linear' has no meaning beside a formula; leave it out\.$"):
-        WideRegressor("w[a]", numeric="linear").fit(X, y)
+    with pytest.raises(ValueError, match=r"interactions=None has no meaning beside a formula; leave it out, or"):
+        WideRegressor("w[a]", interactions=None).fit(X, y)
+    with pytest.raises(ValueError, match=r"count_effect=False has no effect on a formula that .*; leave it out\.$"):
+        WideRegressor("w[a] * v[a]", loss="squared_error", count_effect=False).fit(X, y)
     with pytest.raises(ValueError, match=r"use 'auto' or .* or 'tweedie' or an object"):
         WideRegressor(loss="mse").fit(X, y)
 
