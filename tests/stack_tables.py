@@ -18,6 +18,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from xgboost import XGBClassifier
 
 from tabsym import WideBoostClassifier, WideClassifier
+from tests.options import ADDITIVE
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -95,7 +96,7 @@ def booster(library):
 
 def stack(library, codes):
     mode = "feature" if library == "hist" else "margin"
-    wide = WideClassifier(optimizer="newton", l2=1e-3)
+    wide = WideClassifier(**ADDITIVE | {"alpha": 1e-3})
     return WideBoostClassifier(
         wide, booster(library), mode=mode, codes=codes, cv=2, early_stopping=False, random_state=0
     )

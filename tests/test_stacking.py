@@ -26,13 +26,20 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 from xgboost import XGBClassifier
 
-from tabsym import WideBoostClassifier, WideBoostRegressor, WideClassifier, WideRegressor
+from tabsym import (
+    WideBoostClassifier,
+    WideBoostRegressor,
+    WideClassifier,
+    WideRegressor,
+    WideSGDClassifier,
+    WideSGDRegressor,
+)
 from tabsym.estimators.refitting import fit_alike, held_precisions
 from tabsym.stacking import evidence, trials
 from tabsym.stacking.crossed import Crossed, Learner, Nested
 from tabsym.stacking.layer import Rows, adapter_of
 from tabsym.stacking.tally import Tally
-from tabsym.wide import Newton
+from tests.options import ADDITIVE
 from tests.stack_tables import carriers_of
 
 RNG = np.random.default_rng(0)
@@ -52,7 +59,8 @@ TWO = np.where(SCORE + 0.3 * RNG.normal(size=N) > 0, "yes", "no")
 THREE = np.array(["low", "mid", "top"])[np.digitize(SCORE, [-1.0, 1.0])]
 COUNTS = RNG.poisson(np.exp(SCORE)).astype(float)
 FOLDS = KFold(3, shuffle=True, random_state=1)
-NEWTON = {"optimizer": "newton", "l2": 1e-3}
+RIDGE = ADDITIVE | {"alpha": 1e-3}
+SQUARED = RIDGE | {"loss": "squared_error"}
 SMALL = {"n_estimators": 15, "num_leaves": 7, "verbosity": -1, "n_jobs": 1}
 ALL_ROUNDS = {"cv": FOLDS, "early_stopping": False}
 
@@ -79,7 +87,7 @@ def crossed(wide, y, ask):
 
 
 def test_numbers_on_top_of_margins_by_hand():
-    wide, booster = WideRegressor(**NEWTON), LGBMRegressor(**SMALL)
+    wide, booster = WideRegressor(**SQUARED), LGBMRegressor(**SMALL)
     model = WideBoostRegressor(wide, booster, mode="margin", **ALL_ROUNDS).fit(X, VALUES)
     margins = crossed(wide, VALUES, lambda fitted, rows: fitted.predict(rows))
     trees = clone(booster).fit(ranked(X), VALUES, init_score=margins)
@@ -90,7 +98,7 @@ def test_numbers_on_top_of_margins_by_hand():
 
 
 def test_two_classes_on_top_of_margins_by_hand():
-    wide, booster = WideClassifier(**NEWTON), XGBClassifier(n_estimators=15, max_depth=3, n_jobs=1)
+    wide, booster = WideClassifier(**RIDGE), XGBClassifier(n_estimators=15, max_depth=3, n_jobs=1)
     model = WideBoostClassifier(wide, booster, mode="margin", **ALL_ROUNDS).fit(X, TWO)
     margins = crossed(wide, TWO, lambda fitted, rows: fitted.decision_function(rows))
     trees = clone(booster).fit(ranked(X), (TWO == "yes").astype(int), base_margin=margins)
@@ -103,7 +111,7 @@ def test_two_classes_on_top_of_margins_by_hand():
 
 
 def test_several_classes_on_top_of_margins_by_hand():
-    wide = WideClassifier(**NEWTON)
+    wide = WideClassifier(**RIDGE)
     booster = CatBoostClassifier(iterations=15, depth=4, verbose=False, allow_writing_files=False, thread_count=1)
     model = WideBoostClassifier(wide, booster, mode="margin", codes="native", **ALL_ROUNDS).fit(X, THREE)
     margins = crossed(wide, THREE, lambda fitted, rows: fitted.decision_function(rows))
@@ -118,7 +126,7 @@ def test_several_classes_on_top_of_margins_by_hand():
 
 @pytest.mark.parametrize("loss", ["poisson", "tweedie"])
 def test_log_links_by_hand(loss):
-    wide, booster = WideRegressor(loss=loss, **NEWTON), LGBMRegressor(**SMALL)
+    wide, booster = WideRegressor(loss=loss, **RIDGE), LGBMRegressor(**SMALL)
     model = WideBoostRegressor(wide, booster, mode="margin", **ALL_ROUNDS).fit(X, COUNTS)
     margins = crossed(wide, COUNTS, lambda fitted, rows: np.log(fitted.predict(rows)))
     trees = clone(booster).set_params(objective=loss).fit(ranked(X), COUNTS, init_score=margins)
@@ -127,7 +135,7 @@ def test_log_links_by_hand(loss):
 
 
 def test_residuals_of_a_scikit_learn_regressor_by_hand():
-    wide, booster = WideRegressor(**NEWTON), HistGradientBoostingRegressor(max_iter=10, early_stopping=False)
+    wide, booster = WideRegressor(**SQUARED), HistGradientBoostingRegressor(max_iter=10, early_stopping=False)
     model = WideBoostRegressor(wide, booster, mode="margin", **ALL_ROUNDS).fit(X, VALUES)
     margins = crossed(wide, VALUES, lambda fitted, rows: fitted.predict(rows))
     trees = clone(booster).fit(ranked(X).to_numpy(), VALUES - margins)
@@ -138,7 +146,7 @@ def test_residuals_of_a_scikit_learn_regressor_by_hand():
 @pytest.mark.parametrize("booster", [LGBMClassifier(**SMALL), HistGradientBoostingClassifier(max_iter=9),
                                      RandomForestClassifier(20, min_samples_leaf=5, random_state=0)])  # fmt: skip
 def test_margins_as_a_column_by_hand(booster):
-    wide = WideClassifier(**NEWTON)
+    wide = WideClassifier(**RIDGE)
     model = WideBoostClassifier(wide, booster, mode="feature", **ALL_ROUNDS).fit(X, TWO)
     margins = crossed(wide, TWO, lambda fitted, rows: fitted.decision_function(rows))
     trees = clone(booster).fit(ranked(X).assign(wide=margins), TWO == "yes")
@@ -151,7 +159,7 @@ def test_margins_as_a_column_by_hand(booster):
 
 
 def test_evidence_by_hand():
-    wide, booster = WideClassifier(**NEWTON), LGBMClassifier(**SMALL | {"n_estimators": 40})
+    wide, booster = WideClassifier(**RIDGE), LGBMClassifier(**SMALL | {"n_estimators": 40})
     model = WideBoostClassifier(wide, booster, mode="margin", cv=FOLDS).fit(X, TWO)
     splits, truth = list(FOLDS.split(X)), (TWO == "yes").astype(int)
     chances = np.zeros(N)
@@ -180,15 +188,15 @@ def test_a_booster_that_hurts_is_left_out(early_stopping, mode):
     harmful = LGBMClassifier(**SMALL | {"learning_rate": 9.0})
     y = np.where(EFFECT + RNG.normal(size=N) > 0, "yes", "no")
     model = WideBoostClassifier(
-        WideClassifier(**NEWTON), harmful, mode=mode, cv=3, early_stopping=early_stopping, random_state=0
+        WideClassifier(**RIDGE), harmful, mode=mode, cv=3, early_stopping=early_stopping, random_state=0
     ).fit(X, y)
     assert (model.shares_, model.n_rounds_, model.boosters_) == ({"wide": 1.0}, {"wide": 0}, {})
     np.testing.assert_array_equal(model.predict_proba(X), model.wide_.predict_proba(X))
-    np.testing.assert_array_equal(model.predict_proba(X), WideClassifier(**NEWTON).fit(X, y).predict_proba(X))
+    np.testing.assert_array_equal(model.predict_proba(X), WideClassifier(**RIDGE).fit(X, y).predict_proba(X))
 
 
 def test_the_booster_alone_shares_the_answer():
-    wide, booster = WideClassifier(cols="all", optimizer="newton", l2=1.0), LGBMClassifier(**SMALL)
+    wide, booster = WideClassifier(categorical_features="all", **ADDITIVE | {"alpha": 1.0}), LGBMClassifier(**SMALL)
     model = WideBoostClassifier(wide, booster, cv=FOLDS).fit(X, TWO)
     one, other = (model.shares_[mode] for mode in ("margin", "alone"))
     assert one + other == pytest.approx(1)
@@ -212,7 +220,7 @@ def test_the_booster_alone_shares_the_answer():
 def evidence_of(mode, y, **options):
     """What was compared, of a small stack over three folds."""
     booster = LGBMClassifier(**SMALL | options)
-    stack = WideBoostClassifier(WideClassifier(**NEWTON), booster, mode=mode, cv=FOLDS, random_state=0)
+    stack = WideBoostClassifier(WideClassifier(**RIDGE), booster, mode=mode, cv=FOLDS, random_state=0)
     return stack.fit(X, y).evidence_
 
 
@@ -266,7 +274,7 @@ def test_a_gain_must_be_larger_than_its_standard_error():
 
 
 def test_held_variances_are_ridges_by_hand():
-    wide = WideRegressor(optimizer=Newton(tol=1e-12), l2="evidence", cols=["shop"])
+    wide = WideRegressor(loss="squared_error", categorical_features=["shop"], tol=3e-7, **ADDITIVE)
     first = clone(wide).fit(X[["shop", "price"]], VALUES)
     held = held_precisions(first)
     assert held == {"shop": pytest.approx(first.dispersion_ / first.variances_["variance"]["shop"])}
@@ -281,19 +289,19 @@ def test_held_variances_are_ridges_by_hand():
 
 
 def test_what_the_other_fit_had_not_says_nothing():
-    wide = WideClassifier(optimizer="newton", l2="evidence")
+    wide = WideClassifier(**ADDITIVE)
     same = clone(wide).fit(X, TWO)
     again = fit_alike(wide, held_precisions(same), X, TWO, None)
     np.testing.assert_allclose(again.decision_function(X), same.decision_function(X), atol=1e-2)
     silent = fit_alike(wide, {"shop": held_precisions(same)["shop"]}, X, TWO, None)
     assert (silent.coefs_["kind"]["value"] == 0).all()
     assert silent.coefs_["shop"]["value"].std() > 0.1
-    assert held_precisions(WideClassifier(**NEWTON).fit(X, TWO)) is None
-    assert held_precisions(WideClassifier().fit(X, TWO)) is None
+    assert held_precisions(WideClassifier(**RIDGE).fit(X, TWO)) is None
+    assert held_precisions(WideSGDClassifier().fit(X, TWO)) is None
 
 
 def test_nested_margins_have_not_seen_the_fold():
-    wide = WideClassifier(optimizer="newton", l2="evidence")
+    wide = WideClassifier(**ADDITIVE)
     splits, labels = list(FOLDS.split(X)), np.array(["no", "yes"])
 
     def with_turned(fold):
@@ -312,7 +320,7 @@ def test_nested_margins_have_not_seen_the_fold():
 
 
 def test_margins_to_train_on_are_of_models_of_the_other_folds():
-    wide, labels = WideClassifier(optimizer="newton", l2="evidence"), np.array(["no", "yes"])
+    wide, labels = WideClassifier(**ADDITIVE), np.array(["no", "yes"])
     splits = list(FOLDS.split(X))
     crossed = Crossed(Learner(wide, X, TWO, None, labels), splits)
     judged, found = crossed.margins_of(1), crossed.margins()
@@ -323,7 +331,7 @@ def test_margins_to_train_on_are_of_models_of_the_other_folds():
 
 
 def test_the_wide_model_is_what_it_would_be_alone():
-    wide = WideClassifier(epochs=2)
+    wide = WideSGDClassifier(max_iter=2)
     model = WideBoostClassifier(wide, LGBMClassifier(**SMALL), mode="margin", cv=3, random_state=3).fit(X, TWO)
     alone = clone(wide).set_params(random_state=3).fit(X, TWO)
     np.testing.assert_array_equal(model.wide_.decision_function(X), alone.decision_function(X))
@@ -341,21 +349,21 @@ class Spy(KFold):
 
 def test_rows_held_out_are_taken_before_the_folds():
     Spy.seen.clear()
-    stack = WideBoostRegressor(WideRegressor(**NEWTON), LGBMRegressor(**SMALL), mode="margin", cv=Spy(3))
+    stack = WideBoostRegressor(WideRegressor(**SQUARED), LGBMRegressor(**SMALL), mode="margin", cv=Spy(3))
     model = stack.set_params(early_stopping=0.25, random_state=0).fit(X, VALUES)
     assert {rows for rows, _ in Spy.seen} == {450}
-    np.testing.assert_allclose(model.wide_.predict(X), WideRegressor(**NEWTON).fit(X, VALUES).predict(X))
+    np.testing.assert_allclose(model.wide_.predict(X), WideRegressor(**SQUARED).fit(X, VALUES).predict(X))
 
 
 def test_weights_of_rows_held_out_count():
-    stack = WideBoostRegressor(WideRegressor(**NEWTON), LGBMRegressor(**SMALL), mode="margin", cv=3, random_state=0)
+    stack = WideBoostRegressor(WideRegressor(**SQUARED), LGBMRegressor(**SMALL), mode="margin", cv=3, random_state=0)
     stack.set_params(early_stopping=0.25)
     weight = np.random.default_rng(0).integers(1, 4, N).astype(float)
     one, twice = (clone(stack).fit(X, VALUES, sample_weight=factor * weight) for factor in (1, 2))
     np.testing.assert_allclose(one.evidence_["loss"], twice.evidence_["loss"], rtol=1e-6)
     seed = np.random.RandomState(0).randint(2**31 - 1)
     train, test = (np.sort(part) for part in next(ShuffleSplit(1, test_size=0.25, random_state=seed).split(X)))
-    wide = WideRegressor(**NEWTON).fit(X.iloc[train], VALUES[train], sample_weight=weight[train])
+    wide = WideRegressor(**SQUARED).fit(X.iloc[train], VALUES[train], sample_weight=weight[train])
     lost = (wide.predict(X.iloc[test]) - VALUES[test]) ** 2 / 2
     assert one.evidence_["loss"][0] == pytest.approx(np.average(lost, weights=weight[test]), rel=1e-9)
 
@@ -366,7 +374,7 @@ def test_estimators_that_read_no_categories_get_numbers_alone_too(codes):
     booster = RandomForestClassifier(10, random_state=0)
     if codes == "native":  # asked for: a pipeline's encoder reads them
         booster = make_pipeline(OneHotEncoder(handle_unknown="ignore"), booster)
-    stack = WideBoostClassifier(WideClassifier(**NEWTON), booster, cv=3, codes=codes, random_state=0).fit(X, TWO)
+    stack = WideBoostClassifier(WideClassifier(**RIDGE), booster, cv=3, codes=codes, random_state=0).fit(X, TWO)
     assert stack.predict_proba(X).shape == (N, 2)
     assert set(stack.shares_) <= {"wide", "feature", "alone"}
 
@@ -381,7 +389,7 @@ def test_rounds_are_chosen_by_one_only():
 
 
 def test_an_evaluation_set_chooses_the_rounds():
-    stack = WideBoostClassifier(WideClassifier(**NEWTON), LGBMClassifier(**SMALL), mode="margin", cv=FOLDS)
+    stack = WideBoostClassifier(WideClassifier(**RIDGE), LGBMClassifier(**SMALL), mode="margin", cv=FOLDS)
     model = stack.fit(X, TWO, eval_set=(X.head(200), TWO[:200]))
     table = model.evidence_.set_index("rounds")["loss"]
     start = log_loss(TWO[:200], model.wide_.predict_proba(X.head(200)))
@@ -395,11 +403,11 @@ def test_an_evaluation_set_chooses_the_rounds():
 
 def test_groups_stay_together():
     groups = X["shop"].to_numpy()
-    stack = WideBoostRegressor(WideRegressor(**NEWTON), LGBMRegressor(**SMALL), mode="margin", early_stopping=False)
+    stack = WideBoostRegressor(WideRegressor(**SQUARED), LGBMRegressor(**SMALL), mode="margin", early_stopping=False)
     model = clone(stack).set_params(cv=GroupKFold(3)).fit(X, VALUES, groups=groups)
     margins = np.zeros(N)
     for train, test in GroupKFold(3).split(X, VALUES, groups):
-        margins[test] = WideRegressor(**NEWTON).fit(X.iloc[train], VALUES[train]).predict(X.iloc[test])
+        margins[test] = WideRegressor(**SQUARED).fit(X.iloc[train], VALUES[train]).predict(X.iloc[test])
     trees = LGBMRegressor(**SMALL).fit(ranked(X), VALUES, init_score=margins)
     wanted = model.wide_.predict(X) + trees.predict(ranked(X), raw_score=True)
     np.testing.assert_allclose(model.predict(X), wanted, atol=1e-8)
@@ -410,7 +418,7 @@ def test_groups_stay_together():
 
 
 def test_groups_are_routed():
-    stack = WideBoostRegressor(WideRegressor(), Ridge(), mode="margin", cv=Spy(3), early_stopping=False)
+    stack = WideBoostRegressor(WideSGDRegressor(), Ridge(), mode="margin", cv=Spy(3), early_stopping=False)
     Spy.seen.clear()
     with sklearn.config_context(enable_metadata_routing=True):
         cross_validate(stack.set_fit_request(groups=True), X, VALUES, params={"groups": np.arange(N)}, cv=2)
@@ -420,7 +428,7 @@ def test_groups_are_routed():
 def test_rows_of_weight_zero_are_absent_and_weights_count():
     weight = np.where(np.arange(N) % 4 == 0, 0.0, 1.0 + (np.arange(N) % 3))
     kept = weight > 0
-    stack = WideBoostClassifier(WideClassifier(**NEWTON), LGBMClassifier(**SMALL), cv=3, random_state=0, mode="margin")
+    stack = WideBoostClassifier(WideClassifier(**RIDGE), LGBMClassifier(**SMALL), cv=3, random_state=0, mode="margin")
     model = clone(stack).fit(X, TWO, sample_weight=weight)
     less = clone(stack).fit(X[kept], TWO[kept], sample_weight=weight[kept])
     np.testing.assert_array_equal(model.predict_proba(X), less.predict_proba(X))
@@ -429,7 +437,7 @@ def test_rows_of_weight_zero_are_absent_and_weights_count():
     with pytest.raises(TypeError, match="takes no sample_weight"):
         from sklearn.neighbors import KNeighborsRegressor
 
-        WideBoostRegressor(booster=KNeighborsRegressor(), wide=WideRegressor(), mode="feature", codes="ordinal").fit(
+        WideBoostRegressor(booster=KNeighborsRegressor(), wide=WideSGDRegressor(), mode="feature", codes="ordinal").fit(
             X[["price", "age"]], VALUES, sample_weight=np.ones(N)
         )
 
@@ -438,13 +446,13 @@ def test_rows_of_weight_zero_are_absent_and_weights_count():
 
 
 def test_copies_and_parts():
-    stack = WideBoostClassifier(WideClassifier(**NEWTON), LGBMClassifier(**SMALL), mode="margin", cv=3, random_state=0)
+    stack = WideBoostClassifier(WideClassifier(**RIDGE), LGBMClassifier(**SMALL), mode="margin", cv=3, random_state=0)
     model = clone(stack).fit(X, TWO)
     again = clone(stack).fit(X, TWO)
     np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X))  # noqa: S301
     assert not hasattr(stack.booster, "booster_") or stack.booster.fitted_ is False
-    search = GridSearchCV(stack, {"booster__num_leaves": [3, 7], "wide__l2": [1e-3]}, cv=2).fit(X, TWO)
+    search = GridSearchCV(stack, {"booster__num_leaves": [3, 7], "wide__alpha": [1e-3]}, cv=2).fit(X, TWO)
     assert search.best_params_["booster__num_leaves"] in (3, 7)
     assert list(model.feature_names_in_) == list(X)
     assert model.boosters_["margin"].feature_name_ == list(X)
@@ -455,7 +463,7 @@ def test_copies_and_parts():
 
 
 def test_columns_for_the_booster():
-    stack = WideBoostRegressor(WideRegressor(**NEWTON), LGBMRegressor(**SMALL), mode="margin", cv=FOLDS)
+    stack = WideBoostRegressor(WideRegressor(**SQUARED), LGBMRegressor(**SMALL), mode="margin", cv=FOLDS)
     model = stack.set_params(booster_cols=["price", "age"]).fit(X, VALUES)
     assert model.boosters_["margin"].feature_name_ == ["price", "age"]
     array = clone(stack).set_params(booster_cols=[0, 1]).fit(X[["price", "age"]].to_numpy(), VALUES)
@@ -466,10 +474,10 @@ def test_columns_for_the_booster():
 
 def test_the_link_that_all_rows_choose_is_that_of_every_fold():
     y = np.exp(SCORE) * np.random.default_rng(0).gamma(3, 1 / 3, N)
-    wide = WideRegressor(loss="choose", **NEWTON)
+    wide = WideRegressor(loss="auto", **RIDGE)
     model = WideBoostRegressor(wide, LGBMRegressor(**SMALL), mode="margin", cv=3, random_state=0).fit(X, y)
     named = model.wide_.model_.loss.name
-    assert named in ("squared", "poisson", "gamma", "tweedie")
+    assert named in ("squared_error", "poisson", "gamma", "tweedie")
     by_name = WideBoostRegressor(
         clone(wide).set_params(loss=named), LGBMRegressor(**SMALL), mode="margin", cv=3, random_state=0,
         early_stopping=False,
@@ -481,7 +489,7 @@ def test_the_link_that_all_rows_choose_is_that_of_every_fold():
 @pytest.mark.filterwarnings("ignore:The least populated class")
 def test_a_class_of_one_row():
     y = np.where(np.arange(N) == 5, "single", THREE)
-    stack = WideBoostClassifier(WideClassifier(), LGBMClassifier(**SMALL), mode="margin", cv=3, random_state=0)
+    stack = WideBoostClassifier(WideSGDClassifier(), LGBMClassifier(**SMALL), mode="margin", cv=3, random_state=0)
     model = stack.fit(X, y)
     chances = model.predict_proba(X)
     assert chances.shape == (N, 4)
@@ -491,18 +499,18 @@ def test_a_class_of_one_row():
 
 def test_what_cannot_be_is_said_in_a_sentence():
     said = [
-        (WideBoostClassifier(WideClassifier(loss="hinge")), TWO, "hinge"),
+        (WideBoostClassifier(WideSGDClassifier(loss="hinge")), TWO, "hinge"),
         (WideBoostClassifier(booster=HistGradientBoostingClassifier(), mode="margin"), TWO, "mode='feature'"),
-        (WideBoostRegressor(WideRegressor(loss="poisson"), Ridge(), mode="margin"), COUNTS, "link 'log'"),
-        (WideBoostRegressor(WideRegressor(loss="poisson"), LGBMRegressor(objective="l2")), COUNTS, "'l2'"),
+        (WideBoostRegressor(WideSGDRegressor(loss="poisson"), Ridge(), mode="margin"), COUNTS, "link 'log'"),
+        (WideBoostRegressor(WideSGDRegressor(loss="poisson"), LGBMRegressor(objective="l2")), COUNTS, "'l2'"),
         (WideBoostRegressor(cv=None), VALUES, "cv=None"),
-        (WideBoostRegressor(WideRegressor(), cv=2), VALUES, "needs three folds"),
+        (WideBoostRegressor(WideSGDRegressor(), cv=2), VALUES, "needs three folds"),
         (WideBoostRegressor(mode="both"), VALUES, "mode='both'"),
         (WideBoostRegressor(early_stopping=False), VALUES, "mode='auto'"),
         (WideBoostRegressor(early_stopping=7), VALUES, "early_stopping=7"),
-        (WideBoostRegressor(WideRegressor(), Ridge(), codes="hash"), VALUES, "codes='hash'"),
+        (WideBoostRegressor(WideSGDRegressor(), Ridge(), codes="hash"), VALUES, "codes='hash'"),
         (
-            WideBoostRegressor(WideRegressor(), Ridge(), mode="feature", codes="native"),
+            WideBoostRegressor(WideSGDRegressor(), Ridge(), mode="feature", codes="native"),
             VALUES,
             "use codes='ordinal', or a",
         ),
@@ -510,11 +518,11 @@ def test_what_cannot_be_is_said_in_a_sentence():
     for model, y, words in said:
         with pytest.raises(ValueError, match=words):
             model.fit(X, y)
-    for model in (WideBoostClassifier(wide=WideRegressor()), WideBoostClassifier(booster=LGBMRegressor())):
+    for model in (WideBoostClassifier(wide=WideSGDRegressor()), WideBoostClassifier(booster=LGBMRegressor())):
         with pytest.raises(TypeError, match="must be a"):
             model.fit(X, TWO)
     with pytest.raises(ValueError, match="predict_proba"):
-        WideBoostClassifier(WideClassifier(), LinearSVC(), mode="feature").fit(X, TWO)
+        WideBoostClassifier(WideSGDClassifier(), LinearSVC(), mode="feature").fit(X, TWO)
 
 
 @pytest.mark.parametrize(
@@ -583,7 +591,7 @@ def test_every_type_of_table_means_the_same():
 )
 def test_objectives_by_other_names_of_the_libraries_are_seen(booster):
     X = pd.DataFrame({"a": list("uvwx") * 20})
-    wide = WideRegressor(loss="poisson")
+    wide = WideSGDRegressor(loss="poisson")
     with pytest.raises(ValueError, match="does not read scores as the wide model's loss 'poisson'"):
         WideBoostRegressor(wide, booster, mode="margin", early_stopping=False).fit(X, np.arange(80) % 4)
 
@@ -591,7 +599,7 @@ def test_objectives_by_other_names_of_the_libraries_are_seen(booster):
 def test_an_alias_of_an_objective_with_the_right_link_stays():
     X = pd.DataFrame({"a": list("uvwx") * 20})
     booster = LGBMRegressor(app="tweedie", n_estimators=3, verbose=-1)
-    model = WideBoostRegressor(WideRegressor(loss="poisson"), booster, mode="margin", early_stopping=False)
+    model = WideBoostRegressor(WideSGDRegressor(loss="poisson"), booster, mode="margin", early_stopping=False)
     fitted = model.fit(X, np.arange(80) % 4).boosters_["margin"]
     assert fitted.booster_.params["objective"] == "tweedie"
 
@@ -606,7 +614,7 @@ def test_groups_are_one_for_each_row():
 def test_the_target_held_out_is_of_the_loss():
     X, y = pd.DataFrame({"a": list("uvwx") * 20}), np.arange(80) % 4
     with pytest.raises(ValueError, match="target of the rows held out is -1 in row 1, but loss='poisson' needs"):
-        WideBoostRegressor(WideRegressor(loss="poisson")).fit(X, y, eval_set=(X, -y))
+        WideBoostRegressor(WideSGDRegressor(loss="poisson")).fit(X, y, eval_set=(X, -y))
 
 
 @pytest.mark.parametrize("n_found", [1, 2])
@@ -615,7 +623,7 @@ def test_rare_counts_leave_out_folds_that_hold_none(n_found):
     X = pd.DataFrame({"a": rng.choice(list("abc"), 200), "x": rng.normal(size=200)})
     y = np.zeros(200)
     y[:n_found] = 3.0
-    wide = WideRegressor(loss="poisson")
+    wide = WideSGDRegressor(loss="poisson")
     for booster in (LGBMRegressor(n_estimators=5, verbose=-1), None):
         model = WideBoostRegressor(wide, booster, random_state=0, cv=5).fit(X, y)
         assert np.isfinite(model.predict(X)).all()
@@ -668,7 +676,7 @@ def test_boosters_that_read_no_missing_values_and_columns_that_are_not_there():
 
 def test_a_wide_model_that_ends_short_is_told_of_once():
     """Not once for each of a dozen clones, of which nobody sees the passes."""
-    wide = WideRegressor(optimizer=Newton(max_passes=1), l2="evidence")
+    wide = WideRegressor(loss="squared_error", max_iter=1, **ADDITIVE)
     with pytest.warns(ConvergenceWarning, match="ended short of the optimum") as told:
         WideBoostRegressor(wide=wide, booster=LGBMRegressor(**SMALL), mode="margin", cv=FOLDS).fit(X, VALUES)
     assert sum("ended short" in str(one.message) for one in told) == 1
