@@ -1,6 +1,7 @@
 """Coefficients as people read them: identified, with the deviation of what is shown, beside statsmodels' GLM."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,21 +10,30 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from sklearn.exceptions import ConvergenceWarning
 
-from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import Newton
+from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
+from tabsym.wide.optimizers import Newton
+from tests.options import ADDITIVE, GLM
 
 N = 1200
 FAMILIES = {
-    "squared": sm.families.Gaussian(),
+    "squared_error": sm.families.Gaussian(),
     "poisson": sm.families.Poisson(),
     "gamma": sm.families.Gamma(sm.families.links.Log()),
     "logistic": sm.families.Binomial(),
 }
-GRADIENTS = [{}, {"optimizer": "adam"}, {"gradient": "mean"}, {"average": True}, {"optimizer": "sgd"}]
+SQUARED = {"loss": "squared_error"}
+SUM = SQUARED | ADDITIVE
+GRADIENTS = [{}, {"optimizer": "adam"}, {"gradient": "mean", "batch_size": 8}, {"average": True}, {"optimizer": "sgd"}]
 
 
 def estimator(loss, **options):
     return WideClassifier(**options) if loss == "logistic" else WideRegressor(loss=loss, **options)
+
+
+def trained(options):
+    """A solved model where the options are of one, else one by gradient steps; fitted by the caller."""
+    kind = WideRegressor if "count_effect" in options else WideSGDRegressor
+    return kind(random_state=0, **options)
 
 
 def made(loss, seed=0):
@@ -34,7 +44,7 @@ def made(loss, seed=0):
     score = (score + 0.1 * X["x"]).to_numpy()
     offset, weight = rng.normal(0, 0.3, N), rng.uniform(0.5, 2.0, N)
     total = score + offset
-    if loss == "squared":
+    if loss == "squared_error":
         y = total + rng.normal(size=N)
     elif loss == "logistic":
         y = (rng.random(N) < 1 / (1 + np.exp(-total))).astype(int)
@@ -49,7 +59,7 @@ def test_contrasts_and_slopes_are_those_of_a_glm(loss, weighted):
     """By default options: no tolerance is asked for."""
     X, y, offset, weight = made(loss)
     weight = weight if weighted else np.ones(N)
-    model = estimator(loss, optimizer="newton").fit(X, y, sample_weight=weight, offset=offset)
+    model = estimator(loss, **GLM).fit(X, y, sample_weight=weight, offset=offset)
     glm = smf.glm("y ~ a + b + x", X.assign(y=y), family=FAMILIES[loss], offset=offset, var_weights=weight)
     fit = glm.fit(scale=1.0 if loss == "logistic" else "X2", tol=1e-12)
     test = fit.t_test("b[T.w] - b[T.v] = 0")
@@ -71,17 +81,17 @@ def test_contrasts_and_slopes_are_those_of_a_glm(loss, weighted):
     base = model.coef_table(base={"a": "p", "b": "u"}).set_index(["term", "category"])
     assert base.loc[("a", "r"), "value"] == pytest.approx(fit.params["a[T.r]"], abs=1e-3 * fit.bse["a[T.r]"])
     low, high = fit.conf_int().loc["a[T.r]"]
-    if not weighted and loss != "squared":
+    if not weighted and loss != "squared_error":
         assert base.loc[("a", "r"), ["lower", "upper"]].tolist() == pytest.approx([low, high], abs=1e-3)
         assert base.loc[("a", "r"), "p"] == pytest.approx(fit.pvalues["a[T.r]"], abs=1e-3)
         assert base.loc[("a", "r"), "relativity"] == pytest.approx(np.exp(fit.params["a[T.r]"]), rel=1e-3)
 
 
-@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic"])
-@pytest.mark.parametrize("options", [{}, {"l2": "evidence"}, {"l2": "evidence", "numeric": "smooth"}])
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
+@pytest.mark.parametrize("options", [GLM, ADDITIVE, ADDITIVE | {"numeric": "smooth"}])
 def test_totals_add_up(loss, options):
     X, y, offset, weight = made(loss, 1)
-    model = estimator(loss, optimizer="newton", **options).fit(X, y, sample_weight=weight, offset=offset)
+    model = estimator(loss, **options).fit(X, y, sample_weight=weight, offset=offset)
     mean = model.predict_proba(X, offset=offset)[:, 1] if loss == "logistic" else model.predict(X, offset=offset)
     assert weight @ mean == pytest.approx(weight @ y, rel=1e-6)
 
@@ -92,16 +102,15 @@ def sparse_effect(share, n=1000):
     return pd.DataFrame({"k": k, "z": rng.choice(["FR", "IT", "ES"], n)}), np.where(k == "van", 20.0, 10.0)
 
 
-@pytest.mark.parametrize("options", [*GRADIENTS, {"optimizer": "newton"}, {"optimizer": "newton", "l2": "evidence"}],
-                         ids=str)  # fmt: skip
+@pytest.mark.parametrize("options", [*GRADIENTS, SQUARED | GLM, SUM], ids=str)
 @pytest.mark.parametrize("constant", [False, True])
 def test_an_unknown_category_of_a_column_that_says_nothing_moves_nothing(options, constant):
     X, y = sparse_effect(0.9)
     if constant:
         X["z"] = "FR"
-    model = WideRegressor(random_state=0, **options).fit(X, y)
+    model = trained(options).fit(X, y)
     assert model.predict(pd.DataFrame({"k": ["van"], "z": ["DE"]})) == pytest.approx(20.0, abs=0.05)
-    if options.get("l2") is None:
+    if options != SUM:
         for term in "kz":
             frame = model.coefs_[term]
             assert np.average(frame["value"], weights=frame["rows"]) == pytest.approx(0.0, abs=1e-9)
@@ -111,7 +120,7 @@ def test_an_unknown_category_of_a_column_that_says_nothing_moves_nothing(options
 
 def test_an_unknown_category_in_a_stream_moves_nothing():
     X, y = sparse_effect(0.9)
-    model = WideRegressor(random_state=0)
+    model = WideSGDRegressor(random_state=0)
     for part in range(5):
         model.partial_fit(X[part::5], y[part::5])
     assert model.predict(pd.DataFrame({"k": ["van"], "z": ["DE"]})) == pytest.approx(20.0, abs=0.3)
@@ -123,7 +132,7 @@ def test_a_number_that_training_lacked_is_no_shift_where_it_is_there(options):
     """Its flag of missing values was on in all rows: it is a part of the intercept."""
     X, y = sparse_effect(0.5)
     X = X.assign(n=np.where(np.arange(len(X)) % 2, np.nan, np.nan))
-    model = WideRegressor(random_state=0, **options).fit(X, y)
+    model = WideSGDRegressor(random_state=0, **options).fit(X, y)
     new = pd.DataFrame({"k": ["van"], "z": ["FR"], "n": [1.0]})
     assert model.predict(new) == pytest.approx(20.0, abs=0.1)
 
@@ -133,7 +142,7 @@ def test_deviations_of_two_categories_are_those_of_their_difference():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"fuel": rng.choice(["petrol", "diesel"], 5000), "z": rng.choice(list("abcdefgh"), 5000)})
     y = 100 + 5 * (X["fuel"] == "diesel") + rng.normal(size=5000)
-    model = WideRegressor(optimizer="newton", l2="evidence").fit(X, y)
+    model = WideRegressor(**SUM).fit(X, y)
     assert model.contrast("fuel", "diesel", "petrol")["sd"] == pytest.approx(2 / np.sqrt(5000), rel=0.02)
     assert model.coefs_["fuel"]["sd"].to_numpy() == pytest.approx(1 / np.sqrt(5000), rel=0.02)
 
@@ -141,7 +150,7 @@ def test_deviations_of_two_categories_are_those_of_their_difference():
 def test_a_term_that_is_switched_off_does_not_claim_certainty():
     rng = np.random.default_rng(3)
     X = pd.DataFrame({"a": rng.choice(list("abcdef"), 3000), "id": np.arange(3000).astype(str)})
-    model = WideRegressor(optimizer="newton", l2="evidence").fit(X, rng.normal(size=3000) + (X["a"] == "a"))
+    model = WideRegressor(**SUM).fit(X, rng.normal(size=3000) + (X["a"] == "a"))
     assert model.variances_.loc["id", "variance"] == 0.0
     assert model.coefs_["id"]["sd"].isna().all()
     assert "id" not in model.explain(X.head(2))
@@ -156,10 +165,13 @@ def product(seed=0, n=600):
     return X, (5 * X["s"].map(s) * X["c"].map(c)).to_numpy() + rng.normal(size=n), s
 
 
-@pytest.mark.parametrize("options", [{}, {"optimizer": "newton"}, {"optimizer": "newton", "l2": "evidence"}])
-def test_factors_of_a_product_have_mean_1_and_one_scale(options):
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(WideSGDRegressor, {}), (WideRegressor, SQUARED | {"alpha": 0.0}), (WideRegressor, SQUARED)],
+)
+def test_factors_of_a_product_have_mean_1_and_one_scale(kind, options):
     X, y, _ = product()
-    model = WideRegressor("g[s]*h[c]", random_state=0, **options).fit(X, y)
+    model = kind("g[s]*h[c]", random_state=0, **options).fit(X, y)
     for term in "gh":
         frame = model.coefs_[term]
         assert np.average(frame["value"], weights=frame["rows"]) == pytest.approx(1.0)
@@ -168,7 +180,7 @@ def test_factors_of_a_product_have_mean_1_and_one_scale(options):
     read = scale * model.coefs_["g"]["value"][X["s"]].to_numpy() * model.coefs_["h"]["value"][X["c"]].to_numpy()
     np.testing.assert_allclose(model.predict(X), read, rtol=1e-9)
     np.testing.assert_allclose(model.with_coefs(model.coefs_).predict(X), read, rtol=1e-9)
-    again = WideRegressor("g[s]*h[c]", init=model.coefs_, epochs=1, learning_rate=1e-12).fit(X, y)
+    again = WideSGDRegressor("g[s]*h[c]", coef_init=model.coefs_, max_iter=1, learning_rate=1e-12).fit(X, y)
     np.testing.assert_allclose(again.predict(X), read, rtol=1e-6)
 
 
@@ -176,7 +188,7 @@ def test_deviations_of_factors_cover_the_truth():
     scores = []
     for seed in range(40):
         X, y, truth = product(seed, 300)
-        frame = WideRegressor("g[s]*h[c]", random_state=0, optimizer="newton").fit(X, y).coefs_["g"]
+        frame = WideRegressor("g[s]*h[c]", alpha=0.0, **SQUARED).fit(X, y).coefs_["g"]
         mean = X["s"].map(truth).mean()
         scores += [(frame.loc[key, "value"] - truth[key] / mean) / frame.loc[key, "sd"] for key in "abcd"]
     assert np.std(scores) == pytest.approx(1.0, abs=0.15)
@@ -186,8 +198,8 @@ def test_slopes_of_explanations_count_from_the_mean():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"c": rng.choice(list("ab"), 3000), "year": rng.integers(1990, 2020, 3000)})
     y = 100 + 3 * (X["year"] - 2005) + 5 * (X["c"] == "a")
-    for options in ({}, {"optimizer": "newton", "l2": "evidence"}):
-        model = WideRegressor(**options).fit(X, y)
+    for model in (WideSGDRegressor(), WideRegressor(**SUM)):
+        model.fit(X, y)
         parts = model.explain(X)
         np.testing.assert_allclose(parts.sum(axis=1), model.predict(X), rtol=1e-9)
         assert parts["year"].mean() == pytest.approx(0.0, abs=1e-6)
@@ -197,7 +209,7 @@ def test_slopes_of_explanations_count_from_the_mean():
 def test_bins_have_exact_bounds_and_are_found_by_a_number():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": np.where(rng.random(2000) < 0.1, np.nan, rng.normal(size=2000))})
-    model = WideRegressor(optimizer="newton", l2="evidence", numeric="smooth").fit(X, np.sin(X["x"].fillna(0)))
+    model = WideRegressor(**SUM | {"numeric": "smooth"}).fit(X, np.sin(X["x"].fillna(0)))
     frame = model.coefs_["x"]
     assert np.isnan(frame["low"].iloc[0])
     assert (frame["low"].iloc[1], frame["high"].iloc[-1]) == (-np.inf, np.inf)
@@ -210,7 +222,7 @@ def test_bins_have_exact_bounds_and_are_found_by_a_number():
 
 def test_coefficients_of_ones_own_predict():
     X, y = sparse_effect(0.9)
-    model = WideRegressor(optimizer="newton").fit(X, y)
+    model = WideRegressor(**SQUARED, **GLM).fit(X, y)
     own = model.with_coefs({"(intercept)": 1.0, "k": {"van": 2.0, "car": -2.0}, "z": {"FR": 0.5}})
     assert own.predict(pd.DataFrame({"k": ["van"], "z": ["FR"]})) == pytest.approx(3.5)
     assert model.predict(pd.DataFrame({"k": ["van"], "z": ["FR"]})) == pytest.approx(20.0)
@@ -235,18 +247,20 @@ def test_whole_numbers_that_look_like_codes_are_told_of():
     rng = np.random.default_rng(0)
     codes = rng.choice(np.arange(10_000, 90_000, 997), 2000)
     y = rng.normal(size=90_000)[codes] + rng.normal(size=2000)
-    with pytest.warns(UserWarning, match=r"'shop' holds whole numbers that look like codes.*cols=\['c', 'shop'\]"):
-        WideRegressor().fit(pd.DataFrame({"shop": codes, "c": rng.choice(list("ab"), 2000)}), y)
+    with pytest.warns(
+        UserWarning, match=r"'shop' holds whole numbers that look like codes.*categorical_features=\['c', 'shop'\]"
+    ):
+        WideSGDRegressor().fit(pd.DataFrame({"shop": codes, "c": rng.choice(list("ab"), 2000)}), y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        WideRegressor(cols="all").fit(pd.DataFrame({"shop": codes}), y)
-        WideRegressor().fit(pd.DataFrame({"shop": codes.astype(str)}), y)
-        WideRegressor().fit(pd.DataFrame({"amount": codes}), codes / 1000 + rng.normal(size=2000))
+        WideSGDRegressor(categorical_features="all").fit(pd.DataFrame({"shop": codes}), y)
+        WideSGDRegressor().fit(pd.DataFrame({"shop": codes.astype(str)}), y)
+        WideSGDRegressor().fit(pd.DataFrame({"amount": codes}), codes / 1000 + rng.normal(size=2000))
 
 
 def test_a_dict_or_a_list_of_them_predicts():
     X, y = sparse_effect(0.9)
-    model = WideRegressor(optimizer="newton", interactions=1).fit(X.assign(n=1.0 * np.arange(len(X))), y)
+    model = WideRegressor(**SQUARED, **GLM).fit(X.assign(n=1.0 * np.arange(len(X))), y)
     row = {"z": "FR", "more": 3, "n": 4.0, "k": "van"}
     want = model.predict(pd.DataFrame([{"k": "van", "z": "FR", "n": 4.0}]))
     assert model.predict(row) == pytest.approx(want)
@@ -266,20 +280,24 @@ def claims():
     return X, years, rng.poisson(years * 0.2 * (1 + X["a"].astype(int))).astype(float)
 
 
-@pytest.mark.parametrize("options", [{}, {"optimizer": "newton"}, {"formula": "w[a] + b[1]"}], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(WideSGDRegressor, {}), (WideRegressor, GLM), (WideSGDRegressor, {"formula": "w[a] + b[1]"})],
+    ids=["online", "solved", "formula"],
+)
 @pytest.mark.parametrize("name", ["exposure_column", "offset_column"])
-def test_an_offset_that_is_a_column_goes_with_the_table(name, options):
+def test_an_offset_that_is_a_column_goes_with_the_table(name, kind, options):
     from sklearn.model_selection import cross_val_predict, cross_val_score
 
     X, years, y = claims()
     table = X.assign(e=years if name == "exposure_column" else np.log(years))
     options = {"loss": "poisson", "random_state": 0, **options}
-    model = WideRegressor(**options, **{name: "e"}).fit(table, y)
-    plain = WideRegressor(**options).fit(X, y, offset=np.log(years))
+    model = kind(**options, **{name: "e"}).fit(table, y)
+    plain = kind(**options).fit(X, y, offset=np.log(years))
     np.testing.assert_allclose(model.predict(table), plain.predict(X, offset=np.log(years)), rtol=1e-9)
     assert model.score(table, y) == pytest.approx(plain.score(X, y, offset=np.log(years)))
-    assert (cross_val_score(WideRegressor(**options, **{name: "e"}), table, y) > 0.05).all()
-    held = cross_val_predict(WideRegressor(**options, **{name: "e"}), table, y)
+    assert (cross_val_score(kind(**options, **{name: "e"}), table, y) > 0.05).all()
+    held = cross_val_predict(kind(**options, **{name: "e"}), table, y)
     assert np.corrcoef(held, years)[0, 1] > 0.5
     parts = model.explain(table.head(5))
     np.testing.assert_allclose(np.exp(parts.sum(axis=1)), model.predict(table.head(5)))
@@ -289,21 +307,21 @@ def test_an_offset_that_is_a_column_goes_with_the_table(name, options):
     with pytest.raises(ValueError, match="a missing value in row 1"):
         model.predict(table.head(3).assign(e=[0.5, np.nan, 0.5]))
     with pytest.raises(ValueError, match="leave one out"):
-        WideRegressor(**options, **{name: "e"}).fit(table, y, offset=np.log(years))
+        kind(**options, **{name: "e"}).fit(table, y, offset=np.log(years))
 
 
 def test_an_exposure_by_position_of_weighted_rows_and_of_batches():
     X, years, y = claims()
     array = np.column_stack([X["a"].astype(float), years])
-    model = WideRegressor(loss="poisson", optimizer="newton", exposure_column=1, cols=[0])
+    model = WideRegressor(loss="poisson", exposure_column=1, categorical_features=[0], **GLM)
     weight = np.where(np.arange(3000) % 3, 1.0, 0.0)
     kept = weight > 0
     got = model.fit(array, y, sample_weight=weight).predict(array[:4])
-    want = WideRegressor(loss="poisson", optimizer="newton", cols=[0])
+    want = WideRegressor(loss="poisson", categorical_features=[0], **GLM)
     want.fit(array[kept, :1], y[kept], offset=np.log(years[kept]))
     np.testing.assert_allclose(got, want.predict(array[:4, :1], offset=np.log(years[:4])))
-    stream = WideRegressor(loss="poisson", exposure_column="e", random_state=0)
-    other = WideRegressor(loss="poisson", random_state=0)
+    stream = WideSGDRegressor(loss="poisson", exposure_column="e", random_state=0)
+    other = WideSGDRegressor(loss="poisson", random_state=0)
     for part in range(3):
         rows = slice(part, None, 3)
         stream.partial_fit(X[rows].assign(e=years[rows]), y[rows])
@@ -315,18 +333,28 @@ def test_offsets_that_say_two_things_are_refused():
     X, years, y = claims()
     table = X.assign(e=years)
     for options, sentence in (
-        ({"exposure_column": "e"}, "for a loss with a log link"),
-        ({"exposure_column": "e", "loss": "choose"}, "for a loss with a log link"),
+        ({"exposure_column": "e", "loss": "squared_error"}, "for a loss with a log link"),
         ({"exposure_column": "e", "offset_column": "e", "loss": "poisson"}, "give one"),
         ({"exposure_column": "ee", "loss": "poisson"}, "no column of the table"),
     ):
-        with pytest.raises(ValueError, match=sentence):
-            WideRegressor(**options).fit(table, y)
+        for kind in (WideRegressor, WideSGDRegressor):
+            with pytest.raises(ValueError, match=sentence):
+                kind(**options).fit(table, y)
+    with pytest.raises(ValueError, match="compares losses of different links, and offset_column='e' belongs to one"):
+        WideRegressor(offset_column="e").fit(table, y)
+
+
+def test_an_exposure_leaves_the_losses_with_a_log_link_to_choose_from():
+    X, years, y = claims()
+    model = WideRegressor(exposure_column="e", **ADDITIVE).fit(X.assign(e=years), y)
+    assert set(model.losses_["loss"]) <= {"poisson", "tweedie"}
+    named = WideRegressor(loss=model.loss_, exposure_column="e", **ADDITIVE).fit(X.assign(e=years), y)
+    np.testing.assert_allclose(model.predict(X.assign(e=years)), named.predict(X.assign(e=years)), rtol=1e-6)
 
 
 def test_predictions_without_the_offset_of_training_are_told_of():
     X, years, y = claims()
-    model = WideRegressor(loss="poisson", optimizer="newton").fit(X, y, offset=np.log(years))
+    model = WideRegressor(loss="poisson", **GLM).fit(X, y, offset=np.log(years))
     with pytest.warns(UserWarning, match="fitted with offset=, and predicts without one"):
         model.predict(X)
 
@@ -337,14 +365,14 @@ def test_the_score_of_a_named_log_link_is_the_deviance_explained(loss, power):
 
     X, _, y = claims()
     y, weight = y + (0.1 if loss == "gamma" else 0.0), np.linspace(0.5, 2, len(y))
-    model = WideRegressor(loss=loss, optimizer=Newton()).fit(X, y)
+    model = WideRegressor(loss=loss, **GLM).fit(X, y)
     want = d2_tweedie_score(y, model.predict(X), power=power, sample_weight=weight)
     assert model.score(X, y, sample_weight=weight) == pytest.approx(want)
     assert model.score(X.assign(y=y), "y") == pytest.approx(d2_tweedie_score(y, model.predict(X), power=power))
     assert model.loss_ == loss
     with pytest.raises(ValueError, match=f"loss={loss!r} needs values"):
         model.score(X, -1.0 - y)
-    squared = WideRegressor(optimizer="newton").fit(X, y)
+    squared = WideRegressor(**SQUARED, **GLM).fit(X, y)
     assert squared.score(X, y) == pytest.approx(r2_score(y, squared.predict(X)))
 
 
@@ -359,8 +387,8 @@ def test_separation_is_told_of_where_a_category_has_no_event(seed):
         empty = not target.groupby(X["c"]).any().all() if none else not pd.Series(y).groupby(X["c"]).any().all()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            WideClassifier(optimizer="newton").fit(X, target)
-            WideRegressor(loss="poisson", optimizer="newton").fit(X, target.astype(float))
+            WideClassifier(**GLM).fit(X, target)
+            WideRegressor(loss="poisson", **GLM).fit(X, target.astype(float))
         assert sum("'c' tells targets apart" in str(one.message) for one in told) == 2 * empty
         assert not any("'x'" in str(one.message) for one in told)
 
@@ -368,7 +396,7 @@ def test_separation_is_told_of_where_a_category_has_no_event(seed):
 def test_separation_by_a_slope_is_told_of():
     X = pd.DataFrame({"x": np.linspace(-1, 1, 300), "c": list("abc") * 100})
     with pytest.warns(ConvergenceWarning, match=r"'x' tells targets apart without doubt \(separation\)"):
-        WideClassifier(optimizer="newton", l2="evidence").fit(X, X["x"] > 0.2)
+        WideClassifier(**ADDITIVE).fit(X, X["x"] > 0.2)
 
 
 def test_classes_may_be_called_as_columns_are():
@@ -376,7 +404,7 @@ def test_classes_may_be_called_as_columns_are():
     X = pd.DataFrame({"x": rng.normal(size=600)})
     y = np.where(X["x"] > 0.5, "high", np.where(X["x"] < -0.5, "low", "rows"))
     y = np.where(rng.random(600) < 0.2, "low", y)
-    model = WideClassifier(optimizer="newton", l2="evidence", numeric="smooth").fit(X, y)
+    model = WideClassifier(**ADDITIVE | {"numeric": "smooth"}).fit(X, y)
     assert list(model.coefs_["x"].columns)[:3] == ["high", "low", "rows"]
     table = model.coef_table()
     bins = table[(table["term"] == "x") & (table["class"] == "low")]
@@ -403,20 +431,20 @@ def dummies(column, keys):
     return (column.to_numpy()[:, None] == np.asarray(keys, dtype=object)).astype(float)
 
 
-@pytest.mark.parametrize("l2", ["evidence", 0.0])
-def test_deviations_beside_one_large_column_are_exact(l2):
+@pytest.mark.parametrize("alpha", ["auto", 0.0])
+def test_deviations_beside_one_large_column_are_exact(alpha):
     """More coefficients than one matrix is made of: the large column is eliminated."""
     rng = np.random.default_rng(0)
     n, q = 8000, 900
     big = np.r_[np.arange(q), rng.integers(0, q, n - q)]
     X = pd.DataFrame({"big": [f"{one:04}" for one in big], "c": rng.choice(list("pqr"), n), "x": rng.normal(3, 1, n)})
     y = rng.normal(size=q)[big] + (X["c"] == "p") + 0.5 * X["x"] + rng.normal(size=n)
-    model = WideRegressor(optimizer=Newton(tol=1e-9, max_passes=1000), l2=l2, random_state=0).fit(X, y)
+    model = WideRegressor(**SUM | {"alpha": alpha}, tol=1e-5, max_iter=1000).fit(X, y)
     keys, small = sorted(X["big"].unique()), list("pqr")
     columns = [np.ones((n, 1)), X[["x"]].to_numpy(), dummies(X["c"], small), dummies(X["big"], keys)]
     c, b = np.arange(2, 5), np.arange(5, 5 + q)
     held = np.zeros((5 + q, 5 + q))
-    if l2 == "evidence":
+    if alpha == "auto":
         for name, own in (("c", c), ("big", b)):
             held[own, own] = model.dispersion_ / model.variances_.loc[name, "variance"]
         means = [(c, 1 / 3, None), (b, 1 / q, None)]
@@ -437,7 +465,7 @@ def test_deviations_beside_one_large_column_are_exact(l2):
         assert model.contrast("big", keys[i], keys[j])["sd"] == pytest.approx(np.sqrt(between), rel=1e-4)
 
 
-def test_deviations_of_two_large_columns_are_given_the_other():
+def test_deviations_of_two_large_columns_are_given_the_other(monkeypatch):
     """Each about its mean, jointly with the intercept and the small column."""
     rng = np.random.default_rng(1)
     n, q = 6000, 500
@@ -445,7 +473,9 @@ def test_deviations_of_two_large_columns_are_given_the_other():
     X["c"] = rng.choice(list("pqr"), n)
     X["a"] = X["a"].to_numpy()[rng.permutation(n)]
     y = rng.normal(size=q)[X["a"].astype(int)] + rng.normal(size=q)[X["b"].astype(int)] + rng.normal(size=n)
-    model = WideRegressor(optimizer=Newton(tol=1e-9, max_passes=1000, rare_rows=0), l2="evidence").fit(X, y)
+    without_folds = partial(Newton.to, rare_rows=0)
+    monkeypatch.setattr(Newton, "to", without_folds)
+    model = WideRegressor(**SUM, tol=1e-5, max_iter=1000).fit(X, y)
     keys, small = sorted(X["a"].unique()), list("pqr")
     held = model.dispersion_ / model.variances_["variance"]
     parts = [np.ones((n, 1))] + ([dummies(X["c"], small)] if np.isfinite(held["c"]) else [])
@@ -458,12 +488,12 @@ def test_deviations_of_two_large_columns_are_given_the_other():
 
 
 def test_deviations_of_bins_know_of_missing_values():
-    """Neighbours differ by the variance; what is missing has the penalty of an entry about the walk."""
+    """Neighbours differ by the variance; what is missing has the penalty of an entry about the mean of the walk."""
     rng = np.random.default_rng(1)
     x = rng.integers(0, 12, 900).astype(float)
     y = np.sin(x / 3) + rng.normal(size=900)
     x[rng.random(900) < 0.1] = np.nan
-    model = WideRegressor(optimizer=Newton(tol=1e-12, max_passes=4000), l2="evidence", numeric="smooth")
+    model = WideRegressor(**SUM | {"numeric": "smooth"}, tol=3e-7, max_iter=4000)
     frame = model.fit(pd.DataFrame({"x": x}), y).coefs_["x"]
     places = np.where(np.isnan(x), 0, 1 + np.searchsorted(frame["high"].to_numpy()[1:], np.nan_to_num(x)))
     q = len(frame)
@@ -471,7 +501,8 @@ def test_deviations_of_bins_know_of_missing_values():
     walk, m = np.zeros((q, q)), q - 1
     jumps = np.diff(np.eye(q)[1:], axis=0)
     walk += jumps.T @ jumps
-    walk[0, 0] = 6.0 * m / (m**2 - 1.0)  # over the variance of neighbours: that of an entry about the mean of m
+    missing = np.r_[1.0, np.full(m, -1.0 / m)]
+    walk += 6.0 * m / (m**2 - 1.0) * np.outer(missing, missing)  # over the variance of neighbours: that about the mean
     held = np.zeros((1 + q, 1 + q))
     held[1:, 1:] = model.dispersion_ / model.variances_.loc["x", "variance"] * walk
     weights = codes.mean(axis=0)
@@ -485,7 +516,7 @@ def test_the_deviance_explained_knows_the_offset():
     from sklearn.metrics import mean_poisson_deviance
 
     X, years, y = claims()
-    model = WideRegressor(loss="poisson", exposure_column="e", optimizer="newton").fit(X.assign(e=years), y)
+    model = WideRegressor(loss="poisson", exposure_column="e", **GLM).fit(X.assign(e=years), y)
     constant = mean_poisson_deviance(y, years * y.sum() / years.sum())
     own = mean_poisson_deviance(y, model.predict(X.assign(e=years)))
     assert model.score(X.assign(e=years), y) == pytest.approx(1 - own / constant)
@@ -498,7 +529,7 @@ def test_large_coefficients_that_are_known_are_no_separation():
     y = rng.random(80_000) < np.where(X["c"] == "a", 0.0005, 0.9995)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        model = WideClassifier(optimizer="newton").fit(X, y)
+        model = WideClassifier(**GLM).fit(X, y)
     assert model.coefs_["c"]["value"].abs().min() > 6.0
 
 
@@ -512,12 +543,12 @@ def test_coefficients_that_say_nearly_the_same_are_at_the_optimum(loss):
     score = rng.normal(0, 0.4, 25)[group] + 0.3 * size + 0.2 * price - 1.0
     mean = np.exp(score)
     y = {
-        "squared": lambda: score + rng.normal(size=N),
+        "squared_error": lambda: score + rng.normal(size=N),
         "poisson": lambda: rng.poisson(mean).astype(float),
         "gamma": lambda: rng.gamma(2.0, mean / 2),
         "logistic": lambda: (rng.random(N) < 1 / (1 + np.exp(0.5 - score / 2))).astype(int),
     }[loss]()
-    model = estimator(loss, optimizer="newton").fit(X, y)
+    model = estimator(loss, **GLM).fit(X, y)
     fit = smf.glm("y ~ g + s + price", X.assign(y=y), family=FAMILIES[loss]).fit(
         scale=1.0 if loss == "logistic" else "X2", tol=1e-13, maxiter=200
     )
@@ -538,7 +569,7 @@ def test_a_penalty_given_is_at_its_optimum_beside_dense_algebra():
     weight = rng.uniform(0.5, 2.0, N)
     X = pd.DataFrame({"g": [f"g{one:02}" for one in group], "price": price})
     y = rng.normal(0, 1.0, 30)[group] + price + rng.normal(size=N)
-    model = WideRegressor(optimizer="newton", l2=1e-4).fit(X, y, sample_weight=weight)
+    model = WideRegressor(**SUM | {"alpha": 1e-4}).fit(X, y, sample_weight=weight)
     share = weight / weight.mean()
     design = np.column_stack([np.eye(30)[group], np.ones(N), price])
     penalty = np.diag([1e-4 * N] * 30 + [0.0, 0.0])
