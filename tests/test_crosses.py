@@ -13,11 +13,12 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
-from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import LOSSES, AutoCrosses, crosses
+from tabsym import WideClassifier, WideSGDClassifier, WideSGDRegressor
+from tabsym.wide import LOSSES, AutoInteractions, crosses
 from tabsym.wide.crosses import choose_crosses
 from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
 from tests import naive
+from tests.options import ADDITIVE
 
 NONE = np.empty(0)
 
@@ -60,9 +61,9 @@ def split_pulls(evidence):
     ("loss", "n_folds", "n_outputs"),
     [
         ("logistic", 2, 1),
-        ("squared", 2, 1),
+        ("squared_error", 2, 1),
         ("logistic", 3, 1),
-        ("squared", 4, 1),
+        ("squared_error", 4, 1),
         ("multinomial", 2, 4),
         ("multinomial", 3, 3),
     ],
@@ -106,7 +107,7 @@ def test_gradients_and_curvatures_are_those_of_the_loss(name):
             low, middle, high = (loss.values(scores, y) for scores in (down, own, up))
             np.testing.assert_allclose(pulls[:, v, place], (high - low) / (2 * step), atol=1e-3)
             second = (high - 2 * middle + low) / step**2
-            if name in ("squared", "logistic", "poisson", "gamma", "tweedie"):
+            if name in ("squared_error", "logistic", "poisson", "gamma", "tweedie"):
                 np.testing.assert_allclose(bends[:, v, place], second, atol=1e-3, rtol=1e-3)
             elif name in ("multinomial", "huber"):
                 assert (bends[:, v, place] > second - 1e-3).all()
@@ -137,7 +138,7 @@ def test_moved_models_pull_as_models_that_start_there(name, n_folds, weights):
     np.testing.assert_allclose(bends, wanted_bends, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["logistic", "squared", "poisson", "gamma", "tweedie", "huber", "multinomial"])
+@pytest.mark.parametrize("name", ["logistic", "squared_error", "poisson", "gamma", "tweedie", "huber", "multinomial"])
 def test_integer_weights_are_repeated_rows(name):
     rng, loss = np.random.RandomState(2), LOSSES[name]
     scores, y = rng.normal(size=(2 if name == "multinomial" else 1, 400, 2)), rng.randint(0, 2, 400).astype(float)
@@ -180,7 +181,7 @@ def test_threads_change_nothing(monkeypatch):
     found = []
     for n_jobs in (1, 4):
         evidence = Evidence(np.zeros((1, 3000, 2)), fold, y, NONE, LOSSES["logistic"], 2.0)
-        found.append(choose_crosses(columns_of(table), evidence, AutoCrosses(), n_jobs))
+        found.append(choose_crosses(columns_of(table), evidence, AutoInteractions(), n_jobs))
     assert found[0] == found[1]
     assert found[0][0].columns == ("c3", "c4")
 
@@ -214,21 +215,21 @@ def test_scores_beyond_an_exp_leave_finite_pulls(name):
 def test_exclusive_or_is_found_and_learned():
     X = random_table(3000, [2, 2, 3, 8, 40])
     y = with_share(np.where(X["c0"] != X["c1"], 0.9, 0.1))
-    model = WideClassifier(interactions="auto", random_state=0).fit(X, y)
+    model = WideSGDClassifier(interactions="auto", random_state=0).fit(X, y)
     assert chosen_by(model) == ["c0:c1"]
     assert model.score(X, y) > 0.87
-    assert WideClassifier(random_state=0).fit(X, y).score(X, y) < 0.6
+    assert WideSGDClassifier(random_state=0).fit(X, y).score(X, y) < 0.6
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_noise_has_no_crosses(seed):
     X = random_table(4000, [3, 5, 10, 30, 100, 400], seed)
     rng = np.random.RandomState(seed)
-    assert chosen_by(WideClassifier(interactions="auto", random_state=seed).fit(X, rng.rand(4000) < 0.2)) == []
-    assert chosen_by(WideRegressor(interactions="auto", random_state=seed).fit(X, rng.normal(size=4000))) == []
+    assert chosen_by(WideSGDClassifier(interactions="auto", random_state=seed).fit(X, rng.rand(4000) < 0.2)) == []
+    assert chosen_by(WideSGDRegressor(interactions="auto", random_state=seed).fit(X, rng.normal(size=4000))) == []
     main = sum(rng.normal(size=400)[X[name].astype(int)] for name in X)
     y = main + rng.normal(size=4000)
-    assert chosen_by(WideRegressor(interactions="auto", random_state=seed).fit(X, y)) == []
+    assert chosen_by(WideSGDRegressor(interactions="auto", random_state=seed).fit(X, y)) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -239,8 +240,8 @@ def test_crosses_with_rare_symbols_do_no_harm_where_there_are_none(seed):
     main = sum(rng.normal(size=400)[X[name].astype(int)] for name in X)
     y = rng.rand(8000) < 1 / (1 + np.exp(-main))
     losses = []
-    for interactions in (1, "auto"):
-        model = WideClassifier(interactions=interactions, random_state=seed).fit(X[:4000], y[:4000])
+    for interactions in (None, "auto"):
+        model = WideSGDClassifier(interactions=interactions, random_state=seed).fit(X[:4000], y[:4000])
         losses.append(log_loss(y[4000:], model.predict_proba(X[4000:])))
     assert len(chosen_by(model)) <= 3
     assert losses[1] < losses[0] + 0.005
@@ -249,11 +250,11 @@ def test_crosses_with_rare_symbols_do_no_harm_where_there_are_none(seed):
 def test_a_triple_that_extends_pairs_is_found():
     X = random_table(6000, [4, 4, 4, 8, 30])
     y = with_share(np.where((X["c0"] < "2") & (X["c1"] < "2") & (X["c2"] < "2"), 0.95, 0.1))
-    model = WideClassifier(interactions="auto", random_state=0).fit(X, y)
+    model = WideSGDClassifier(interactions="auto", random_state=0).fit(X, y)
     table = model.interactions_.set_index("cross")
     assert table.loc["c0:c1:c2", ["order", "round", "entries"]].tolist() == [3, 1, 64]
     assert {"c0:c1:c2", "c0:c1"} <= set(model.coefs_)
-    only_pairs = WideClassifier(interactions=AutoCrosses(max_order=2), random_state=0).fit(X, y)
+    only_pairs = WideSGDClassifier(interactions=AutoInteractions(max_order=2), random_state=0).fit(X, y)
     assert set(only_pairs.interactions_["order"]) == {2}
 
 
@@ -272,8 +273,8 @@ def with_triples():
 )
 def test_triples_must_gain_a_share_of_what_the_best_pair_did(share, wanted):
     X, y = with_triples()
-    options = AutoCrosses(significance=0.0, threshold=0.0, triple_share=share)
-    table = WideClassifier(interactions=options, random_state=0).fit(X, y).interactions_
+    options = AutoInteractions(significance=0.0, threshold=0.0, triple_share=share)
+    table = WideSGDClassifier(interactions=options, random_state=0).fit(X, y).interactions_
     pairs, triples = table[table["order"] == 2], table[table["order"] == 3]
     assert set(triples["cross"]) == wanted
     assert (triples["gain"] > share * pairs["gain"].max()).all()
@@ -292,7 +293,7 @@ def test_a_triple_of_few_frequent_cells_is_weighed_by_all_of_them():
     effect += 0.5 * rng.normal(size=(30, 6))[a, c] * (a > 0) + 0.5 * rng.normal(size=(25, 6))[b, c] * (b > 0)
     X = pd.DataFrame({"a": a.astype(str), "b": b.astype(str), "c": c.astype(str)})[:30_000]
     y = (rng.random(n) < expit(effect)).astype(int)[:30_000]
-    model = WideClassifier(optimizer="newton", l2="evidence", interactions="auto", random_state=0)
+    model = WideClassifier(**ADDITIVE | {"interactions": "auto"})
     assert "a:b:c" in chosen_by(model.fit(X, y))
 
 
@@ -301,7 +302,7 @@ def test_of_a_name_and_its_id_one_is_crossed():
     X["id"] = "id " + X["c0"]
     X.loc[::500, "id"] = "lost"  # nearly its double
     y = with_share(np.where((X["c0"] < "3") ^ (X["c1"] < "3"), 0.8, 0.2))
-    found = chosen_by(WideClassifier(interactions="auto", random_state=0).fit(X, y))
+    found = chosen_by(WideSGDClassifier(interactions="auto", random_state=0).fit(X, y))
     assert found in (["c0:c1"], ["c1:id"])
 
 
@@ -309,20 +310,20 @@ def test_a_column_is_not_crossed_with_a_function_of_it():
     X = random_table(3000, [50, 3])
     X["group"] = (X["c0"].astype(int) // 10).astype(str)
     y = np.random.RandomState(0).normal(size=50)[X["c0"].astype(int)]
-    options = AutoCrosses(threshold=0, significance=0)
-    assert "c0:group" not in chosen_by(WideRegressor(interactions=options, random_state=0).fit(X, y))
+    options = AutoInteractions(threshold=0, significance=0)
+    assert "c0:group" not in chosen_by(WideSGDRegressor(interactions=options, random_state=0).fit(X, y))
 
 
 def test_regression_and_classes():
     X = random_table(3000, [4, 4, 20])
     effect = (X["c0"].astype(int) + X["c1"].astype(int)) % 4
     y = 1000.0 * effect + np.random.RandomState(0).normal(size=3000)
-    model = WideRegressor(interactions="auto", random_state=0).fit(X, y)
+    model = WideSGDRegressor(interactions="auto", random_state=0).fit(X, y)
     # What the columns by themselves were credited with is stale then, and another cross may set it right.
     assert chosen_by(model)[0] == "c0:c1"
     assert len(chosen_by(model)) <= 2
     assert model.score(X, y) > 0.99
-    model = WideClassifier(interactions="auto", random_state=0).fit(X, np.array(list("wxyz"))[effect])
+    model = WideSGDClassifier(interactions="auto", random_state=0).fit(X, np.array(list("wxyz"))[effect])
     assert chosen_by(model) == ["c0:c1"]
     assert model.score(X, np.array(list("wxyz"))[effect]) > 0.99
 
@@ -332,10 +333,13 @@ def test_every_loss_finds_a_strong_cross(name):
     X = random_table(2000, [3, 3, 10])
     up = (X["c0"].astype(int) + X["c1"].astype(int)) % 3 == 0
     if LOSSES[name].for_classes:
-        model, y = WideClassifier(loss=name, interactions="auto", random_state=0), with_share(np.where(up, 0.9, 0.1))
+        y = with_share(np.where(up, 0.9, 0.1)).astype(int)
+        if name == "multinomial":
+            y[::9] = 2  # a third class
+        model = WideSGDClassifier(loss=LOSSES[name].public_name, interactions="auto", random_state=0)
     else:
         y = np.random.RandomState(0).gamma(2.0, np.where(up, 3.0, 1.0))
-        model = WideRegressor(loss=name, interactions="auto", random_state=0)
+        model = WideSGDRegressor(loss=name, interactions="auto", random_state=0)
     assert chosen_by(model.fit(X, y))[0] == "c0:c1"
 
 
@@ -350,16 +354,16 @@ def small():
 
 def test_what_is_shown():
     X, y = small()
-    model = WideClassifier(interactions="auto", random_state=0).fit(X, y)
+    model = WideSGDClassifier(interactions="auto", random_state=0).fit(X, y)
     assert model.interactions_.columns.tolist() == ["cross", "order", "gain", "error", "round", "entries"]
     row = model.interactions_.iloc[0]
     assert (row["cross"], row["order"], row["round"], row["entries"]) == ("c0:c1", 2, 1, 9)
     assert row["gain"] > 5 * row["error"] > 0
     assert len(model.coefs_["c0:c1"]) == 9
     assert re.search(r"cross, best first.*\nc0:c1 +9 ", model.summary())
-    model.set_params(interactions=1).fit(X, y)
+    model.set_params(interactions=None).fit(X, y)
     assert not hasattr(model, "interactions_")
-    noise = WideClassifier(interactions="auto", random_state=0).fit(X, with_share(np.full(1200, 0.5)))
+    noise = WideSGDClassifier(interactions="auto", random_state=0).fit(X, with_share(np.full(1200, 0.5)))
     assert noise.interactions_.empty
     assert "none gained" in noise.summary()
 
@@ -367,9 +371,9 @@ def test_what_is_shown():
 def test_reproducible_for_any_table_and_threads(monkeypatch):
     monkeypatch.setattr(crosses, "MANY_ROWS", 0)
     X, y = small()
-    reference = WideClassifier(interactions="auto", random_state=7).fit(X, y)
+    reference = WideSGDClassifier(interactions="auto", random_state=7).fit(X, y)
     for frame, n_jobs in ((X, 2), (pl.from_pandas(X), 1), (X.astype({"c0": "category"}), 1)):
-        model = WideClassifier(interactions="auto", random_state=7, n_jobs=n_jobs).fit(frame, y)
+        model = WideSGDClassifier(interactions="auto", random_state=7, n_jobs=n_jobs).fit(frame, y)
         assert chosen_by(model) == chosen_by(reference)
         if n_jobs == 2:
             pd.testing.assert_frame_equal(model.interactions_, reference.interactions_)
@@ -378,36 +382,36 @@ def test_reproducible_for_any_table_and_threads(monkeypatch):
 
 def test_pickle_clone_and_grid_search():
     X, y = small()
-    options = AutoCrosses(max_order=2, folds=3)
-    model = WideClassifier(interactions=options, random_state=0)
+    options = AutoInteractions(max_order=2, folds=3)
+    model = WideSGDClassifier(interactions=options, random_state=0)
     assert clone(model).interactions == options
     fitted = pickle.loads(pickle.dumps(model.fit(X, y)))  # noqa: S301
     pd.testing.assert_frame_equal(fitted.interactions_, model.interactions_)
     np.testing.assert_array_equal(fitted.predict_proba(X), model.predict_proba(X))
-    search = GridSearchCV(clone(model), {"interactions": [1, "auto", options]}, cv=2).fit(X, y)
-    assert search.best_params_["interactions"] != 1
+    search = GridSearchCV(clone(model), {"interactions": [None, "auto", options]}, cv=2).fit(X, y)
+    assert search.best_params_["interactions"] is not None
 
 
 def test_weights_and_offsets_are_taken_along():
     X, y = small()
     weight = np.where(np.arange(1200) < 600, 0.0, 2.0)
-    weighted = WideClassifier(interactions="auto", random_state=0).fit(X, y, sample_weight=weight)
-    part = WideClassifier(interactions="auto", random_state=0).fit(X[600:], y[600:])
+    weighted = WideSGDClassifier(interactions="auto", random_state=0).fit(X, y, sample_weight=weight)
+    part = WideSGDClassifier(interactions="auto", random_state=0).fit(X[600:], y[600:])
     pd.testing.assert_frame_equal(weighted.interactions_, part.interactions_)
     known = np.where(X["c0"] == X["c1"], 2.2, -2.2)
-    assert chosen_by(WideClassifier(interactions="auto", random_state=0).fit(X, y, offset=known)) == []
+    assert chosen_by(WideSGDClassifier(interactions="auto", random_state=0).fit(X, y, offset=known)) == []
 
 
 def test_large_tables_are_sampled():
     X, y = small()
-    model = WideClassifier(interactions=AutoCrosses(max_rows=500), random_state=0).fit(X, y)
+    model = WideSGDClassifier(interactions=AutoInteractions(max_rows=500), random_state=0).fit(X, y)
     assert chosen_by(model) == ["c0:c1"]
 
 
 def test_few_columns_or_rows_have_no_crosses():
     X, y = small()
-    assert chosen_by(WideClassifier(interactions="auto").fit(X[["c0", "n"]], y)) == []
-    assert chosen_by(WideClassifier(interactions="auto").fit(X[:3], [0, 1, 0])) == []
+    assert chosen_by(WideSGDClassifier(interactions="auto").fit(X[["c0", "n"]], y)) == []
+    assert chosen_by(WideSGDClassifier(interactions="auto").fit(X[:3], [0, 1, 0])) == []
 
 
 @pytest.mark.parametrize(
@@ -417,19 +421,19 @@ def test_few_columns_or_rows_have_no_crosses():
      ("threshold", np.inf)],
 )  # fmt: skip
 def test_wrong_options_are_named(option, value):
-    with pytest.raises(ValueError, match=rf"AutoCrosses\({option}="):
-        AutoCrosses(**{option: value})
+    with pytest.raises(ValueError, match=rf"AutoInteractions\({option}="):
+        AutoInteractions(**{option: value})
 
 
 def test_wrong_uses_are_named():
     X, y = small()
     with pytest.raises(ValueError, match="interactions='all' is not known"):
-        WideClassifier(interactions="all").fit(X, y)
+        WideSGDClassifier(interactions="all").fit(X, y)
     with pytest.raises(ValueError, match="interactions='auto' has no meaning beside a formula"):
-        WideClassifier("w[c0]", interactions="auto").fit(X, y)
-    with pytest.raises(ValueError, match="interactions='auto' chooses crosses from all rows"):
-        WideClassifier(interactions="auto").partial_fit(X, y)
-    with pytest.raises(ValueError, match="interactions='auto' chooses crosses from all rows"):
-        WideClassifier(interactions="auto").fit(iter([X.assign(y=y)]), "y")
-    model = WideClassifier(interactions="auto", random_state=0).fit(X, y)
+        WideSGDClassifier("w[c0]", interactions="auto").fit(X, y)
+    with pytest.raises(ValueError, match="interactions='auto' chooses interactions from all rows"):
+        WideSGDClassifier(interactions="auto").partial_fit(X, y)
+    with pytest.raises(ValueError, match="interactions='auto' chooses interactions from all rows"):
+        WideSGDClassifier(interactions="auto").fit(iter([X.assign(y=y)]), "y")
+    model = WideSGDClassifier(interactions="auto", random_state=0).fit(X, y)
     assert chosen_by(model.partial_fit(X, y)) == ["c0:c1"]  # what the message says: the others in pieces
