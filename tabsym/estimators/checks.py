@@ -74,7 +74,7 @@ def check_interactions(value: Any) -> int | AutoInteractions | Named:
         return 2
     raise ValueError(
         f"interactions={value!r} is not known; use 'auto', None, 'pairwise', a list of pairs or triples of columns "
-        "such as [('a 'b')], or tabsym.wide.AutoInteractions(...)."
+        "such as [('a', 'b')], or tabsym.wide.AutoInteractions(...)."
     )
 
 
