@@ -1,18 +1,22 @@
-"""loss="choose": scores as scikit-learn has them, and which log link is tried."""
+"""loss="auto": scores as scikit-learn has them, and which log link is tried."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import make_scorer, mean_absolute_error, mean_poisson_deviance, root_mean_squared_error
 
-from tabsym import WideRegressor
+from tabsym import WideRegressor, WideSGDRegressor
 from tabsym.estimators.linking import power_of_variance
 from tabsym.estimators.scoring import Scoring
+from tabsym.wide import LOSSES
+from tests.options import ADDITIVE
 
 ERRORS = {"neg_root_mean_squared_error": root_mean_squared_error, "neg_mean_absolute_error": mean_absolute_error}
-OPTIONS = {"loss": "choose", "optimizer": "newton", "l2": "evidence", "random_state": 0}
+OPTIONS = ADDITIVE | {"loss": "auto"}
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -73,19 +77,19 @@ def test_of_large_tables_the_nearest_log_link_is_tried_alone(draw, tried):
     """By the variance of rows held out; with less than 5,000 rows both others are tried."""
     table, y = products(6000, draw)
     large = WideRegressor(**OPTIONS).fit(table, y).losses_
-    assert set(large["loss"]) == {"squared", "poisson", tried}
+    assert set(large["loss"]) == {"squared_error", "poisson", tried}
     small = WideRegressor(**OPTIONS).fit(table[:3000], y[:3000]).losses_
-    assert set(small["loss"]) == {"squared", "poisson", "gamma", "tweedie"}
+    assert set(small["loss"]) == {"squared_error", "poisson", "gamma", "tweedie"}
 
 
 def test_with_zeros_tweedie_is_tried_however_variances_go():
     table, y = products(6000, gammas)
     y[::500] = 0.0
     found = WideRegressor(**OPTIONS).fit(table, y).losses_
-    assert set(found["loss"]) == {"squared", "poisson", "tweedie"}
+    assert set(found["loss"]) == {"squared_error", "poisson", "tweedie"}
 
 
-def test_tweedies_own_power_decides_which_is_nearest():
+def test_tweedies_own_power_decides_which_is_nearest(monkeypatch):
     """Of variances that go with the power 1.7 tweedie's 1.9 is nearer than gamma's 2, and its 1.2 is not."""
 
     def draw(rng, mean):
@@ -94,18 +98,19 @@ def test_tweedies_own_power_decides_which_is_nearest():
     table, y = products(6000, draw)
     assert y.min() > 0
     for power, tried in ((1.9, "tweedie"), (1.2, "gamma")):
-        found = WideRegressor(power=power, **OPTIONS).fit(table, y).losses_
-        assert set(found["loss"]) == {"squared", "poisson", tried}
+        monkeypatch.setitem(LOSSES, "tweedie", replace(LOSSES["tweedie"], parameter=power))
+        found = WideRegressor(**OPTIONS).fit(table, y).losses_
+        assert set(found["loss"]) == {"squared_error", "poisson", tried}
 
 
 @pytest.mark.parametrize("scoring", ["neg_mean_poisson_deviance", "neg_mean_gamma_deviance"])
 def test_deviances_choose_among_links_though_sums_predict_less_than_0(scoring):
     """Of predictions below 0, as those of squared loss may be, they have no score."""
     table, y = products(1500, gammas)
-    plain = WideRegressor(**OPTIONS | {"loss": "squared"}).fit(table[:900], y[:900])
+    plain = WideRegressor(**OPTIONS | {"loss": "squared_error"}).fit(table[:900], y[:900])
     assert plain.predict(table[900:]).min() < 0
     found = WideRegressor(scoring=scoring, **OPTIONS).fit(table, y).losses_
-    assert found["loss"].iloc[-1] == "squared" and found["score"].iloc[-1] == -np.inf
+    assert found["loss"].iloc[-1] == "squared_error" and found["score"].iloc[-1] == -np.inf
     assert np.isfinite(found["score"].iloc[:-1]).all() and len(found) == 4
 
 
@@ -119,5 +124,5 @@ def test_a_scorer_that_scores_no_loss_is_refused():
 def test_weights_that_cannot_be_added_up_are_refused():
     table, y = products(300, gammas)
     with pytest.raises(ValueError, match="sample_weight is up to 1e\\+308, too large to be added up"):
-        WideRegressor().fit(table, y, sample_weight=1e308)
-    WideRegressor().fit(table, y, sample_weight=1e300)
+        WideSGDRegressor().fit(table, y, sample_weight=1e308)
+    WideSGDRegressor().fit(table, y, sample_weight=1e300)

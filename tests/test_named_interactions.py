@@ -7,9 +7,10 @@ import pytest
 from scipy.special import expit
 from sklearn.base import clone
 
-from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import AutoCrosses
+from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym.wide import AutoInteractions
 from tabsym.wide.crosses import FOR_EVIDENCE
+from tests.options import ADDITIVE, GLM
 
 N = 400
 RNG = np.random.default_rng(0)
@@ -25,26 +26,35 @@ EFFECT = dict(zip([(a, b) for a in "uvw" for b in "pqrs"], RNG.normal(size=12), 
 SCORE = np.array([EFFECT[pair] for pair in zip(X["a"], X["b"], strict=True)]) + (X["n"] > 0) * (X["c"] == "x")
 Y = SCORE + 0.1 * RNG.normal(size=N)
 TWO = (np.median(SCORE) < SCORE).astype(int)
-OPTIMIZERS = ["adagrad", "sgd", "adam", "rmsprop", "newton"]
+SOLVED = "solved"
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_named_pairs_are_the_blocks_of_all_pairs_that_are_asked_for(optimizer):
-    options = {"optimizer": optimizer, "random_state": 0}
+def estimators(how, **options):
+    """A regressor and a classifier: solved, or trained by an optimizer."""
+    if how == SOLVED:
+        own = GLM | options
+        return WideRegressor(loss="squared_error", **own), WideClassifier(**own)
+    own = {"optimizer": how, "random_state": 0, **options}
+    return WideSGDRegressor(**own), WideSGDClassifier(**own)
+
+
+@pytest.mark.parametrize("how", ["adagrad", "sgd", "adam", "rmsprop", SOLVED])
+def test_named_pairs_are_the_blocks_of_all_pairs_that_are_asked_for(how):
     both = X[["a", "b"]]
-    for kind, y in ((WideRegressor, Y), (WideClassifier, TWO)):
-        every = kind(interactions=2, **options).fit(both, y)
-        named = kind(interactions=[("a", "b")], **options).fit(both, y)
+    all_pairs, one_pair = estimators(how, interactions="pairwise"), estimators(how, interactions=[("a", "b")])
+    for every, named, y in zip(all_pairs, one_pair, (Y, TWO), strict=True):
+        every.fit(both, y)
+        named.fit(both, y)
         np.testing.assert_array_equal(every.predict(both), named.predict(both))
         assert list(every.coefs_) == list(named.coefs_)
-    some = WideRegressor(interactions=[("c", "a"), ["a", "b", "c"]], **options).fit(X, Y)
+    some = estimators(how, interactions=[("c", "a"), ["a", "b", "c"]])[0].fit(X, Y)
     assert [name for name in some.coefs_ if ":" in name] == ["c:a", "a:b:c"]
 
 
 def test_a_named_pair_says_what_its_cells_say():
     """Against least squares on one indicator a cell."""
     both = X[["a", "b"]]
-    named = WideRegressor(interactions=[("a", "b")], optimizer="newton").fit(both, Y)
+    named = estimators(SOLVED, interactions=[("a", "b")])[0].fit(both, Y)
     means = pd.Series(Y).groupby([X["a"], X["b"]]).transform("mean")
     np.testing.assert_allclose(named.predict(both), means, atol=1e-3)
 
@@ -52,25 +62,26 @@ def test_a_named_pair_says_what_its_cells_say():
 @pytest.mark.parametrize("numeric", ["modl", "quantile", "smooth"])
 def test_numbers_are_crossed_by_their_intervals(numeric):
     table = X.assign(n=np.where(RNG.random(N) < 0.5, X["n"], X["n"] + 2 * TWO))
-    model = WideClassifier(optimizer="newton", numeric=numeric, interactions=[("c", "n")]).fit(table, TWO)
+    model = WideClassifier(**GLM | {"numeric": numeric, "interactions": [("c", "n")]}).fit(table, TWO)
     cells = model.coefs_["c:n"]
     assert len(cells) >= 4
     assert not hasattr(model, "interactions_")
-    with pytest.raises(ValueError, match=r"names 'n', a column of numbers .* add it to cols .* numeric='quantile'"):
-        WideClassifier(interactions=[("c", "n")]).fit(X, TWO)
+    with pytest.raises(ValueError, match=r"names 'n', a numeric column without bins; .* numeric='quantile'"):
+        WideSGDClassifier(interactions=[("c", "n")]).fit(X, TWO)
     some = X[["c", "n"]].round({"n": 0})
-    assert "c:n" in WideClassifier(interactions=[("c", "n")], cols=["c", "n"]).fit(some, TWO).coefs_
+    model = WideSGDClassifier(interactions=[("c", "n")], categorical_features=["c", "n"])
+    assert "c:n" in model.fit(some, TWO).coefs_
 
 
 def test_named_interactions_in_other_containers_pieces_and_clones():
-    model = WideRegressor(interactions=[("a", "b")], optimizer="newton")
+    model = estimators(SOLVED, interactions=[("a", "b")])[0]
     wanted = clone(model).fit(X, Y).predict(X)
     frame = pl.DataFrame(X.to_dict("list"))
     np.testing.assert_allclose(clone(model).fit(frame, Y).predict(frame), wanted)
     array = X[["a", "b"]].to_numpy()
-    by_place = WideRegressor(interactions=[(0, 1)], optimizer="newton").fit(array, Y)
+    by_place = estimators(SOLVED, interactions=[(0, 1)])[0].fit(array, Y)
     np.testing.assert_allclose(by_place.predict(array), clone(model).fit(X[["a", "b"]], Y).predict(X[["a", "b"]]))
-    pieces = WideRegressor(interactions=[("a", "b")], random_state=0)
+    pieces = WideSGDRegressor(interactions=[("a", "b")], random_state=0)
     pieces.partial_fit(X[:200], Y[:200]).partial_fit(X[200:], Y[200:])
     assert "a:b" in pieces.coefs_
 
@@ -86,18 +97,21 @@ def test_named_interactions_in_other_containers_pieces_and_clones():
         (["ab"], "interactions names 'ab', which is no pair or triple"),
         ([("a", ["b"])], "no pair or triple"),
         ([("a", "b"), ("b", "a")], r"interactions names \('b', 'a'\) twice"),
-        ([], "interactions is an empty list; use interactions=1"),
-        ("pairs", r"interactions='pairs' is not known; use a whole number .* a list of pairs"),
+        ([], "interactions is an empty list; use interactions=None for none"),
+        (2, r"interactions=2 is not known; use 'auto', None, 'pairwise', a list of pairs or triples"),
+        ("pairs", r"interactions='pairs' is not known; use 'auto', None, 'pairwise', a list of pairs or triples"),
     ],
 )
 def test_wrong_names_are_sentences(value, words):
-    with pytest.raises(ValueError, match=words):
-        WideRegressor(interactions=value).fit(X, Y)
+    for kind in (WideRegressor, WideSGDRegressor):
+        with pytest.raises(ValueError, match=words):
+            kind(interactions=value).fit(X, Y)
 
 
 def test_a_formula_says_itself_what_is_crossed():
-    with pytest.raises(ValueError, match="has no meaning beside a formula"):
-        WideRegressor("w[a] + b[1]", interactions=[("a", "b")]).fit(X, Y)
+    for kind in (WideRegressor, WideSGDRegressor):
+        with pytest.raises(ValueError, match="has no meaning beside a formula"):
+            kind("w[a] + b[1]", interactions=[("a", "b")]).fit(X, Y)
 
 
 # -- interactions="auto" ------------------------------------------------------------------------------
@@ -113,7 +127,7 @@ def drawn(seed, sizes, n, pair=0.0):
 
 
 def chosen(table, y, **options):
-    auto = {"interactions": "auto", "optimizer": "newton", "l2": "evidence"} | options
+    auto = ADDITIVE | {"interactions": "auto"} | options
     return WideClassifier(**auto).fit(table, y).interactions_["cross"].tolist()
 
 
@@ -138,7 +152,7 @@ def test_the_bar_is_benjamini_and_hochbergs():
     class Gains(_Search):
         def __init__(self, gains, share):
             self.gains, self.n_jobs = gains, 1
-            self.options, self.columns = AutoCrosses(false_discoveries=share), [None] * 5  # ten pairs
+            self.options, self.columns = AutoInteractions(false_discoveries=share), [None] * 5  # ten pairs
 
         def _weighed_errors(self, candidate):
             return self.gains[candidate.number]
@@ -161,5 +175,7 @@ def test_the_bar_is_benjamini_and_hochbergs():
 
 
 def test_a_share_of_false_discoveries_is_below_1():
-    with pytest.raises(ValueError, match=r"AutoCrosses\(false_discoveries=1.0\) is not possible; use a share below 1"):
-        AutoCrosses(false_discoveries=1.0)
+    with pytest.raises(
+        ValueError, match=r"AutoInteractions\(false_discoveries=1.0\) is not possible; use a share below 1"
+    ):
+        AutoInteractions(false_discoveries=1.0)
