@@ -16,6 +16,7 @@ from tabsym.encoders.base import MISSING
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.estimators import WideClassifier, WideRegressor
 from tabsym.estimators.checks import check_one_of
+from tabsym.estimators.refitting import with_loss_of
 from tabsym.table import (
     TARGET_TYPES,
     Kind,
@@ -137,6 +138,7 @@ class WideEncoder(OutOfFoldEncoder):
         for train, test in self._folds(values, groups, classes=classes):
             fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True, cols=list(self.columns_))
             fold.set_params(target_type="classes" if classes else "continuous")  # as all rows say
+            fold.set_params(model=None if self.model is None else with_loss_of(self.model, self.model_))
             if self.handle_unknown == "error":  # a symbol that the other folds lack was seen in fit
                 fold.set_params(handle_unknown="value")
             fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])

@@ -1,4 +1,4 @@
-"""Fits to other rows of the same table that take their shrinkage from a fit that was made.
+"""Fits to other rows of the same table that take their loss and their shrinkage from a fit that was made.
 
 Variances by evidence are most of what a fit costs (85 % on amazon and covtype_small; the choice of crosses 5 %), and
 they are one number a block. They know a little of the rows that they were found on, all the same: a model of four
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from tabsym.estimators.config import defaults_of
 from tabsym.estimators.solving import goes_by_turns
 
 Floats = NDArray[np.float64]
@@ -38,6 +39,14 @@ def held_precisions(fitted: Any) -> Mapping[str, float] | None:
         if np.isfinite(variance):
             found[block.name] = float(scale * size**2 / variance) if variance > 0.0 else np.inf
     return found
+
+
+def with_loss_of(wide: Any, fitted: Any) -> Any:
+    """With the loss that the other fit chose: folds of several losses would be on several scales."""
+    if getattr(wide, "loss", None) != "auto":
+        return wide
+    options = {"scoring": defaults_of(type(wide))["scoring"]}  # which is for "auto" alone
+    return clone(wide).set_params(loss=fitted.loss_, **options)
 
 
 def fit_alike(wide: Any, held: Mapping[str, float] | None, X: Any, y: NDArray[Any], weight: Floats | None) -> Any:

@@ -10,8 +10,8 @@ from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
 
 from tabsym.estimators.classifier import WideClassifierBase
 from tabsym.estimators.classifying import LabelClassifier
-from tabsym.estimators.config import defaults_of
 from tabsym.estimators.docs import fill_in
+from tabsym.estimators.refitting import with_loss_of
 from tabsym.estimators.regressor import WideRegressorBase
 from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.defaults import default_booster, default_wide
@@ -200,11 +200,7 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
         return wide, booster, other
 
     def _settled(self, wide: Any, fitted: Any) -> Any:
-        """With the loss that all rows chose: folds of several losses would have margins on several scales."""
-        if wide.loss != "auto":
-            return wide
-        options = {"scoring": defaults_of(type(wide))["scoring"]}  # which is for "auto" alone
-        return clone(wide).set_params(loss=fitted.loss_, **options)
+        return with_loss_of(wide, fitted)
 
     def _loss_of(self, fitted: Any) -> Loss:
         return fitted.model_.loss
