@@ -31,6 +31,9 @@ from tabsym.wide.tables import split_frame
 
 Floats = NDArray[np.float64]
 
+ADDITIVE: dict[str, Any] = {"interactions": None, "count_effect": False}
+"""All that is known of a symbol is its number."""
+
 
 @dataclass(frozen=True)
 class WideColumn:
@@ -44,7 +47,7 @@ class WideColumn:
 class WideEncoder(OutOfFoldEncoder):
     """Replace each symbol by the number that a wide model learned for it (one per class, for several).
 
-    The model is additive, over the encoded columns and (see `numeric`) the
+    The model is additive by default, over the encoded columns and (see `numeric`) the
     numeric ones together, so a symbol's number is its effect with the other
     columns held fixed, beside the mean of the rows that the model has seen; a target encoder's is its plain mean.
     (What a constant says can lie in any column of a sum: without the mean taken out, numbers of rows out of fold
@@ -53,7 +56,8 @@ class WideEncoder(OutOfFoldEncoder):
     Parameters
     ----------
     model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor, default None
-        Unfitted, without a formula; None: `WideClassifier` or `WideRegressor`, by the target.
+        Unfitted, without a formula; None: `WideClassifier` or, with the squared error, `WideRegressor`, by the target,
+        of one term a column: without interactions and effects of counts.
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds, where there is no `model` to say it. "auto": numbers with a fraction, or with more than 100
         distinct values, are continuous (as in MODLEncoder).
@@ -175,8 +179,9 @@ class WideEncoder(OutOfFoldEncoder):
     def _choose_model(self, target: NDArray[Any]) -> Any:
         check_one_of("target_type", self.target_type, TARGET_TYPES)
         if self.model is None:
-            classes = holds_classes(target, self.target_type)
-            return (WideClassifier if classes else WideRegressor)(random_state=self.random_state)
+            if holds_classes(target, self.target_type):
+                return WideClassifier(**ADDITIVE, random_state=self.random_state)
+            return WideRegressor(**ADDITIVE, loss="squared_error", random_state=self.random_state)
         if self.target_type == ("continuous" if is_classifier(self.model) else "classes"):
             raise ValueError(
                 f"target_type={self.target_type!r} contradicts model={type(self.model).__name__}(...), which says what "
