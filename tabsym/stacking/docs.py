@@ -2,7 +2,7 @@
 
 STACK_PARAMETERS = """\
 wide : WideClassifier or WideRegressor (or online), default None
-    Unfitted; None: one at its best (docs/evidence.md), of numbers with ``loss="choose"``.
+    Unfitted; None: one with its defaults.
 booster : estimator, default None
     Of LightGBM, XGBoost, CatBoost or of an adapter of your own; HistGradientBoosting; or any of scikit-learn.
     None: a gentle LightGBM, or HistGradientBoosting where that is not installed.
@@ -51,5 +51,5 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     Column names, where the table has them."""
 
 STACK_NOTES = """\
-The loss that rows held out are judged by is the wide model's own; with ``loss="choose"`` the squared error (the
+The loss that rows held out are judged by is the wide model's own; with ``loss="auto"`` the squared error (the
 absolute one with ``scoring="neg_mean_absolute_error"``)."""
