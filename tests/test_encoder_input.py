@@ -1,4 +1,4 @@
-"""What encoders and wide models take for X, y and cols: as in category_encoders, pandas and polars alike."""
+"""What encoders and wide models take for X, y and columns: as in category_encoders, pandas and polars alike."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import permutation_test_score
 from sklearn.preprocessing import TargetEncoder
 
-from tabsym import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideClassifier, WideEncoder, WideRegressor
+from tabsym import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder, WideSGDClassifier, WideSGDRegressor
 from tabsym.encoders import NativeCategories
 
 RNG = np.random.default_rng(0)
@@ -24,7 +24,7 @@ ENCODERS = [
     TIWSEncoder(),
     NativeCategories(),
 ]
-MODELS = [WideClassifier(epochs=3, random_state=0), WideRegressor(epochs=3, random_state=0)]
+MODELS = [WideSGDClassifier(max_iter=3, random_state=0), WideSGDRegressor(max_iter=3, random_state=0)]
 FRAMES = pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 
 
@@ -62,16 +62,21 @@ def test_cols_is_a_position_of_an_array(estimator):
 
 @FRAMES
 @named(MODELS)
-def test_cols_of_wide_models(estimator, frame):
+def test_categorical_features_of_wide_models(estimator, frame):
     X = frame(COLUMNS)
     estimator = clone(estimator)
-    symbols = estimator.set_params(cols="all").fit(X, Y).coefs_["n"].index
+    symbols = estimator.set_params(categorical_features="all").fit(X, Y).coefs_["n"].index
     assert sorted(symbols) == sorted(set(COLUMNS["n"]))
     one = X[["city", "n"]] if frame is pd.DataFrame else X.select("city", "n")
-    named = estimator.set_params(cols="city").fit(one, Y)
-    np.testing.assert_array_equal(named.predict(one), estimator.set_params(cols=["city"]).fit(one, Y).predict(one))
-    with pytest.raises(ValueError, match="Column 'all' holds symbols but is not in cols"):
+    estimator.set_params(categorical_features=["city"])
+    by_dtype = clone(estimator).set_params(categorical_features="from_dtype").fit(one, Y)
+    np.testing.assert_array_equal(clone(estimator).fit(one, Y).predict(one), by_dtype.predict(one))
+    with pytest.raises(ValueError, match="Column 'all' holds text but is not in categorical_features"):
         estimator.fit(X, Y)
+    with pytest.raises(
+        ValueError, match="categorical_features='city' is not known; use 'from_dtype' or 'all' or a list"
+    ):
+        estimator.set_params(categorical_features="city").fit(one, Y)
 
 
 # -- a series ---------------------------------------------------------------------------------------------
@@ -217,8 +222,8 @@ METHODS = {
     WideEncoder: ["fit", "fit_transform"],
     TIWSEncoder: ["fit", "partial_fit", "fit_transform"],
     CrossFit: ["fit", "fit_transform"],
-    WideClassifier: ["fit", "partial_fit"],
-    WideRegressor: ["fit", "partial_fit"],
+    WideSGDClassifier: ["fit", "partial_fit"],
+    WideSGDRegressor: ["fit", "partial_fit"],
 }
 CASES = [
     pytest.param(one, method, id=f"{type(one).__name__}-{method}")
@@ -300,14 +305,14 @@ def test_other_arguments_with_other_labels_are_refused(estimator, argument):
 
 def test_permutations_of_a_target_are_arrays():
     """scikit-learn shuffles the labels with the values: an error, of which the remedy is one."""
-    model = WideClassifier(epochs=1, random_state=0)
+    model = WideSGDClassifier(max_iter=1, random_state=0)
     with pytest.raises(ValueError, match="X and y have different indexes"):
         permutation_test_score(model, X, pd.Series(Y, index=X.index), n_permutations=2)
     permutation_test_score(model, X, pd.Series(Y, index=X.index).to_numpy(), n_permutations=2)
 
 
 def test_offsets_of_predictions():
-    model = WideRegressor(epochs=1, random_state=0).fit(X, AMOUNT)
+    model = WideSGDRegressor(max_iter=1, random_state=0).fit(X, AMOUNT)
     with pytest.raises(ValueError, match="X and offset have different indexes: row 0 is 7 in X and 0 in offset"):
         model.predict(X, offset=pd.Series(np.zeros(N)))
 
@@ -315,10 +320,10 @@ def test_offsets_of_predictions():
 def test_labels_that_are_missing_or_doubled_agree():
     labels = pd.Index([None, None, *map(str, range(N - 2))], dtype=object)
     frame, y = X[["city"]].set_axis(labels), pd.Series(Y, index=labels)
-    WideClassifier(epochs=1).fit(frame, y)
+    WideSGDClassifier(max_iter=1).fit(frame, y)
     nothing = pd.Index([pd.NA, *range(1, N)], dtype="Int64")
     with pytest.raises(ValueError, match="row 0 is <NA> in X and 0 in y"):
-        WideClassifier(epochs=1).fit(frame.set_axis(nothing), pd.Series(Y))
+        WideSGDClassifier(max_iter=1).fit(frame.set_axis(nothing), pd.Series(Y))
     pairs = pd.MultiIndex.from_arrays([["a"] * N, range(N)])
     with pytest.raises(ValueError, match=r"row 0 is \('a', 0\) in X and \('a', 119\) in y"):
-        WideClassifier(epochs=1).fit(frame.set_axis(pairs), pd.Series(Y, index=pairs[::-1]))
+        WideSGDClassifier(max_iter=1).fit(frame.set_axis(pairs), pd.Series(Y, index=pairs[::-1]))

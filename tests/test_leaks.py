@@ -11,8 +11,18 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit
 from sklearn.preprocessing import TargetEncoder
 
-from tabsym import CrossFit, MODLEncoder, TIWSEncoder, WideClassifier, WideEncoder, WideRegressor
+from tabsym import (
+    CrossFit,
+    MODLEncoder,
+    TIWSEncoder,
+    WideClassifier,
+    WideEncoder,
+    WideRegressor,
+    WideSGDClassifier,
+    WideSGDRegressor,
+)
 from tabsym.stacking.crossed import Crossed, Learner
+from tests.options import ADDITIVE
 
 N, SYMBOLS = 180, 45
 RNG = np.random.default_rng(0)
@@ -39,12 +49,15 @@ SPLITTERS = {
     "predefined": PredefinedSplit(RNG.integers(0, 3, N)),
     "blocks": [(np.setdiff1d(np.arange(N), np.arange(a, b)), np.arange(a, b)) for a, b in pairwise([0, 30, 110, N])],
 }
-BEST = {"optimizer": "newton", "l2": "evidence", "numeric": "smooth", "interactions": "auto", "rarity": True}
+SMOOTH = ADDITIVE | {"numeric": "smooth"}
 
 
-def wide(task, **options):
-    kind = WideRegressor if task == "amounts" else WideClassifier
-    return WideEncoder(model=kind(random_state=0, **options))
+def solved(task, **options):
+    return WideRegressor(loss="squared_error", **options) if task == "amounts" else WideClassifier(**options)
+
+
+def online(task, **options):
+    return (WideSGDRegressor if task == "amounts" else WideSGDClassifier)(max_iter=3, random_state=0, **options)
 
 
 ENCODERS = {
@@ -54,9 +67,9 @@ ENCODERS = {
     "tiws of the poster": lambda task: TIWSEncoder(method="poster", idf_rows="seen+self"),
     "tiws with an indicator": lambda task: TIWSEncoder(indicator=True, handle_unknown="return_nan", smooth=3.0),
     "modl": lambda task: MODLEncoder(output="mean" if task == "amounts" else "probability", prove=False),
-    "wide": lambda task: wide(task, epochs=3),
-    "wide by newton": lambda task: wide(task, optimizer="newton", l2="evidence", numeric="smooth"),
-    "wide by intervals": lambda task: wide(task, epochs=3, numeric="modl"),
+    "wide": lambda task: WideEncoder(model=solved(task, **SMOOTH)),
+    "wide of steps": lambda task: WideEncoder(model=online(task)),
+    "wide by intervals": lambda task: WideEncoder(model=online(task, numeric="modl")),
     "crossfit of scikit-learn's": lambda task: CrossFit(
         TargetEncoder(target_type={"amounts": "continuous", "two classes": "binary"}.get(task, "multiclass"))
     ),
@@ -126,7 +139,7 @@ def test_rows_as_if_unseen_know_nothing_of_their_fold_either(splitter, task):
     assert (before != after).any()
 
 
-@pytest.mark.parametrize("name", ["tiws", "tiws of the poster", "wide", "wide by newton", "crossfit of tiws"])
+@pytest.mark.parametrize("name", ["tiws", "tiws of the poster", "wide", "wide of steps", "crossfit of tiws"])
 def test_a_key_of_rows_does_not_predict(name):
     y = np.random.default_rng(1).normal(size=N)
     table = pd.DataFrame({"g": X["key"], "z": X["z"], "h": X["h"]})
@@ -148,10 +161,10 @@ def test_the_rule_for_unseen_categories_and_the_cuts_of_numbers_are_the_folds():
 
 
 @pytest.mark.parametrize("task", TARGETS)
-@pytest.mark.parametrize("options", [{"optimizer": "newton", "l2": "evidence", "numeric": "smooth"}, BEST])
+@pytest.mark.parametrize("options", [SMOOTH, {}], ids=["additive", "default"])
 def test_margins_that_a_booster_starts_from_know_nothing_of_their_fold(options, task):
     y = TARGETS[task]
-    model = (WideRegressor if task == "amounts" else WideClassifier)(random_state=0, **options)
+    model = solved(task, **options)
     classes = None if task == "amounts" else np.unique(y)
     splits, columns = list(KFold(3).split(X)), X[["g", "h", "z"]]
 

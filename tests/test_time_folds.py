@@ -28,6 +28,7 @@ from tabsym import (
     WideEncoder,
     WideRegressor,
 )
+from tests.options import ADDITIVE
 
 RNG = np.random.default_rng(0)
 N, FIRST = 240, 60
@@ -41,7 +42,7 @@ TARGETS = {
 TIME = TimeSeriesSplit(3)
 SPLITS = list(TIME.split(X))
 WEIGHT = RNG.uniform(0.5, 2.0, N)
-NEWTON = {"optimizer": "newton", "l2": 1e-2}
+RIDGE = ADDITIVE | {"alpha": 1e-2}
 SMALL = {"n_estimators": 12, "num_leaves": 5, "verbosity": -1, "n_jobs": 1}
 HELD = np.arange(FIRST, N)
 
@@ -218,7 +219,7 @@ def coded(frame, train):
 @TASKS
 def test_a_booster_over_time_by_hand(task, weight):
     y, numbers = TARGETS[task], task == "amounts"
-    wide = (WideRegressor if numbers else WideClassifier)(**NEWTON)
+    wide = WideRegressor(loss="squared_error", **RIDGE) if numbers else WideClassifier(**RIDGE)
     booster = (LGBMRegressor if numbers else LGBMClassifier)(**SMALL)
     stack = (WideBoostRegressor if numbers else WideBoostClassifier)(
         wide, booster, mode="margin", cv=TIME, early_stopping=False
@@ -241,7 +242,7 @@ def test_a_booster_over_time_by_hand(task, weight):
 
 
 def test_evidence_over_time_by_hand():
-    y, wide = TARGETS["two"], WideClassifier(**NEWTON)
+    y, wide = TARGETS["two"], WideClassifier(**RIDGE)
     booster = LGBMClassifier(**SMALL | {"n_estimators": 40})
     with pytest.warns(UserWarning, match="cv holds 60 of 240 rows out in no fold"):
         model = WideBoostClassifier(wide, booster, mode="margin", cv=TIME).fit(X, y)
@@ -261,7 +262,7 @@ def test_evidence_over_time_by_hand():
 
 def test_the_latest_folds_judge(monkeypatch):
     monkeypatch.setattr("tabsym.stacking.trials.ENOUGH", FIRST)
-    y, wide = TARGETS["two"], WideClassifier(**NEWTON)
+    y, wide = TARGETS["two"], WideClassifier(**RIDGE)
     with pytest.warns(UserWarning, match="in no fold"):
         model = WideBoostClassifier(wide, LGBMClassifier(**SMALL), mode="margin", cv=TIME).fit(X, y)
     table, last = model.evidence_.set_index("rounds"), SPLITS[-1][1]
@@ -283,7 +284,7 @@ def test_the_latest_folds_judge(monkeypatch):
 def test_boosters_over_time(booster, early_stopping):
     y = TARGETS["three"]
     stack = WideBoostClassifier(
-        WideClassifier(**NEWTON), booster, mode="margin", cv=TIME, early_stopping=early_stopping, random_state=0
+        WideClassifier(**RIDGE), booster, mode="margin", cv=TIME, early_stopping=early_stopping, random_state=0
     )
     with pytest.warns(UserWarning, match=r"cv holds \d+ of \d+ rows out in no fold"):
         stack.fit(X, y)
@@ -292,7 +293,7 @@ def test_boosters_over_time(booster, early_stopping):
 
 
 def test_a_table_of_its_own_judges_over_time():
-    y, wide, new = TARGETS["two"], WideClassifier(**NEWTON), slice(180, N)
+    y, wide, new = TARGETS["two"], WideClassifier(**RIDGE), slice(180, N)
     booster = LGBMClassifier(**SMALL)
     with pytest.warns(UserWarning, match="cv holds 45 of 180 rows out in no fold"):
         stack = WideBoostClassifier(wide, booster, mode="margin", cv=TIME)
@@ -317,7 +318,7 @@ def test_a_booster_without_margins_is_trained_on_all_rows(monkeypatch):
             return super().fit(X, y, **options)
 
     with pytest.warns(UserWarning, match="in no fold"):
-        WideBoostClassifier(WideClassifier(**NEWTON), Counted(**SMALL), cv=TIME).fit(X, TARGETS["two"])
+        WideBoostClassifier(WideClassifier(**RIDGE), Counted(**SMALL), cv=TIME).fit(X, TARGETS["two"])
     assert {size for size, on_margin in sizes if on_margin} <= {60, 120, 180}
     assert {size for size, on_margin in sizes if not on_margin} <= {120, 180, 240}
     assert sizes

@@ -9,13 +9,22 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, RepeatedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from tabsym import WideClassifier, WideEncoder, WideRegressor
+from tabsym import WideClassifier, WideEncoder, WideRegressor, WideSGDClassifier, WideSGDRegressor
 
 RNG = np.random.default_rng(0)
 N = 800
 X = pd.DataFrame({"a": RNG.choice(list("uvw"), N), "n": RNG.normal(size=N), "b": RNG.choice(["p", "q", None], N)})
 SCORE = X["a"].map({"u": 2.0, "v": -2.0, "w": 0.0}) + X["n"]
 Y = (SCORE + RNG.logistic(size=N) > 0).astype(int)
+
+
+def test_the_default_model_has_one_term_a_column():
+    amounts = np.exp(SCORE)  # which a log link would say better
+    for y, kind in ((Y, WideClassifier), (amounts, WideRegressor)):
+        model = WideEncoder(random_state=0).fit(X, y).model_
+        assert type(model) is kind
+        assert set(model.coefs_) == {"a", "b", "n", "(intercept)"}
+    assert model.loss_ == "squared_error"
 
 
 def test_transform_gives_the_parameters_in_place():
@@ -79,12 +88,12 @@ def test_several_classes_give_a_column_each_in_any_frame(kind):
 
 def test_regression_weights_and_the_users_own_model():
     weight = np.where(X["a"] == "u", 0.0, 1.0)
-    model = WideRegressor(epochs=30, random_state=0)
+    model = WideSGDRegressor(max_iter=30, random_state=0)
     encoder = WideEncoder(model=model, random_state=0).fit(X, SCORE, sample_weight=weight)
     assert not hasattr(model, "model_")
     assert encoder.transform(X)["a"][X["a"] == "u"].eq(0).all()  # rows of weight 0 count as absent
     with pytest.raises(ValueError, match="model has a formula"):
-        WideEncoder(model=WideClassifier("w[a]")).fit(X, Y)
+        WideEncoder(model=WideSGDClassifier("w[a]")).fit(X, Y)
     with pytest.raises(ValueError, match="requires y to be passed"):
         WideEncoder().fit(X)
 
@@ -151,13 +160,17 @@ def test_a_model_of_no_columns_is_none():
         encoder.fit(X[["n"]])
 
 
-def test_rows_out_of_fold_and_new_rows_lie_on_one_level():
-    """A constant can lie in any column of a sum: the levels of folds were up to two standard deviations apart."""
+@pytest.mark.parametrize("model", [None, WideRegressor()], ids=["default", "loss by fold"])
+def test_rows_out_of_fold_and_new_rows_lie_on_one_level(model):
+    """A constant can lie in any column of a sum: the levels of folds were up to two standard deviations apart.
+
+    And where a model chooses its loss, here the squared error or one with a log link, the folds take that of all rows.
+    """
     rng = np.random.default_rng(1)
     kind = rng.integers(0, 12, 1500)
     frame = pd.DataFrame({"kind": kind.astype(str), "make": (kind // 3 + 10 * (rng.random(1500) < 0.02)).astype(str)})
     y = 100 + 5 * rng.normal(size=12)[kind] + rng.normal(size=1500)
-    encoder = WideEncoder(target_type="continuous", random_state=0)
+    encoder = WideEncoder(model=model, target_type="continuous", random_state=0)
     apart = encoder.fit_transform(frame, y) - encoder.transform(frame)
     assert (apart.mean().abs() < 0.02 * encoder.transform(frame).std()).all()
     assert encoder.transform(frame).mean().abs().max() < 1e-9
