@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from tests.options import ADDITIVE, GLM
+
 N = 240
 RNG = np.random.default_rng(0)
 CITY = RNG.choice(["Ulm", "Bonn", "Köln", "Trier", "Jena", "Hof"], N)
@@ -64,27 +66,35 @@ def _models():
         WideBoostRegressor,
         WideClassifier,
         WideRegressor,
+        WideSGDClassifier,
+        WideSGDRegressor,
     )
+    from tabsym.losses import Huber, Quantile, Tweedie
 
-    newton = {"optimizer": "newton"}
     trees = {"n_estimators": 5, "random_state": 0}
     small = {"max_iter": 5, "random_state": 0}
     return {
-        "wide-scoring": (WideClassifier(scoring="neg_log_loss", random_state=0), B),
-        "wide-choose": (WideRegressor(loss="choose", random_state=0), Y),
-        "wide-poisson": (WideRegressor(loss="poisson", random_state=0), np.abs(Y).round()),
-        "wide": (WideClassifier(random_state=0), B),
-        "wide-3": (WideClassifier(random_state=0), M),
-        "wide-r": (WideRegressor(random_state=0), Y),
-        "wide-pairs": (WideRegressor(interactions="auto", random_state=0), Y),
-        "newton": (WideClassifier(**newton), B),
-        "newton-3": (WideClassifier(**newton), M),
-        "evidence": (WideRegressor(**newton, l2="evidence", numeric="smooth"), Y),
-        "evidence-rarity": (WideClassifier(**newton, l2="evidence", interactions="auto"), B),
-        "adam": (WideRegressor(optimizer="adam", random_state=0), Y),
-        "formula": (WideRegressor("w[city] + v[colour] * u[city]", random_state=0), Y),
-        "similar": (WideRegressor(unseen="similar", random_state=0), Y),
-        "similar-b": (WideClassifier(unseen="similar", random_state=0), B),
+        "online": (WideSGDClassifier(random_state=0), B),
+        "online-3": (WideSGDClassifier(random_state=0), M),
+        "online-r": (WideSGDRegressor(random_state=0), Y),
+        "online-poisson": (WideSGDRegressor(loss="poisson", random_state=0), np.abs(Y).round()),
+        "online-quantile": (WideSGDRegressor(loss=Quantile(0.9), random_state=0), Y),
+        "online-pairs": (WideSGDRegressor(interactions="auto", random_state=0), Y),
+        "adam": (WideSGDRegressor(optimizer="adam", random_state=0), Y),
+        "formula": (WideSGDRegressor("w[city] + v[colour] * u[city]", random_state=0), Y),
+        "similar": (WideSGDRegressor(handle_unknown="similar", random_state=0), Y),
+        "similar-b": (WideSGDClassifier(handle_unknown="similar", random_state=0), B),
+        "solved": (WideClassifier(**GLM), B),
+        "solved-3": (WideClassifier(**GLM), M),
+        "solved-huber": (WideRegressor(loss=Huber(1.0), **GLM), Y),
+        "solved-tweedie": (WideRegressor(loss=Tweedie(1.7), alpha={"city": 0.1}), np.abs(Y).round()),
+        "solved-formula": (WideRegressor("w[city] + v[colour] * u[city]", loss="squared_error"), Y),
+        "solved-draws": (WideRegressor(loss="squared_error", n_posterior_samples=4, **ADDITIVE), Y),
+        "evidence": (WideRegressor(loss="squared_error", **ADDITIVE | {"numeric": "smooth"}), Y),
+        "evidence-pairs": (WideClassifier(**ADDITIVE | {"interactions": "auto"}), B),
+        "default": (WideClassifier(), B),
+        "default-3": (WideClassifier(class_weight="balanced"), M),
+        "default-r": (WideRegressor(scoring="neg_mean_absolute_error"), np.exp(Y)),
         "boost-hist": (
             WideBoostClassifier(booster=HistGradientBoostingClassifier(**small), mode="feature", random_state=0),
             B,
@@ -120,7 +130,7 @@ def _models():
 
 def cases():
     """Names of all: encoders over every table, models over text, and those that read columns themselves over others."""
-    several = ("wide", "newton", "jitter-tree", "augmented", "similar")
+    several = ("online", "solved", "default", "jitter-tree", "augmented", "similar")
     for name in _encoders():
         yield from (f"{name}:{table}" for table in tables())
     for name in _models():

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_none_does_anything(tmp_path):
-    model, _ = fitted("wide:text")
+    model, _ = fitted("online:text")
     good = save(model, tmp_path / "good.skops").read_bytes()
     folder = tmp_path / "files"
     folder.mkdir()
@@ -40,7 +40,7 @@ def test_none_does_anything(tmp_path):
     assert sorted((path, path.stat().st_size) for path in tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("case", ["wide:text", "boost-hist:text"])
+@pytest.mark.parametrize("case", ["online:text", "boost-hist:text"])
 def test_a_flipped_bit_is_noticed_or_does_not_matter(case, tmp_path):
     model, X = fitted(case)
     want = model.predict(X)

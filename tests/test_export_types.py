@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabsym import DateParts, WideRegressor
+from tabsym import DateParts, WideSGDRegressor
 from tabsym.compare import load
 from tabsym.compare.best import train_best
 from tabsym.compare.contenders import all_contenders
@@ -30,7 +30,7 @@ ROUNDS = re.compile(r"(.*__)?(n_estimators|iterations|max_iter)$")
 pytestmark = pytest.mark.xdist_group("winners")  # one process, so that the last test knows all files
 OTHERS = [
     DateParts().fit(pd.DataFrame({"at": ["2024-02-29 10:30", "2024-03-01 11:00"]})),
-    WideRegressor(offset_column="o").fit(pd.DataFrame({"a": list("uv") * 9, "o": np.ones(18)}), np.arange(18.0)),
+    WideSGDRegressor(offset_column="o").fit(pd.DataFrame({"a": list("uv") * 9, "o": np.ones(18)}), np.arange(18.0)),
 ]
 HELD = set()  # (kind, registered or full name) of all files of this module
 SYMBOLS = {"datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "decimal.Decimal"}

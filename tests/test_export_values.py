@@ -12,7 +12,16 @@ import pyarrow as pa
 import pytest
 from sklearn.preprocessing import FunctionTransformer
 
-from tabsym import AugmentedModel, MODLEncoder, OneHotEncoder, WideBoostClassifier, WideRegressor, load, save
+from tabsym import (
+    AugmentedModel,
+    MODLEncoder,
+    OneHotEncoder,
+    WideBoostClassifier,
+    WideRegressor,
+    WideSGDRegressor,
+    load,
+    save,
+)
 from tabsym.table.written import read_type, written_type
 
 Y = np.arange(60.0) % 4
@@ -36,7 +45,7 @@ SYMBOLS = {
 
 
 @pytest.mark.parametrize("kind", SYMBOLS)
-@pytest.mark.parametrize("estimator", [OneHotEncoder(), WideRegressor(random_state=0)])
+@pytest.mark.parametrize("estimator", [OneHotEncoder(), WideSGDRegressor(random_state=0), WideRegressor()])
 def test_symbols_of_any_kind(kind, estimator, tmp_path):
     values = (SYMBOLS[kind] * 60)[:60]
     X = pd.DataFrame({"a": pd.Categorical(pd.Series(values, dtype=object))})
