@@ -1,4 +1,4 @@
-"""What ``loss="choose"`` chooses by: a scorer of scikit-learn, asked for the score of predictions that were made."""
+"""What ``loss="auto"`` chooses by: a scorer of scikit-learn, asked for the score of predictions that were made."""
 
 from __future__ import annotations
 

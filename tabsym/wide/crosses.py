@@ -128,7 +128,7 @@ _LEAST: dict[str, float] = {
 
 
 FOR_EVIDENCE = AutoInteractions(significance=1.5, false_discoveries=0.05, triple_share=0.3, folds=4, penalty=15.0)
-"""What "auto" means for two classes with ``l2="evidence"``, which shrinks what says little: more crosses are let in.
+"""What "auto" means for two classes with ``alpha="auto"``, which shrinks what says little: more crosses are let in.
 
 Without `false_discoveries`, additive truths of 12 columns had 5 crosses of 1,000 rows (benchmarks/interactions).
 
