@@ -1,4 +1,4 @@
-"""amazon (9 columns, 7,518 resources): wide models and boosters at their defaults, in one run.
+"""amazon (9 columns, 7,518 resources): online wide models and boosters at their defaults, in one run.
 
 Stratified 5 folds, seed 0. Each fold fits every contender in turn, after a
 small warm-up fit, so that ratios of times are of the same minute on the same
@@ -22,7 +22,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from tabsym import WideClassifier
+from tabsym import WideSGDClassifier
 from tabsym.datasets import load
 
 
@@ -31,8 +31,8 @@ def contenders() -> dict:
     from xgboost import XGBClassifier
 
     return {
-        "wide": lambda: WideClassifier(random_state=0),
-        "wide-pairs": lambda: WideClassifier(interactions=2, random_state=0),
+        "wide": lambda: WideSGDClassifier(random_state=0),
+        "wide-pairs": lambda: WideSGDClassifier(interactions="pairwise", random_state=0),
         "lightgbm": lambda: LGBMClassifier(verbose=-1, random_state=0),
         "xgboost": lambda: XGBClassifier(enable_categorical=True, tree_method="hist", random_state=0),
         "onehot+logistic": lambda: make_pipeline(

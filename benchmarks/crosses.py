@@ -1,4 +1,4 @@
-"""Crosses chosen by evidence (interactions="auto") beside none and all pairs, at their defaults, in one run.
+"""Crosses chosen by evidence (interactions="auto") beside none and all pairs, trained online at defaults, in one run.
 
 5 folds, seed 0, stratified for classes. Each fold fits every contender in
 turn, after a small warm-up fit, so that ratios of times are of the same minute
@@ -37,22 +37,22 @@ import pandas as pd
 from sklearn.metrics import log_loss, mean_absolute_error, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from tabsym import MODLEncoder, WideClassifier, WideRegressor
+from tabsym import MODLEncoder, WideSGDClassifier, WideSGDRegressor
 from tabsym.compare.prepare import prepare
 from tabsym.datasets import load
 from tabsym.datasets.public import PUBLIC
 from tabsym.estimators import fitting
-from tabsym.wide import AutoCrosses
+from tabsym.wide import AutoInteractions
 from tabsym.wide.crosses import Chosen
 from tabsym.wide.layout import Layout
 
 BY_LEVEL = "MODL level of the pair"
 MOST_BY_LEVEL = 40
 CONTENDERS: dict[str, Any] = {
-    "none": 1,
-    "all pairs": 2,
+    "none": None,
+    "all pairs": "pairwise",
     BY_LEVEL: "auto",  # with the choice replaced, see `chosen_by_level`
-    "auto, pairs": AutoCrosses(max_order=2),
+    "auto, pairs": AutoInteractions(max_order=2),
     "auto": "auto",
 }
 
@@ -129,7 +129,7 @@ def timed_selection() -> Iterator[list[float]]:
 
 
 def errors(model: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
-    if isinstance(model, WideRegressor):
+    if isinstance(model, WideSGDRegressor):
         predicted = model.predict(X)
         return {"rmse": root_mean_squared_error(y, predicted), "mae": mean_absolute_error(y, predicted)}
     chance = model.predict_proba(X)[:, 1]
@@ -138,7 +138,7 @@ def errors(model: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
 
 def compare(name: str, repeats: int, contenders: list[str], seed: int) -> None:
     X, y, is_number = read(name)
-    kind = WideRegressor if is_number else WideClassifier
+    kind = WideSGDRegressor if is_number else WideSGDClassifier
     folds = (KFold if is_number else StratifiedKFold)(5, shuffle=True, random_state=0)
     rows = []
     for (fold, (train, test)), repeat in product(enumerate(folds.split(X, y)), range(repeats)):
@@ -185,8 +185,8 @@ def without_crosses(seeds: range) -> None:
             "numbers": main + rng.normal(size=2 * n_rows),
         }
         for kind, y in targets.items():
-            make = WideRegressor if kind == "numbers" else WideClassifier
-            auto, none = (make(interactions=how, random_state=seed).fit(X[:n_rows], y[:n_rows]) for how in ("auto", 1))
+            make = partial(WideSGDRegressor if kind == "numbers" else WideSGDClassifier, random_state=seed)
+            auto, none = (make(interactions=how).fit(X[:n_rows], y[:n_rows]) for how in ("auto", None))
             losses = [_loss(model, X[n_rows:], y[n_rows:]) for model in (auto, none)]
             kept = {"rows": n_rows, "target": kind, "main effects": has_main, "tables": 1}
             rows.append(kept | {"crosses": len(auto.interactions_), "loss, auto to none": losses[0] / losses[1]})
@@ -197,7 +197,7 @@ def without_crosses(seeds: range) -> None:
 
 
 def _loss(model: Any, X: pd.DataFrame, y: np.ndarray) -> float:
-    if isinstance(model, WideRegressor):
+    if isinstance(model, WideSGDRegressor):
         return root_mean_squared_error(y, model.predict(X))
     return log_loss(y, model.predict_proba(X))
 

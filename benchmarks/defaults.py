@@ -21,8 +21,8 @@ import pandas as pd
 from sklearn.metrics import log_loss, mean_squared_error, roc_auc_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from tabsym import WideClassifier, WideRegressor, datasets
-from tabsym.wide import Adagrad
+from tabsym import WideSGDClassifier, WideSGDRegressor, datasets
+from tabsym.optimizers import Adagrad
 
 TABLES = [
     "titanic",
@@ -45,6 +45,7 @@ EPOCHS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20]
 
 
 def study(name: str, interactions: int) -> list[dict]:
+    """Rows by the columns of results/defaults.csv: `l2` is `alpha`, `interactions` 1 for none and 2 for all pairs."""
     X, y = datasets.load(name)
     if len(X) > MOST_ROWS:
         rows = np.random.RandomState(0).permutation(len(X))[:MOST_ROWS]
@@ -65,20 +66,20 @@ def study(name: str, interactions: int) -> list[dict]:
         symbolic = X.select_dtypes(exclude="number").shape[1]
         terms += symbolic * (symbolic - 1) // 2
     out = []
-    for rate, l2, start in itertools.product(RATES, PENALTIES, STARTS):
+    for rate, alpha, start in itertools.product(RATES, PENALTIES, STARTS):
         for fold, (train, test) in enumerate(splits):
-            model_class = WideRegressor if task == "regression" else WideClassifier
+            model_class = WideSGDRegressor if task == "regression" else WideSGDClassifier
             model = model_class(
-                interactions=interactions,
+                interactions="pairwise" if interactions == 2 else None,
                 learning_rate=rate / np.sqrt(terms),
-                l2=l2,
+                alpha=alpha,
                 optimizer=Adagrad(initial_accumulator_value=start),
                 random_state=0,
             )
             for epoch in range(1, max(EPOCHS) + 1):
                 model.partial_fit(X.iloc[train], y[train])
                 if epoch in EPOCHS:
-                    row = {"table": name, "interactions": interactions, "rate": rate, "l2": l2, "start": start}
+                    row = {"table": name, "interactions": interactions, "rate": rate, "l2": alpha, "start": start}
                     out.append(row | {"epoch": epoch, "fold": fold} | score(model, X.iloc[test], y[test], task))
     return out
 

@@ -15,7 +15,8 @@ import time
 
 import numpy as np
 
-from tabsym.wide import LOSSES, SGD
+from tabsym.optimizers import SGD
+from tabsym.wide import LOSSES
 from tabsym.wide.descent import Task
 from tabsym.wide.options import Options
 from tabsym.wide.program import Product, Rows, Slot, compile_program
@@ -41,7 +42,7 @@ def with_tabsym(codes: np.ndarray, x: np.ndarray, y: np.ndarray, batch: int) -> 
     empty = np.empty(0)
     rows = Rows(codes + np.array([0, SYMBOLS[0]], dtype=np.int32), x, y, empty, empty)
     start = options.columns.blank(np.append(np.ones(n_entries - 1), 0.0))
-    task = Task(compiled.program, LOSSES["squared"], 1)
+    task = Task(compiled.program, LOSSES["squared_error"], 1)
     train(Rows(*(part[:10] for part in rows)), empty, start, task, options, np.random.RandomState(0))  # compiles
     begin = time.perf_counter()
     state = train(rows, empty, start, task, options, np.random.RandomState(0)).state

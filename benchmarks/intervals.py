@@ -1,7 +1,7 @@
-"""Numbers as slopes, MODL intervals or quantiles, with and without chosen crosses: what the contender `wide` rests on.
+"""Numbers as slopes, MODL intervals or quantiles, with and without chosen crosses: what `wide-crosses` rests on.
 
-5 folds (seed 0, stratified for classes), tables prepared as `tabsym compare` does, everything else at its
-defaults; the mean score (AUC, log-loss or RMSE), and its paired difference to slopes without crosses with the
+Online models, 5 folds (seed 0, stratified for classes), tables prepared as `tabsym compare` does, everything else at
+its defaults; the mean score (AUC, log-loss or RMSE), and its paired difference to slopes without crosses with the
 standard error over folds. Needs `TABSYM_DATA`; rossmann is a random sample of 150,000 rows.
 
     TABSYM_DATA=FOLDER python benchmarks/intervals.py [--tables titanic compas ...]
@@ -14,13 +14,14 @@ import os
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import log_loss, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from tabsym import WideClassifier, WideRegressor
+from tabsym import WideSGDClassifier, WideSGDRegressor
 from tabsym.compare.prepare import Prepared, prepare
 from tabsym.datasets import make_retail
 
@@ -63,7 +64,7 @@ def read(name: str) -> Prepared:
     return prepare(table, target, drop=[column for column in drop if column in table])
 
 
-def score(model: WideClassifier | WideRegressor, X: pd.DataFrame, y: np.ndarray, task: str, n_classes: int) -> float:
+def score(model: Any, X: pd.DataFrame, y: np.ndarray, task: str, n_classes: int) -> float:
     if task == "regression":
         return float(root_mean_squared_error(y, model.predict(X)))
     chances = model.predict_proba(X)
@@ -73,7 +74,7 @@ def score(model: WideClassifier | WideRegressor, X: pd.DataFrame, y: np.ndarray,
 def compare(name: str) -> None:
     ready = read(name)
     is_number = ready.task == "regression"
-    kind = WideRegressor if is_number else WideClassifier
+    kind = WideSGDRegressor if is_number else WideSGDClassifier
     folds = (KFold if is_number else StratifiedKFold)(5, shuffle=True, random_state=0)
     base = None
     for variant, options in VARIANTS.items():

@@ -1,8 +1,8 @@
 """Latency of predict for one row, and memory of predict for many: what a web service sees.
 
 A table of eight symbolic columns (10 to `top` symbols, for each `top` of `--tops`: that the two agree shows that the
-alphabets do not matter) and four numbers. Models: `additive` (WideClassifier()), `pairs` (all 28 pairs of the
-symbolic columns), `product` (WideRegressor with a formula). One row as a pandas frame of text or category columns,
+alphabets do not matter) and four numbers. Models: `additive` (WideSGDClassifier()), `pairs` (all 28 pairs of the
+symbolic columns), `product` (WideSGDRegressor with a formula). One row as a pandas frame of text or category columns,
 as `pd.DataFrame([row])` of a dict, and as a polars frame; making the frame is not counted. Blocks of calls
 alternate with those of scikit-learn's ColumnTransformer(OneHotEncoder) + LogisticRegression, fitted on the same
 table, given the same rows; `ratio` is the wide model's median over its. Milliseconds: median and 95th percentile.
@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 from million import Watch
 
-from tabsym import WideClassifier, WideRegressor
+from tabsym import WideSGDClassifier, WideSGDRegressor
 
 N_SYMBOLIC, N_NUMBERS, N_SHOWN = 8, 4, 50
 BLOCKS, PEER_SECONDS = 10, 3.0
@@ -53,9 +53,9 @@ def make_table(n_rows: int, top: int, n_symbolic: int = N_SYMBOLIC) -> tuple[pd.
 def models(X: pd.DataFrame, y: np.ndarray) -> dict[str, Callable[[Any], Any]]:
     """Fitted predict methods by name."""
     label = (y > np.median(y)).astype(int)
-    additive = WideClassifier(random_state=0).fit(X, label)
-    pairs = WideClassifier(interactions=2, random_state=0).fit(X, label)
-    product = WideRegressor(FORMULA, random_state=0).fit(X, y)
+    additive = WideSGDClassifier(random_state=0).fit(X, label)
+    pairs = WideSGDClassifier(interactions="pairwise", random_state=0).fit(X, label)
+    product = WideSGDRegressor(FORMULA, random_state=0).fit(X, y)
     return {"additive": additive.predict_proba, "pairs": pairs.predict_proba, "product": product.predict}
 
 
@@ -120,7 +120,7 @@ def one_row(n_rows: int, top: int, n_calls: int) -> None:
 def many_rows(n_rows: int) -> None:
     X, y = make_table(max(n_rows, 20_000), 300, n_symbolic=30)
     label = (y > np.median(y)).astype(int)
-    model = WideClassifier(interactions=2, random_state=0).fit(X[:20_000], label[:20_000])
+    model = WideSGDClassifier(interactions="pairwise", random_state=0).fit(X[:20_000], label[:20_000])
     rows = X[:n_rows]
     model.predict_proba(rows[:1000])
     with Watch() as watch:

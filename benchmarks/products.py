@@ -1,4 +1,4 @@
-"""A product of two blocks at its defaults, `WideRegressor("y ~ g[a]*m[b]*x + c[1]")`, against L-BFGS on the same model.
+"""A product of two blocks online at its defaults, `"y ~ g[a]*m[b]*x + c[1]"`, against L-BFGS on the same model.
 
 Zipf symbols of `a` (3,000), uniform ones of `b` (50), lognormal factors (sd .6), x gamma-distributed (mean 1, sd .5),
 a constant of 1 and normal noise of sd .1. `above truth` is the test RMSE over that of the noise-free formula, in %,
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from convergence.optimum import product_fit
 
-from tabsym import WideRegressor
+from tabsym import WideSGDRegressor
 
 FORMULA = "y ~ g[a]*m[b]*x + c[1]"
 NOISE = 0.1
@@ -47,11 +47,11 @@ def as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 def with_tabsym(train: pd.DataFrame, test: pd.DataFrame, options: dict[str, Any]) -> tuple[np.ndarray, float, str]:
     train, test = as_text(train), as_text(test)
-    WideRegressor(FORMULA, random_state=0, **options).fit(train[:2000])
+    WideSGDRegressor(FORMULA, random_state=0, **options).fit(train[:2000])
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = WideRegressor(FORMULA, random_state=0, **options).fit(train)
+        model = WideSGDRegressor(FORMULA, random_state=0, **options).fit(train)
     seconds = time.perf_counter() - start
     told = "; ".join(sorted({item.category.__name__ for item in caught}))
     return model.predict(test.drop(columns="y")), seconds, f"{model.n_iter_} epochs {told}"
@@ -99,9 +99,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[120_000])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--symbols", type=int, nargs=2, default=(3_000, 50), metavar=("A", "B"))
-    parser.add_argument("--epochs", type=int, help="instead of the default")
+    parser.add_argument("--max-iter", type=int, help="epochs, instead of the default")
     args = parser.parse_args()
-    options = {} if args.epochs is None else {"epochs": args.epochs}
+    options = {} if args.max_iter is None else {"max_iter": args.max_iter}
     print(f"{'rows':>10}{'seed':>6}  {'':8}{'above truth %':>14}{'seconds':>9}")
     for n_rows in args.rows:
         rows = pd.DataFrame([compare(n_rows, tuple(args.symbols), seed, options) for seed in range(args.seeds)])

@@ -35,13 +35,13 @@ def make_table(n_rows: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def run_one(n_rows: int) -> dict:
-    from tabsym import WideClassifier
+    from tabsym import WideSGDClassifier
 
     X, y = make_table(n_rows)
-    WideClassifier(random_state=0).fit(X[:2000], y[:2000])
+    WideSGDClassifier(random_state=0).fit(X[:2000], y[:2000])
     with Watch() as watch:
         begin = time.perf_counter()
-        WideClassifier(epochs=2, random_state=0).fit(X, y)
+        WideSGDClassifier(max_iter=2, random_state=0).fit(X, y)
         seconds = time.perf_counter() - begin
     return {"seconds": seconds, "megabytes": watch.megabytes}
 

@@ -46,11 +46,11 @@ def write_folder(folder: Path, n_rows: int) -> None:
 
 
 def run_one(folder: str) -> dict:
-    from tabsym import WideClassifier
+    from tabsym import WideSGDClassifier
 
     dataset = ds.dataset(folder)
     warm = dataset.head(5000)
-    model = WideClassifier(epochs=1, random_state=0)
+    model = WideSGDClassifier(max_iter=1, random_state=0)
     model.fit(warm.drop_columns(["bought"]), warm["bought"])
     with Watch() as watch:
         start = time.perf_counter()

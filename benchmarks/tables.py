@@ -1,11 +1,12 @@
-"""Quality and fit time on real tables, so that two checkouts can be compared fold by fold.
+"""Quality and fit time of online models on real tables, so that two versions can be compared fold by fold.
 
-WideClassifier and WideRegressor at their defaults and with `interactions="auto"`; 5 folds (kdd99: 2), seed 0,
+WideSGDClassifier and WideSGDRegressor at their defaults and with `interactions="auto"`; 5 folds (kdd99: 2), seed 0,
 stratified for classes; tables prepared as `tabsym compare` does. AUC and log-loss for two classes, log-loss for
 more, RMSE and MAE for numbers; `seconds` is from the DataFrame to the fitted model, after a small warm-up fit.
 Rows go to `--out` as they arrive. `--against` prints paired differences to another such file with the standard
 error over folds, and the ratio of the fit times (median over folds of each fold's fastest repeat): run both on
-the same quiet machine, with `--repeats` for the times. Needs `TABSYM_DATA`.
+the same quiet machine, with `--repeats` for the times. A version in which these models had other names cannot run
+this script: its own copy of it writes such a file. Needs `TABSYM_DATA`.
 
     TABSYM_DATA=FOLDER python benchmarks/tables.py --out after.csv [--against before.csv] [--repeats 3]
     python benchmarks/tables.py --out after.csv --against before.csv --report
@@ -21,15 +22,17 @@ import warnings
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from intervals import TABLES as WITHOUT_KDD99
+from sklearn.base import is_regressor
 from sklearn.metrics import log_loss, mean_absolute_error, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import tabsym
-from tabsym import WideClassifier, WideRegressor
+from tabsym import WideSGDClassifier, WideSGDRegressor
 from tabsym.compare.prepare import Prepared, prepare
 from tabsym.datasets import make_retail
 
@@ -47,15 +50,15 @@ def read(name: str, max_rows: int | None) -> Prepared:
     return prepare(table, target, drop=[column for column in drop if column in table])
 
 
-def chances(model: WideClassifier, X: pd.DataFrame, n_classes: int) -> np.ndarray:
+def chances(model: Any, X: pd.DataFrame, n_classes: int) -> np.ndarray:
     """Probabilities of all classes (n_rows, n_classes), also of those that the training fold lacks."""
     out = np.zeros((len(X), n_classes))
     out[:, model.classes_] = model.predict_proba(X)
     return out
 
 
-def measure(model: WideClassifier | WideRegressor, X: pd.DataFrame, y: np.ndarray, n_classes: int) -> dict[str, float]:
-    if isinstance(model, WideRegressor):
+def measure(model: Any, X: pd.DataFrame, y: np.ndarray, n_classes: int) -> dict[str, float]:
+    if is_regressor(model):
         predicted = model.predict(X)
         return {"rmse": root_mean_squared_error(y, predicted), "mae": mean_absolute_error(y, predicted)}
     p = chances(model, X, n_classes)
@@ -66,7 +69,7 @@ def measure(model: WideClassifier | WideRegressor, X: pd.DataFrame, y: np.ndarra
 def run(name: str, repeats: int, max_rows: int | None, out: Path, stamp: dict[str, str]) -> None:
     ready = read(name, max_rows)
     is_number = ready.task == "regression"
-    kind = WideRegressor if is_number else WideClassifier
+    kind = WideSGDRegressor if is_number else WideSGDClassifier
     n_folds = 2 if name == "kdd99" else 5
     folds = (KFold if is_number else StratifiedKFold)(n_folds, shuffle=True, random_state=0)
     for (fold, (train, test)), repeat in product(enumerate(folds.split(ready.X, ready.y)), range(repeats)):

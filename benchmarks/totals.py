@@ -1,7 +1,7 @@
 """Do predictions add up? Predicted over observed totals on the training rows, at defaults, over ten seeds.
 
 163,000 rows of six symbolic columns (Zipf and uniform, 5 to 3,000 symbols) and two numbers. A model with a canonical
-link and an intercept that is at its optimum predicts the observed total exactly: squared, logistic, poisson and
+link and an intercept that is at its optimum predicts the observed total exactly: squared_error, logistic, poisson and
 multinomial (the worst class of each seed), and all but the last also with an offset: for poisson log(exposure)
 around 0 of sd 1. `deviance` is the mean training loss over that of scikit-learn's model on one-hot columns (its
 penalty so small that it only keeps it finite; logistic with an offset: scipy's), in %, of the first two seeds; for
@@ -10,7 +10,7 @@ poisson the deviance's.
 Then the squared loss alone, 400,000 rows of three columns of 120 symbols in all, a signal of four times the noise,
 with and without an offset of sd 5: the mean squared training error over that of least squares, in %.
 
-    python benchmarks/totals.py [--rows 163000] [--seeds 10] [--losses squared logistic poisson multinomial]
+    python benchmarks/totals.py [--rows 163000] [--seeds 10] [--losses squared_error logistic poisson multinomial]
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from convergence.optimum import least_squares, loss_of_predictions, one_hot, opt
 from convergence.problems import Problem
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
-from tabsym import WideClassifier, WideRegressor
+from tabsym import WideSGDClassifier, WideSGDRegressor
 
 SIZES = (5, 12, 30, 100, 500, 3_000)
-LEVELS = {"logistic": -2.5, "poisson": -2.9, "squared": 10.0}
+LEVELS = {"logistic": -2.5, "poisson": -2.9, "squared_error": 10.0}
 N_CLASSES = 4
 PEER_SEEDS = 2
 
@@ -56,7 +56,7 @@ def make_problem(loss: str, with_offset: bool, n_rows: int, seed: int) -> Proble
         return Problem(loss, 0, X, np.argmax(scores + rng.gumbel(size=scores.shape), axis=1), loss, scores)
     offset = rng.normal(0.0, 1.0, n_rows) if with_offset else None
     score = scores[:, 0] + LEVELS[loss] + (0.0 if offset is None else offset)
-    if loss == "squared":
+    if loss == "squared_error":
         y = score + rng.normal(size=n_rows)
     else:
         y = rng.poisson(np.exp(score)) if loss == "poisson" else rng.random(n_rows) < 1.0 / (1.0 + np.exp(-score))
@@ -66,7 +66,7 @@ def make_problem(loss: str, with_offset: bool, n_rows: int, seed: int) -> Proble
 def wide(problem: Problem) -> tuple[np.ndarray, float, int]:
     """Predictions on the training rows, seconds of the fit, epochs."""
     is_class = problem.loss in ("logistic", "multinomial")
-    model: Any = WideClassifier(random_state=0) if is_class else WideRegressor(loss=problem.loss, random_state=0)
+    model: Any = WideSGDClassifier(random_state=0) if is_class else WideSGDRegressor(loss=problem.loss, random_state=0)
     extra = {} if problem.offset is None else {"offset": problem.offset}
     start = time.perf_counter()
     model.fit(problem.X, problem.y, **extra)
@@ -77,7 +77,7 @@ def wide(problem: Problem) -> tuple[np.ndarray, float, int]:
 def least_loss(problem: Problem) -> float:
     """The loss of the linear model on one-hot columns; scikit-learn's, where it has the loss and takes the offset."""
     X, y = one_hot(problem), problem.y
-    if problem.loss == "squared":
+    if problem.loss == "squared_error":
         return loss(problem, least_squares(problem))
     if problem.loss == "poisson":
         exposure = np.ones(len(y)) if problem.offset is None else np.exp(problem.offset)
@@ -129,7 +129,7 @@ def squares(n_rows: int, seeds: int) -> None:
             X, scores, rng = make_table(n_rows, (20, 40, 60), seed)
             offset = rng.normal(0.0, 5.0, n_rows) if with_offset else None
             y = scores[:, 0] + rng.normal(0.0, 0.15, n_rows) + (0.0 if offset is None else offset)
-            problem = Problem("squared", 0, X, y, "squared", scores[:, 0], offset=offset)
+            problem = Problem("squared_error", 0, X, y, "squared_error", scores[:, 0], offset=offset)
             predicted, _, epochs = wide(problem)
             excess.append(100 * (loss(problem, predicted) / loss(problem, least_squares(problem)) - 1))
         what = "an offset of sd 5" if with_offset else "no offset"
@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=163_000)
     parser.add_argument("--square-rows", type=int, default=400_000)
     parser.add_argument("--seeds", type=int, default=10)
-    names = ["squared", "logistic", "poisson", "multinomial"]
+    names = ["squared_error", "logistic", "poisson", "multinomial"]
     parser.add_argument("--losses", nargs="*", default=names, choices=names)
     args = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Additive logistic regression: WideClassifier against Vowpal Wabbit, in one run.
+"""Additive logistic regression: WideSGDClassifier against Vowpal Wabbit, in one run.
 
 The rows of `million.py` (ten string columns, 10 to 100,000 symbols). VW
 trains from its own cache file, made before its clock starts. Both are tuned on
@@ -58,10 +58,10 @@ def run_vw(
 
 def run_tabsym(X: pd.DataFrame, y: np.ndarray, X_test: pd.DataFrame, y_test: np.ndarray, **options: float):
     """Seconds to train from the DataFrame, and test log-loss."""
-    from tabsym import WideClassifier
+    from tabsym import WideSGDClassifier
 
     begin = time.perf_counter()
-    model = WideClassifier(random_state=0, n_jobs=-1, **options).fit(X, y)
+    model = WideSGDClassifier(random_state=0, n_jobs=-1, **options).fit(X, y)
     seconds = time.perf_counter() - begin
     return seconds, log_loss(y_test, model.predict_proba(X_test))
 
@@ -79,7 +79,7 @@ def main() -> None:
     ours: dict[tuple, tuple[float, float]] = {(): run_tabsym(X[train], y[train], X[valid], y[valid])}
     show("tabsym, defaults", ours[()])
     for epochs, rate in itertools.product((1, 2), (0.1, 0.15, 0.2, 0.3)):
-        ours[epochs, rate] = run_tabsym(X[train], y[train], X[valid], y[valid], epochs=epochs, learning_rate=rate)
+        ours[epochs, rate] = run_tabsym(X[train], y[train], X[valid], y[valid], max_iter=epochs, learning_rate=rate)
         show(f"tabsym, {epochs} epochs, rate {rate}", ours[epochs, rate])
     theirs: dict[tuple, tuple[float, float]] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -94,7 +94,7 @@ def main() -> None:
         best_vw = min(theirs, key=lambda key: theirs[key][1])
         vw = run_vw(folder, X[test], y[test], *best_vw)
     epochs, rate = min((key for key in ours if key), key=lambda key: ours[key][1])
-    best = run_tabsym(X[train], y[train], X[test], y[test], epochs=epochs, learning_rate=rate)
+    best = run_tabsym(X[train], y[train], X[test], y[test], max_iter=epochs, learning_rate=rate)
     default = run_tabsym(X[train], y[train], X[test], y[test])
     print("\non the test set, each at its best:")
     show(f"vw, {best_vw[0]} passes, rate {best_vw[1]}, decay {best_vw[2]}", vw)

@@ -56,7 +56,7 @@ def loss_of(problem: Problem, score: Floats) -> float:
 def loss_of_predictions(problem: Problem, predicted: Floats) -> float:
     """The same from a model's own predictions: values, means, or probabilities (n_rows, n_classes)."""
     y = problem.y
-    if problem.loss == "squared":
+    if problem.loss == "squared_error":
         return float(0.5 * np.mean((y - predicted) ** 2))
     if problem.loss == "poisson":
         return float(np.mean(predicted - xlogy(y, np.maximum(predicted, 1e-300))))
@@ -66,7 +66,7 @@ def loss_of_predictions(problem: Problem, predicted: Floats) -> float:
 def loss_of_constant(problem: Problem) -> float:
     """The least mean training loss of a constant, beside the offset."""
     y, offset = problem.y, problem.offset
-    if problem.loss == "squared":
+    if problem.loss == "squared_error":
         return float(0.5 * np.var(y if offset is None else y - offset))
     if problem.loss == "poisson":
         exposure = np.exp(np.zeros(len(y)) if offset is None else offset)
@@ -99,7 +99,7 @@ def optimum(problem: Problem) -> Optimum:
 def _mean_loss(loss: str, score: Floats, y: NDArray[Any]) -> tuple[float, Floats]:
     """Mean loss, and its gradient by the scores."""
     n = len(y)
-    if loss == "squared":
+    if loss == "squared_error":
         return float(0.5 * np.mean((score - y) ** 2)), (score - y) / n
     if loss == "logistic":
         return float(np.mean(np.logaddexp(0.0, score) - y * score)), (expit(score) - y) / n
@@ -145,7 +145,7 @@ def least_squares(problem: Problem) -> Floats:
 
 
 def _additive_optimum(problem: Problem) -> float:
-    if problem.loss == "squared":
+    if problem.loss == "squared_error":
         return loss_of(problem, least_squares(problem))
     X, y = one_hot(problem), problem.y
     offset = 0.0 if problem.offset is None else problem.offset

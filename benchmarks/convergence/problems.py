@@ -175,7 +175,7 @@ def _with_noise(kind: str, place: int, X: pd.DataFrame, score: Floats, spec: Spe
     parts = np.array([spec.signal, 1.0]) / np.hypot(spec.signal, 1.0) * spec.scale
     truth = parts[0] * score / score.std() + spec.level * spec.scale
     formula = {"product": PRODUCT, "dot": DOT}.get(kind)
-    return Problem(kind, place, X, truth + parts[1] * rng.normal(size=len(X)), "squared", truth, formula)
+    return Problem(kind, place, X, truth + parts[1] * rng.normal(size=len(X)), "squared_error", truth, formula)
 
 
 def _counts(place: int, X: pd.DataFrame, score: Floats, spec: Spec, rng: np.random.Generator) -> Problem:

@@ -1,12 +1,13 @@
 """Do the automatic rates and epochs reach the optimum, whatever the optimizer, schedule, gradient and batch size?
 
 Every combination of four optimizers, two gradients and batches of 1, 32, 256 and all rows, at the constant schedule
-unless others are asked for ("optimal" with l2=1e-6), on the problems of `problems.py`. The excess is how far the mean
-training loss of the model's own predictions lies above the optimum's (`optimum.py`), as a share of what the optimum
-gains over the best constant. A combination that is refused before
-training is counted apart. Every other one should end at most 5 % above the optimum or say so: "silent" counts those
-that do not, by neither a `ConvergenceWarning` nor an error. Rows are added to the CSV as they arrive; `--resume`
-keeps those of an earlier run with the same problems.
+unless others are asked for ("optimal" with alpha=1e-6), on the problems of `problems.py`. The excess is how far the
+mean training loss of the model's own predictions lies above the optimum's (`optimum.py`), as a share of what the
+optimum gains over the best constant. A combination that is refused before training is counted apart: of the default
+ones sgd and adagrad with gradient="mean" in batches of one row (fits in results/convergence.csv, which is older than
+the refusal). Every other one should end at most 5 % above the optimum or say so: "silent" counts those that do not, by
+neither a `ConvergenceWarning` nor an error. Rows are added to the CSV as they arrive; `--resume` keeps those of an
+earlier run with the same problems.
 
     python benchmarks/convergence/study.py [--kinds logistic ...] [--schedules constant ...] [--rows 10000]
         [--problems 6] [--share 1] [--jobs 2] [--resume] [--out benchmarks/results/convergence.csv]
@@ -54,17 +55,17 @@ def find_optimum(where: tuple[str, int, int]) -> float:
 
 
 def model_of(problem: Problem, optimizer: str, schedule: str, gradient: str, batch: str) -> Any:
-    from tabsym import WideClassifier, WideRegressor
+    from tabsym import WideSGDClassifier, WideSGDRegressor
 
     options: dict[str, Any] = {"optimizer": optimizer, "schedule": schedule, "gradient": gradient, "random_state": 0}
     options["batch_size"] = batch if batch == "full" else int(batch)
     if schedule == "optimal":
-        options["l2"] = 1e-6
+        options["alpha"] = 1e-6
     if problem.formula is not None:
         options["formula"] = problem.formula
     if problem.loss in ("logistic", "multinomial"):
-        return WideClassifier(loss=problem.loss, **options)
-    return WideRegressor(loss=problem.loss, **options)
+        return WideSGDClassifier(**options)
+    return WideSGDRegressor(loss=problem.loss, **options)
 
 
 def predictions(model: Any, problem: Problem) -> np.ndarray:
@@ -74,9 +75,12 @@ def predictions(model: Any, problem: Problem) -> np.ndarray:
     return model.predict(problem.X, **extra)
 
 
-def may_be_refused(optimizer: str, schedule: str) -> bool:
-    """Combinations that have no meaning: a rate from the penalty is sgd's."""
-    return schedule == "optimal" and optimizer != "sgd"
+def may_be_refused(optimizer: str, schedule: str, gradient: str, batch: str) -> str | None:
+    """The option that has no meaning: a rate from the penalty is sgd's, and the mean over one row is that row's."""
+    if schedule == "optimal" and optimizer != "sgd":
+        return "schedule="
+    alone = batch == "1" and schedule == "constant" and optimizer in ("sgd", "adagrad")
+    return "gradient=" if alone and gradient == "mean" else None
 
 
 def fit_one(task: tuple[str, int, int, str, str, str, str]) -> dict[str, Any]:
@@ -94,7 +98,8 @@ def fit_one(task: tuple[str, int, int, str, str, str, str]) -> dict[str, Any]:
             row |= {"n_iter": model.n_iter_, "excess": excess if np.isfinite(excess) else np.inf}
         except (ValueError, ArithmeticError) as error:
             row["seconds"] = time.perf_counter() - start
-            refused = may_be_refused(optimizer, schedule) and "schedule=" in str(error)
+            option = may_be_refused(optimizer, schedule, gradient, batch)
+            refused = option is not None and option in str(error)
             row["ended"] = "refused: " * refused + f"error: {error}"
         except Exception as error:  # whatever else ends a fit is a row too
             row["seconds"] = time.perf_counter() - start

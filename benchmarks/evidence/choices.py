@@ -24,8 +24,6 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from study import MOST_ROWS, variants
 from tables import TABLES, measure, read
 
-from tabsym import WideClassifier, WideRegressor
-
 Constant = tuple[ModuleType, str, float]
 
 
@@ -38,13 +36,12 @@ def constant(text: str) -> Constant:
     return found, name, type(before)(float(value))
 
 
-def fold_scores(ready, train, test, options, states) -> tuple[list[str], np.ndarray]:
+def fold_scores(ready, train, test, make, states) -> tuple[list[str], np.ndarray]:
     """Names and mean over random states of the measures of one fold, and the median processor time of a fit."""
-    kind = WideRegressor if ready.task == "regression" else WideClassifier
     rows, seconds, names = [], [], []
     for state in states:
         start = time.thread_time()
-        model = kind(random_state=state, **options).fit(ready.X.iloc[train], ready.y[train])
+        model = make(random_state=state).fit(ready.X.iloc[train], ready.y[train])
         seconds.append(time.thread_time() - start)
         found = measure(model, ready.X.iloc[test], ready.y[test], len(ready.classes))
         names = [*found, "seconds"]
@@ -54,7 +51,7 @@ def fold_scores(ready, train, test, options, states) -> tuple[list[str], np.ndar
 
 def compare(name: str, seed: int, variant: str, constants: list[Constant], states: list[int]) -> None:
     ready = read(name, MOST_ROWS.get(name))
-    options = variants(len(ready.classes))[variant]
+    make = variants(len(ready.classes))[variant]
     splitter = (KFold if ready.task == "regression" else StratifiedKFold)(5, shuffle=True, random_state=seed)
     folds = list(splitter.split(ready.X, ready.y))
     names, scores = [], []
@@ -62,8 +59,8 @@ def compare(name: str, seed: int, variant: str, constants: list[Constant], state
         before = [getattr(module, key) for module, key, _ in constants]
         for module, key, value in constants if changed else []:
             setattr(module, key, value)
-        names, _ = fold_scores(ready, *folds[0], options, states[:1])  # compiles
-        scores.append([fold_scores(ready, *fold, options, states)[1] for fold in folds])
+        names, _ = fold_scores(ready, *folds[0], make, states[:1])  # compiles
+        scores.append([fold_scores(ready, *fold, make, states)[1] for fold in folds])
         for (module, key, _), value in zip(constants, before, strict=True):
             setattr(module, key, value)
     package, other = np.array(scores)

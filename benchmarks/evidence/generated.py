@@ -1,8 +1,8 @@
 """Figures of README.md that come from generated tables: what is found where the truth is known.
 
 python benchmarks/evidence/generated.py variances  # of rare symbols, by rows held out, with few looks, by evidence
-python benchmarks/evidence/generated.py sums       # how often loss="choose" takes sums for products
-python benchmarks/evidence/generated.py small      # loss="choose" on tables of 40 to 150 rows
+python benchmarks/evidence/generated.py sums       # how often loss="auto" takes sums for products
+python benchmarks/evidence/generated.py small      # loss="auto" on tables of 40 to 150 rows
 python benchmarks/evidence/generated.py alike      # numbers that say nearly the same
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,10 +19,18 @@ from sklearn.metrics import log_loss
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.estimators import linking
-from tabsym.wide import Newton
+from tabsym.estimators.config import Config
 from tabsym.wide.newton import heldout
 
-NEWTON = {"optimizer": "newton", "l2": "evidence", "random_state": 0}
+ADDITIVE = {"numeric": "linear", "interactions": None, "count_effect": False, "random_state": 0}
+
+
+class ByEvidence(WideClassifier):
+    """Variances of rare symbols by the evidence, too, without rows held out."""
+
+    def _config(self) -> Config:
+        config = super()._config()
+        return replace(config, optimizer=replace(config.newton, rare_rows=0.0))
 
 
 def variances() -> None:
@@ -41,8 +50,8 @@ def variances() -> None:
                 X = pd.DataFrame({"g": [f"g{code}" for code in codes]})
                 for name, got in found.items():
                     heldout.MOST_LOOKS = 4 if name == "four" else most
-                    optimizer = Newton(rare_rows=0) if name == "evidence" else "newton"
-                    model = WideClassifier(**NEWTON | {"optimizer": optimizer}).fit(X[:n], y[:n])
+                    kind = ByEvidence if name == "evidence" else WideClassifier
+                    model = kind(**ADDITIVE).fit(X[:n], y[:n])
                     loss = log_loss(y[n:], model.predict_proba(X[n:]))
                     got.append((float(model.variances_["variance"].iloc[0]), loss))
             heldout.MOST_LOOKS = most
@@ -60,7 +69,7 @@ def sums() -> None:
             X = pd.DataFrame({name: rng.integers(0, 12, 1500).astype(str) for name in "ab"})
             a, b = rng.normal(0, 1, 12)[X["a"].astype(int)], rng.normal(0, 1, 12)[X["b"].astype(int)]
             y = np.maximum(20 + 3 * a + 3 * b, 0.5) * rng.gamma(20, 1 / 20, 1500)
-            wrong += WideRegressor(loss="choose", **NEWTON).fit(X, y).model_.loss.name != "squared"
+            wrong += WideRegressor(loss="auto", **ADDITIVE).fit(X, y).model_.loss.name != "squared_error"
         print(f"{linking.HELD_OUT:.0%} held out: {wrong} of 40 sums taken for products", flush=True)
     linking.HELD_OUT = share
 
@@ -77,9 +86,9 @@ def small() -> None:
                 mean = np.maximum(20 + 3 * a + 3 * b, 0.5) if is_sum else np.exp(2 + 0.5 * a + 0.5 * b)
                 y = mean * rng.gamma(20, 1 / 20, 2 * n)
                 chosen, squared = (
-                    WideRegressor(loss=loss, **NEWTON).fit(X[:n], y[:n]) for loss in ("choose", "squared")
+                    WideRegressor(loss=loss, **ADDITIVE).fit(X[:n], y[:n]) for loss in ("auto", "squared_error")
                 )
-                logs += chosen.model_.loss.name != "squared"
+                logs += chosen.model_.loss.name != "squared_error"
                 errors.append([np.sqrt(np.mean((one.predict(X[n:]) - mean[n:]) ** 2)) for one in (chosen, squared)])
             found, plain = np.array(errors).T
             error = (found - plain).std(ddof=1) / np.sqrt(len(found)) / plain.mean()
@@ -97,7 +106,8 @@ def alike() -> None:
     y = 2 * e + rng.randn(2000)
     for distance in (0.3, 0.1, 0.03, 0.01):
         X = pd.DataFrame({"u": u, "u2": u + distance * e})
-        found, best = (model.fit(X, y).predict(X) for model in (WideRegressor(**NEWTON), LinearRegression()))
+        wide = WideRegressor(loss="squared_error", **ADDITIVE)
+        found, best = (model.fit(X, y).predict(X) for model in (wide, LinearRegression()))
         rmse = (np.sqrt(np.mean((y - one) ** 2)) for one in (found, best))
         print(
             f"correlation {np.corrcoef(X.T)[0, 1]:.5f}: RMSE " + ", least squares ".join(f"{one:.4f}" for one in rmse)

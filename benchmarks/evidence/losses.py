@@ -1,6 +1,6 @@
-"""loss="choose" on fifteen targets of public tables and on generated ones: how far its choice is from the best loss.
+"""loss="auto" on fifteen targets of public tables and on generated ones: how far its choice is from the best loss.
 
-For every fold each of the four losses is fitted and scored; "chosen" is the loss that `loss="choose"` takes, "with
+For every fold each of the four losses is fitted and scored; "chosen" is the loss that `loss="auto"` takes, "with
 crosses" the one where every loss looks for its own crosses before it is compared, "squared" no choice at all; the other
 ways have a constant of `tabsym.estimators.linking` changed (`WAYS`). Shown is the error above that of the best loss of
 each fold, in per cent (mean over folds), what was chosen (first letters, fold by fold), and the processor time of
@@ -35,10 +35,10 @@ from tabsym import WideRegressor  # noqa: E402
 from tabsym.compare.prepare import Prepared, prepare  # noqa: E402
 from tabsym.datasets import make_retail  # noqa: E402
 from tabsym.estimators import linking, wide  # noqa: E402
+from tabsym.estimators.fitting import fit_model  # noqa: E402
 
-LOSSES = ("squared", "poisson", "gamma", "tweedie")
+LOSSES = ("squared_error", "poisson", "gamma", "tweedie")
 SCORERS = {"rmse": "neg_root_mean_squared_error", "mae": "neg_mean_absolute_error"}
-OPTIONS = {"interactions": "auto", "optimizer": "newton", "l2": "evidence", "numeric": "smooth", "rarity": True}
 
 # table, target, what is dropped (known only after the target, or an id), most rows
 TARGETS: dict[str, tuple[str, str, list[str], int | None]] = {
@@ -117,7 +117,7 @@ def generate(name: str) -> pd.DataFrame:
 
 
 def choose(X: pd.DataFrame, y: np.ndarray, scoring: str) -> tuple[str, float]:
-    """The loss that `loss="choose"` takes, and the processor time that it took."""
+    """The loss that `loss="auto"` takes, and the processor time that it took."""
     found: list[tuple[str, float]] = []
 
     def seen(*arguments):
@@ -128,7 +128,7 @@ def choose(X: pd.DataFrame, y: np.ndarray, scoring: str) -> tuple[str, float]:
 
     wide.choose_loss = seen
     try:
-        WideRegressor(random_state=0, loss="choose", scoring=SCORERS[scoring], **OPTIONS).fit(X, y)
+        WideRegressor(random_state=0, loss="auto", scoring=SCORERS[scoring]).fit(X, y)
     except _Chosen:
         pass
     finally:
@@ -154,11 +154,15 @@ def chosen_ways(X: pd.DataFrame, y: np.ndarray, scoring: str) -> dict[str, tuple
     return found
 
 
-class _Whole(linking._ByGradients):
+class _Whole(linking._Trial):
     """A model of its own for every loss, its crosses included."""
 
+    def __init__(self, config, training, split, scoring, rng):
+        self.config, self.scoring, self.rng, self.predicted = config, scoring, rng, {}
+        self.seen, self.held_out = (training.take(rows) for rows in split)
+
     def _margins(self, loss, rng):
-        model = linking.fit_model(self.config, self.seen, loss, 1, rng).model
+        model = fit_model(self.config, self.seen, loss, 1, rng).model
         return model.margins(self.held_out.table, self.config.n_jobs)
 
 
@@ -169,14 +173,14 @@ def run(name: str, seed: int, out: Path) -> None:
         errors: dict[str, dict[str, float]] = {scoring: {} for scoring in SCORERS}
         for loss in LOSSES:
             try:
-                predicted = WideRegressor(random_state=0, loss=loss, **OPTIONS).fit(X, y[train]).predict(later)
+                predicted = WideRegressor(random_state=0, loss=loss).fit(X, y[train]).predict(later)
             except ValueError:  # zeros, which gamma does not take
                 continue
             errors["rmse"][loss] = root_mean_squared_error(y[test], predicted)
             errors["mae"][loss] = mean_absolute_error(y[test], predicted)
         rows = []
         for scoring, own in errors.items():
-            ways = chosen_ways(X, y[train], scoring) | {"squared": ("squared", np.nan)}
+            ways = chosen_ways(X, y[train], scoring) | {"squared": ("squared_error", np.nan)}
             for way, (loss, seconds) in ways.items():
                 row = {"target": name, "seed": seed, "fold": fold, "rows": len(train), "measure": scoring}
                 row |= {"way": way, "loss": loss, "error": own[loss], "best": min(own.values()), "cpu": seconds}

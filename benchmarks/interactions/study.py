@@ -14,17 +14,17 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from tabsym import WideClassifier, WideRegressor
-from tabsym.wide import AutoCrosses
+from tabsym import WideSGDClassifier, WideSGDRegressor
+from tabsym.wide import AutoInteractions
 
 warnings.simplefilter("ignore")
 SHRUNK = {"triple_share": 0.3, "folds": 4, "penalty": 15.0}
 RULES = {
-    "default": AutoCrosses(),
-    "1.5 errors": AutoCrosses(significance=1.5, **SHRUNK),
-    "2.9 errors": AutoCrosses(significance=2.9, **SHRUNK),
-    "false discoveries .1": AutoCrosses(significance=1.5, false_discoveries=0.1, **SHRUNK),
-    "false discoveries .05": AutoCrosses(significance=1.5, false_discoveries=0.05, **SHRUNK),
+    "default": AutoInteractions(),
+    "1.5 errors": AutoInteractions(significance=1.5, **SHRUNK),
+    "2.9 errors": AutoInteractions(significance=2.9, **SHRUNK),
+    "false discoveries .1": AutoInteractions(significance=1.5, false_discoveries=0.1, **SHRUNK),
+    "false discoveries .05": AutoInteractions(significance=1.5, false_discoveries=0.05, **SHRUNK),
 }
 WIDTHS = {"3 to 200": [3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200], "12 of 2": [2] * 12, "12 of 5": [5] * 12}
 ONE_PAIR = [8, 5, 3, 4, 6, 10]
@@ -44,8 +44,8 @@ def target(rng, task, score):
 
 
 def chosen(task, X, y, rule):
-    kind = WideRegressor if task == "amounts" else WideClassifier
-    model = kind(interactions=rule, epochs=1, learning_rate=0.1, batch_size="full", random_state=0)
+    kind = WideSGDRegressor if task == "amounts" else WideSGDClassifier
+    model = kind(interactions=rule, max_iter=1, learning_rate=0.1, batch_size="full", random_state=0)
     return model.fit(X, y).interactions_["cross"].tolist()
 
 

@@ -25,8 +25,8 @@ import pandas as pd
 from fits import RESULTS, FitLog, plain
 from sklearn.metrics import log_loss
 
-from tabsym import WideClassifier, WideRegressor, datasets
-from tabsym.wide import SGD, Adagrad, Adam
+from tabsym import WideSGDClassifier, WideSGDRegressor, datasets
+from tabsym.optimizers import SGD, Adagrad, Adam
 
 TABLES = ["adult", "amazon", "kick", "usedcars"]
 ESTIMATORS = ["gse", "mean"]
@@ -48,7 +48,7 @@ LEAP_FROM = 32
 """The rate that is best at this batch size is tried at the largest one."""
 
 
-def fit_and_score(name: str, model: WideClassifier | WideRegressor, X: pd.DataFrame, y: np.ndarray) -> dict:
+def fit_and_score(name: str, model: WideSGDClassifier | WideSGDRegressor, X: pd.DataFrame, y: np.ndarray) -> dict:
     """Test loss of one fit, the loss of the constant, and the time of the fit; the last rows are the test rows."""
     n_train = len(X) - int(len(X) * TEST_SHARE)
     train, held_out = slice(n_train), slice(n_train, None)
@@ -65,8 +65,8 @@ def fit_and_score(name: str, model: WideClassifier | WideRegressor, X: pd.DataFr
     return {"loss": loss, "constant": constant, "seconds": seconds}
 
 
-def test_loss(model: WideClassifier | WideRegressor, X: pd.DataFrame, y: np.ndarray) -> float:
-    if isinstance(model, WideRegressor):
+def test_loss(model: WideSGDClassifier | WideSGDRegressor, X: pd.DataFrame, y: np.ndarray) -> float:
+    if isinstance(model, WideSGDRegressor):
         value = float(np.mean((model.predict(X) - y) ** 2) / np.var(y))
     else:
         probabilities = model.predict_proba(X)
@@ -85,13 +85,14 @@ def is_regression(name: str) -> bool:
 
 
 def blank_model(name: str, optimizer: str, estimator: str, batch: int, rate: float, seed: int):
-    model_class = WideRegressor if is_regression(name) else WideClassifier
+    model_class = WideSGDRegressor if is_regression(name) else WideSGDClassifier
+    is_same = batch == 1 and optimizer in ("sgd", "adagrad")  # then "mean" is refused, as it is what "gse" is
     return model_class(
         optimizer=OPTIMIZERS[optimizer],
-        gradient=estimator,
+        gradient="gse" if is_same else estimator,
         batch_size=batch,
         learning_rate=rate,
-        epochs=EPOCHS,
+        max_iter=EPOCHS,
         random_state=seed,
     )
 

@@ -26,9 +26,9 @@ import numpy as np
 import pandas as pd
 from fits import RESULTS, FitLog, plain
 
-from tabsym import WideRegressor, datasets
+from tabsym import WideSGDRegressor, datasets
 from tabsym.compare.verdicts import against_best
-from tabsym.wide import Adam
+from tabsym.optimizers import Adam
 
 TABLES = {  # target, symbols, symbols, number
     "chicago_taxi": ("tips", "taxi_id", "payment_type", "trip_miles"),
@@ -64,26 +64,26 @@ def split(rows: pd.DataFrame, seed: int) -> Parts:
     return rows.iloc[order[n_test:]], rows.iloc[order[:n_test]], rows.iloc[:n_validation]
 
 
-def product(name: str, estimator: str, batch: int, rate: float, epochs: int, seed: int) -> WideRegressor:
+def product(name: str, estimator: str, batch: int, rate: float, epochs: int, seed: int) -> WideSGDRegressor:
     target, a, b, x = TABLES[name]
     formula = f"{target} ~ gamma[{a}] * mu[{b}] * {x} + b[1]"
-    return WideRegressor(
+    return WideSGDRegressor(
         formula,
         optimizer=Adam(),
         gradient=estimator,
         batch_size=batch,
         learning_rate=rate,
-        epochs=epochs,
+        max_iter=epochs,
         random_state=seed,
     )
 
 
-def additive(name: str, seed: int) -> WideRegressor:
+def additive(name: str, seed: int) -> WideSGDRegressor:
     target, a, b, x = TABLES[name]
-    return WideRegressor(f"{target} ~ w[{a}] + v[{b}] + beta[1] * {x} + b[1]", random_state=seed)
+    return WideSGDRegressor(f"{target} ~ w[{a}] + v[{b}] + beta[1] * {x} + b[1]", random_state=seed)
 
 
-def score(model: WideRegressor, train: pd.DataFrame, held_out: pd.DataFrame, target: str) -> dict[str, float]:
+def score(model: WideSGDRegressor, train: pd.DataFrame, held_out: pd.DataFrame, target: str) -> dict[str, float]:
     """Errors on held-out rows and the time of the fit; a fit that diverges has infinite errors."""
     start = time.perf_counter()
     try:

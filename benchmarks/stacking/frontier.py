@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +95,14 @@ def every(rng: np.random.RandomState, n: int) -> Any:
     return np.arange(n)
 
 
+def triples() -> list[tuple[str, ...]]:
+    """All pairs and all triples of the columns."""
+    names = list(read("amazon", None).X)
+    return [members for order in (2, 3) for members in combinations(names, order)]
+
+
 def three() -> list[Any]:
-    return [wide(), wide(interactions=2), wide(interactions=3)]
+    return [wide(), wide(interactions="pairwise"), wide(interactions=triples())]
 
 
 def most(rng: np.random.RandomState, n: int) -> Any:
@@ -105,8 +112,8 @@ def most(rng: np.random.RandomState, n: int) -> Any:
 
 MAKERS: dict[str, tuple[str, Callable[[], Any]]] = {
     "wide": ("Wide model at its best", wide),
-    "wide-pairs": ("Wide model, all pairs", lambda: wide(interactions=2)),
-    "wide-triples": ("Wide model, all triples", lambda: wide(interactions=3)),
+    "wide-pairs": ("Wide model, all pairs", lambda: wide(interactions="pairwise")),
+    "wide-triples": ("Wide model, all triples", lambda: wide(interactions=triples())),
     "wide-5-bootstraps": ("Mean of 5 wide models, bootstraps", lambda: Average(wide, 5, bootstrap)),
     "wide-5-subsets": ("Mean of 5 wide models, 90 % of the rows", lambda: Average(wide, 5, most)),
     "wide-3-seeds": ("Mean of 3 wide models, seeds", lambda: Average(wide, 3, every)),
