@@ -35,6 +35,13 @@ from tests.golden.tables import TABLES, Table
 
 Found = dict[str, Any]
 
+ITERATED = 1e-6
+"""Tolerance of cases whose solver stops far from where rounding would stop it: variances that little holds, products.
+
+Emulating older processors (no AVX, no FMA, other kernels of OpenBLAS) moved these by up to 3e-8, and all others by up
+to 5e-10.
+"""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -155,7 +162,6 @@ def solved_plain(table: Table) -> Found:
     return {
         **_of_solved(model, table.new[list(X)]),
         "table": names.coefficient_table(model),
-        "factors": names.coefficient_table(model, factors=True, base={"shop": "shop01"}),
     }
 
 
@@ -167,6 +173,7 @@ def solved_ridge(table: Table) -> Found:
     return {
         **_of_solved(model, table.new),
         "contrast": names.difference(model, "shop:week", ("shop00", "w00"), ("shop01", "w01")),
+        "factors": _thinned(names.coefficient_table(model, factors=True, base={"shop": "shop01"}), 4),
         **_prefixed("changed", names.predictions(changed, table.new)),
     }
 
@@ -178,7 +185,7 @@ def solved_with_posterior(table: Table) -> Found:
     return {"scores": scores, "spread": spread, **_coefficients(model)}
 
 
-@case("flowers")
+@case("flowers", tolerance=ITERATED)
 def solved_four_classes(table: Table) -> Found:
     model = solved("classes").fit(table.X, table.y)
     return {**_of_solved(model, table.new), "contrast": names.difference(model, "soil", "soil00", "soil01")}
@@ -203,7 +210,7 @@ def solved_amounts(table: Table) -> Found:
     }
 
 
-@case("prices")
+@case("prices", tolerance=ITERATED)
 def solved_amounts_judged_by_absolute_errors(table: Table) -> Found:
     model = solved("amounts", judged_by="absolute").fit(table.X, table.y, sample_weight=table.weight)
     return {**names.predictions(model, table.new), "losses": names.compared_losses(model), **_coefficients(model)}
@@ -230,14 +237,14 @@ def solved_amounts_with_posterior(table: Table) -> Found:
     return {"predictions": predicted, "spread": spread}
 
 
-@case("sales")
+@case("sales", tolerance=ITERATED)
 def solved_products_by_log_link(table: Table) -> Found:
     """As the comparison's contender, where effects multiply."""
     model = solved("amounts").fit(table.X, table.y)
     return {**_of_solved(model, table.new), "losses": names.compared_losses(model)}
 
 
-@case("sales")
+@case("sales", tolerance=ITERATED)
 def solved_formula(table: Table) -> Found:
     """A product of factors: descended by L-BFGS, from several starts."""
     text = "sales ~ g[store] * m[group] * s[season] * size + b[1]"
@@ -796,14 +803,22 @@ def comparison(table: Table) -> Found:
         page = (result.folder / "report.html").read_text(encoding="utf-8")
         return {
             "ranking": names.ranking(result),
-            "finding": "\n".join(result.finding),
-            "printed": _printed(said.getvalue().replace(folder, "FOLDER")),
-            "report": _words_of(page),
+            "finding": _without_times("\n".join(result.finding)),
+            "printed": _without_times(_printed(said.getvalue().replace(folder, "FOLDER"))),
+            "report": _without_times(_words_of(page)),
         }
 
 
 FIRST_OF_THE_MACHINE = "fit s"
 """The heading of the ranking from which on columns are times and memory."""
+
+
+ON_TIMES = ("times as fast", "busy with other processes")
+"""Sentences with these words are of the machine, too."""
+
+
+def _without_times(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not any(words in line for words in ON_TIMES))
 
 
 def _printed(text: str) -> str:

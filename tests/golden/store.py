@@ -20,11 +20,14 @@ FOLDER = Path(__file__).parent
 TOLERANCE = 1e-7
 """Of the largest magnitude in an array.
 
-Sums in another order (another BLAS, other vector instructions) move results of one pass by some 1e-15 of their size,
-and those of solvers that stop where a sweep gains little by some 1e-10; a changed formula moves them by far more.
+Not less, as another processor's BLAS and vector instructions sum in another order: that moves results of one pass by
+some 1e-15 of their size, and those of solvers, which stop where a sweep gains little, by up to 5e-10 (see `cases`).
 """
 SMALLEST = 1e-6
 """Arrays of smaller numbers are compared as if the largest were this: what should be 0 is noise of another size."""
+
+
+KINDS = ("values", "form", "text", "labels")
 
 
 @dataclass(frozen=True)
@@ -130,13 +133,22 @@ def _compact(entry: Any) -> str:
 
 
 def differences(stored: dict[str, Any], found: dict[str, Any], tolerance: float = TOLERANCE) -> list[Difference]:
-    """All differences of a case beyond the tolerance, the largest first."""
+    """All differences of a case beyond the tolerance: of values, the largest first, then of form, text and labels."""
     out = [Difference(name, "form", np.inf, "is stored, and was not computed") for name in stored if name not in found]
     out += [Difference(name, "form", np.inf, "was computed, and is not stored") for name in found if name not in stored]
     for name, old in stored.items():
         if name in found:
             out += _of_entry(name, old, found[name], tolerance)
-    return sorted(out, key=lambda one: -one.size)
+    return sorted(out, key=lambda one: (KINDS.index(one.kind), -one.size))
+
+
+def told(found: list[Difference], most: int = 12) -> str:
+    """Differences in words: how many of each kind, then a line each, those of values that moved most first."""
+    counts = [(kind, sum(one.kind == kind for one in found)) for kind in KINDS]
+    heading = ", ".join(f"{count} of {kind}" for kind, count in counts if count)
+    lines = [f"    {one}" for one in found[:most]]
+    rest = [f"    and {len(found) - most} more"] if len(found) > most else []
+    return "\n".join([f"differences: {heading}", *lines, *rest])
 
 
 def _of_entry(name: str, stored: dict[str, Any], found: dict[str, Any], tolerance: float) -> Iterator[Difference]:

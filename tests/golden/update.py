@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tests.golden.cases import CASES
-from tests.golden.store import differences, read, write
+from tests.golden.store import differences, read, told, write
 
 
 def main(chosen: list[str]) -> int:
@@ -34,11 +34,9 @@ def main(chosen: list[str]) -> int:
                 print(f"{case.name}: new, {len(found)} entries")
             elif moved:
                 n_changed += 1
-                print(f"{case.name}: {len(moved)} differences")
-                for one in moved[:20]:
-                    print(f"    {one}")
+                print(f"{case.name}: {told(moved)}")
             elif changes:
-                print(f"{case.name}: as stored, but for {changes[0].size:.0e} (kept)")
+                print(f"{case.name}: as stored, but for {changes[0].size:.0e} of the largest, which is rounding (kept)")
                 continue
             after[case.name] = found
         write(table, after)
