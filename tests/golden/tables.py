@@ -264,7 +264,19 @@ def matches() -> Table:
     return Table("classes", X, y, _to_predict(X, {"rain": 0.5}))
 
 
+@cache
+def fields() -> Table:
+    """Two classes that two numbers tell together, and fields: what trees find and sums do not."""
+    rng, n = np.random.RandomState(13), 400
+    field, fields = _draw(rng, "field", 12, n, 0.5)
+    rain, heat = np.round(rng.uniform(0, 10, n), 2), np.round(rng.uniform(5, 30, n), 1)
+    score = 3.0 * np.where((rain > 5) == (heat > 18), 1, -1) + rng.normal(0, 1.2, 12)[field]
+    X = pd.DataFrame({"field": _text(fields), "rain": rain, "heat": _with_gaps(rng, heat, 0.03)})
+    y = pd.Series(_classes(rng, score), name="grew")
+    return Table("classes", X, y, _to_predict(X), rng.randint(1, 4, n) * 1.0)
+
+
 TABLES = {
     make.__name__: make
-    for make in (shops, flowers, prices, sales, claims, costs, visits, gaps, cars, lorries, bikes, matches)
+    for make in (shops, flowers, prices, sales, claims, costs, visits, gaps, cars, lorries, bikes, matches, fields)
 }
