@@ -153,6 +153,12 @@ def solved_pairs_with_weights_and_offset(table: Table) -> Found:
     return {**names.predictions(model, table.new, offset=offset), **_coefficients(model)}
 
 
+@case("loans")
+def solved_bins(table: Table) -> Found:
+    model = solved("classes", numbers="modl", crosses="auto").fit(table.X, table.y)
+    return {**_of_solved(model, table.new), "table": _thinned(names.coefficient_table(model, base="largest"), 4)}
+
+
 @case("shops")
 def solved_plain(table: Table) -> Found:
     """No penalty: a generalised linear model."""
@@ -388,6 +394,12 @@ def online_chosen_crosses(table: Table) -> Found:
     return {**_of_online(model, table.new), "crosses": names.chosen_crosses(model)}
 
 
+@case("loans")
+def online_bins(table: Table) -> Found:
+    model = online("classes", numbers="modl", crosses=[("age", "job")]).fit(table.X, table.y)
+    return _of_online(model, table.new)
+
+
 @case("shops")
 def online_hinge_that_stops_early(table: Table) -> Found:
     model = online("classes", loss="hinge", stops_early=True, optimizer="sgd", passes=20, crosses="pairs")
@@ -486,7 +498,7 @@ def online_unknown_by_similar_of_classes(table: Table) -> Found:
 # -- MODL -------------------------------------------------------------------------------------------
 
 
-@case("shops")
+@case("loans")
 def modl_two_classes(table: Table) -> Found:
     encoder = names.modl().fit(table.X, table.y)
     return {**names.parts(encoder), "new rows": encoder.transform(table.new)}
@@ -516,25 +528,25 @@ def modl_missing_values(table: Table) -> Found:
     return {**names.parts(encoder), "new rows": encoder.transform(table.new)}
 
 
-@case("shops")
+@case("loans")
 def modl_options(table: Table) -> Found:
     found: Found = {}
     for words, options in (
         ("as published", {"criterion": "page"}),
         ("few parts", {"most_parts": 2, "fewest_rows": 30}),
-        ("monotonic", {"monotonic": True, "columns": ["price"]}),
+        ("monotonic", {"monotonic": True, "columns": ["age", "income"]}),
     ):
         encoder = names.modl(**options).fit(table.X, table.y, sample_weight=table.weight)
         found |= _prefixed(words, {k: v for k, v in names.parts(encoder).items() if k.startswith(("levels", "parts"))})
     return found
 
 
-@case("shops")
+@case("loans")
 def modl_outputs(table: Table) -> Found:
     found: Found = {}
     for output in ("onehot", "probability", "logodds", "mean"):
         found |= _prefixed(output, _encodings(names.modl(output=output), table))
-    found |= _prefixed("sparse", _encodings(names.modl(output="onehot", columns=["shop"], sparse=True), _texts(table)))
+    found |= _prefixed("sparse", _encodings(names.modl(output="onehot", columns=["job"], sparse=True), _texts(table)))
     return found
 
 
@@ -554,7 +566,7 @@ def modl_outputs_of_amounts(table: Table) -> Found:
     return found
 
 
-@case("shops")
+@case("loans")
 def modl_in_pieces(table: Table) -> Found:
     halves = [np.arange(0, 200), np.arange(200, 400)]
     one, other = (names.modl().partial_fit(table.X.iloc[rows], table.y.iloc[rows]) for rows in halves)
@@ -569,7 +581,7 @@ def modl_unknown_by_donors(table: Table) -> Found:
 
 def _texts(table: Table) -> Table:
     """With text columns that are encoded, and numbers: what a sparse matrix can hold."""
-    keep = ["shop", "price", "promo"]
+    keep = ["job", "age", "owner"]
     return Table(table.task, table.X[keep], table.y, table.new[keep])
 
 

@@ -276,7 +276,36 @@ def fields() -> Table:
     return Table("classes", X, y, _to_predict(X), rng.randint(1, 4, n) * 1.0)
 
 
+@cache
+def loans() -> Table:
+    """Two classes that single columns tell: kinds of jobs, a number that rises and falls, another with gaps."""
+    rng, n = np.random.RandomState(14), 400
+    job, jobs = _draw(rng, "job", 20, n, 0.3)
+    town, towns = _draw(rng, "town", 6, n, 0.2)
+    age, income = np.round(rng.uniform(18, 80, n)), np.round(rng.gamma(3.0, 12.0, n), 1)
+    score = np.array([-2.5, 0.0, 2.5])[rng.randint(0, 3, 20)][job] + 2.0 * (np.abs(age - 50) < 12) - 1.0
+    score += 2.0 * (income > 40) - 1.0 + rng.normal(0, 0.3, 6)[town]
+    X = pd.DataFrame({"job": _text(_with_gaps(rng, jobs, 0.04)), "town": _text(towns), "age": age})
+    X["income"], X["owner"] = _with_gaps(rng, income, 0.1), rng.random_sample(n) < 0.5
+    return Table("classes", X, pd.Series(_classes(rng, score), name="paid"), _to_predict(X), rng.randint(0, 4, n) * 1.0)
+
+
 TABLES = {
     make.__name__: make
-    for make in (shops, flowers, prices, sales, claims, costs, visits, gaps, cars, lorries, bikes, matches, fields)
+    for make in (
+        shops,
+        flowers,
+        prices,
+        sales,
+        claims,
+        costs,
+        visits,
+        gaps,
+        cars,
+        lorries,
+        bikes,
+        matches,
+        fields,
+        loans,
+    )
 }
