@@ -254,7 +254,7 @@ def solved_products_by_log_link(table: Table) -> Found:
 def solved_formula(table: Table) -> Found:
     """A product of factors: descended by L-BFGS, from several starts."""
     text = "sales ~ g[store] * m[group] * s[season] * size + b[1]"
-    model = solved("amounts", formula=text, loss="squared", numbers="linear", crosses=1, count_effect=False)
+    model = solved("amounts", formula=text, loss="squared", numbers="linear", crosses=1)
     model.fit(table.X.assign(sales=table.y))
     return _of_solved(model, table.new)
 
@@ -263,7 +263,7 @@ def solved_formula(table: Table) -> Found:
 def solved_formula_ridge(table: Table) -> Found:
     text = "sales ~ g[store] * m[group] * size + b[season]"
     model = solved(
-        "amounts", formula=text, loss="squared", numbers="linear", crosses=1, penalty=0.01, count_effect=False
+        "amounts", formula=text, loss="squared", numbers="linear", crosses=1, penalty=0.01
     )
     model.fit(table.X.assign(sales=table.y))
     return {**names.predictions(model, table.new), **_coefficients(model)}
@@ -322,8 +322,7 @@ def solved_unknown_by_similar(table: Table) -> Found:
 
 @case("matches")
 def solved_shared_block(table: Table) -> Found:
-    model = solved("classes", formula="won ~ w[home] - w[away] + r[1] * rain + b[1]", numbers="linear", crosses=1,
-                   count_effect=False)  # fmt: skip
+    model = solved("classes", formula="won ~ w[home] - w[away] + r[1] * rain + b[1]", numbers="linear", crosses=1,)  # fmt: skip
     return _of_solved(model.fit(table.X.assign(won=table.y)), table.new)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 import tabsym
-from tabsym import wide as _wide
+from tabsym import losses as _losses
+from tabsym import optimizers as _optimizers
 
 SCORERS = {"absolute": "neg_mean_absolute_error", "squared": "neg_root_mean_squared_error"}
 
@@ -37,7 +38,7 @@ def solved(
     start: Any = None,
     seed: int = 0,
 ) -> Any:
-    """A wide model by Newton's method; by default the contender `wide` of the comparison.
+    """A wide model that is solved; by default as it is without options.
 
     Parameters
     ----------
@@ -47,21 +48,23 @@ def solved(
     """
     options: dict[str, Any] = {
         "formula": formula,
-        "cols": columns,
-        "numeric": numbers,
-        "interactions": {None: 1, "pairs": 2}.get(crosses, crosses) if not isinstance(crosses, list) else crosses,
-        "optimizer": _wide.Newton(draws=draws) if draws else "newton",
-        "l2": "evidence" if penalty == "estimated" else penalty,
-        "rarity": count_effect,
-        "unseen": unknown,
-        "exposure_column": exposure,
+        "alpha": "auto" if penalty == "estimated" else penalty,
+        "handle_unknown": unknown,
         "offset_column": offset,
-        "init": start,
+        "n_posterior_samples": draws,
+        "count_effect": count_effect,
         "random_state": seed,
     }
+    if formula is None:
+        options |= {
+            "categorical_features": "from_dtype" if columns is None else columns,
+            "numeric": numbers,
+            "interactions": "pairwise" if crosses == "pairs" else crosses,
+        }
     if task == "classes":
-        return tabsym.WideClassifier(loss=loss or "auto", **options)
-    options["loss"] = {None: "choose" if task == "amounts" else "poisson"}.get(loss, loss)
+        return tabsym.WideClassifier(**options)
+    options["exposure_column"] = exposure
+    options["loss"] = {None: "auto" if task == "amounts" else "poisson", "squared": "squared_error"}.get(loss, loss)
     return tabsym.WideRegressor(scoring=SCORERS[judged_by], **options)
 
 
@@ -99,33 +102,43 @@ def online(
 
     `more`: numbers of a loss, by the loss's name: {"huber": 1.5}, {"quantile": .8}, {"tweedie": 1.3}.
     """
-    kinds = {"adagrad": _wide.Adagrad, "sgd": _wide.SGD, "rmsprop": _wide.RMSprop, "adam": _wide.Adam}
+    kinds = {
+        "adagrad": _optimizers.Adagrad,
+        "sgd": _optimizers.SGD,
+        "rmsprop": _optimizers.RMSprop,
+        "adam": _optimizers.Adam,
+    }
+    penalty = lasso + ridge
     options: dict[str, Any] = {
         "formula": formula,
-        "cols": columns,
+        "categorical_features": "from_dtype" if columns is None else columns,
         "numeric": numbers,
-        "interactions": {None: 1, "pairs": 2}.get(crosses, crosses) if not isinstance(crosses, list) else crosses,
-        "loss": loss or ("poisson" if task == "counts" else "auto"),
+        "interactions": "pairwise" if crosses == "pairs" else crosses,
         "optimizer": kinds[optimizer](**optimizer_options) if optimizer_options else optimizer,
         "gradient": gradient,
         "learning_rate": rate,
         "schedule": schedule,
         "batch_size": batch,
-        "epochs": passes,
-        "l1": lasso,
-        "l2": ridge,
+        "max_iter": passes,
+        "alpha": penalty,
+        "l1_ratio": lasso / penalty if penalty else 0.0,
         "average": averaged,
         "early_stopping": stops_early,
         "standardize": standardized,
-        "unseen": unknown,
-        "exposure_column": exposure,
+        "handle_unknown": unknown,
         "offset_column": offset,
-        "init": start,
+        "coef_init": start,
         "random_state": seed,
     }
-    names = {"huber": "delta", "quantile": "quantile", "tweedie": "power"}
-    options |= {names[name]: value for name, value in (more or {}).items()}
-    return (tabsym.WideClassifier if task == "classes" else tabsym.WideRegressor)(**options)
+    if task == "classes":
+        return tabsym.WideSGDClassifier(loss=loss or "log_loss", **options)
+    named: Any = {None: "poisson" if task == "counts" else "squared_error"}.get(loss, loss)
+    named = {"squared": "squared_error", "absolute": "absolute_error"}.get(named, named)
+    kinds_of_loss = {"huber": _losses.Huber, "quantile": _losses.Quantile, "tweedie": _losses.Tweedie}
+    if more:
+        ((name, value),) = more.items()
+        named = kinds_of_loss[name](value)
+    return tabsym.WideSGDRegressor(loss=named, exposure_column=exposure, **options)
 
 
 # -- what a wide model tells ------------------------------------------------------------------
