@@ -25,7 +25,7 @@ from tabsym.estimators.checks import (
     check_schedule,
     check_whole,
 )
-from tabsym.wide.crosses import FOR_EVIDENCE, AutoInteractions
+from tabsym.wide.crosses import FOR_EVIDENCE, FOR_MANY_ROWS, MANY_ROWS, AutoInteractions
 from tabsym.wide.formula import parse
 from tabsym.wide.losses import Loss
 from tabsym.wide.optimizers import Newton, Optimizer
@@ -74,12 +74,14 @@ class Config:
     n_iter_no_change: int = 10
     tol: float | None = None
 
-    def crosses_for(self, loss: Loss, n_outputs: int) -> AutoInteractions | None:
-        """How crosses are chosen; None where they are not."""
+    def crosses_for(self, loss: Loss, n_outputs: int, n_rows: int) -> AutoInteractions | None:
+        """How interactions are chosen; None where they are not."""
         if not isinstance(self.interactions, AutoInteractions):
             return None
         is_freer = self.is_auto and self.by_evidence and loss.for_classes and n_outputs == 1
-        return FOR_EVIDENCE if is_freer else self.interactions
+        if not is_freer:
+            return self.interactions
+        return FOR_MANY_ROWS if n_rows >= MANY_ROWS else FOR_EVIDENCE
 
     @property
     def ridge(self) -> float | None:

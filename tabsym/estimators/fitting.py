@@ -94,7 +94,7 @@ def fit_model(
     training = training.weighted_rows()
     known = known or Known(plan_cuts(config, training, loss), {})
     cuts, raws = known.cuts, known.raws  # columns are coded once
-    auto = config.crosses_for(loss, n_outputs)
+    auto = config.crosses_for(loss, n_outputs, len(training.y))
     crosses: Any = config.interactions
     chosen: list[Chosen] | None = None
     if auto is not None:
