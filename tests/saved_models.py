@@ -28,6 +28,7 @@ def tables():
         "integers": pd.DataFrame({"city": pd.factorize(CITY)[0], "n": np.arange(N) % 7}).astype({"city": "category"}),
         "dates": text.assign(day=days),
         "flags": text.assign(flag=flags),
+        "gaps": text.assign(size=X["size"].mask(np.arange(N) % 9 == 0)),
         "missing": text.mask(pd.DataFrame({c: np.arange(N) % 9 == 0 for c in text}), None),
     }
 
@@ -70,6 +71,8 @@ def _models():
         WideSGDRegressor,
     )
     from tabsym.losses import Huber, Quantile, Tweedie
+    from tabsym.optimizers import SGD, Adagrad, Adam, RMSprop
+    from tabsym.wide import AutoInteractions
 
     trees = {"n_estimators": 5, "random_state": 0}
     small = {"max_iter": 5, "random_state": 0}
@@ -92,6 +95,11 @@ def _models():
         "solved-draws": (WideRegressor(loss="squared_error", n_posterior_samples=4, **ADDITIVE), Y),
         "evidence": (WideRegressor(loss="squared_error", **ADDITIVE | {"numeric": "smooth"}), Y),
         "evidence-pairs": (WideClassifier(**ADDITIVE | {"interactions": "auto"}), B),
+        "chosen": (WideRegressor(interactions=AutoInteractions(max_order=2), numeric="linear"), Y),
+        **{
+            type(rule).__name__: (WideSGDRegressor(optimizer=rule, max_iter=3, random_state=0), Y)
+            for rule in (SGD(momentum=0.5), Adagrad(), RMSprop(), Adam(betas=(0.8, 0.99)))
+        },
         "default": (WideClassifier(), B),
         "default-3": (WideClassifier(class_weight="balanced"), M),
         "default-r": (WideRegressor(scoring="neg_mean_absolute_error"), np.exp(Y)),
