@@ -16,6 +16,7 @@ from tabsym import (
     AugmentedModel,
     MODLEncoder,
     OneHotEncoder,
+    TIWSEncoder,
     WideBoostClassifier,
     WideRegressor,
     WideSGDRegressor,
@@ -53,6 +54,17 @@ def test_symbols_of_any_kind(kind, estimator, tmp_path):
     back = load(save(model, tmp_path / "model.skops"))
     method = "transform" if isinstance(model, OneHotEncoder) else "predict"
     np.testing.assert_array_equal(np.asarray(getattr(back, method)(X)), np.asarray(getattr(model, method)(X)))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SYMBOLS if kind != "mixed"])  # whose rest is of another family
+def test_symbols_of_any_kind_that_are_compared_with_others(kind, tmp_path):
+    """Those seen and those observed, which columns of documents hold beside their alphabets."""
+    values = (SYMBOLS[kind] * 60)[:60]
+    X = pd.DataFrame({"a": pd.Categorical(pd.Series(values, dtype=object)), "b": list("uvwx") * 15})
+    seen = np.arange(60) % len(SYMBOLS[kind]) != 1
+    encoder = TIWSEncoder(cols="all", target_type="continuous", context="observed").fit(X[seen], Y[seen]).observe(X)
+    back = load(save(encoder, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(back.transform(X).to_numpy(), encoder.transform(X).to_numpy())
 
 
 TYPES = [

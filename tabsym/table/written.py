@@ -75,6 +75,16 @@ def read_symbols(written: NDArray[Any]) -> NDArray[Any]:
     return _each(_read_symbol, written) if any(type(one) is list for one in written) else written
 
 
+def written_list(symbols: list[Any]) -> list[Any]:
+    """The same of a list."""
+    return [_written_symbol(symbol) for symbol in symbols]
+
+
+def read_list(written: list[Any]) -> list[Any]:
+    """The list again."""
+    return [_read_symbol(one) for one in written]
+
+
 _PANDAS = {pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval}
 
 

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from tabsym.codes.threads import one_blas_thread
 from tabsym.stats import PairCounts
+from tabsym.table.written import read_list, written_list
 from tabsym.tiws.donors import DonorRule
 from tabsym.tiws.intervals import Conformal
 from tabsym.tiws.likeness import Described, Geometry
@@ -280,7 +281,11 @@ class FittedColumn:
         return Conformal.of(self.solution)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+        state = {name: self.__dict__[name] for name in self.__dataclass_fields__}
+        return state | {"symbols": written_list(self.symbols)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, symbols=read_list(state["symbols"]))
 
 
 def on_simplex(values: Floats) -> Floats:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tabsym.codes import UNSEEN, RawCodes
+from tabsym.table.written import read_list, written_list
 from tabsym.tiws.column import Unseen
 from tabsym.tiws.counts import documents_of_rows
 
@@ -58,6 +59,12 @@ class Observed:
 
     def all(self) -> Unseen:
         return Unseen(self.documents, self.symbols, self.rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"symbols": written_list(self.symbols)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, symbols=read_list(state["symbols"]))
 
     def _pointer(self, n: int) -> NDArray[Any]:
         pointer = self.documents.indptr
