@@ -327,3 +327,16 @@ def test_labels_that_are_missing_or_doubled_agree():
     pairs = pd.MultiIndex.from_arrays([["a"] * N, range(N)])
     with pytest.raises(ValueError, match=r"row 0 is \('a', 0\) in X and \('a', 119\) in y"):
         WideSGDClassifier(max_iter=1).fit(frame.set_axis(pairs), pd.Series(Y, index=pairs[::-1]))
+
+
+@FRAMES
+@pytest.mark.parametrize("encoder", ENCODERS[:4])
+@pytest.mark.parametrize("other", [[1.5, None], ["k", "l"], pd.array([1, None], dtype="Int64")])
+def test_arrays_hold_dates_beside_other_columns(frame, encoder, other):
+    """Numpy had no common type for them, or made microseconds of the dates of polars."""
+    days = pd.date_range("2024-01-01", periods=N)
+    table = pd.DataFrame({"city": COLUMNS["city"], "day": days, "other": pd.Series(other).repeat(N // 2).array})
+    given = table if frame is pd.DataFrame else pl.from_pandas(table)
+    out = clone(encoder).set_params(cols=["city"], return_df=False).fit(given, Y).transform(given)
+    assert out.shape[1] >= 3 and pd.to_datetime(pd.Series(out[:, -2])).tolist() == days.tolist()
+    assert pd.isna(out[:, -1]).tolist() == table["other"].isna().tolist()

@@ -22,6 +22,7 @@ from tabsym.encoders.transformer import TableTransformer
 from tabsym.table import (
     Kind,
     Table,
+    as_array,
     assemble_frame,
     check_length,
     check_same_rows,
@@ -157,7 +158,7 @@ class ColumnEncoder(TableTransformer):
         frame = assemble_frame(table, encoded)
         if self.return_df:
             return self._in_asked_container(frame)
-        return nw.from_native(frame, eager_only=True).to_numpy()
+        return as_array(frame)
 
     def _in_asked_container(self, frame: Any) -> Any:
         """As pandas where set_output asks for it: scikit-learn would go through an array and lose the types."""

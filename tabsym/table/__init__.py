@@ -6,7 +6,7 @@ from tabsym.table.features import match_features, remember_features, select_feat
 from tabsym.table.kinds import check_one_type
 from tabsym.table.measure import NUMBERS, Measure
 from tabsym.table.named_target import split_target
-from tabsym.table.output import Labels, assemble_frame
+from tabsym.table.output import Labels, as_array, assemble_frame
 from tabsym.table.read import read_table
 from tabsym.table.restore import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
 from tabsym.table.same_rows import check_length, check_same_rows
@@ -32,6 +32,7 @@ __all__ = [
     "StoredType",
     "Table",
     "Target",
+    "as_array",
     "assemble_frame",
     "check_classes",
     "check_regression_target",

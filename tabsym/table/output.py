@@ -103,3 +103,22 @@ def _series(name: str, values: NDArray[Any] | Labels, backend: Any) -> nw.Series
         return nw.new_series(name, values, backend=backend)
     texts = nw.new_series(name, values.texts(), dtype=nw.String(), backend=backend)
     return texts.cast(nw.Enum(list(values.labels)) if backend.is_polars() else nw.Categorical())
+
+
+def as_array(frame: Any) -> NDArray[Any]:
+    """A frame of any kind as one array (n, p): of objects where columns of time stand beside others.
+
+    Between these and numbers numpy has no common type, or takes microseconds for numbers.
+    """
+    wrapped = nw.from_native(frame, eager_only=True)
+    types = set(wrapped.schema.values())
+    if len(types) == 1 or not any(dtype.is_temporal() for dtype in types):
+        return wrapped.to_numpy()
+    out = np.empty(wrapped.shape, dtype=object)
+    for place, column in enumerate(wrapped.iter_columns()):
+        if column.dtype.is_temporal():
+            native = column.to_native()
+            out[:, place] = native.astype(object) if isinstance(native, pd.Series) else column.to_list()
+        else:
+            out[:, place] = column.to_numpy()
+    return out

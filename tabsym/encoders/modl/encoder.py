@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
@@ -26,6 +25,7 @@ from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.stats import Contingency
 from tabsym.table import (
     Table,
+    as_array,
     check_same_rows,
     check_weights,
     match_features,
@@ -319,7 +319,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
                 f"X has {len(encoded.names)} columns, but fit saw {self.n_features_in_}; pass what transform returned."
             )
         frame = restored_frame(encoded, self._types_in, self.columns_)
-        return frame if self.return_df else nw.from_native(frame, eager_only=True).to_numpy()
+        return frame if self.return_df else as_array(frame)
 
     # -- pieces -------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +15,7 @@ from tabsym.encoders.onehot.inverse import encoding_of, restored_frame
 from tabsym.encoders.onehot.matrix import Ones, dense_columns, sparse_matrix
 from tabsym.encoders.onehot.options import UNKNOWN_WORDS, Options, options_of
 from tabsym.encoders.onehot.report import OneHotReport, warn_of_unknown
-from tabsym.table import Table, split_target, type_of
+from tabsym.table import Table, as_array, split_target, type_of
 
 
 class OneHotEncoder(OneHotReport, ColumnEncoder):
@@ -212,7 +211,7 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         if encoding.n_columns != n_columns:
             raise ValueError(f"X has {encoding.n_columns} columns, but transform makes {n_columns}.")
         frame = restored_frame(encoding, self._types_in, self.columns_)
-        return frame if self.return_df else nw.from_native(frame, eager_only=True).to_numpy()
+        return frame if self.return_df else as_array(frame)
 
     # -- pieces -----------------------------------------------------------------------
 
