@@ -67,6 +67,14 @@ def test_symbols_of_any_kind_that_are_compared_with_others(kind, tmp_path):
     np.testing.assert_array_equal(back.transform(X).to_numpy(), encoder.transform(X).to_numpy())
 
 
+def test_dates_in_groups(tmp_path):
+    X = pd.DataFrame({"day": np.repeat(pd.date_range("2024-01-01", periods=4), 15), "b": list("uvw") * 20})
+    encoder = MODLEncoder(cols="all", numeric="passthrough").fit(X, np.arange(60) // 15 % 2)
+    back = load(save(encoder, tmp_path / "model.skops"))
+    assert back.partitions_["day"].groups == encoder.partitions_["day"].groups
+    assert back.transform(X).equals(encoder.transform(X)) and len(encoder.partitions_["day"].groups) == 2
+
+
 TYPES = [
     *((np.dtype(name), "pandas") for name in ("float64", "int8", "bool", "O", "M8[s]", "m8[ns]", "U5")),
     *((pd.api.types.pandas_dtype(name), "pandas") for name in (

@@ -18,6 +18,7 @@ from tabsym.modl.labels import group_labels, interval_labels
 from tabsym.modl.partition import Partition
 from tabsym.stats import Contingency
 from tabsym.table import NUMBERS, Measure, Numbers, halfway, with_rests
+from tabsym.table.written import read_list, read_symbols, written_list, written_symbols
 
 Floats = NDArray[np.float64]
 
@@ -130,6 +131,14 @@ class Groups:
     def labels(self) -> list[str]:
         """The groups as text, such as ``{a, b}``, long ones cut."""
         return group_labels(self.groups)
+
+    def __getstate__(self) -> dict[str, Any]:
+        groups = [written_list(members) for members in self.groups]
+        return self.__dict__ | {"groups": groups, "symbols": written_symbols(self.symbols)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        groups = [read_list(members) for members in state["groups"]]
+        self.__dict__.update(state, groups=groups, symbols=read_symbols(state["symbols"]))
 
 
 def fit_column(table: Contingency, settings: Settings, *, classes: bool) -> Intervals | Groups:
