@@ -559,3 +559,11 @@ def test_wrong_calls_are_named():
         TIWSEncoder(method="poster", cols=["a"]).fit(X, y).transform(new, return_interval=0.9)
     with pytest.raises(ValueError, match="not seen in fit"):
         TIWSEncoder(cols=["a"], handle_unknown="error").fit(X, y).transform(new)
+
+
+@pytest.mark.parametrize("blank", ["", " ", None])
+def test_names_may_be_blank(blank):
+    """Of blanks there are no pieces of names, which scikit-learn refused."""
+    X = pd.DataFrame({"a": ["u", "v"] * 30, "blank": pd.Series([blank] * 60, dtype=object)})
+    out = TIWSEncoder(cols="all", names=True).fit(X, np.arange(60.0) % 2).transform(X)
+    assert np.isfinite(out["blank"]).all()

@@ -36,7 +36,10 @@ class NameReader:
     @classmethod
     def fit(cls, symbols: Sequence[Any]) -> NameReader:
         reader = TfidfVectorizer(analyzer="char", ngram_range=(2, 4))
-        return cls(reader.fit([_text(symbol) for symbol in symbols]))
+        texts = [_text(symbol) for symbol in symbols]
+        if not any(text.strip() for text in texts):  # of blanks there are no pieces, which scikit-learn refuses
+            texts = [_text("\0")]
+        return cls(reader.fit(texts))
 
     def __call__(self, symbols: Sequence[Any]) -> Names:
         return Names(sparse.csr_array(self.vectorizer.transform([_text(symbol) for symbol in symbols])))
