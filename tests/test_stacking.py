@@ -680,3 +680,16 @@ def test_a_wide_model_that_ends_short_is_told_of_once():
     with pytest.warns(ConvergenceWarning, match="ended short of the optimum") as told:
         WideBoostRegressor(wide=wide, booster=LGBMRegressor(**SMALL), mode="margin", cv=FOLDS).fit(X, VALUES)
     assert sum("ended short" in str(one.message) for one in told) == 1
+
+
+@pytest.mark.parametrize("codes", ["ordinal", "native"])
+@pytest.mark.parametrize("n_filled", [0, 1])
+def test_histogram_boosting_takes_empty_columns(codes, n_filled):
+    """In all rows, or in those of some folds: scikit-learn fails on them."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("uvw"), 200), "x": rng.normal(size=200), "empty": np.nan})
+    X.loc[: n_filled - 1, "empty"] = 5.0
+    y = 2 * X["x"].gt(0) + X["a"].eq("u") + rng.normal(size=200)
+    booster = HistGradientBoostingRegressor(max_iter=10, random_state=0)
+    model = WideBoostRegressor(booster=booster, codes=codes, mode="feature", cv=3, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict(X.assign(empty=1.0))).all()

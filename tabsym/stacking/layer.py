@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.utils.validation import has_fit_parameter
@@ -120,6 +121,8 @@ class Layer:
             return adapter.fit_rounds(booster, n_rounds, frame, rows.y, on, sample_weight=rows.weight)
         if n_rounds is not None and isinstance(booster, HIST):
             booster = clone(booster).set_params(max_iter=n_rounds, early_stopping=False)
+        if isinstance(booster, HIST):
+            frame = _without_empty(frame)
         target = rows.y - rows.margins[:, 0] if self.mode == "margin" else rows.y
         if rows.weight is not None and not has_fit_parameter(booster, "sample_weight"):
             raise TypeError(
@@ -228,6 +231,12 @@ def _scores_of_values(values: Floats, loss: Loss) -> Floats:
     if not loss.log_link:
         return values
     return np.log(np.maximum(values, _LEAST * max(float(np.abs(values).mean()), _LEAST)))
+
+
+def _without_empty(frame: pd.DataFrame) -> pd.DataFrame:
+    """With columns of no number constant: scikit-learn 1.9 fails on them, and no tree splits them either way."""
+    empty = [name for name in frame.columns if is_numeric_dtype(frame[name]) and frame[name].isna().all()]
+    return frame.assign(**dict.fromkeys(empty, 0.0)) if empty else frame
 
 
 def _hist_path(booster: Any, frame: Any, every: int, loss: Loss) -> Iterator[tuple[int, Floats]]:
