@@ -1,0 +1,221 @@
+"""What draws a case of each estimator: options that look valid, and the promises that follow from them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from lightgbm import LGBMClassifier, LGBMRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import TargetEncoder
+
+import tabsym
+from fuzzing.case import Case
+from fuzzing.tables import CLASSES, TASKS, draw_table, draw_target, draw_weight, pick
+from tabsym.wide import AutoCrosses, Newton
+
+
+def wide(rng: Any, classes: bool) -> Case:
+    task = str(rng.choice(CLASSES if classes else TASKS[2:]))
+    X, signal = draw_table(rng)
+    y = draw_target(rng, task, signal)
+    losses = {"binary": ["auto", "multinomial", "hinge"], "several": ["auto"], "counts": ["poisson", "tweedie", "auto"],
+              "positive": ["gamma", "poisson", "tweedie", "choose", "huber"],
+              "amounts": ["auto", "huber", "absolute", "quantile", "choose"]}[task]  # fmt: skip
+    loss = str(rng.choice(losses))
+    optimizer = str(rng.choice(["newton"] * 4 + ["adagrad", "adagrad", "adam", "sgd", "rmsprop"]))
+    options: dict[str, Any] = {"loss": loss, "optimizer": optimizer, "random_state": 0}
+    options |= pick(rng, numeric=["modl", "quantile"], unseen=["similar", "error"], standardize=[False])  # fmt: skip
+    options |= pick(rng, interactions=[2, 2, "auto", 3, [("a", "b")], AutoCrosses(max_order=2)])
+    if optimizer == "newton":
+        options |= pick(rng, l2=[0.01, 1e-4], rarity=[True], numeric=["smooth"], optimizer=[Newton(draws=4)])
+        options.setdefault("l2", "evidence")
+    else:
+        options |= pick(rng, batch_size=[32, "full"], gradient=["mean"], average=[True], early_stopping=[True],
+                        l1=[1e-3], l2=[1e-3, 0.1, "evidence"], schedule=["invscaling", "adaptive"], epochs=[5],
+                        shuffle=[False], learning_rate=[0.05])  # fmt: skip
+    if rng.random() < 0.08:
+        options = {name: options[name] for name in ("loss", "optimizer", "random_state")}
+        options["formula"] = str(
+            rng.choice(["w[a] * z + v[b] + c[1]", "dot(u[a], v[b], rank=2) + c[1]", "w[a, b] + s[1] * z + c[1]"])
+        )
+    offset, chance, n = None, rng.random(), len(X)
+    if chance < 0.1:
+        offset = rng.normal(0, 0.3, (n, len(np.unique(y))) if task == "several" or loss == "multinomial" else n)
+    elif chance < 0.2:
+        name = "exposure_column" if loss in ("poisson", "gamma", "tweedie") else "offset_column"
+        options[name], X["e"] = "e", rng.uniform(0.5, 2, n)
+    newton, auto = optimizer == "newton", options.get("interactions") in ("auto", AutoCrosses(max_order=2))
+    by_evidence = newton and options.get("l2") == "evidence" and not auto and loss != "choose"
+    beats = not any(name in options for name in ("formula", "epochs", "learning_rate", "schedule", "offset_column"))
+    beats = beats and offset is None and "exposure_column" not in options
+    made = (tabsym.WideClassifier if classes else tabsym.WideRegressor)(**options)
+    unseen = options.get("unseen")
+    return Case(made, X, y, task, draw_weight(rng, n), offset, columns=0.01 if by_evidence else 0.05 if newton else 0.3,
+                rows=0.02 if by_evidence else None, relative=1e-5, alone=unseen != "similar", beats=beats,
+                refuses=unseen == "error" or "formula" in options)  # fmt: skip
+
+
+def coder(
+    rng: Any, make: Callable[[Any, str], Any], *, whole: bool = False, dates: bool = True, **promises: Any
+) -> Case:
+    """A case of an encoder: options that all of them share, and promises that follow from them."""
+    task = str(rng.choice(TASKS))
+    X, signal = draw_table(rng, dates=dates)
+    estimator = make(rng, task)
+    if not isinstance(estimator, tabsym.CrossFit):
+        if getattr(estimator, "sparse_output", False):
+            X = X.drop(columns=[name for name in ("category", "ordered", "id", "again", "constant") if name in X])
+        words = ["return_nan", "error"]
+        options = pick(rng, cols=["all", ["a", "b"]], drop_invariant=[True], return_df=[False])
+        estimator.set_params(**options, **pick(rng, handle_missing=words, handle_unknown=words))
+    inner = getattr(estimator, "encoder", estimator)
+    refuses = "error" in [getattr(inner, name, "") for name in ("handle_unknown", "unseen", "handle_missing")]
+    weight = None if isinstance(inner, TargetEncoder) else draw_weight(rng, len(X), whole=whole)
+    return Case(estimator, X, draw_target(rng, task, signal), task, weight, gaps=True, refuses=refuses, **promises)
+
+
+def one_hot(rng: Any) -> Case:
+    def make(rng: Any, task: str) -> Any:
+        options = pick(rng, use_cat_names=[True], sparse_output=[True], drop=["first", "if_binary"],
+                       min_frequency=[5, 0.1], max_categories=[3], dtype=["float32", "int64"])  # fmt: skip
+        return tabsym.OneHotEncoder(**options)
+
+    case = coder(rng, make, whole=True, columns=0.0, repeats=True)
+    if case.weight is not None:  # rows of weight 0 have a say in which symbol was the first
+        case.weight = np.maximum(case.weight, 1)
+    return case
+
+
+def _modl(rng: Any, task: str) -> Any:
+    options = pick(rng, criterion=["page"], n_candidates=[1, 5], max_parts=[3], min_part_count=[5], monotonic=[True],
+                   numeric=["passthrough"], unseen=["missing", "donors", "error"])  # fmt: skip
+    output = str(rng.choice(["group", "onehot", "probability", "mean" if task != "several" else "logodds"]))
+    options |= pick(rng, sparse_output=[True]) if output == "onehot" else {}
+    options["target_type"] = "classes" if task in CLASSES else "continuous"
+    prove = task in CLASSES and bool(rng.random() < 0.3)  # of regressions seconds to minutes
+    return tabsym.MODLEncoder(output=output, prove=prove, **options)
+
+
+def _tiws(rng: Any, task: str) -> Any:
+    options = pick(rng, method=["poster"], context=["row", "observed"], names=[True], indicator=[True],
+                   numeric=["deciles", "passthrough"], smooth=[0, 5.0], idf_rows=["seen+self"])  # fmt: skip
+    return tabsym.TIWSEncoder(**options)
+
+
+def modl(rng: Any) -> Case:
+    case = coder(rng, _modl, whole=True, columns=1e-9, rows=1e-9, repeats=True)
+    case.alone = case.estimator.unseen != "donors"
+    return case
+
+
+def tiws(rng: Any) -> Case:
+    case = coder(rng, _tiws, whole=True, columns=1e-6, rows=1e-6, repeats=True)
+    case.alone = case.estimator.context != "batch"
+    return case
+
+
+def wide_encoder(rng: Any) -> Case:
+    def make(rng: Any, task: str) -> Any:
+        kind = tabsym.WideClassifier if task in CLASSES else tabsym.WideRegressor
+        options = {"target_type": "classes" if task in CLASSES else "continuous"}
+        if rng.random() < 0.6:
+            options = {"model": kind(optimizer="newton", l2="evidence")}
+        return tabsym.WideEncoder(**options, **pick(rng, numeric=["passthrough"], cv=[3]))
+
+    case = coder(rng, make, relative=1e-5)
+    case.columns = 0.02 if case.estimator.model is not None else 0.3
+    return case
+
+
+def cross_fit(rng: Any) -> Case:
+    def make(rng: Any, task: str) -> Any:
+        kind = int(rng.integers(4))
+        if kind == 0:
+            return tabsym.CrossFit(TargetEncoder(random_state=0), cv=3)
+        inner = (_modl, _tiws, lambda rng, task: tabsym.WideEncoder())[kind - 1](rng, task)
+        return tabsym.CrossFit(inner, cv=3)
+
+    case = coder(rng, make, whole=True)
+    if isinstance(case.estimator.encoder, TargetEncoder):
+        case.X = case.X[["a", "b", *(["category"] if "category" in case.X else [])]]
+    inner = case.estimator.encoder
+    case.alone = getattr(inner, "context", "row") != "batch" and getattr(inner, "unseen", "") != "donors"
+    return case
+
+
+def _booster(rng: Any, task: str, *, lightgbm: bool = True) -> Any:
+    if lightgbm and rng.random() < 0.5:
+        return (LGBMClassifier if task in CLASSES else LGBMRegressor)(
+            n_estimators=10, num_leaves=7, verbose=-1, n_jobs=1
+        )
+    return (HistGradientBoostingClassifier if task in CLASSES else HistGradientBoostingRegressor)(
+        max_iter=10, max_leaf_nodes=7, random_state=0, early_stopping=False
+    )
+
+
+def stack(rng: Any, classes: bool) -> Case:
+    task = str(rng.choice(CLASSES if classes else TASKS[2:]))
+    X, signal = draw_table(rng)
+    options = pick(rng, mode=["margin", "feature"], codes=["native", "group"], early_stopping=[0.2, False],
+                   booster_cols=[["a", "z"]])  # fmt: skip
+    loss = "auto" if classes else str(rng.choice(["auto", "choose", "poisson"] if task != "amounts" else ["auto"]))
+    wide_options = {"optimizer": "newton", "l2": "evidence"} if rng.random() < 0.6 else {"epochs": 5}
+    if rng.random() < 0.8:
+        options["wide"] = (tabsym.WideClassifier if classes else tabsym.WideRegressor)(loss=loss, **wide_options)
+    options["booster"] = _booster(rng, task)
+    kind = tabsym.WideBoostClassifier if classes else tabsym.WideBoostRegressor
+    return Case(kind(**options, cv=3, random_state=0, n_jobs=1), X, draw_target(rng, task, signal), task,
+                draw_weight(rng, len(X)), relative=1e-4, beats=True)  # fmt: skip
+
+
+def augmented(rng: Any) -> Case:
+    task = str(rng.choice(TASKS))
+    X, signal = draw_table(rng, dates=bool(rng.random() < 0.1))
+    encoder = _tiws(rng, task).set_params(target_type="classes" if task in CLASSES else "continuous")
+    encoder = encoder if rng.random() < 0.7 else None
+    model = tabsym.AugmentedModel(_booster(rng, task, lightgbm=False), encoder=encoder)
+    return Case(model, X, draw_target(rng, task, signal), task, draw_weight(rng, len(X), whole=True),
+                alone=encoder is not None and encoder.context != "batch")  # fmt: skip
+
+
+def jitter(rng: Any) -> Case:
+    task = str(rng.choice(TASKS))
+    X, signal = draw_table(rng, dates=False)
+    encoder = _tiws(rng, task).set_params(target_type="classes" if task in CLASSES else "continuous")
+    options = pick(
+        rng, average=["raw"] if task in CLASSES else ["probability"], max_donors=[5, None], columns=["a", ["b"]]
+    )
+    model = make_pipeline(tabsym.OneHotEncoder(), _booster(rng, task, lightgbm=False))
+    return Case(tabsym.JitterPredictor(model, encoder, **options), X, draw_target(rng, task, signal), task,
+                alone=encoder.context != "batch")  # fmt: skip
+
+
+def tree(rng: Any, classes: bool) -> Case:
+    task = str(rng.choice(CLASSES if classes else TASKS[2:]))
+    X, signal = draw_table(rng)
+    options = pick(rng, max_depth=[3, 1], min_samples_leaf=[5, 0.1], max_features=["sqrt", 0.5], smooth=[0, 3.0],
+                   unseen=["independent", "cover", "stop"], context=["row", "observed"], cols=["all"],
+                   min_weight_fraction_leaf=[0.05], min_impurity_decrease=[0.01], min_samples_split=[10],
+                   criterion=["gini", "entropy", "log_loss"] if classes else ["squared_error"])  # fmt: skip
+    alone = options.get("context", "batch") != "batch" or options.get("unseen") in ("cover", "stop")
+    return Case((tabsym.JitterTreeClassifier if classes else tabsym.JitterTreeRegressor)(random_state=0, **options), X,
+                draw_target(rng, task, signal), task, draw_weight(rng, len(X)), alone=alone, beats=True)  # fmt: skip
+
+
+KINDS: dict[str, tuple[int, Callable[[Any], Case]]] = {
+    "WideClassifier": (4, lambda rng: wide(rng, True)),
+    "WideRegressor": (5, lambda rng: wide(rng, False)),
+    "OneHotEncoder": (2, one_hot),
+    "MODLEncoder": (2, modl),
+    "TIWSEncoder": (2, tiws),
+    "WideEncoder": (2, wide_encoder),
+    "CrossFit": (2, cross_fit),
+    "WideBoostClassifier": (1, lambda rng: stack(rng, True)),
+    "WideBoostRegressor": (1, lambda rng: stack(rng, False)),
+    "AugmentedModel": (1, augmented),
+    "JitterPredictor": (1, jitter),
+    "JitterTreeClassifier": (1, lambda rng: tree(rng, True)),
+    "JitterTreeRegressor": (1, lambda rng: tree(rng, False)),
+}
+"""Name -> its share of the seeds, and what draws a case."""
