@@ -33,7 +33,7 @@ class Case:
 
     def __post_init__(self) -> None:
         if "huge" in self.X:  # whose spread float64 has few digits left for
-            self.digits, self.relative = 1e-3, None if self.relative is None else 1e-3
+            self.digits, self.relative = 1e-2, None if self.relative is None else 1e-2
 
     def fit(self, X: Any = None, rows: Any = None, weight: Any = None, method: str = "fit", **options: Any) -> Any:
         """A fitted clone (or its `fit_transform`), on other tables, rows or weights where given."""

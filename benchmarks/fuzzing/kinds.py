@@ -47,12 +47,16 @@ def wide(rng: Any, classes: bool) -> Case:
         options[name], X["e"] = "e", rng.uniform(0.5, 2, n)
     newton, auto = optimizer == "newton", options.get("interactions") in ("auto", AutoCrosses(max_order=2))
     by_evidence = newton and options.get("l2") == "evidence" and not auto and loss != "choose"
-    beats = not any(name in options for name in ("formula", "epochs", "learning_rate", "schedule", "offset_column"))
+    beats = not any(
+        name in options
+        for name in ("formula", "epochs", "learning_rate", "schedule", "early_stopping", "offset_column")
+    )
     beats = beats and offset is None and "exposure_column" not in options
+    alike = by_evidence and "interactions" not in options  # rows held out by lot choose the variances of large blocks
     made = (tabsym.WideClassifier if classes else tabsym.WideRegressor)(**options)
     unseen = options.get("unseen")
     return Case(made, X, y, task, draw_weight(rng, n), offset, columns=0.01 if by_evidence else 0.05 if newton else 0.3,
-                rows=0.02 if by_evidence else None, relative=1e-5, alone=unseen != "similar", beats=beats,
+                rows=0.02 if alike else None, relative=1e-5, alone=unseen != "similar", beats=beats,
                 refuses=unseen == "error" or "formula" in options)  # fmt: skip
 
 
