@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from tabsym import MODLEncoder, TIWSEncoder, WideEncoder
+from tabsym import MODLEncoder, TIWSEncoder, WideEncoder, WideSGDClassifier
 from tabsym import OneHotEncoder as OurOneHotEncoder
 
 UNSEEN = -1.0
@@ -146,7 +146,7 @@ def ours() -> dict[str, Callable[[], Any]]:
         "tabsym MODL groups": lambda: MODLEncoder(output="onehot", sparse_output=True),
         "tabsym MODL log-odds": lambda: MODLEncoder(output="logodds", return_df=False),
         "tabsym TIWS": lambda: TIWSEncoder(return_df=False),
-        "tabsym wide": WideEncoder,
+        "tabsym wide": lambda: WideEncoder(model=WideSGDClassifier(random_state=0)),
     }
 
 

@@ -16,7 +16,7 @@ from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, TargetEncoder
 
-from tabsym import WideEncoder
+from tabsym import WideEncoder, WideSGDClassifier, WideSGDRegressor
 from tabsym.compare.spaces import space_of
 from tabsym.integrations import load_adapter
 
@@ -38,8 +38,9 @@ def sklearn_target(task: str, random_state: int, n_jobs: int) -> Any:
 
 
 def wide_encoder(task: str, random_state: int, n_jobs: int) -> Any:
-    """What a wide model learned of each symbol, out of fold, under LightGBM."""
-    encoder = WideEncoder(target_type="classes" if task in CLASSES else "continuous", random_state=random_state)
+    """What an online wide model learned of each symbol, out of fold, under LightGBM."""
+    model = (WideSGDClassifier if task in CLASSES else WideSGDRegressor)(random_state=random_state)
+    encoder = WideEncoder(model=model, random_state=random_state)
     booster = load_adapter("lightgbm").booster(task, random_state, n_jobs)
     return Pipeline([("encode", encoder), ("plain", _plain()), ("booster", booster)])
 

@@ -111,7 +111,7 @@ def most(rng: np.random.RandomState, n: int) -> Any:
 
 
 MAKERS: dict[str, tuple[str, Callable[[], Any]]] = {
-    "wide": ("Wide model at its best", wide),
+    "wide": ("Wide model", wide),
     "wide-pairs": ("Wide model, all pairs", lambda: wide(interactions="pairwise")),
     "wide-triples": ("Wide model, all triples", lambda: wide(interactions=triples())),
     "wide-5-bootstraps": ("Mean of 5 wide models, bootstraps", lambda: Average(wide, 5, bootstrap)),
