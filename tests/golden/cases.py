@@ -262,9 +262,7 @@ def solved_formula(table: Table) -> Found:
 @case("sales")
 def solved_formula_ridge(table: Table) -> Found:
     text = "sales ~ g[store] * m[group] * size + b[season]"
-    model = solved(
-        "amounts", formula=text, loss="squared", numbers="linear", crosses=1, penalty=0.01
-    )
+    model = solved("amounts", formula=text, loss="squared", numbers="linear", crosses=1, penalty=0.01)
     model.fit(table.X.assign(sales=table.y))
     return {**names.predictions(model, table.new), **_coefficients(model)}
 
