@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from tabsym import WideSGDClassifier, WideSGDRegressor
-from tabsym.estimators import config
 from tabsym.losses import Huber
 from tabsym.optimizers import SGD, Adam
 
@@ -60,12 +59,7 @@ def turns(*lists, every=1):
     return list(itertools.product(*lists))[::every]
 
 
-def is_refused(optimizer, gradient, batch_size):
-    """Whether gradient="mean" would have no effect: a row moves its own symbols only, and steps know no others."""
-    return gradient == "mean" and batch_size == 1 and optimizer in ("adagrad", "sgd")
-
-
-WAYS = [way for way in turns(OPTIMIZERS, GRADIENTS, BATCHES, every=2) if not is_refused(*way)]
+WAYS = turns(OPTIMIZERS, GRADIENTS, BATCHES, every=2)
 
 
 def options_for(optimizer, gradient, batch_size, **others):
@@ -239,21 +233,17 @@ def test_the_order_of_columns_does_not_matter(loss, batch_size):
     np.testing.assert_allclose(scores(two, other), scores(one, table), rtol=1e-6, atol=1e-9)
 
 
-def test_without_memory_the_two_estimators_are_one_at_batches_of_one_row(monkeypatch):
-    """SGD, one row at a time: a symbol's mean gradient is the row's under both estimators, so one is refused."""
+def test_without_memory_the_two_estimators_are_one_at_batches_of_one_row():
+    """SGD, one row at a time: a symbol's mean gradient is the row's gradient under both estimators."""
     table, y = make()
     options = options_for("sgd", "gse", 1)
     gse = WideSGDRegressor(**options).fit(table, y)
-    mean = WideSGDRegressor(**{**options, "gradient": "mean"})
-    with pytest.raises(ValueError, match=r"gradient='mean' has no effect .*; give a larger batch_size"):
-        mean.fit(table, y)
-    monkeypatch.setattr(config, "_refuse_without_effect", lambda *_: None)
-    assert_same(mean.fit(table, y), gse, table)
+    assert_same(WideSGDRegressor(**{**options, "gradient": "mean"}).fit(table, y), gse, table)
 
 
 @pytest.mark.parametrize(
     ("optimizer", "gradient", "batch_size"),
-    [way for way in turns(OPTIMIZERS, GRADIENTS, [1, 7, 64]) if not is_refused(*way)],
+    turns(OPTIMIZERS, GRADIENTS, [1, 7, 64]),
 )
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_offsets_and_weights_stay_with_their_rows(optimizer, batch_size, shuffle, gradient):
@@ -419,7 +409,7 @@ def test_held_out_rows_bring_their_offsets(loss):
 
 # -- partial_fit ------------------------------------------------------------------------
 
-STEPS = [(gradient, size) for gradient, size in turns(GRADIENTS, BATCHES) if not is_refused("sgd", gradient, size)]
+STEPS = turns(GRADIENTS, BATCHES)
 STREAM = {"optimizer": SGD(), "learning_rate": 0.01, "standardize": False, "random_state": 0}
 
 
