@@ -320,7 +320,8 @@ def solved_unknown_by_similar(table: Table) -> Found:
 
 @case("matches")
 def solved_shared_block(table: Table) -> Found:
-    model = solved("classes", formula="won ~ w[home] - w[away] + r[1] * rain + b[1]", numbers="linear", crosses=1,)  # fmt: skip
+    text = "won ~ w[home] - w[away] + r[1] * rain + b[1]"
+    model = solved("classes", formula=text, numbers="linear", crosses=1)
     return _of_solved(model.fit(table.X.assign(won=table.y)), table.new)
 
 
