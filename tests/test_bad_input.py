@@ -8,9 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tabsym import OneHotEncoder, WideClassifier, WideRegressor
+from tabsym import OneHotEncoder, WideSGDClassifier, WideSGDRegressor
 
-ESTIMATORS = [OneHotEncoder(), WideClassifier(epochs=2, random_state=0)]
+ESTIMATORS = [OneHotEncoder(), WideSGDClassifier(max_iter=2, random_state=0)]
 Y = [0, 1, 0, 1]
 
 
@@ -83,21 +83,21 @@ def test_nested_values_of_polars_and_arrow(estimator):
 
 def test_infinite_number():
     with pytest.raises(ValueError, match="Column 'n' contains infinity; replace"):
-        WideRegressor().fit(table(n=[1.0, np.inf, 2.0, 3.0]), Y)
-    fitted = WideRegressor(epochs=1).fit(table(), Y)
+        WideSGDRegressor().fit(table(n=[1.0, np.inf, 2.0, 3.0]), Y)
+    fitted = WideSGDRegressor(max_iter=1).fit(table(), Y)
     with pytest.raises(ValueError, match="Column 'n' contains infinity"):
         fitted.predict(table(n=[1.0, -np.inf, 2.0, 3.0]))
 
 
 def test_one_class_target():
     with pytest.raises(ValueError, match=r"1 class only \('yes'\)"):
-        WideClassifier().fit(table(), ["yes"] * 4)
+        WideSGDClassifier().fit(table(), ["yes"] * 4)
     with pytest.raises(ValueError, match="1 class only"):
-        WideClassifier().fit(table(), Y, sample_weight=[1, 0, 1, 0])
+        WideSGDClassifier().fit(table(), Y, sample_weight=[1, 0, 1, 0])
 
 
 @pytest.mark.parametrize("y", [[0, None, 1, 0], [0.0, np.nan, 1.0, 0.0], ["a", None, "b", "a"]])
-@pytest.mark.parametrize("model", [WideClassifier, WideRegressor])
+@pytest.mark.parametrize("model", [WideSGDClassifier, WideSGDRegressor])
 def test_missing_target(model, y):
     with pytest.raises(ValueError, match=r"missing in 1 row\(s\), first in row 1"):
         model().fit(table(), pd.Series(y))
@@ -105,17 +105,17 @@ def test_missing_target(model, y):
 
 def test_infinite_target():
     with pytest.raises(ValueError, match="row 2 of the target is infinite"):
-        WideRegressor().fit(table(), [0.0, 1.0, np.inf, 2.0])
+        WideSGDRegressor().fit(table(), [0.0, 1.0, np.inf, 2.0])
 
 
 def test_target_of_another_length():
     with pytest.raises(ValueError, match="4 rows and the target 3"):
-        WideClassifier().fit(table(), [0, 1, 0])
+        WideSGDClassifier().fit(table(), [0, 1, 0])
 
 
 def test_text_target_of_a_regression():
     with pytest.raises(ValueError, match="must be numeric"):
-        WideRegressor().fit(table(), ["a", "b", "a", "b"])
+        WideSGDRegressor().fit(table(), ["a", "b", "a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_text_target_of_a_regression():
 )
 def test_bad_weights(weights, words):
     with pytest.raises(ValueError, match=words):
-        WideClassifier().fit(table(), Y, sample_weight=weights)
+        WideSGDClassifier().fit(table(), Y, sample_weight=weights)
 
 
 def test_text_where_numbers_were():
@@ -139,7 +139,7 @@ def test_text_where_numbers_were():
 
 
 def test_a_number_column_that_becomes_text():
-    fitted = WideRegressor(epochs=1).fit(table(), Y)
+    fitted = WideSGDRegressor(max_iter=1).fit(table(), Y)
     with pytest.raises(ValueError, match="Column 'n' holds symbols where numbers are needed"):
         fitted.predict(table(n=["x", "y", "z", "x"]))
 
@@ -150,7 +150,7 @@ def test_categories_are_matched_by_value_not_by_code():
     other = table(a=pd.Categorical(["u", "v", "u", "w"], categories=["new", "u", "w", "v"]))
     pd.testing.assert_frame_equal(fitted.transform(X), fitted.transform(other))
     pd.testing.assert_frame_equal(fitted.transform(X), fitted.transform(table()))
-    model = WideRegressor(epochs=3, random_state=0).fit(X, [1.0, 2.0, 3.0, 4.0])
+    model = WideSGDRegressor(max_iter=3, random_state=0).fit(X, [1.0, 2.0, 3.0, 4.0])
     np.testing.assert_array_equal(model.predict(X), model.predict(other))
 
 
@@ -163,13 +163,13 @@ def test_integer_categories_with_missing_match_floats():
 def test_no_rows_at_transform(make_frame):
     frame = make_frame({"a": ["u", "v", "u", "w"], "n": [1.0, 2.0, 3.0, 4.0]})
     empty = frame.limit(0) if hasattr(frame, "limit") else frame[:0]
-    assert WideClassifier(epochs=1).fit(frame, Y).predict_proba(empty).shape == (0, 2)
+    assert WideSGDClassifier(max_iter=1).fit(frame, Y).predict_proba(empty).shape == (0, 2)
     out = OneHotEncoder().fit(frame).transform(empty)
     assert out.shape[0] == 0
 
 
 def test_a_batch_of_one_row():
-    fitted = WideClassifier(epochs=1, interactions=2).fit(table(b=["x", "y", "x", "y"]), Y)
+    fitted = WideSGDClassifier(max_iter=1, interactions="pairwise").fit(table(b=["x", "y", "x", "y"]), Y)
     assert fitted.predict_proba(table(b=["x", "y", "x", "y"]).iloc[[2]]).shape == (1, 2)
     fitted.partial_fit(table(b=["x", "y", "x", "y"]).iloc[[2]], [1])
 
@@ -196,7 +196,7 @@ def test_a_batch_of_one_row():
     ],
 )
 def test_wrong_options_are_named(option, value):
-    for model in (WideClassifier, WideRegressor):
+    for model in (WideSGDClassifier, WideSGDRegressor):
         with pytest.raises(ValueError, match=f"{option}={value!r}"):
             model(**{option: value}).fit(table(), Y)
 
@@ -207,12 +207,12 @@ def test_cols_that_are_not_there():
     with pytest.raises(ValueError, match="cols names column 'city'"):
         OneHotEncoder(cols="city").fit(table())
     with pytest.raises(ValueError, match="Column 'a' holds symbols but is not in cols"):
-        WideClassifier(cols=["n"]).fit(table(), Y)
+        WideSGDClassifier(cols=["n"]).fit(table(), Y)
 
 
 def test_a_failing_partial_fit_leaves_the_model_as_it_was():
     X = table()
-    model = WideClassifier(random_state=0).partial_fit(X, Y)
+    model = WideSGDClassifier(random_state=0).partial_fit(X, Y)
     before = model.model_.state.copy(), model.predict_proba(X), copy.deepcopy(model.__dict__)
     bad = [
         (table(a=["new", "v", "u", "w"], n=[1, np.inf, 1, 1]), Y),
@@ -224,7 +224,7 @@ def test_a_failing_partial_fit_leaves_the_model_as_it_was():
             model.partial_fit(frame, y)
     np.testing.assert_array_equal(model.model_.state, before[0])
     np.testing.assert_array_equal(model.predict_proba(X), before[1])
-    twin = WideClassifier(random_state=0).partial_fit(X, Y).partial_fit(X, Y)
+    twin = WideSGDClassifier(random_state=0).partial_fit(X, Y).partial_fit(X, Y)
     np.testing.assert_array_equal(model.partial_fit(X, Y).predict_proba(X), twin.predict_proba(X))
 
 
@@ -232,7 +232,7 @@ def test_divergence_is_said():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"n": rng.normal(size=200), "a": rng.choice(list("uvw"), 200)})
     with pytest.raises(ValueError, match=r"diverged.*learning_rate"):
-        WideRegressor(optimizer="sgd", learning_rate=1e6, epochs=20).fit(X, rng.normal(size=200))
+        WideSGDRegressor(optimizer="sgd", learning_rate=1e6, max_iter=20).fit(X, rng.normal(size=200))
 
 
 def use(fitted, frame):
@@ -244,4 +244,4 @@ def test_numbers_too_large_to_square_are_named(options):
     """A slope became 0, under a warning of numpy's that named no column."""
     X = pd.DataFrame({"x": [1.0, 2.0, -1e300, 3.0] * 10})
     with pytest.raises(ValueError, match=r"'x' is -1e\+300 in row 2, whose square is no finite number; drop"):
-        WideRegressor(**options).fit(X, np.arange(40.0))
+        WideSGDRegressor(**options).fit(X, np.arange(40.0))

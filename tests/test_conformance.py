@@ -17,8 +17,11 @@ from tabsym import (
     WideClassifier,
     WideEncoder,
     WideRegressor,
+    WideSGDClassifier,
+    WideSGDRegressor,
 )
 from tabsym.encoders import NativeCategories
+from tests.options import ADDITIVE, GLM
 
 ONLINE = (
     "stochastic: a row of weight 2 is one update of double length, a repeated row is two updates in other places; "
@@ -34,8 +37,8 @@ EXPECTED = {
     "MODLEncoder": {"check_transformer_general": CROSS_FIT, "check_transformer_data_not_an_array": CROSS_FIT},
     "WideBoostClassifier": {"check_sample_weight_equivalence_on_dense_data": FOLDS},
     "WideBoostRegressor": {"check_sample_weight_equivalence_on_dense_data": FOLDS},
-    "WideClassifier": {"check_sample_weight_equivalence_on_dense_data": ONLINE},
-    "WideRegressor": {"check_sample_weight_equivalence_on_dense_data": ONLINE},
+    "WideSGDClassifier": {"check_sample_weight_equivalence_on_dense_data": ONLINE},
+    "WideSGDRegressor": {"check_sample_weight_equivalence_on_dense_data": ONLINE},
 }
 
 
@@ -43,26 +46,27 @@ def expected_failures(estimator):
     """The checks that an estimator cannot pass, with the reason."""
     if isinstance(estimator, MODLEncoder) and estimator.output != "logodds":
         return {}
-    if getattr(estimator, "optimizer", None) == "newton":  # no partial_fit
-        return {"check_sample_weight_equivalence_on_dense_data": EVIDENCE} if estimator.rarity else {}
-    chooses = getattr(estimator, "interactions", 1) == "auto"
+    if isinstance(estimator, (WideClassifier, WideRegressor)):  # no partial_fit
+        return {"check_sample_weight_equivalence_on_dense_data": EVIDENCE} if estimator.count_effect else {}
+    chooses = getattr(estimator, "interactions", None) == "auto"
     return EXPECTED.get(type(estimator).__name__, {}) | (NOT_IN_PIECES if chooses else {})
 
 
 @parametrize_with_checks(
     [
+        WideSGDClassifier(),
+        WideSGDRegressor(),
+        WideSGDClassifier(interactions="pairwise", batch_size=8),
+        WideSGDClassifier(interactions="auto"),
+        WideSGDRegressor(interactions="auto"),
         WideClassifier(),
         WideRegressor(),
-        WideClassifier(interactions=2, batch_size=8),
-        WideClassifier(interactions="auto"),
-        WideRegressor(interactions="auto"),
-        WideClassifier(optimizer="newton", l2="evidence"),
-        WideRegressor(optimizer="newton", l2=0.1, numeric="smooth", interactions=2),
-        WideClassifier(optimizer="newton", l2="evidence", numeric="smooth", rarity=True, interactions="auto"),
-        WideRegressor(optimizer="newton", l2="evidence", numeric="smooth", rarity=True, loss="choose"),
-        WideBoostClassifier(WideClassifier(), HistGradientBoostingClassifier(max_iter=5), cv=3),
-        WideBoostRegressor(WideRegressor(), HistGradientBoostingRegressor(max_iter=5), mode="margin", cv=3),
-        WideBoostClassifier(WideClassifier(optimizer="newton"), lightgbm.LGBMClassifier(**FEW), mode="margin", cv=3),
+        WideClassifier(**ADDITIVE),
+        WideRegressor(loss="squared_error", alpha=0.1, interactions="pairwise", count_effect=False),
+        WideRegressor(interactions=None),
+        WideBoostClassifier(WideSGDClassifier(), HistGradientBoostingClassifier(max_iter=5), cv=3),
+        WideBoostRegressor(WideSGDRegressor(), HistGradientBoostingRegressor(max_iter=5), mode="margin", cv=3),
+        WideBoostClassifier(WideClassifier(**GLM), lightgbm.LGBMClassifier(**FEW), mode="margin", cv=3),
         OneHotEncoder(),
         NativeCategories(),
         NativeCategories(output="ordinal", names="kept"),

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tabsym import MODLEncoder, OneHotEncoder, TIWSEncoder, WideClassifier, WideEncoder, WideRegressor
+from tabsym import MODLEncoder, OneHotEncoder, TIWSEncoder, WideSGDClassifier, WideEncoder, WideSGDRegressor
 
 FRAMES = pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 N = 240
@@ -44,7 +44,7 @@ def onehot_by_numpy(train, test):
 
 
 def wide(**options):
-    return WideClassifier(random_state=0, epochs=3, **options)
+    return WideSGDClassifier(random_state=0, max_iter=3, **options)
 
 
 # -- ColumnTransformer ------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_a_wide_model_in_a_stack(frame):
 @FRAMES
 def test_a_wide_regressor_in_a_stack(frame):
     X, folds = frame(COLUMNS), KFold(3)
-    member = WideRegressor(random_state=0, epochs=3)
+    member = WideSGDRegressor(random_state=0, max_iter=3)
     stack = StackingRegressor([("wide", member)], LinearRegression(), cv=folds).fit(X, AMOUNT)
     crossed = cross_val_predict(member, X, AMOUNT, cv=folds)[:, None]
     want = LinearRegression().fit(crossed, AMOUNT).predict(clone(member).fit(X, AMOUNT).predict(X)[:, None])

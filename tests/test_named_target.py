@@ -13,21 +13,21 @@ from tabsym import (
     OneHotEncoder,
     TIWSEncoder,
     WideBoostRegressor,
-    WideClassifier,
+    WideSGDClassifier,
     WideEncoder,
-    WideRegressor,
+    WideSGDRegressor,
 )
 from tabsym.datasets import make_retail
 
 SALES = make_retail(150)[["store", "colour", "price", "sales"]]
 FRAMES = {"pandas": SALES, "polars": pl.from_pandas(SALES), "lazy": pl.from_pandas(SALES).lazy()}
 ESTIMATORS = {
-    "WideRegressor": WideRegressor(random_state=0),
-    "formula": WideRegressor("sales ~ store[store] + colour[colour]", random_state=0),
-    "newton": WideRegressor(optimizer="newton"),
+    "WideSGDRegressor": WideSGDRegressor(random_state=0),
+    "formula": WideSGDRegressor("sales ~ store[store] + colour[colour]", random_state=0),
+    "newton": WideSGDRegressor(optimizer="newton"),
     "JitterTreeRegressor": JitterTreeRegressor(),
     "WideBoostRegressor": WideBoostRegressor(random_state=0),
-    "AugmentedModel": AugmentedModel(WideRegressor(random_state=0)),
+    "AugmentedModel": AugmentedModel(WideSGDRegressor(random_state=0)),
 }
 ENCODERS = [OneHotEncoder(), MODLEncoder(), TIWSEncoder(), WideEncoder(random_state=0)]
 ENCODERS += [CrossFit(TIWSEncoder())]
@@ -54,9 +54,9 @@ def test_encoders(encoder):
 
 def test_what_cannot_be_named():
     with pytest.raises(ValueError, match="no column 'sale' to predict; the table's first columns are 'store'"):
-        WideRegressor().fit(SALES, "sale")
+        WideSGDRegressor().fit(SALES, "sale")
     with pytest.raises(TypeError, match="X is no table with names; pass y as an array"):
-        WideClassifier().fit(SALES[["store"]].to_numpy(), "sales")
+        WideSGDClassifier().fit(SALES[["store"]].to_numpy(), "sales")
     lazy = FRAMES["lazy"]
-    with pytest.raises(TypeError, match=r"y is lazy .*: WideRegressor\(\)\.fit\(table, 'NAME'\)"):
-        WideRegressor().fit(lazy.drop("sales"), lazy.select("sales"))
+    with pytest.raises(TypeError, match=r"y is lazy .*: WideSGDRegressor\(\)\.fit\(table, 'NAME'\)"):
+        WideSGDRegressor().fit(lazy.drop("sales"), lazy.select("sales"))

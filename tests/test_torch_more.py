@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError  # noqa: E402
 from tabsym_torch import GSE, OneHotLinear, to_torch  # noqa: E402
 from torch import nn  # noqa: E402
 
-from tabsym import WideClassifier, WideRegressor  # noqa: E402
+from tabsym import WideSGDClassifier, WideSGDRegressor  # noqa: E402
 from tests.test_torch import ADAM, MAIN, ONE_EACH, OTHERS, SPECS, TWO, Run, draw_batches, follow, over  # noqa: E402
 
 # -- tensor operations, as on a GPU -------------------------------------------------------
@@ -470,7 +470,7 @@ def test_betas_in_tensors():
 
 def test_a_module_of_a_model_that_refuses_the_unseen_refuses_them_too():
     X, y = _table()
-    module = to_torch(WideRegressor(unseen="error", epochs=1).fit(X, y))
+    module = to_torch(WideSGDRegressor(handle_unknown="error", max_iter=1).fit(X, y))
     with pytest.raises(ValueError, match="new"):
         module.inputs(pd.DataFrame({"a": ["new"], "b": ["k"], "x": [1.0]}))
 
@@ -479,7 +479,7 @@ def test_a_module_of_a_model_that_refuses_the_unseen_refuses_them_too():
 
 
 def _score(model, X):
-    return model.decision_function(X) if isinstance(model, WideClassifier) else model.predict(X)
+    return model.decision_function(X) if isinstance(model, WideSGDClassifier) else model.predict(X)
 
 
 def _table(n=300, seed=0):
@@ -505,7 +505,7 @@ def _table(n=300, seed=0):
 def test_a_wide_regression_scores_the_same_as_a_module(formula):
     """Seen and unseen symbols, missing ones, numbers in factors, fixed parts of the score."""
     X, y = _table()
-    model = WideRegressor(formula, epochs=3).fit(X, y)
+    model = WideSGDRegressor(formula, max_iter=3).fit(X, y)
     new = pd.concat([X.head(40), pd.DataFrame({"a": ["new", "u"], "b": ["k", "other"], "x": [1.0, -4.0]})])
     module = to_torch(model, dtype=torch.float64)
     np.testing.assert_allclose(module(*module.inputs(new)).detach().numpy()[:, 0], model.predict(new), rtol=1e-12)
@@ -516,7 +516,7 @@ def test_a_wide_regression_scores_the_same_as_a_module(formula):
 def test_a_wide_classifier_scores_the_same_as_a_module(classes, interactions):
     X, y = _table()
     labels = np.asarray(pd.qcut(y, classes, labels=False))
-    model = WideClassifier(interactions=interactions, epochs=3).fit(X, labels)
+    model = WideSGDClassifier(interactions=interactions, max_iter=3).fit(X, labels)
     module = to_torch(model, dtype=torch.float64)
     score = module(*module.inputs(X)).detach().numpy()
     want = model.decision_function(X)
@@ -525,7 +525,7 @@ def test_a_wide_classifier_scores_the_same_as_a_module(classes, interactions):
 
 def test_a_wide_model_as_a_module_trains_under_gse():
     X, y = _table()
-    module = to_torch(WideRegressor(learning_rate=1e-3, epochs=1).fit(X, y))
+    module = to_torch(WideSGDRegressor(learning_rate=1e-3, max_iter=1).fit(X, y))
     rows = module.inputs(X)
     target = torch.tensor(y.to_numpy(), dtype=torch.float32)
     optimizer = GSE(torch.optim.Adam(module.parameters(), lr=0.05), module)
@@ -541,8 +541,8 @@ def test_a_wide_model_as_a_module_trains_under_gse():
 
 def test_to_torch_takes_fitted_wide_models():
     with pytest.raises(NotFittedError):
-        to_torch(WideRegressor())
-    with pytest.raises(TypeError, match="WideClassifier or WideRegressor"):
+        to_torch(WideSGDRegressor())
+    with pytest.raises(TypeError, match="WideSGDClassifier or WideSGDRegressor"):
         to_torch(object())
 
 
@@ -562,7 +562,7 @@ def test_an_encoder_of_pytorch_frame_starts_from_the_wide_model():
 
     X, y = _table()
     X["c"] = np.where(np.arange(len(X)) % 2, "odd", "even")
-    model = WideRegressor(cols=["a", "b"], epochs=3).fit(X[["a", "b"]], y)
+    model = WideSGDRegressor(cols=["a", "b"], max_iter=3).fit(X[["a", "b"]], y)
     stats = _stats(X, ["a", "b", "c"])
     encoder = WideStypeEncoder(4, stats, stype.categorical, model=model, columns=["a", "b", "c"])
     categories = next(iter(stats[0].values()))[0]
@@ -587,7 +587,7 @@ def test_an_encoder_that_does_not_fit_says_so(channels, columns, says):
     from torch_frame import stype
 
     X, y = _table()
-    model = WideClassifier(cols=["a", "b"], epochs=1).fit(X[["a", "b"]], np.asarray(pd.qcut(y, 3, labels=False)))
+    model = WideSGDClassifier(cols=["a", "b"], max_iter=1).fit(X[["a", "b"]], np.asarray(pd.qcut(y, 3, labels=False)))
     with pytest.raises(ValueError, match=says):
         WideStypeEncoder(channels, _stats(X, ["a", "b"]), stype.categorical, model=model, columns=columns)
 
