@@ -22,9 +22,9 @@ from tabsym.datasets import make_retail
 SALES = make_retail(150)[["store", "colour", "price", "sales"]]
 FRAMES = {"pandas": SALES, "polars": pl.from_pandas(SALES), "lazy": pl.from_pandas(SALES).lazy()}
 ESTIMATORS = {
+    "WideRegressor": WideRegressor(loss="squared_error", **GLM),
     "WideSGDRegressor": WideSGDRegressor(random_state=0),
     "formula": WideSGDRegressor("sales ~ store[store] + colour[colour]", random_state=0),
-    "newton": WideSGDRegressor(optimizer="newton"),
     "JitterTreeRegressor": JitterTreeRegressor(),
     "WideBoostRegressor": WideBoostRegressor(random_state=0),
     "AugmentedModel": AugmentedModel(WideSGDRegressor(random_state=0)),

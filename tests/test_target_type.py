@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from sklearn.base import is_classifier
 
-from tabsym import MODLEncoder, WideClassifier, WideEncoder, WideRegressor
+from tabsym import MODLEncoder, WideClassifier, WideEncoder, WideRegressor, WideSGDClassifier, WideSGDRegressor
 
 RNG = np.random.default_rng(0)
 N = 400

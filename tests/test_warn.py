@@ -13,9 +13,9 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tabsym import MODLEncoder, OneHotEncoder, WideClassifier
+from tabsym import MODLEncoder, OneHotEncoder, WideClassifier, WideSGDClassifier
 from tabsym.estimators import fitting
-from tabsym.wide import Newton
+from tests.options import ADDITIVE
 
 HERE = str(Path(__file__))
 TABLE = pd.DataFrame({"colour": ["red", "blue", "green", "red"] * 30, "size": ["s", "m", "l"] * 40})
@@ -38,23 +38,23 @@ def pipeline():
     return lambda: model.predict(NEW)
 
 
-def newton():
-    model = WideClassifier(optimizer=Newton(tol=1e-12, max_passes=2), l2=1e-3)
+def solved():
+    model = WideClassifier(alpha=1e-3, tol=3e-7, max_iter=2, **ADDITIVE)
     return lambda: model.fit(TABLE, Y)
 
 
 def folds():
-    model = WideClassifier(optimizer=Newton(tol=1e-12, max_passes=2), l2=1e-3)
+    model = WideClassifier(alpha=1e-3, tol=3e-7, max_iter=2, **ADDITIVE)
     return lambda: cross_val_predict(model, TABLE, Y, cv=3)
 
 
 def descent():
-    model = WideClassifier(learning_rate=1e-9)
+    model = WideSGDClassifier(learning_rate=1e-9)
     return lambda: model.fit(TABLE, Y)
 
 
 def names():
-    model = WideClassifier().fit(TABLE, Y)
+    model = WideSGDClassifier().fit(TABLE, Y)
     return lambda: model.predict(NEW.to_numpy())
 
 
@@ -64,7 +64,7 @@ def modl():
 
 @pytest.mark.parametrize(
     "begin",
-    [one_hot, one_hot_of_frames, pipeline, newton, folds, descent, names, modl],
+    [one_hot, one_hot_of_frames, pipeline, solved, folds, descent, names, modl],
     ids=lambda begin: begin.__name__,
 )
 def test_the_line_of_the_user_is_named(begin):
@@ -83,7 +83,7 @@ def test_fits_use_one_blas_thread_and_put_the_processes_own_number_back(monkeypa
 
     seen, solve = [], fitting.solve
     monkeypatch.setattr(fitting, "solve", lambda *given: seen.append(number()) or solve(*given))
-    model = WideClassifier(optimizer="newton", l2=1e-3)
+    model = WideClassifier(alpha=1e-3, **ADDITIVE)
     with threadpool_limits(2):
         before = number()
         model.fit(TABLE, Y)
