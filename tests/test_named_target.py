@@ -13,11 +13,14 @@ from tabsym import (
     OneHotEncoder,
     TIWSEncoder,
     WideBoostRegressor,
-    WideSGDClassifier,
+    WideClassifier,
     WideEncoder,
+    WideRegressor,
+    WideSGDClassifier,
     WideSGDRegressor,
 )
 from tabsym.datasets import make_retail
+from tests.options import GLM
 
 SALES = make_retail(150)[["store", "colour", "price", "sales"]]
 FRAMES = {"pandas": SALES, "polars": pl.from_pandas(SALES), "lazy": pl.from_pandas(SALES).lazy()}

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import is_classifier
 
 from tabsym import MODLEncoder, WideClassifier, WideEncoder, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tests.options import ADDITIVE
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -60,14 +61,18 @@ def test_folds_take_the_target_for_what_all_rows_say():
     rows = np.arange(N)
     folds = [(rows[10:], rows[:10]), (rows[:10], rows[10:])]
     out = WideEncoder(cv=folds).fit_transform(X, y)
-    apart = WideEncoder(model=WideRegressor(random_state=0)).fit(X[10:], y[10:]).transform(X[:10])
+    model = WideRegressor(loss="squared_error", **ADDITIVE)
+    apart = WideEncoder(model=model).fit(X[10:], y[10:]).transform(X[:10])
     pd.testing.assert_frame_equal(out[:10], apart)
 
 
 def test_words_that_are_wrong_or_contradict_the_model():
     with pytest.raises(ValueError, match="target_type='binary' is not known; use 'auto' or 'classes' or 'continuous'"):
         WideEncoder(target_type="binary").fit(X, AMOUNTS)
-    for model, kind in ((WideClassifier(), "continuous"), (WideRegressor(), "classes")):
-        with pytest.raises(ValueError, match=rf"target_type='{kind}' contradicts model={type(model).__name__}"):
-            WideEncoder(model=model, target_type=kind).fit(X, AMOUNTS)
-    WideEncoder(model=WideRegressor(epochs=1), target_type="continuous").fit(X, AMOUNTS)
+    classifiers, regressors = (WideClassifier, WideSGDClassifier), (WideRegressor, WideSGDRegressor)
+    for models, kind in ((classifiers, "continuous"), (regressors, "classes")):
+        for model in models:
+            with pytest.raises(ValueError, match=rf"target_type='{kind}' contradicts model={model.__name__}\("):
+                WideEncoder(model=model(), target_type=kind).fit(X, AMOUNTS)
+    for model in regressors:
+        WideEncoder(model=model(max_iter=1), target_type="continuous").fit(X, AMOUNTS)
