@@ -159,7 +159,8 @@ def _found(crosses: Crosses, training: Training, symbolic: list[Column], cuts: C
 def _split_columns(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:
     """The columns whose symbols are learned, also those without any value, and the others."""
     columns = training.table.columns
-    chosen = {column.name for column in symbolic_columns(training.table, config.cols, booleans=True, whole=whole)}
+    found = symbolic_columns(training.table, config.cols, booleans=True, whole=whole, option="categorical_features")
+    chosen = {column.name for column in found}
     if whole and config.cols is not None:
         chosen |= {column.name for column in columns if column.is_empty}
     return [c for c in columns if c.name in chosen], [c for c in columns if c.name not in chosen]

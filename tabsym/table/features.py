@@ -78,7 +78,9 @@ def _listed(names: list[str], most: int = 5) -> list[str]:
     return [*lines, "- ..."] if len(names) > most else lines
 
 
-def symbolic_columns(table: Table, cols: Any, *, booleans: bool, whole: bool = True) -> list[Column]:
+def symbolic_columns(
+    table: Table, cols: Any, *, booleans: bool, whole: bool = True, option: str = "cols"
+) -> list[Column]:
     """The columns to treat as symbols: those named in `cols`, or by kind where that is None.
 
     Without `cols` a boolean column with missing values is one, in every library: pandas makes objects of it. So is a
@@ -93,12 +95,14 @@ def symbolic_columns(table: Table, cols: Any, *, booleans: bool, whole: bool = T
         Whether, without `cols`, boolean columns are symbols that have no missing values.
     whole : bool
         False: the table is a piece of a longer one, in which a column may have values yet.
+    option : str
+        What the user calls `cols`, in messages.
     """
     if cols is None:
         return [column for column in table.columns if _is_symbolic(column, booleans, whole)]
     if isinstance(cols, str) and cols == "all":
         return list(table.columns)
-    wanted = {_resolve(table, col) for col in ([cols] if np.isscalar(cols) else cols)}
+    wanted = {_resolve(table, col, option) for col in ([cols] if np.isscalar(cols) else cols)}
     return [column for column in table.columns if column.name in wanted]
 
 
@@ -108,17 +112,17 @@ def _is_symbolic(column: Column, booleans: bool, whole: bool) -> bool:
     return column.kind is Kind.SYMBOLIC or (whole and column.is_empty)
 
 
-def _resolve(table: Table, col: Any) -> str:
+def _resolve(table: Table, col: Any, option: str) -> str:
     if isinstance(col, (int, np.integer)) and not isinstance(col, bool):
         if table.named and str(col) not in table.names:
-            raise ValueError(f"cols names column {col!r}, which is not in the table; it has {_shown(table.names)}.")
+            raise ValueError(f"{option} names column {col!r}, which is not in the table; it has {_shown(table.names)}.")
         if str(col) in table.names:
             return str(col)
         if not 0 <= col < len(table.names):
-            raise ValueError(f"cols asks for column {col}, but the table has {len(table.names)} columns.")
+            raise ValueError(f"{option} asks for column {col}, but the table has {len(table.names)} columns.")
         return table.names[int(col)]
     if col not in table.names:
-        raise ValueError(f"cols names column {col!r}, which is not in the table; it has {_shown(table.names)}.")
+        raise ValueError(f"{option} names column {col!r}, which is not in the table; it has {_shown(table.names)}.")
     return str(col)
 
 
