@@ -8,9 +8,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tabsym import OneHotEncoder, WideSGDClassifier, WideSGDRegressor
+from tabsym import OneHotEncoder, WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tests.options import GLM
 
-ESTIMATORS = [OneHotEncoder(), WideSGDClassifier(max_iter=2, random_state=0)]
+CLASSIFIERS, REGRESSORS = (WideClassifier, WideSGDClassifier), (WideRegressor, WideSGDRegressor)
+ESTIMATORS = [OneHotEncoder(), WideClassifier(), WideSGDClassifier(max_iter=2, random_state=0)]
+OF_CLASSES = pytest.mark.parametrize("model", CLASSIFIERS)
+OF_NUMBERS = pytest.mark.parametrize("model", REGRESSORS)
 Y = [0, 1, 0, 1]
 
 
@@ -81,41 +85,46 @@ def test_nested_values_of_polars_and_arrow(estimator):
             estimator.fit(frame, Y)
 
 
-def test_infinite_number():
+@OF_NUMBERS
+def test_infinite_number(model):
     with pytest.raises(ValueError, match="Column 'n' contains infinity; replace"):
-        WideSGDRegressor().fit(table(n=[1.0, np.inf, 2.0, 3.0]), Y)
-    fitted = WideSGDRegressor(max_iter=1).fit(table(), Y)
+        model().fit(table(n=[1.0, np.inf, 2.0, 3.0]), Y)
+    fitted = model().fit(table(), Y)
     with pytest.raises(ValueError, match="Column 'n' contains infinity"):
         fitted.predict(table(n=[1.0, -np.inf, 2.0, 3.0]))
 
 
-def test_one_class_target():
+@OF_CLASSES
+def test_one_class_target(model):
     with pytest.raises(ValueError, match=r"1 class only \('yes'\)"):
-        WideSGDClassifier().fit(table(), ["yes"] * 4)
+        model().fit(table(), ["yes"] * 4)
     with pytest.raises(ValueError, match="1 class only"):
-        WideSGDClassifier().fit(table(), Y, sample_weight=[1, 0, 1, 0])
+        model().fit(table(), Y, sample_weight=[1, 0, 1, 0])
 
 
 @pytest.mark.parametrize("y", [[0, None, 1, 0], [0.0, np.nan, 1.0, 0.0], ["a", None, "b", "a"]])
-@pytest.mark.parametrize("model", [WideSGDClassifier, WideSGDRegressor])
+@pytest.mark.parametrize("model", CLASSIFIERS + REGRESSORS)
 def test_missing_target(model, y):
     with pytest.raises(ValueError, match=r"missing in 1 row\(s\), first in row 1"):
         model().fit(table(), pd.Series(y))
 
 
-def test_infinite_target():
+@OF_NUMBERS
+def test_infinite_target(model):
     with pytest.raises(ValueError, match="row 2 of the target is infinite"):
-        WideSGDRegressor().fit(table(), [0.0, 1.0, np.inf, 2.0])
+        model().fit(table(), [0.0, 1.0, np.inf, 2.0])
 
 
-def test_target_of_another_length():
+@OF_CLASSES
+def test_target_of_another_length(model):
     with pytest.raises(ValueError, match="4 rows and the target 3"):
-        WideSGDClassifier().fit(table(), [0, 1, 0])
+        model().fit(table(), [0, 1, 0])
 
 
-def test_text_target_of_a_regression():
+@OF_NUMBERS
+def test_text_target_of_a_regression(model):
     with pytest.raises(ValueError, match="must be numeric"):
-        WideSGDRegressor().fit(table(), ["a", "b", "a", "b"])
+        model().fit(table(), ["a", "b", "a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -127,9 +136,10 @@ def test_text_target_of_a_regression():
         ([1, 1], "expected"),
     ],
 )
-def test_bad_weights(weights, words):
+@OF_CLASSES
+def test_bad_weights(model, weights, words):
     with pytest.raises(ValueError, match=words):
-        WideSGDClassifier().fit(table(), Y, sample_weight=weights)
+        model().fit(table(), Y, sample_weight=weights)
 
 
 def test_text_where_numbers_were():
@@ -138,8 +148,9 @@ def test_text_where_numbers_were():
         fitted.transform(pd.DataFrame({"k": ["1", "2", "3"]}))
 
 
-def test_a_number_column_that_becomes_text():
-    fitted = WideSGDRegressor(max_iter=1).fit(table(), Y)
+@OF_NUMBERS
+def test_a_number_column_that_becomes_text(model):
+    fitted = model().fit(table(), Y)
     with pytest.raises(ValueError, match="Column 'n' holds symbols where numbers are needed"):
         fitted.predict(table(n=["x", "y", "z", "x"]))
 
@@ -150,8 +161,9 @@ def test_categories_are_matched_by_value_not_by_code():
     other = table(a=pd.Categorical(["u", "v", "u", "w"], categories=["new", "u", "w", "v"]))
     pd.testing.assert_frame_equal(fitted.transform(X), fitted.transform(other))
     pd.testing.assert_frame_equal(fitted.transform(X), fitted.transform(table()))
-    model = WideSGDRegressor(max_iter=3, random_state=0).fit(X, [1.0, 2.0, 3.0, 4.0])
-    np.testing.assert_array_equal(model.predict(X), model.predict(other))
+    for model in (WideRegressor(), WideSGDRegressor(max_iter=3, random_state=0)):
+        model.fit(X, [1.0, 2.0, 3.0, 4.0])
+        np.testing.assert_array_equal(model.predict(X), model.predict(other))
 
 
 def test_integer_categories_with_missing_match_floats():
@@ -163,7 +175,8 @@ def test_integer_categories_with_missing_match_floats():
 def test_no_rows_at_transform(make_frame):
     frame = make_frame({"a": ["u", "v", "u", "w"], "n": [1.0, 2.0, 3.0, 4.0]})
     empty = frame.limit(0) if hasattr(frame, "limit") else frame[:0]
-    assert WideSGDClassifier(max_iter=1).fit(frame, Y).predict_proba(empty).shape == (0, 2)
+    for model in (WideClassifier(), WideSGDClassifier(max_iter=1)):
+        assert model.fit(frame, Y).predict_proba(empty).shape == (0, 2)
     out = OneHotEncoder().fit(frame).transform(empty)
     assert out.shape[0] == 0
 
@@ -182,23 +195,49 @@ def test_a_batch_of_one_row():
         ("learning_rate", 0),
         ("learning_rate", "fast"),
         ("batch_size", 0),
-        ("epochs", 1.5),
-        ("l2", -1),
+        ("max_iter", 1.5),
+        ("alpha", -1),
         ("loss", "hinge2"),
-        ("unseen", "guess"),
+        ("handle_unknown", "guess"),
         ("interactions", 0),
         ("validation_fraction", 1.0),
-        ("rarity", "no"),
         ("average", 10),
         ("shuffle", None),
         ("standardize", "False"),
         ("early_stopping", 0.5),
     ],
 )
-def test_wrong_options_are_named(option, value):
+def test_wrong_options_of_online_models_are_named(option, value):
     for model in (WideSGDClassifier, WideSGDRegressor):
         with pytest.raises(ValueError, match=f"{option}={value!r}"):
             model(**{option: value}).fit(table(), Y)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("max_iter", 1.5),
+        ("alpha", -1),
+        ("alpha", "none"),
+        ("handle_unknown", "guess"),
+        ("interactions", 0),
+        ("numeric", "cubic"),
+        ("count_effect", "no"),
+        ("tol", 0),
+        ("n_init", 0),
+        ("n_posterior_samples", -1),
+    ],
+)
+def test_wrong_options_of_solved_models_are_named(option, value):
+    for model in (WideClassifier, WideRegressor):
+        with pytest.raises(ValueError, match=f"{option}={value!r}"):
+            model(**{option: value}).fit(table(), Y)
+
+
+def test_wrong_losses_of_solved_regressors_are_named():
+    for loss in ("hinge2", "absolute_error"):
+        with pytest.raises(ValueError, match=f"loss={loss!r}"):
+            WideRegressor(loss=loss).fit(table(), Y)
 
 
 def test_cols_that_are_not_there():
@@ -206,8 +245,11 @@ def test_cols_that_are_not_there():
         OneHotEncoder(cols=["z"]).fit(table())
     with pytest.raises(ValueError, match="cols names column 'city'"):
         OneHotEncoder(cols="city").fit(table())
-    with pytest.raises(ValueError, match="Column 'a' holds symbols but is not in cols"):
-        WideSGDClassifier(cols=["n"]).fit(table(), Y)
+    for model in CLASSIFIERS:
+        with pytest.raises(ValueError, match="Column 'a' holds text but is not in categorical_features"):
+            model(categorical_features=["n"]).fit(table(), Y)
+        with pytest.raises(ValueError, match="categorical_features names column 'z'"):
+            model(categorical_features=["a", "z"]).fit(table(), Y)
 
 
 def test_a_failing_partial_fit_leaves_the_model_as_it_was():
@@ -239,9 +281,23 @@ def use(fitted, frame):
     return fitted.transform(frame) if hasattr(fitted, "transform") else fitted.predict(frame)
 
 
-@pytest.mark.parametrize("options", [{}, {"optimizer": "newton"}, {"formula": "w[1] * x + b[1]"}])
-def test_numbers_too_large_to_square_are_named(options):
+@pytest.mark.parametrize(
+    "model",
+    [
+        WideSGDRegressor(),
+        WideRegressor(loss="squared_error", **GLM),
+        WideSGDRegressor("w[1] * x + b[1]"),
+        WideRegressor("w[1] * x + b[1]", loss="squared_error"),
+    ],
+)
+def test_numbers_too_large_to_square_are_named(model):
     """A slope became 0, under a warning of numpy's that named no column."""
     X = pd.DataFrame({"x": [1.0, 2.0, -1e300, 3.0] * 10})
     with pytest.raises(ValueError, match=r"'x' is -1e\+300 in row 2, whose square is no finite number; drop"):
-        WideSGDRegressor(**options).fit(X, np.arange(40.0))
+        model.fit(X, np.arange(40.0))
+
+
+def test_a_smooth_effect_squares_no_number():
+    X = pd.DataFrame({"x": [1.0, 2.0, -1e300, 3.0] * 10})
+    y = [0, 5, 20, 1] * 10
+    np.testing.assert_allclose(WideRegressor(alpha=0.0).fit(X, y).predict(X), y, atol=1e-6)

@@ -55,11 +55,16 @@ def test_encoders(encoder):
         assert encoder.fit(frame, "sales").n_features_in_ == 3
 
 
-def test_what_cannot_be_named():
+@pytest.mark.parametrize("model", [WideRegressor, WideSGDRegressor])
+def test_what_cannot_be_named(model):
     with pytest.raises(ValueError, match="no column 'sale' to predict; the table's first columns are 'store'"):
-        WideSGDRegressor().fit(SALES, "sale")
-    with pytest.raises(TypeError, match="X is no table with names; pass y as an array"):
-        WideSGDClassifier().fit(SALES[["store"]].to_numpy(), "sales")
+        model().fit(SALES, "sale")
     lazy = FRAMES["lazy"]
-    with pytest.raises(TypeError, match=r"y is lazy .*: WideSGDRegressor\(\)\.fit\(table, 'NAME'\)"):
-        WideSGDRegressor().fit(lazy.drop("sales"), lazy.select("sales"))
+    with pytest.raises(TypeError, match=rf"y is lazy .*: {model.__name__}\(\)\.fit\(table, 'NAME'\)"):
+        model().fit(lazy.drop("sales"), lazy.select("sales"))
+
+
+@pytest.mark.parametrize("model", [WideClassifier, WideSGDClassifier])
+def test_arrays_have_no_names(model):
+    with pytest.raises(TypeError, match="X is no table with names; pass y as an array"):
+        model().fit(SALES[["store"]].to_numpy(), "sales")
