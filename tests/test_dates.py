@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tabsym import MODLEncoder, OneHotEncoder, WideSGDClassifier
+from tabsym import MODLEncoder, OneHotEncoder, WideClassifier, WideSGDClassifier
 from tabsym.table import Kind, read_table
 
 N = 200
@@ -161,8 +161,9 @@ def test_labels_are_in_the_columns_own_zone(make):
     ):
         encoder = MODLEncoder().fit(make(hours, zone), Y)
         assert encoder.partitions_["x"].labels == [f"]-inf; {text}]", f"]{text}; +inf["]
-        wide = WideSGDClassifier(numeric="modl").fit(make(hours, zone), Y)
-        assert wide.coefs_["x"].index.tolist() == encoder.partitions_["x"].labels
+        for model in (WideClassifier(numeric="modl"), WideSGDClassifier(numeric="modl")):
+            wide = model.fit(make(hours, zone), Y)
+            assert wide.coefs_["x"].index.tolist() == encoder.partitions_["x"].labels
 
 
 @pytest.mark.parametrize("make", [ZONED["pandas"], ZONED["polars"]], ids=["pandas", "polars"])

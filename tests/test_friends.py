@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tabsym import MODLEncoder, OneHotEncoder, TIWSEncoder, WideSGDClassifier, WideEncoder, WideSGDRegressor
+from tabsym import MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder, WideSGDClassifier, WideSGDRegressor
 
 FRAMES = pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 N = 240
@@ -222,7 +222,7 @@ def test_a_wide_regressor_in_a_stack(frame):
 @FRAMES
 def test_a_search_over_a_wide_model(frame):
     X, folds = frame(COLUMNS), StratifiedKFold(3)
-    grid = {"l2": [1e-6, 1.0], "interactions": [1, 2]}
+    grid = {"alpha": [1e-6, 1.0], "interactions": [None, "pairwise"]}
     search = GridSearchCV(wide(), grid, cv=folds, scoring="neg_log_loss").fit(X, Y)
     for params, found in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
         losses = []

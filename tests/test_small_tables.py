@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabsym import MODLEncoder, WideSGDRegressor
+from tabsym import MODLEncoder, WideRegressor, WideSGDRegressor
 from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
 from tabsym.codes.few import FEW
 from tabsym.encoders import NativeCategories
@@ -311,6 +311,7 @@ def test_renamed_columns_say_their_new_name_in_messages():
 @pytest.mark.parametrize(
     "fitted",
     [
+        WideRegressor(),
         WideSGDRegressor(random_state=0, max_iter=3),
         MODLEncoder(output="mean", target_type="continuous", cv=None),
         NativeCategories(),
