@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError  # noqa: E402
 from tabsym_torch import GSE, OneHotLinear, to_torch  # noqa: E402
 from torch import nn  # noqa: E402
 
-from tabsym import WideSGDClassifier, WideSGDRegressor  # noqa: E402
+from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor  # noqa: E402
 from tests.test_torch import ADAM, MAIN, ONE_EACH, OTHERS, SPECS, TWO, Run, draw_batches, follow, over  # noqa: E402
 
 # -- tensor operations, as on a GPU -------------------------------------------------------
@@ -478,10 +478,6 @@ def test_a_module_of_a_model_that_refuses_the_unseen_refuses_them_too():
 # -- a wide model as a module -------------------------------------------------------------
 
 
-def _score(model, X):
-    return model.decision_function(X) if isinstance(model, WideSGDClassifier) else model.predict(X)
-
-
 def _table(n=300, seed=0):
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(
@@ -512,7 +508,7 @@ def test_a_wide_regression_scores_the_same_as_a_module(formula):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("interactions", [1, 2])
+@pytest.mark.parametrize("interactions", [None, "pairwise"])
 def test_a_wide_classifier_scores_the_same_as_a_module(classes, interactions):
     X, y = _table()
     labels = np.asarray(pd.qcut(y, classes, labels=False))
@@ -521,6 +517,22 @@ def test_a_wide_classifier_scores_the_same_as_a_module(classes, interactions):
     score = module(*module.inputs(X)).detach().numpy()
     want = model.decision_function(X)
     np.testing.assert_allclose(score[:, 0] if classes == 2 else score, want, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("classes", [None, 2, 3])
+def test_a_solved_model_scores_the_same_as_a_module(classes):
+    """Smooth effects, effects of counts, and interactions that were chosen."""
+    X, y = _table()
+    new = pd.concat([X.head(40), pd.DataFrame({"a": ["new", "u"], "b": ["k", "other"], "x": [1.0, -400.0]})])
+    if classes is None:
+        model = WideRegressor(loss="squared_error").fit(X, y)
+        want = model.predict(new)
+    else:
+        model = WideClassifier().fit(X, np.asarray(pd.qcut(y, classes, labels=False)))
+        want = model.decision_function(new)
+    module = to_torch(model, dtype=torch.float64)
+    score = module(*module.inputs(new)).detach().numpy()
+    np.testing.assert_allclose(score if classes == 3 else score[:, 0], want, rtol=1e-10, atol=1e-10)
 
 
 def test_a_wide_model_as_a_module_trains_under_gse():
@@ -540,9 +552,10 @@ def test_a_wide_model_as_a_module_trains_under_gse():
 
 
 def test_to_torch_takes_fitted_wide_models():
-    with pytest.raises(NotFittedError):
-        to_torch(WideSGDRegressor())
-    with pytest.raises(TypeError, match="WideSGDClassifier or WideSGDRegressor"):
+    for model in (WideRegressor(), WideSGDRegressor()):
+        with pytest.raises(NotFittedError):
+            to_torch(model)
+    with pytest.raises(TypeError, match="to_torch takes a wide model, such as WideClassifier, and not object"):
         to_torch(object())
 
 
@@ -562,7 +575,7 @@ def test_an_encoder_of_pytorch_frame_starts_from_the_wide_model():
 
     X, y = _table()
     X["c"] = np.where(np.arange(len(X)) % 2, "odd", "even")
-    model = WideSGDRegressor(cols=["a", "b"], max_iter=3).fit(X[["a", "b"]], y)
+    model = WideSGDRegressor(categorical_features=["a", "b"], max_iter=3).fit(X[["a", "b"]], y)
     stats = _stats(X, ["a", "b", "c"])
     encoder = WideStypeEncoder(4, stats, stype.categorical, model=model, columns=["a", "b", "c"])
     categories = next(iter(stats[0].values()))[0]
@@ -587,7 +600,9 @@ def test_an_encoder_that_does_not_fit_says_so(channels, columns, says):
     from torch_frame import stype
 
     X, y = _table()
-    model = WideSGDClassifier(cols=["a", "b"], max_iter=1).fit(X[["a", "b"]], np.asarray(pd.qcut(y, 3, labels=False)))
+    model = WideSGDClassifier(categorical_features=["a", "b"], max_iter=1).fit(
+        X[["a", "b"]], np.asarray(pd.qcut(y, 3, labels=False))
+    )
     with pytest.raises(ValueError, match=says):
         WideStypeEncoder(channels, _stats(X, ["a", "b"]), stype.categorical, model=model, columns=columns)
 
