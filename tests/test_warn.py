@@ -75,6 +75,13 @@ def test_the_line_of_the_user_is_named(begin):
     assert {warning.filename for warning in seen} == {HERE}
 
 
+@pytest.mark.filterwarnings("error")
+def test_coefficients_of_many_classes_are_no_reason_to_warn():
+    """pandas found a frame that got its columns one by one fragmented."""
+    model = WideClassifier(**ADDITIVE).fit(pd.DataFrame({"a": ["u", "v"] * 150}), np.arange(300) % 150)
+    assert model.coefs_["a"].shape == (2, 301)
+
+
 def test_fits_use_one_blas_thread_and_put_the_processes_own_number_back(monkeypatch):
     """Also where several run at once, and where one fails."""
 

@@ -74,11 +74,13 @@ def coefficient_frame(model: WideModel, place: int, outputs: Sequence[str]) -> p
     names = [f"{output} {r + 1}" if block.rank > 1 else output for r in range(block.rank) for output in outputs]
     mean = next((product.means[place] for product in products_of(model) if place in product.means), 1.0)
     width = block.rank * model.n_outputs
-    frame = pd.DataFrame(model.theta[own].reshape(-1, width) / mean, index=_index(model.layout, block), columns=names)
+    index = _index(model.layout, block)
+    frame = pd.DataFrame(model.theta[own].reshape(-1, width) / mean, index=index, columns=names)
     if model.certainty is not None:
         covariance = covariance_of_factor(model, place, mean) if mean != 1.0 else None
         sd = model.certainty.sd[own] / abs(mean) if covariance is None else np.sqrt(covariance.variances())
-        frame[deviation_names(names)] = sd.reshape(-1, width)
+        deviations = pd.DataFrame(sd.reshape(-1, width), index=index, columns=deviation_names(names))
+        frame = pd.concat([frame, deviations], axis=1)  # at once: of many classes, pandas warns of one by one
     if block.source is not None:
         frame[rows_name(outputs)] = model.counts[own][:: block.rank]
         source = model.layout.sources[block.source]
