@@ -12,9 +12,9 @@ from tabsym.datasets import make_retail
 
 if __name__ == "__main__":
     sales = make_retail(2_000)
-    symbols = list(sales.select_dtypes(exclude="number"))
+    categories = list(sales.select_dtypes(exclude="number"))
     encode = make_column_transformer(
-        (TargetEncoder(target_type="continuous", random_state=0), symbols), remainder="passthrough"
+        (TargetEncoder(target_type="continuous", random_state=0), categories), remainder="passthrough"
     )
     mine = make_pipeline(encode, HistGradientBoostingRegressor(random_state=0))
     with tempfile.TemporaryDirectory() as folder:

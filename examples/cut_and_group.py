@@ -1,4 +1,4 @@
-"""What a column says about a target: MODL's intervals and groups, read and used."""
+"""What a column says about a target: MODL's intervals and groups of categories, read and used."""
 
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -15,10 +15,10 @@ if __name__ == "__main__":
     print(encoder.parts("colour").round(3).to_string())
     print(encoder.describe().split("\n\n")[0])
 
-    # the same parts as log odds under a linear model: cross-fitted, so that they do not leak
+    # the same intervals and groups as log odds under a linear model: cross-fitted, so that they do not leak
     model = make_pipeline(MODLEncoder(output="logodds"), LogisticRegression()).fit(X, y)
     print("log odds + logistic regression:", round(model.score(X, y), 3))
 
-    # a wide model that cuts numbers itself, and takes the crosses that rows held out speak for
-    wide = WideClassifier(numeric="modl", interactions="auto", random_state=0).fit(X, y)
+    # a wide model that bins numbers in the same way, with the interactions that lower the loss of rows held out
+    wide = WideClassifier(numeric="modl").fit(X, y)
     print(wide.interactions_.round(4).to_string())

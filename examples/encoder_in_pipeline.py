@@ -10,7 +10,7 @@ from tabsym.datasets import make_retail
 sales = make_retail(3_000)
 X, y = sales.drop(columns="sales"), sales["sales"]
 
-# Text and category columns are encoded, numbers pass through; symbols that a fold
+# Text and category columns are encoded, numbers pass through; categories that a fold
 # has not seen in training become rows of zeros.
 pipeline = make_pipeline(OneHotEncoder(sparse_output=True), Ridge())
 print("R2 by fold:", cross_val_score(pipeline, X, y, cv=3).round(3))

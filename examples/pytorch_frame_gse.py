@@ -1,4 +1,4 @@
-"""A network of pytorch-frame under GSE, its embedding started from a wide model (needs pytorch-frame)."""
+"""A network of pytorch-frame under GSE, its embedding initialized by a wide model (needs pytorch-frame)."""
 
 import torch
 from tabsym_torch import GSE
@@ -19,7 +19,7 @@ data = Dataset(table[[*columns, "sales"]], col_to_stype=kinds, target_col="sales
 data.materialize()
 train, test = data[:3000], data[3000:]
 
-wide = WideRegressor().fit(table[columns].iloc[:3000], table["sales"].iloc[:3000])
+wide = WideRegressor(interactions=None, count_effect=False).fit(table[columns].iloc[:3000], table["sales"].iloc[:3000])
 order = data.tensor_frame.col_names_dict[stype.categorical]
 model = ResNet(
     channels=16,
