@@ -64,10 +64,10 @@ def over_constant(case: Case, model: Any, said: dict[str, Any], rows: Any) -> fl
             own = -np.log(np.maximum(np.column_stack(list(said.values()))[np.arange(len(y)), places], 1e-300))
             best = -(shares[shares > 0] * np.log(shares[shares > 0])).sum()
     elif loss in ("poisson", "gamma", "tweedie"):
-        if case.estimator.__class__ is not tabsym.WideRegressor:
+        if case.estimator.__class__ not in (tabsym.WideRegressor, tabsym.WideSGDRegressor):
             return 0.0
         return -model.score(case.X, case.y, case.weight)  # the share of the deviance, less a constant's
-    elif loss == "auto":
+    elif loss in ("auto", "squared_error"):
         own, best = (y - said["0"]) ** 2, np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)
     else:
         return 0.0

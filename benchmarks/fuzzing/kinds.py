@@ -12,52 +12,84 @@ from sklearn.preprocessing import TargetEncoder
 import tabsym
 from fuzzing.case import Case
 from fuzzing.tables import CLASSES, TASKS, draw_table, draw_target, draw_weight, pick
-from tabsym.wide import AutoCrosses, Newton
+from tabsym.losses import Huber, Quantile, Tweedie
+from tabsym.wide import AutoInteractions
+
+FORMULAS = ["w[a] * z + v[b] + c[1]", "dot(u[a], v[b], rank=2) + c[1]", "w[a, b] + s[1] * z + c[1]"]
 
 
-def wide(rng: Any, classes: bool) -> Case:
+def solved(rng: Any, classes: bool) -> Case:
+    """`WideClassifier` or `WideRegressor`."""
     task = str(rng.choice(CLASSES if classes else TASKS[2:]))
     X, signal = draw_table(rng)
     y = draw_target(rng, task, signal)
-    losses = {"binary": ["auto", "multinomial", "hinge"], "several": ["auto"], "counts": ["poisson", "tweedie", "auto"],
-              "positive": ["gamma", "poisson", "tweedie", "choose", "huber"],
-              "amounts": ["auto", "huber", "absolute", "quantile", "choose"]}[task]  # fmt: skip
-    loss = str(rng.choice(losses))
-    optimizer = str(rng.choice(["newton"] * 4 + ["adagrad", "adagrad", "adam", "sgd", "rmsprop"]))
-    options: dict[str, Any] = {"loss": loss, "optimizer": optimizer, "random_state": 0}
-    options |= pick(rng, numeric=["modl", "quantile"], unseen=["similar", "error"], standardize=[False])  # fmt: skip
-    options |= pick(rng, interactions=[2, 2, "auto", 3, [("a", "b")], AutoCrosses(max_order=2)])
-    if optimizer == "newton":
-        options |= pick(rng, l2=[0.01, 1e-4], rarity=[True], numeric=["smooth"], optimizer=[Newton(draws=4)])
-        options.setdefault("l2", "evidence")
+    losses = {"counts": ["poisson", Tweedie(1.3), "auto"], "positive": ["gamma", "poisson", "tweedie", "auto", "huber"],
+              "amounts": ["squared_error", Huber(2.0), "auto"]}  # fmt: skip
+    options: dict[str, Any] = pick(
+        rng, alpha=[0.01, 1e-4, {"a": 0.01}], count_effect=[False], n_posterior_samples=[4], tol=[1e-2],
+        handle_unknown=["similar", "error"], numeric=["linear", "linear", "modl", "quantile", {"z": "linear"}],
+        interactions=[None, None, "pairwise", [("a", "b")], AutoInteractions(max_order=2)],
+    )  # fmt: skip
+    if classes:
+        options |= pick(rng, class_weight=["balanced"])
     else:
-        options |= pick(rng, batch_size=[32, "full"], gradient=["mean"], average=[True], early_stopping=[True],
-                        l1=[1e-3], l2=[1e-3, 0.1, "evidence"], schedule=["invscaling", "adaptive"], epochs=[5],
-                        shuffle=[False], learning_rate=[0.05])  # fmt: skip
+        options["loss"] = losses[task][rng.integers(len(losses[task]))]
+        options |= pick(rng, scoring=["neg_mean_absolute_error"]) if options["loss"] == "auto" else {}
+    if rng.random() < 0.08:
+        options = {name: options[name] for name in ("loss", "class_weight") if name in options}
+        options["formula"] = str(rng.choice(FORMULAS))
+    offset = _offset(rng, X, y, task, options)
+    auto = options.get("interactions", "auto") in ("auto", AutoInteractions(max_order=2))
+    by_evidence = not isinstance(options.get("alpha"), float) and not auto and options.get("loss") != "auto"
+    beats = "formula" not in options and not {"exposure_column", "offset_column", "class_weight"} & set(options)
+    alike = by_evidence and options.get("interactions", "") is None  # else rows held out by lot choose variances
+    made = (tabsym.WideClassifier if classes else tabsym.WideRegressor)(**options)
+    unknown = options.get("handle_unknown")
+    return Case(made, X, y, task, draw_weight(rng, len(X)), offset, columns=0.01 if by_evidence else 0.05,
+                rows=0.02 if alike else None, relative=1e-5, alone=unknown != "similar",
+                beats=beats and offset is None, refuses=unknown == "error" or "formula" in options)  # fmt: skip
+
+
+def online(rng: Any, classes: bool) -> Case:
+    """`WideSGDClassifier` or `WideSGDRegressor`."""
+    task = str(rng.choice(CLASSES if classes else TASKS[2:]))
+    X, signal = draw_table(rng)
+    y = draw_target(rng, task, signal)
+    losses: dict[str, list[Any]] = {
+        "binary": ["log_loss", "hinge"], "several": ["log_loss"], "counts": ["poisson", "tweedie", "squared_error"],
+        "positive": ["gamma", "poisson", Tweedie(1.3), "huber"],
+        "amounts": ["squared_error", "huber", "absolute_error", Quantile(0.8)],
+    }  # fmt: skip
+    options: dict[str, Any] = {"loss": losses[task][rng.integers(len(losses[task]))], "random_state": 0}
+    options["optimizer"] = str(rng.choice(["adagrad", "adagrad", "adam", "sgd", "rmsprop"]))
+    options |= pick(rng, numeric=["modl", "quantile"], handle_unknown=["similar", "error"], standardize=[False],
+                    batch_size=[32, "full"], gradient=["mean"], average=[True], early_stopping=[True],
+                    alpha=[1e-3, 0.1], schedule=["invscaling", "adaptive"], max_iter=[5], shuffle=[False],
+                    learning_rate=[0.05], interactions=["pairwise", "auto", [("a", "b")]])  # fmt: skip
+    options |= pick(rng, l1_ratio=[0.5, 1.0]) if "alpha" in options else {}
+    options |= pick(rng, class_weight=["balanced"]) if classes else {}
     if rng.random() < 0.08:
         options = {name: options[name] for name in ("loss", "optimizer", "random_state")}
-        options["formula"] = str(
-            rng.choice(["w[a] * z + v[b] + c[1]", "dot(u[a], v[b], rank=2) + c[1]", "w[a, b] + s[1] * z + c[1]"])
-        )
-    offset, chance, n = None, rng.random(), len(X)
+        options["formula"] = str(rng.choice(FORMULAS))
+    offset = _offset(rng, X, y, task, options)
+    beats = not {"formula", "max_iter", "learning_rate", "schedule", "early_stopping", "alpha", "class_weight",
+                 "offset_column", "exposure_column"} & set(options)  # fmt: skip
+    made = (tabsym.WideSGDClassifier if classes else tabsym.WideSGDRegressor)(**options)
+    unknown = options.get("handle_unknown")
+    return Case(made, X, y, task, draw_weight(rng, len(X)), offset, columns=0.3, relative=1e-5,
+                alone=unknown != "similar", beats=beats and offset is None,
+                refuses=unknown == "error" or "formula" in options)  # fmt: skip
+
+
+def _offset(rng: Any, X: Any, y: Any, task: str, options: dict[str, Any]) -> Any:
+    """Now and then an offset of the rows, or a column of it that `options` names."""
+    chance, n = rng.random(), len(X)
     if chance < 0.1:
-        offset = rng.normal(0, 0.3, (n, len(np.unique(y))) if task == "several" or loss == "multinomial" else n)
-    elif chance < 0.2:
-        name = "exposure_column" if loss in ("poisson", "gamma", "tweedie") else "offset_column"
-        options[name], X["e"] = "e", rng.uniform(0.5, 2, n)
-    newton, auto = optimizer == "newton", options.get("interactions") in ("auto", AutoCrosses(max_order=2))
-    by_evidence = newton and options.get("l2") == "evidence" and not auto and loss != "choose"
-    beats = not any(
-        name in options
-        for name in ("formula", "epochs", "learning_rate", "schedule", "early_stopping", "offset_column")
-    )
-    beats = beats and offset is None and "exposure_column" not in options
-    alike = by_evidence and "interactions" not in options  # rows held out by lot choose the variances of large blocks
-    made = (tabsym.WideClassifier if classes else tabsym.WideRegressor)(**options)
-    unseen = options.get("unseen")
-    return Case(made, X, y, task, draw_weight(rng, n), offset, columns=0.01 if by_evidence else 0.05 if newton else 0.3,
-                rows=0.02 if alike else None, relative=1e-5, alone=unseen != "similar", beats=beats,
-                refuses=unseen == "error" or "formula" in options)  # fmt: skip
+        return rng.normal(0, 0.3, (n, len(np.unique(y))) if task == "several" else n)
+    if chance < 0.2:
+        logs = options.get("loss") in ("poisson", "gamma", "tweedie", "auto")
+        options["exposure_column" if logs else "offset_column"], X["e"] = "e", rng.uniform(0.5, 2, n)
+    return None
 
 
 def coder(
@@ -121,14 +153,14 @@ def tiws(rng: Any) -> Case:
 
 def wide_encoder(rng: Any) -> Case:
     def make(rng: Any, task: str) -> Any:
-        kind = tabsym.WideClassifier if task in CLASSES else tabsym.WideRegressor
-        options = {"target_type": "classes" if task in CLASSES else "continuous"}
-        if rng.random() < 0.6:
-            options = {"model": kind(optimizer="newton", l2="evidence")}
+        kind = tabsym.WideSGDClassifier if task in CLASSES else tabsym.WideSGDRegressor
+        options: dict[str, Any] = {"target_type": "classes" if task in CLASSES else "continuous"}
+        if rng.random() < 0.4:
+            options = {"model": kind(random_state=0)}
         return tabsym.WideEncoder(**options, **pick(rng, numeric=["passthrough"], cv=[3]))
 
     case = coder(rng, make, relative=1e-5)
-    case.columns = 0.02 if case.estimator.model is not None else 0.3
+    case.columns = 0.02 if case.estimator.model is None else 0.3
     return case
 
 
@@ -163,10 +195,13 @@ def stack(rng: Any, classes: bool) -> Case:
     X, signal = draw_table(rng)
     options = pick(rng, mode=["margin", "feature"], codes=["native", "group"], early_stopping=[0.2, False],
                    booster_cols=[["a", "z"]])  # fmt: skip
-    loss = "auto" if classes else str(rng.choice(["auto", "choose", "poisson"] if task != "amounts" else ["auto"]))
-    wide_options = {"optimizer": "newton", "l2": "evidence"} if rng.random() < 0.6 else {"epochs": 5}
-    if rng.random() < 0.8:
-        options["wide"] = (tabsym.WideClassifier if classes else tabsym.WideRegressor)(loss=loss, **wide_options)
+    chance = rng.random()
+    if chance < 0.5:
+        named = {} if classes else {"loss": str(rng.choice(["squared_error", "auto"]))}
+        kind = tabsym.WideClassifier if classes else tabsym.WideRegressor
+        options["wide"] = kind(**named, **pick(rng, interactions=[None], alpha=[0.01]))
+    elif chance < 0.8:
+        options["wide"] = (tabsym.WideSGDClassifier if classes else tabsym.WideSGDRegressor)(max_iter=5)
     options["booster"] = _booster(rng, task)
     kind = tabsym.WideBoostClassifier if classes else tabsym.WideBoostRegressor
     return Case(kind(**options, cv=3, random_state=0, n_jobs=1), X, draw_target(rng, task, signal), task,
@@ -208,8 +243,10 @@ def tree(rng: Any, classes: bool) -> Case:
 
 
 KINDS: dict[str, tuple[int, Callable[[Any], Case]]] = {
-    "WideClassifier": (4, lambda rng: wide(rng, True)),
-    "WideRegressor": (5, lambda rng: wide(rng, False)),
+    "WideClassifier": (3, lambda rng: solved(rng, True)),
+    "WideRegressor": (4, lambda rng: solved(rng, False)),
+    "WideSGDClassifier": (2, lambda rng: online(rng, True)),
+    "WideSGDRegressor": (2, lambda rng: online(rng, False)),
     "OneHotEncoder": (2, one_hot),
     "MODLEncoder": (2, modl),
     "TIWSEncoder": (2, tiws),
