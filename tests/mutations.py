@@ -381,7 +381,7 @@ FAULTS = [
     Fault("newton: small targets are left small", "wide/target_units.py",
           "if mean <= 0.0:", "if True:", f"{EVIDENCE}:log_links"),
     Fault("newton: the dispersion stays in the target's unit of training", "estimators/answers.py",
-          "units.of_loss * answer.certainty.dispersion", "answer.certainty.dispersion",
+          "by * certainty.dispersion", "certainty.dispersion",
           f"{EVIDENCE}:log_links"),
     Fault("newton: crosses behind log links are weighed in the user's unit", "estimators/crossing.py",
           "rows = TargetUnits.of(rows, loss).rows(rows)", "rows = rows", f"{EVIDENCE}:another_unit"),

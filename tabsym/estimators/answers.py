@@ -37,8 +37,9 @@ class Answer:
 
 def in_users_target(answer: Answer, units: TargetUnits) -> Answer:
     """The dispersion and the loss in units of the target; parameters and their certainty have none."""
-    certainty = replace(answer.certainty, dispersion=units.of_loss * answer.certainty.dispersion)
-    return replace(answer, certainty=certainty, loss=units.users_loss(answer.loss))
+    certainty, by = answer.certainty, units.of_loss
+    scaled: dict[str, Any] = {"dispersion": by * certainty.dispersion, "working": by * certainty.working}
+    return replace(answer, certainty=replace(certainty, **scaled), loss=units.users_loss(answer.loss))
 
 
 def in_users_units(model: WideModel, answer: Answer) -> Certainty:
@@ -62,7 +63,7 @@ def in_users_units(model: WideModel, answer: Answer) -> Certainty:
             _put_homes_together(model, *answer.together, variances)
         sd = np.sqrt(variances)
     variances = certainty.variances * np.square(units.sizes)
-    return replace(certainty, variances=variances, sd=sd, draws=draws, dispersion=_dispersion(model, certainty))
+    return replace(certainty, variances=variances, sd=sd, draws=draws, **_dispersions(model, certainty))
 
 
 def _put_homes_together(model: WideModel, entries: NDArray[np.int64], covariances: Floats, variances: Floats) -> None:
@@ -84,8 +85,9 @@ def _put_homes_together(model: WideModel, entries: NDArray[np.int64], covariance
         variances[alone, k] = np.square(moved[alone]).sum(axis=1)
 
 
-def _dispersion(model: WideModel, certainty: Certainty) -> float:
-    return certainty.dispersion * model.units.scale**2
+def _dispersions(model: WideModel, certainty: Certainty) -> dict[str, Any]:
+    by = model.units.scale**2
+    return {"dispersion": certainty.dispersion * by, "working": certainty.working * by}
 
 
 def without_idle(model: WideModel) -> WideModel:

@@ -33,7 +33,8 @@ def held_precisions(fitted: Any) -> Mapping[str, float] | None:
     if not by_evidence:
         return None
     units, certainty = model.units, model.certainty
-    scale = certainty.dispersion / units.scale**2
+    found_with = certainty.dispersion if np.isnan(certainty.working) else certainty.working
+    scale = found_with / units.scale**2
     found = {}
     for block, variance, size in zip(model.layout.blocks, certainty.variances, units.sizes, strict=True):
         if np.isfinite(variance):

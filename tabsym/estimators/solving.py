@@ -79,7 +79,7 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     certainty = in_users_units(fitted, answer)
     if by_turns:
         fitted = identify(fitted, shares)
-        certainty = jointly(fitted, certainty, optimum.turns, optimum.evidence.dispersion, shares)
+        certainty = jointly(fitted, certainty, optimum.turns, optimum.evidence.pearson, shares)
     else:
         shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
         fitted = identify(fitted, shares)
@@ -183,7 +183,7 @@ def _answered(model: WideModel, pieces: list[Piece], solved: Solved, n_draws: in
         variances[piece.block], effective[piece.block] = solved.variance[number], solved.effective[number]
         if draws is not None and solved.draws is not None:
             draws[own] = solved.draws[number]
-    certainty = Certainty(variances, effective, solved.dispersion, sd, draws)
+    certainty = Certainty(variances, effective, solved.dispersion, sd, draws, working=solved.working)
     together = None
     if solved.together is not None:
         together = np.array([layout.entries(pieces[number].block).start for number in solved.flat]), solved.together

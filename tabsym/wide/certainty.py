@@ -72,6 +72,8 @@ class Certainty:
         About the parameters, from their posterior.
     covariances : tuple of TermCovariance or None
         Of each block, where they are known.
+    working : float
+        The dispersion that variances were found with; NaN for `dispersion` itself.
     deviance, log_likelihood : float
         Of the training rows.
     """
@@ -82,5 +84,6 @@ class Certainty:
     sd: Floats
     draws: Floats | None
     covariances: tuple[TermCovariance | None, ...] = ()
+    working: float = np.nan
     deviance: float = np.nan
     log_likelihood: float = np.nan

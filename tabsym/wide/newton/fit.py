@@ -84,7 +84,8 @@ class Solved:
         Parameters, and their posterior standard deviations.
     variance, effective : list of float
         Prior variance (infinite for what is not held back) and effective number of entries of each piece.
-    dispersion : float
+    dispersion, working : float
+        Pearson's, which deviations go by, and that which variances were found with.
     draws : list of (q, M) or None
         About the parameters.
     flat, together : list of int, (f, f, K) or None
@@ -101,6 +102,7 @@ class Solved:
     variance: list[float]
     effective: list[float]
     dispersion: float
+    working: float
     draws: list[Floats] | None
     flat: list[int]
     together: Floats | None
@@ -157,6 +159,7 @@ def find_optimum(
     turns.balance()
     if not estimates:
         _weigh(turns, evidence)
+    evidence.take_pearson()
     return Optimum(turns, evidence, n_sweeps, converged, interrupted)
 
 
@@ -298,7 +301,7 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
     """The optimum, and how certain each parameter is."""
     turns, evidence = optimum.turns, optimum.evidence
     draws = Draws(turns, newton.draws, rng) if newton.draws else None
-    root = np.sqrt(evidence.dispersion)
+    root = np.sqrt(evidence.pearson)
     flat = evidence.spreads.flat
     together = evidence.spreads.of_flat() if flat and draws is None else None
     sd = []
@@ -315,7 +318,7 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
     found = None if draws is None else [root * one for one in draws.found]
     variance = [evidence.variance(place) for place in range(len(turns.pieces))]
     return Solved(
-        turns.theta, sd, variance, evidence.effective.tolist(), evidence.dispersion, found, flat,
-        None if together is None else evidence.dispersion * together, turns.mean_loss(), optimum.n_sweeps,
+        turns.theta, sd, variance, evidence.effective.tolist(), evidence.pearson, evidence.dispersion, found, flat,
+        None if together is None else evidence.pearson * together, turns.mean_loss(), optimum.n_sweeps,
         optimum.converged, draws is None or draws.settled, optimum.interrupted,
     )  # fmt: skip

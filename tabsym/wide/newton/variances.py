@@ -59,7 +59,7 @@ class Evidence:
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
         self.has_dispersion = turns.loss.code not in (LOGISTIC, MULTINOMIAL)
-        self.dispersion = 1.0
+        self.dispersion = self.pearson = 1.0
         self.effective = np.array([float(piece.size * turns.n_outputs) for piece in turns.pieces])
         if turns.together:  # a constant column, or one flag of two that are the same, takes no degree of freedom
             self.effective[turns.together] *= rank_of(turns.flat_columns) / len(turns.together)
@@ -125,12 +125,23 @@ class Evidence:
             return 0.0
         return self.dispersion / precision if precision > 0 else np.inf
 
-    def _move_dispersion(self) -> float:
-        """Pearson's statistic over the residual degrees of freedom; how far it moved the effective ones."""
+    def take_pearson(self) -> None:
+        """Pearson's statistic over the residual degrees of freedom, once variances have converged."""
+        if self.has_dispersion:
+            self.pearson = self._for_freedom_left(self.turns.pearson())
+
+    def _for_freedom_left(self, a_row: float) -> float:
+        """A dispersion for the degrees of freedom that are left."""
         turns = self.turns
         used = float(self.effective[~turns.silent].sum())
         left = max(turns.total - used, 0.05 * turns.total)
-        now = float(max(turns.dispersion() * turns.total / left, 1e-12 * turns.spread))
+        return float(max(a_row * turns.total / left, 1e-12 * turns.spread))
+
+    def _move_dispersion(self) -> float:
+        """The dispersion that variances go by, over the residual degrees of freedom; how far that moved the edf."""
+        turns = self.turns
+        used = float(self.effective[~turns.silent].sum())
+        now = self._for_freedom_left(turns.dispersion())
         change = abs(math.log(now / self.dispersion)) * used / turns.total
         self.dispersion = now
         return change
