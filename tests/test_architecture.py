@@ -10,12 +10,14 @@ PACKAGE = ROOT / "tabsym"
 LAYERS = [
     ["warn"],
     ["jit"],
+    ["losses"],
     ["table"],
     ["codes"],
     ["stats"],
     ["modl"],
     ["tiws"],
     ["wide", "datasets"],
+    ["optimizers"],
     ["estimators"],
     ["encoders"],
     ["integrations"],
@@ -115,6 +117,7 @@ def test_importing_tabsym_is_light():
 def test_public_names_load_without_boosters_or_compiling():
     code = (
         "import sys, tabsym; [getattr(tabsym, name) for name in tabsym.__all__]; "
+        "from tabsym import losses, optimizers; [getattr(m, name) for m in (losses, optimizers) for name in m.__all__]; "
         "heavy = {'torch', 'lightgbm', 'xgboost', 'catboost', 'matplotlib'} & set(sys.modules); "
         "from tabsym.wide import curvature, gains, kernels as wide; "
         "from tabsym.codes import kernels as codes; "
@@ -129,18 +132,22 @@ def test_public_names_load_without_boosters_or_compiling():
 def test_second_process_compiles_nothing(tmp_path):
     code = """
 import numpy as np, pandas as pd
-from tabsym import WideClassifier, WideRegressor
+from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.wide import curvature, gains, kernels as wide
+from tabsym.wide.newton import kernels_entries, kernels_rows, kernels_sweep, kernels_walk
 from tabsym.codes import kernels as codes
 X = pd.DataFrame({"a": list("uvwx") * 10, "b": list("yz") * 20, "n": np.arange(40.0)})
 for batch in (1, 4):
-    WideClassifier(interactions=2, batch_size=batch).fit(X, [0, 1] * 20).predict(X)
-    WideClassifier(interactions="auto", batch_size=batch).fit(X, [0, 1, 2, 0] * 10).predict(X)
-    WideClassifier(interactions="auto", batch_size=batch).fit(X, [0, 1, 1, 0] * 10).predict(X)
-    WideRegressor(batch_size=batch).fit(X, np.arange(40.0), sample_weight=np.arange(40.0)).predict(X)
-    product = WideRegressor("w[a] * v[b] * n + c[1]", optimizer="adam", gradient="mean", batch_size=batch)
+    WideSGDClassifier(interactions="pairwise", batch_size=batch).fit(X, [0, 1] * 20).predict(X)
+    WideSGDClassifier(interactions="auto", batch_size=batch).fit(X, [0, 1, 2, 0] * 10).predict(X)
+    WideSGDClassifier(interactions="auto", batch_size=batch).fit(X, [0, 1, 1, 0] * 10).predict(X)
+    WideSGDRegressor(batch_size=batch).fit(X, np.arange(40.0), sample_weight=np.arange(40.0)).predict(X)
+    product = WideSGDRegressor("w[a] * v[b] * n + c[1]", optimizer="adam", gradient="mean", batch_size=batch)
     product.fit(X, np.arange(40.0)).predict(X)
-stats = [k.stats for m in (wide, gains, curvature, codes) for k in vars(m).values() if hasattr(k, "stats")]
+WideClassifier().fit(X, [0, 1] * 20).predict(X)
+WideRegressor().fit(X, np.arange(40.0), sample_weight=np.arange(1.0, 41.0)).predict(X)
+solver = (kernels_entries, kernels_rows, kernels_sweep, kernels_walk)
+stats = [k.stats for m in (wide, gains, curvature, codes, *solver) for k in vars(m).values() if hasattr(k, "stats")]
 print(sum(sum(s.cache_hits.values()) for s in stats), sum(sum(s.cache_misses.values()) for s in stats))
 """
     counts = []
