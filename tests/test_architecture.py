@@ -117,7 +117,8 @@ def test_importing_tabsym_is_light():
 def test_public_names_load_without_boosters_or_compiling():
     code = (
         "import sys, tabsym; [getattr(tabsym, name) for name in tabsym.__all__]; "
-        "from tabsym import losses, optimizers; [getattr(m, name) for m in (losses, optimizers) for name in m.__all__]; "
+        "from tabsym import losses, optimizers; "
+        "[getattr(module, name) for module in (losses, optimizers) for name in module.__all__]; "
         "heavy = {'torch', 'lightgbm', 'xgboost', 'catboost', 'matplotlib'} & set(sys.modules); "
         "from tabsym.wide import curvature, gains, kernels as wide; "
         "from tabsym.codes import kernels as codes; "
