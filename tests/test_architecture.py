@@ -10,12 +10,12 @@ PACKAGE = ROOT / "tabsym"
 LAYERS = [
     ["warn"],
     ["jit"],
-    ["losses"],
     ["table"],
     ["codes"],
     ["stats"],
     ["modl"],
     ["tiws"],
+    ["losses"],
     ["wide", "datasets"],
     ["optimizers"],
     ["estimators"],
