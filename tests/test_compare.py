@@ -219,12 +219,12 @@ def test_some_folds_are_compared_with_the_same_folds_of_the_best(done):
     body["contenders"]["wide"]["error"] = "stopped at the time limit of 1 s after 2 of 3 folds"
     found = partial(body["settings"], body["contenders"])
     best = min(("constant", "onehot-linear"), key=lambda name: np.mean(scores(body, name, "012")))
-    assert [one["label"] for one in found] == ["Wide model at its best"]
+    assert [one["label"] for one in found] == ["Wide model"]
     assert found[0]["score"] == pytest.approx(np.mean(scores(body, "wide", "02")))
     assert found[0]["best_score"] == pytest.approx(np.mean(scores(body, best, "02")))
     assert "wide" not in [row["name"] for row in rank(body["settings"], body["contenders"])]
     sentences = summary(rank(body["settings"], body["contenders"], {}), found, body["settings"])
-    assert any("Wide model at its best did 2 of 3 folds and is not ranked: rmse" in one for one in sentences)
+    assert any("Wide model did 2 of 3 folds and is not ranked: rmse" in one for one in sentences)
 
 
 def scores(body, name, folds):
