@@ -127,11 +127,17 @@ def problem_of(design, y, loss, share, precision, offset=None):
     return Problem(design.matrix, y, loss, share, penalty, offset, PARAMETER.get(loss, 0.0), n_outputs)
 
 
+def working(model):
+    """The dispersion that variances go by; behind a log link Pearson's, which deviations go by, is another."""
+    found = model.model_.certainty.working
+    return model.dispersion_ if np.isnan(found) else found
+
+
 def problem_of_evidence(design, y, loss, model, weight=None, offset=None):
     """What the fitted variances and dispersion say is minimised."""
     weight = np.ones(len(y)) if weight is None else weight / weight.mean()
     precision = {name: 1 / max(model.variances_.loc[name, "variance"], 1e-12) for name in design.blocks}
-    return problem_of(design, y, loss, weight / model.dispersion_, precision, offset)
+    return problem_of(design, y, loss, weight / working(model), precision, offset)
 
 
 # -- the oracle against itself ------------------------------------------------------------
@@ -382,6 +388,7 @@ def test_evidence_reaches_the_dense_optimum_at_its_variances(loss, how):
 def assert_fellner_schall(problem, design, theta, model):
     """Every variance is that of the numbers over their effective entries; deviations are of all terms together."""
     sd, deviations = read(model, design, "sd"), naive_evidence.shown_deviations(problem, design, theta)
+    deviations = deviations * np.sqrt(model.dispersion_ / working(model))
     for name in design.blocks:
         row, numbers = model.variances_.loc[name], theta[design.places[name]]
         edf = naive_evidence.effective(problem, design, theta, name)
@@ -595,6 +602,7 @@ def test_std_of_a_log_link_is_of_the_mean():
     np.testing.assert_allclose(std / mean, std_of_other / other, rtol=1e-10)  # sd of the score knows no offset
     design = naive_evidence.build(table, ["a", "c"], ["x", "z"])
     covariance = problem_of_evidence(design, y, "poisson", model, offset=offset).covariance(read(model, design))
+    covariance = covariance * model.dispersion_ / working(model)
     want = np.sqrt(np.einsum("ia,ab,ib->i", design.matrix, covariance, design.matrix))
     assert np.mean(std / mean / want) == pytest.approx(1.0, abs=0.1)
 
