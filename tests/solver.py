@@ -2,6 +2,8 @@
 
 from dataclasses import fields, replace
 
+import numpy as np
+
 from tabsym.estimators.config import Config
 from tabsym.wide.losses import LOSSES
 
@@ -25,3 +27,14 @@ def by_softmax(classifier):
     """The classifier with a linear predictor for each class, where there are two of them too."""
     classifier._loss_of_classes = lambda n_classes: (LOSSES["multinomial"], n_classes)
     return classifier
+
+
+def working(model):
+    """The dispersion that variances go by; behind a log link Pearson's, which deviations go by, is another."""
+    found = model.model_.certainty.working
+    return model.dispersion_ if np.isnan(found) else found
+
+
+def precision_of(model, term):
+    """What is added to the information of a coefficient, over Pearson's dispersion."""
+    return working(model) / model.dispersion_ / model.variances_.loc[term, "variance"]

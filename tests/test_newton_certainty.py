@@ -15,7 +15,7 @@ from tests import naive_evidence
 from tests.formulas import TAKES_UP, TERMS
 from tests.naive_evidence import walk_beside_missing
 from tests.options import ADDITIVE, GLM
-from tests.solver import inner
+from tests.solver import inner, precision_of
 
 EXACT = {"tol": 3e-7, "max_iter": 5000, "count_effect": False}
 LOSSES = ["squared_error", "logistic", "poisson"]
@@ -81,7 +81,7 @@ def test_slopes_by_symbol_and_their_intercept_are_as_uncertain_as_dense_algebra_
     design = np.column_stack([indicators(X["s"], symbols) * X[["x"]].to_numpy(), np.ones(len(X))])
     bends = curvature_of_rows(loss, model, X)
     rows = len(X) * alpha / (1.0 if loss == "logistic" else model.dispersion_) if alpha != "auto" else 0.0
-    held = 1.0 / model.variances_.loc["w", "variance"] if alpha == "auto" else rows
+    held = precision_of(model, "w") if alpha == "auto" else rows
     penalty = np.diag([*np.full(len(symbols), held), 0.0])
     want = np.sqrt(np.diag(np.linalg.inv(design.T @ (bends[:, None] * design) + penalty)))
     found = [*model.coefs_["w"]["sd"].loc[symbols], model.coefs_["b"]["sd"].iloc[0]]
@@ -185,9 +185,10 @@ def dense_parts(model, names, X, y, loss, weight, offset, alpha):
             continue
         own = X[symbols] if isinstance(symbols, str) else pd.Series([*zip(*(X[one] for one in symbols))])
         one_hot = np.column_stack([[value == key for value in own] for key in model.coefs_[block].index])
-        variance = model.variances_.loc[block, "variance"] if alpha == "auto" else dispersion / (0.05 * len(X))
-        if variance > 0:
-            blocks[block] = one_hot * factor, 1.0 / variance
+        if alpha != "auto":
+            blocks[block] = one_hot * factor, 0.05 * len(X) / dispersion
+        elif model.variances_.loc[block, "variance"] > 0:
+            blocks[block] = one_hot * factor, precision_of(model, block)
         else:
             assert not model.coefs_[block]["value"].any()
             assert model.coefs_[block]["sd"].isna().all()  # too little is known of it, and not that it is 0

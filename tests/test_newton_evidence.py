@@ -17,7 +17,7 @@ from tabsym.wide.newton.posterior_classes import walk_of_classes
 from tests import naive, naive_evidence
 from tests.naive_evidence import INTERCEPT, Problem
 from tests.options import ADDITIVE, GLM
-from tests.solver import by_softmax, inner
+from tests.solver import by_softmax, inner, working
 
 EXACT = {"tol": 3e-9, "max_iter": 10_000}
 LOSSES = ["squared_error", "huber", "poisson", "gamma", "tweedie", "logistic", "multinomial"]
@@ -125,12 +125,6 @@ def problem_of(design, y, loss, share, precision, offset=None):
     n_outputs = 3 if loss == "multinomial" else 1
     penalty = naive_evidence.ridge(design, precision)
     return Problem(design.matrix, y, loss, share, penalty, offset, PARAMETER.get(loss, 0.0), n_outputs)
-
-
-def working(model):
-    """The dispersion that variances go by; behind a log link Pearson's, which deviations go by, is another."""
-    found = model.model_.certainty.working
-    return model.dispersion_ if np.isnan(found) else found
 
 
 def problem_of_evidence(design, y, loss, model, weight=None, offset=None):
