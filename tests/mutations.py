@@ -277,7 +277,7 @@ FAULTS = [
           "sd[own] = np.sqrt(np.square(draws[own]).mean(axis=1, keepdims=True))", "pass", f"{CERTAINTY}:raw_zero"),
     Fault("certainty: what centring adds to homes is left out", "estimators/answers.py",
           "variances[own] += np.square(share * sd[", "variances[own] += 0.0 * np.square(share * sd[",
-          f"{CERTAINTY}:raw_zero"),
+          f"{CERTAINTY}:take_up"),
     Fault("certainty: slopes by symbol share their squares with the intercept", "wide/newton/spreads.py",
           "return self._is_intercept_alone and not len(self.turns.pieces[place].x)", "return self._is_intercept_alone",
           f"{CERTAINTY}:slopes"),

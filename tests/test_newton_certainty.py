@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
+from tabsym.estimators import uncertainty
 from tabsym.wide.newton import posterior
 from tabsym.wide.newton.kernels_entries import spread_ridge
 from tests import naive_evidence
@@ -139,6 +141,19 @@ def test_coefficients_by_category_at_the_raw_zero_of_a_number():
     slopes = np.column_stack([np.zeros((q, q)), np.eye(q) / spread, np.zeros(q)])
     want = np.sqrt(np.diag(slopes @ covariance @ slopes.T))
     np.testing.assert_allclose(model.coefs_["w"]["sd"].loc[symbols], want, rtol=1e-6)
+
+
+def test_categories_take_up_what_centring_their_slopes_moves_where_not_all_are_joint(monkeypatch):
+    """Of too many coefficients for one matrix: as uncertain as the number at its mean and mean times slope."""
+    monkeypatch.setattr(uncertainty, "MOST_NUMBERS", 0)
+    X, y = slopes_by_symbol("squared_error", 4, mean=3.0, n=900)
+    model = WideRegressor("a[s] + w[s]*x + b[1]", loss="squared_error", alpha=0.01, **EXACT)
+    found, centre = model.fit(X, y).coefs_, X["x"].mean()
+    about = clone(model).fit(X.assign(x=X["x"] - centre), y).coefs_
+    slopes = about["w"]["sd"][found["w"].index]
+    np.testing.assert_allclose(found["w"]["sd"], slopes, rtol=1e-6)
+    want = np.hypot(about["a"]["sd"], centre * about["w"]["sd"])
+    np.testing.assert_allclose(found["a"]["sd"], want[found["a"].index], rtol=1e-6)
 
 
 # -- any sum ------------------------------------------------------------------------------
