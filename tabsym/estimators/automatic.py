@@ -51,9 +51,18 @@ def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: boo
     if config.epochs is not None:
         return replace(options, epochs=config.epochs)
     if by_count:
+        _refuse_patience(config)
         epochs = auto_epochs(n_rows)
         return replace(options, epochs=min(epochs, MOST_EPOCHS_CHOSEN) if chosen else epochs, short=SHORT)
     return replace(options, epochs=MAX_EPOCHS, tol=TOL if config.tol is None else config.tol)
+
+
+def _refuse_patience(config: Config) -> None:
+    if config.n_iter_no_change != Config.n_iter_no_change:
+        raise ValueError(
+            f"n_iter_no_change={config.n_iter_no_change} has no effect where epochs go by the number of rows, as the "
+            "default optimizer's on sums do; give tol or early_stopping=True, or leave it out."
+        )
 
 
 def piece_options(config: Config, layout: Layout) -> Options:
