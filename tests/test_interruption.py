@@ -1,0 +1,70 @@
+"""Ctrl-C ends the fit of a solved model with the coefficients that were reached; `verbose` shows how far it is."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from tabsym import WideClassifier, WideRegressor
+from tabsym.wide.newton import fit
+from tabsym.wide.newton.turns import Turns
+
+N = 500
+RNG = np.random.default_rng(0)
+X = pd.DataFrame({"a": RNG.choice(list("abcdef"), N), "b": RNG.integers(0, 90, N).astype(str), "x": RNG.normal(size=N)})
+EFFECT = X["a"].map(dict(zip("abcdef", [-2.0, -1.0, 0.0, 0.5, 1.0, 2.0], strict=True))).to_numpy() + X["x"].to_numpy()
+AMOUNTS = EFFECT + RNG.normal(size=N)
+TWO = np.where(EFFECT + RNG.logistic(size=N) > 0, "yes", "no")
+THREE = np.argmax(np.stack([0 * EFFECT, EFFECT, -EFFECT], 1) + RNG.gumbel(size=(N, 3)), 1)
+
+
+@pytest.mark.parametrize("after", [1, 3, 8])
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (WideRegressor(loss="squared_error"), AMOUNTS),
+        (WideRegressor(loss="squared_error", alpha=0.0), AMOUNTS),
+        (WideClassifier(), TWO),
+        (WideClassifier(), THREE),
+    ],
+    ids=["estimated", "unpenalized", "two classes", "three classes"],
+)
+def test_what_was_reached_is_kept(model, y, after, monkeypatch):
+    sweep, calls = Turns.sweep, []
+
+    def interrupted(turns):
+        calls.append(1)
+        if len(calls) > after:
+            raise KeyboardInterrupt
+        return sweep(turns)
+
+    monkeypatch.setattr(Turns, "sweep", interrupted)
+    model = clone(model)
+    with pytest.raises(KeyboardInterrupt, match="sweeps; the model is fitted, and usable"):
+        model.fit(X, y)
+    assert model.score(X, y) > (0.3 if y is AMOUNTS else 0.5)
+    assert np.isfinite(model.model_.theta).all()
+    monkeypatch.setattr(Turns, "sweep", sweep)
+    assert model.fit(X, y).score(X, y) > (0.5 if y is AMOUNTS else 0.6)
+
+
+def test_an_interruption_before_any_coefficient_leaves_the_model_unfitted(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tabsym.estimators.fitting.plan_cuts", interrupted)
+    model = WideClassifier()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, TWO)
+    assert not hasattr(model, "model_")
+
+
+def test_progress_is_shown(monkeypatch, capsys):
+    clock = iter(range(10_000))
+    monkeypatch.setattr(fit.time, "monotonic", lambda: float(next(clock)))
+    WideClassifier(verbose=1).fit(X, TWO)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("1 sweeps, the objective falls by ")
+    assert "mean loss" in lines[-1]
+    WideClassifier().fit(X, TWO)
+    assert capsys.readouterr().err == ""
