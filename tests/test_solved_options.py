@@ -1,0 +1,118 @@
+"""Options of the solved models by identities: what two ways of asking for the same come to."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.class_weight import compute_sample_weight
+
+from tabsym import WideClassifier, WideRegressor, WideSGDClassifier
+from tests.options import ADDITIVE
+
+N = 800
+RNG = np.random.default_rng(1)
+X = pd.DataFrame(
+    {
+        "a": RNG.choice(list("abcdef"), N, p=[0.4, 0.2, 0.2, 0.1, 0.06, 0.04]),
+        "b": RNG.integers(0, 30, N).astype(str),
+        "x": RNG.normal(size=N),
+        "z": RNG.normal(size=N),
+    }
+)
+EFFECT = X["a"].map(dict(zip("abcdef", [-1.0, 0.0, 0.5, 1.0, 2.0, -2.0], strict=True))).to_numpy() + np.sin(2 * X["x"])
+EFFECT = EFFECT.to_numpy()
+AMOUNTS = EFFECT + 0.5 * RNG.normal(size=N)
+TWO = np.where(EFFECT + RNG.logistic(size=N) > 1, "yes", "no")
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.003, 0.1])
+@pytest.mark.parametrize(("kind", "y"), [(WideRegressor, AMOUNTS), (WideClassifier, TWO)])
+def test_a_penalty_of_every_term_is_a_number(kind, y, alpha):
+    named = {} if kind is WideClassifier else {"loss": "squared_error"}
+    one = kind(alpha=alpha, **{**ADDITIVE, "numeric": "quantile"}, **named, tol=1e-5).fit(X, y)
+    each = dict.fromkeys(X, alpha)
+    two = kind(alpha=each, **{**ADDITIVE, "numeric": "quantile"}, **named, tol=1e-5).fit(X, y)
+    for name in X:
+        np.testing.assert_allclose(two.coefs_[name]["value"], one.coefs_[name]["value"], atol=2e-4)
+        np.testing.assert_allclose(two.coefs_[name]["sd"], one.coefs_[name]["sd"], rtol=2e-2)
+
+
+def test_a_penalty_of_one_term_leaves_the_others_to_be_estimated():
+    free = WideRegressor(loss="squared_error", **ADDITIVE).fit(X, AMOUNTS)
+    strong = WideRegressor(loss="squared_error", alpha={"a": 100.0}, **ADDITIVE).fit(X, AMOUNTS)
+    assert strong.coefs_["a"]["value"].abs().max() < 0.02
+    assert strong.variances_.loc["b", "variance"] >= 0.0
+    alike = free.dispersion_ / free.variances_.loc["a", "variance"] / N
+    same = WideRegressor(loss="squared_error", alpha={"a": alike}, **ADDITIVE)
+    np.testing.assert_allclose(same.fit(X, AMOUNTS).predict(X), free.predict(X), atol=1e-2)
+
+
+@pytest.mark.parametrize("how", ["linear", "modl", "quantile", "smooth"])
+def test_numeric_by_column_is_that_of_all(how):
+    one = WideRegressor(loss="squared_error", interactions=None, numeric=how).fit(X, AMOUNTS)
+    two = WideRegressor(loss="squared_error", interactions=None, numeric={"x": how, "z": how}).fit(X, AMOUNTS)
+    np.testing.assert_allclose(two.predict(X), one.predict(X), rtol=1e-12)
+
+
+def test_numeric_of_some_columns():
+    model = WideRegressor(loss="squared_error", interactions=None, numeric={"z": "linear"}).fit(X, AMOUNTS)
+    assert len(model.coefs_["z"]) == 1
+    assert len(model.coefs_["x"]) > 30
+
+
+@pytest.mark.parametrize(("kind", "y"), [(WideRegressor, AMOUNTS), (WideClassifier, TWO)])
+def test_a_formula_that_adds_all_columns_is_the_model_without_one(kind, y):
+    named = {} if kind is WideClassifier else {"loss": "squared_error"}
+    one = kind(interactions=None, numeric={"x": "quantile", "z": "quantile"}, **named).fit(X, y)
+    two = kind("u[a] + v[b] + f[x] + g[z] + m[1]", numeric="quantile", **named).fit(X, y)
+    ask = "decision_function" if kind is WideClassifier else "predict"
+    np.testing.assert_allclose(getattr(two, ask)(X), getattr(one, ask)(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [WideClassifier, WideSGDClassifier])
+@pytest.mark.parametrize("given", ["balanced", {"yes": 3.0}, {"yes": 2.0, "no": 0.5}])
+def test_class_weights_are_sample_weights(kind, given):
+    weight = RNG.uniform(0.5, 2.0, N)
+    one = kind(class_weight=given, random_state=0).fit(X, TWO, weight)
+    by_class = compute_sample_weight(given, TWO)
+    two = kind(random_state=0).fit(X, TWO, weight * by_class)
+    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ("even", "use 'balanced', a mapping"),
+        ({"maybe": 2.0}, "names 'maybe', and the classes are"),
+        ({"yes": -1.0}, "use a number of at least 0"),
+        ({"yes": 0.0}, "1 class only"),
+    ],
+)
+def test_class_weights_that_cannot_be(given, match):
+    with pytest.raises(ValueError, match=match):
+        WideClassifier(class_weight=given).fit(X, TWO)
+
+
+def test_importances_are_the_shares_of_variance():
+    model = WideRegressor(loss="squared_error", **{**ADDITIVE, "numeric": "smooth"}).fit(X, AMOUNTS)
+    parts = model.explain(X)[list(X)].var(ddof=0)
+    np.testing.assert_allclose(model.feature_importances_, parts / parts.sum(), rtol=1e-6, atol=1e-12)
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    array = WideRegressor(loss="squared_error", **ADDITIVE).fit(
+        X[["x", "z"]].to_numpy(), 3 * X["z"].to_numpy() + AMOUNTS
+    )
+    assert array.feature_importances_.argmax() == 1
+    with pytest.raises(AttributeError, match="sums of terms only"):
+        _ = WideRegressor("w[a] * v[b] + m[1]", loss="squared_error").fit(X, AMOUNTS).feature_importances_
+
+
+def test_exposures_are_compared_by_losses_with_a_log_link():
+    exposure = RNG.uniform(0.5, 3.0, N)
+    table, y = X.assign(e=exposure), RNG.poisson(exposure * np.exp(0.5 * EFFECT)).astype(float)
+    model = WideRegressor(exposure_column="e").fit(table, y)
+    assert "squared_error" not in set(model.losses_["loss"])
+    named = WideRegressor(exposure_column="e", loss=model.loss_).fit(table, y)
+    np.testing.assert_allclose(model.predict(table), named.predict(table), rtol=1e-12)
+    with pytest.raises(ValueError, match="name the loss"):
+        WideRegressor(offset_column="e").fit(table, y)
+    with pytest.raises(ValueError, match="needs values of at least 0"):
+        WideRegressor(exposure_column="e").fit(table, y - 5)
