@@ -143,18 +143,19 @@ def test_small_blocks_are_silenced_and_put_elsewhere():
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson", "gamma", "tweedie"])
-def test_the_dispersion_is_pearsons(loss, weighted):
+def test_the_dispersions_of_gradients_and_pearsons(loss, weighted):
     pieces, y, rng = problem(5, loss, numbers=False)
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
     start = 0.3 * rng.normal(size=N)
     turns = Turns(pieces, y, weight, start[:, None], LOSSES[loss])
     slope, bend = pulls(LOSSES[loss], start, y)
     share = weight if weighted else np.ones(N)
-    wanted = np.sum(share * slope**2) / np.sum(share * bend)  # of losses without a variance function
+    wanted = np.sum(share * slope**2) / np.sum(share * bend)
+    assert turns.dispersion() == pytest.approx(wanted, rel=1e-4)
     if loss in ("poisson", "gamma", "tweedie"):
         mean, power = np.exp(start), {"poisson": 1, "gamma": 2, "tweedie": 1.5}[loss]
         wanted = np.sum(share * (y - mean) ** 2 / mean**power) / np.sum(share)
-    assert turns.dispersion() == pytest.approx(wanted, rel=1e-4)
+    assert turns.pearson() == pytest.approx(wanted, rel=1e-4)
 
 
 def test_blocks_that_pass_need_not_stand():

@@ -80,13 +80,13 @@ class WideClassifier(_Solved, WideClassifierBase):
     --------
     >>> import pandas as pd
     >>> from tabsym import WideClassifier
-    >>> X = pd.DataFrame({{"colour": ["red", "blue", "red", "green"] * 25}})
-    >>> y = ["sold", "kept", "sold", "kept"] * 25
+    >>> X = pd.DataFrame({{"colour": ["red", "blue", "green", "grey"] * 25}})
+    >>> y = ["sold", "kept", "sold", "kept"] * 24 + ["kept", "sold", "sold", "kept"]
     >>> model = WideClassifier().fit(X, y)
-    >>> model.predict(pd.DataFrame({{"colour": ["red", "blue", "never seen"]}})).tolist()
-    ['sold', 'kept', 'kept']
+    >>> model.predict(pd.DataFrame({{"colour": ["red", "blue", "green"]}})).tolist()
+    ['sold', 'kept', 'sold']
     >>> model.coefs_["colour"]["value"].gt(0).to_dict()
-    {{'red': True, 'blue': False, 'green': False}}
+    {{'red': True, 'blue': False, 'green': True, 'grey': False}}
     """
 
     def __init__(
