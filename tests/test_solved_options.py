@@ -3,10 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.utils.class_weight import compute_sample_weight
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier
+from tabsym.losses import Quantile
 from tests.options import ADDITIVE
+
+PLAIN = {"interactions": None, "count_effect": False}
 
 N = 800
 RNG = np.random.default_rng(1)
@@ -82,7 +86,8 @@ def test_class_weights_are_sample_weights(kind, given):
     ("given", "match"),
     [
         ("even", "use 'balanced', a mapping"),
-        ({"maybe": 2.0}, "names 'maybe', and the classes are"),
+        ({"maybe": 2.0}, "names 'maybe', which is no class of the target; leave it out"),
+        ({"yes": "2"}, "use a number of at least 0"),
         ({"yes": -1.0}, "use a number of at least 0"),
         ({"yes": 0.0}, "1 class only"),
     ],
@@ -116,3 +121,34 @@ def test_exposures_are_compared_by_losses_with_a_log_link():
         WideRegressor(offset_column="e").fit(table, y)
     with pytest.raises(ValueError, match="needs values of at least 0"):
         WideRegressor(exposure_column="e").fit(table, y - 5)
+
+
+def test_columns_by_position_and_by_mask():
+    """Of frames and of arrays, as scikit-learn takes them; an offset's column beside them."""
+    named = WideRegressor(loss="squared_error", categorical_features=["a", "b"], numeric={"x": "linear"}, **PLAIN)
+    want = named.fit(X, AMOUNTS).predict(X)
+    array = X.to_numpy(dtype=object)
+    for chosen in ([0, 1], [True, True, False, False], np.array([True, True, False, False])):
+        other = clone(named).set_params(categorical_features=chosen, numeric={2: "linear"})
+        np.testing.assert_allclose(clone(other).fit(X, AMOUNTS).predict(X), want, rtol=1e-12)
+        np.testing.assert_allclose(clone(other).fit(array, AMOUNTS).predict(array), want, rtol=1e-9)
+    beside = clone(named).set_params(categorical_features=[False, True, True, False, False], offset_column="e")
+    table = X.assign(e=0.0)[["e", *X]]
+    np.testing.assert_allclose(beside.fit(table, AMOUNTS).predict(table), want, rtol=1e-12)
+    with pytest.raises(ValueError, match="a mask of 2 columns, and the table has 4"):
+        clone(named).set_params(categorical_features=[True, False]).fit(X, AMOUNTS)
+
+
+@pytest.mark.parametrize("loss", ["absolute_error", "quantile", Quantile(0.9)])
+def test_losses_without_a_second_derivative_are_those_of_online_models(loss):
+    with pytest.raises(ValueError, match="no second derivative to solve by; use WideSGDRegressor"):
+        WideRegressor(loss=loss).fit(X, AMOUNTS)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [({"alpha": None}, "use 'auto' or a number"), ({"verbose": "yes"}, "verbose='yes' is not possible; use a whole")],
+)
+def test_options_that_cannot_be(options, match):
+    with pytest.raises(ValueError, match=match):
+        WideRegressor(**options).fit(X, AMOUNTS)

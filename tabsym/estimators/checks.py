@@ -35,10 +35,27 @@ def check_columns(value: Any) -> Any:
         raise ValueError(
             f"categorical_features={value!r} is not known; use 'from_dtype', 'all', a list of columns, or None."
         )
-    chosen = list(value)
+    return list(value)
+
+
+def columns_of(chosen: Any, names: Sequence[str]) -> Any:
+    """Columns given by a mask or by positions, by their names."""
+    if not isinstance(chosen, list):
+        return chosen
     if chosen and all(isinstance(one, (bool, np.bool_)) for one in chosen):
-        return [place for place, is_chosen in enumerate(chosen) if is_chosen]
-    return chosen
+        if len(chosen) != len(names):
+            raise ValueError(
+                f"categorical_features is a mask of {len(chosen)} columns, and the table has {len(names)}; give one "
+                "value for each."
+            )
+        return [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
+    return [name_of(one, names) for one in chosen]
+
+
+def name_of(column: Any, names: Sequence[str]) -> Any:
+    """The name of a column that is given by its position."""
+    is_place = isinstance(column, Integral) and not isinstance(column, bool) and column not in names
+    return names[int(column)] if is_place and 0 <= int(column) < len(names) else column
 
 
 def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[str, dict[str, str]]:
@@ -54,7 +71,7 @@ def check_alpha(value: Any) -> float | dict[str, float] | None:
     """The penalty of each term; None where all are estimated."""
     if isinstance(value, Mapping):
         return {str(name): check_number(f"alpha[{name!r}]", one, 0, None) for name, one in value.items()} or None
-    if isinstance(value, str):
+    if not isinstance(value, Real):
         check_one_of("alpha", value, ("auto",), "a number of at least 0", "a mapping from term to number")
         return None
     return check_number("alpha", value, 0, None)

@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
+from tabsym.estimators.checks import check_number
 from tabsym.estimators.classifying import LabelClassifier
 from tabsym.estimators.config import Config
 from tabsym.estimators.training_data import GivenRows
@@ -56,16 +57,17 @@ class WideClassifierBase(LabelClassifier, WideBase):
         if self.class_weight is None:
             return rows
         if isinstance(self.class_weight, Mapping):
-            given = {label: self.class_weight[label] for label in self.class_weight}
+            given = {
+                label: check_number(f"class_weight[{label!r}]", value, 0, None)
+                for label, value in self.class_weight.items()
+            }
             unknown = [label for label in given if label not in classes.tolist()]
             if unknown:
-                raise ValueError(f"class_weight names {unknown[0]!r}, and the classes are {classes.tolist()}.")
-            wrong = [label for label, value in given.items() if not np.isfinite(value) or value < 0]
-            if wrong:
                 raise ValueError(
-                    f"class_weight[{wrong[0]!r}]={given[wrong[0]]!r} is not possible; use a number of at least 0."
+                    f"class_weight names {unknown[0]!r}, which is no class of the target; leave it out: the classes "
+                    f"are {classes.tolist()}."
                 )
-            by_class = np.array([float(given.get(label, 1.0)) for label in classes.tolist()])
+            by_class = np.array([given.get(label, 1.0) for label in classes.tolist()])
         elif isinstance(self.class_weight, str) and self.class_weight == "balanced":
             by_class = compute_class_weight("balanced", classes=np.arange(len(classes)), y=codes)
         else:

@@ -189,7 +189,7 @@ def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
         "is_auto": isinstance(e.interactions, str) and e.interactions == "auto" and formula is None,
         "numeric": how,
         "numeric_of": by_column,
-        "verbose": int(e.verbose),
+        "verbose": check_whole("verbose", int(e.verbose) if isinstance(e.verbose, bool) else e.verbose, 0),
         "n_jobs": e.n_jobs,
     }
 

@@ -17,8 +17,8 @@ formula : str, default None
     has vectors. ``+ - * / **``, log, log1p, log2, log10, sqrt, exp and abs work on columns; names
     with other signs go in backquotes. Without a formula every column has a term.
 categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
-    Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names (of
-    positions or a mask, for arrays); none. All others are numbers; dates are days.
+    Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names or
+    positions, or of a mask; none. All others are numbers; dates are days.
 numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one of these, default "smooth"
     What becomes of numeric columns. "smooth": a coefficient for each of up to 64 bins of equal frequency (for classes
     also of MODL's), whose neighbours are held together by a random walk, so that fine bins cost little and a jump stays

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Integral
 
 import numpy as np
 
 from tabsym.estimators.binning import cut_finely, cut_numbers, cut_twice
+from tabsym.estimators.checks import columns_of, name_of
 from tabsym.estimators.config import Config
 from tabsym.estimators.training_data import Training
 from tabsym.table import Column, Kind, symbolic_columns
@@ -36,6 +37,8 @@ NO_CUTS = Cuts()
 
 def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
     """The intervals that `numeric` asks for; the cuts of the coarse ones are among those of the fine."""
+    names = (training.given or training.table).names
+    config = replace(config, numeric_of={name_of(one, names): how for one, how in config.numeric_of.items()})
     columns = _numeric_columns(config, training) if config.formula is None else _binned_by_formula(config, training)
     _refuse_unknown(config, training, columns)
     by_way: dict[str, list[Column]] = {}
@@ -159,7 +162,10 @@ def _found(crosses: Crosses, training: Training, symbolic: list[Column], cuts: C
 def _split_columns(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:
     """The columns whose symbols are learned, also those without any value, and the others."""
     columns = training.table.columns
-    found = symbolic_columns(training.table, config.cols, booleans=True, whole=whole, option="categorical_features")
+    cols = columns_of(config.cols, (training.given or training.table).names)
+    if training.given is not None and isinstance(cols, list):  # a mask may be of the offset's column, too
+        cols = [name for name in cols if name not in training.given.names or name in training.table.names]
+    found = symbolic_columns(training.table, cols, booleans=True, whole=whole, option="categorical_features")
     chosen = {column.name for column in found}
     if whole and config.cols is not None:
         chosen |= {column.name for column in columns if column.is_empty}

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.estimators.checks import check_loss, check_offset_of_loss, check_target_of_loss
+from tabsym.estimators.checks import check_offset_of_loss, check_target_of_loss
 from tabsym.estimators.classifier import WideClassifierBase
 from tabsym.estimators.config import Config, defaults_of, solved_config
 from tabsym.estimators.docs import SOLVED_ATTRIBUTES, described, fill_in
@@ -18,7 +18,7 @@ from tabsym.estimators.linking import choose_loss
 from tabsym.estimators.regressor import WideRegressorBase
 from tabsym.table import check_regression_target
 from tabsym.table.streams import is_stream
-from tabsym.wide.losses import LOSSES
+from tabsym.wide.losses import LOSSES, Loss
 
 Floats = NDArray[np.float64]
 
@@ -200,6 +200,14 @@ class WideRegressor(_Solved, WideRegressorBase):
 
     losses = SMOOTH_LOSSES
 
+    def _named_loss(self) -> Loss:
+        name = getattr(self.loss, "name", self.loss)
+        if name in ("absolute_error", "quantile"):
+            raise ValueError(
+                f"loss={self.loss!r} has no second derivative to solve by; use WideSGDRegressor, or loss='huber'."
+            )
+        return super()._named_loss()
+
     def __init__(
         self,
         formula=None,
@@ -269,7 +277,7 @@ class WideRegressor(_Solved, WideRegressorBase):
         if self._names_no_loss():
             interrupted, self._losses = self._fit_best_loss(config, X, y, sample_weight, offset)
         else:
-            check_loss(self.loss, self.losses)
+            self._named_loss()
             self._refuse_scoring()
             interrupted = self._fit(config, self._read(config, X, y, sample_weight, offset), self._named_loss(), 1)
             self._losses = None
