@@ -25,6 +25,7 @@ RULES = {
     "2.9 errors": AutoInteractions(significance=2.9, **SHRUNK),
     "false discoveries .1": AutoInteractions(significance=1.5, false_discoveries=0.1, **SHRUNK),
     "false discoveries .05": AutoInteractions(significance=1.5, false_discoveries=0.05, **SHRUNK),
+    "false discoveries .2": AutoInteractions(significance=1.5, false_discoveries=0.2, **SHRUNK),
 }
 WIDTHS = {"3 to 200": [3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200], "12 of 2": [2] * 12, "12 of 5": [5] * 12}
 ONE_PAIR = [8, 5, 3, 4, 6, 10]
@@ -62,11 +63,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=30)
     parser.add_argument("--tasks", nargs="+", default=["two classes", "amounts", "three classes"])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 4000], help="of the additive truths")
     args = parser.parse_args()
     print("| target | columns | rows | " + " | ".join(RULES) + " |\n" + "| --- " * (3 + len(RULES)) + "|")
     for task in args.tasks:
         for name, sizes in WIDTHS.items():
-            for n in (1000, 4000):
+            for n in args.rows:
                 cells = []
                 for rule in RULES.values():
                     false = [

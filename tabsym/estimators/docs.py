@@ -28,10 +28,10 @@ numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one o
     In a formula: of columns in brackets that hold fractions, or that a mapping names; whole numbers there name things.
 interactions : {"auto", "pairwise"}, list of tuples, `tabsym.wide.AutoInteractions` or None, default "auto"
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
-    pairs, that lower the loss of rows held out (`interactions_`); "pairwise": all pairs; a list names them:
+    pairs, that lower the loss of held-out rows (`interactions_`); "pairwise": all pairs; a list names them:
     ``[("a", "b"), ("a", "b", "c")]``. None: no interactions.
 loss : {"auto", "squared_error", "huber", "poisson", "gamma", "tweedie"} or of `tabsym.losses`, default "auto"
-    "auto" takes "squared_error" or one of the three with a log link, by `scoring` on rows held out, where the targets
+    "auto" takes "squared_error" or one of the three with a log link, by `scoring` on held-out rows, where the targets
     allow them (`losses_`; with `exposure_column` among those with a log link). Objects carry a number:
     ``Huber(1.35)``, ``Tweedie(1.5)``.
 scoring : str or callable, default "neg_root_mean_squared_error"
@@ -40,7 +40,7 @@ alpha : "auto", float or mapping of term -> float, default "auto"
     Ridge penalty of the coefficients of each term: the objective is the mean loss plus ``alpha / 2`` times the sum of
     their squares (smooth terms: of the differences of neighbours), with the target in your units behind a log link
     and divided by its spread otherwise. "auto": each term has its own, estimated (a variance component, by REML; of
-    terms with infrequent categories by the loss of rows held out; see `variances_`). Of terms that a mapping does not
+    terms with infrequent categories by the loss of held-out rows; see `variances_`). Of terms that a mapping does not
     name it is estimated. 0: no penalty, as a GLM. The intercept and slopes have none.
 count_effect : bool, default True
     Whether terms with infrequent categories get a smooth effect of how many training rows a category has (in training a
@@ -80,7 +80,7 @@ numeric_online : {"linear", "modl", "quantile"} or mapping of column -> one of t
     frequency. Bins are categories for `interactions`.
 interactions_online : {"auto", "pairwise"}, list of tuples, `tabsym.wide.AutoInteractions` or None, default None
     Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
-    pairs, that lower the loss of rows held out (`interactions_`; in `fit`, not in streams); "pairwise": all pairs; a
+    pairs, that lower the loss of held-out rows (`interactions_`; in `fit`, not in streams); "pairwise": all pairs; a
     list names them: ``[("a", "b"), ("a", "b", "c")]``.
 loss_classes : {"log_loss", "hinge"}, default "log_loss"
     "hinge" is for two classes, and has no probabilities.

@@ -1,4 +1,4 @@
-"""``loss="auto"``: squared loss, or one with a log link, by the score of rows held out.
+"""``loss="auto"``: squared error, or a loss with a log link, by the score of held-out rows.
 
 Crosses that ``interactions="auto"`` would look for are left out of the comparison: over thirty targets the losses so
 chosen are as good in the median (benchmarks/evidence/losses.py), in a fifth of the time. By Newton's method all losses
@@ -86,7 +86,7 @@ def choose_loss(
     possible = [name for name in losses if _fits(LOSSES[name], training.y)]
     if n_rows < LEAST_ROWS or training.y.min() == training.y.max():
         possible = possible[:1]
-    known = Known(plan_cuts(config, training, losses["poisson"]), {})  # bins are those of any loss of amounts
+    known = Known(plan_cuts(config, training, losses["poisson"]), {})  # bins are those of every regression loss
     if len(possible) == 1:
         return losses[possible[0]], {possible[0]: np.nan}, known
     trials = _trials(_rough(config, n_rows), training, order, known, by, rng)
@@ -199,7 +199,7 @@ class _Trial:
         return self.scoring.score(predicted, self.held_out.y, self.held_out.weight)
 
     def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
-        """Linear predictors (n, 1) of the rows held out by a model of the others."""
+        """Linear predictors (n, 1) of the held-out rows by a model of the others."""
         blank = blank_of(self.config, NO_MEMORY, self._layout, self._coded, loss, 1, rng)
         model = solve_parameters(self.config, self.config.newton, blank, self._coded, rng)
         margins = model.margins_of(self._coder, len(self.held_out.y), self.config.n_jobs)

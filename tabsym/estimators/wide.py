@@ -177,7 +177,7 @@ class WideRegressor(_Solved, WideRegressorBase):
     ----------
     {attributes}
     losses_ : pandas.DataFrame
-        With ``loss="auto"`` only: the losses that were compared, and their score on rows held out.
+        With ``loss="auto"`` only: the losses that were compared, and their score on held-out rows.
 
     See Also
     --------
@@ -316,7 +316,7 @@ class WideRegressor(_Solved, WideRegressorBase):
 
     @property
     def losses_(self) -> pd.DataFrame:
-        """The losses that ``loss="auto"`` compared, and their scores on rows held out, best first."""
+        """The losses that ``loss="auto"`` compared, and their scores on held-out rows, best first."""
         check_is_fitted(self, "model_")
         scores = getattr(self, "_losses", None)
         if scores is None:

@@ -51,5 +51,5 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     Column names, where the table has them."""
 
 STACK_NOTES = """\
-The loss that rows held out are judged by is the wide model's own; with ``loss="auto"`` the squared error (the
+The loss that held-out rows are judged by is the wide model's own; with ``loss="auto"`` the squared error (the
 absolute one with ``scoring="neg_mean_absolute_error"``)."""

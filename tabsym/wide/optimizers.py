@@ -178,7 +178,7 @@ class Newton:
     draws : int
         Draws of all coefficients together from their posterior.
     rare_rows : float
-        Large terms with fewer rows a category have their variance from the loss of rows held out; 0 for none.
+        Large terms with fewer rows a category have their variance from the loss of held-out rows; 0 for none.
     precisions : mapping of term -> float
         Instead of estimating variances: those of another fit to rows of the same table; a term not named adds nothing.
     penalties : mapping of term -> float

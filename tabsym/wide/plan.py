@@ -223,6 +223,7 @@ class _Plan:
         return len(self.numerics) - 1
 
     def factor(self, ref: BlockRef, groups: Mapping[str, tuple[tuple[str, ...], ...]]) -> Factor:
+        """The factor of a term, whose block is made where it is first read."""
         key = ("block", ref.block)
         if key not in self._places:
             is_smooth = ref.block in self.fine

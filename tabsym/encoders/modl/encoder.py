@@ -132,8 +132,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     Notes
     -----
     Intervals are right-closed; bounds lie halfway between neighbouring values. Whole numbers beyond 2**53 and
-    nanoseconds are told apart exactly (`bounds` has them rounded, and `bound_rests` what that leaves over), and their
-    bounds are whole. Dates are cut as numbers and labelled in
+    nanoseconds are distinguished exactly (`bounds` has them rounded, and `bound_rests` what that leaves over), and
+    their bounds are whole. Dates are cut as numbers and labelled in
     their own time zone; `bounds` has them in days since 1970, UTC. Infinite numbers are errors. Integer
     weights are the same as repeated rows; fractional ones go through the gamma function. The criteria are
     those of Boulle, "MODL: a Bayes optimal discretization method for continuous attributes" (2006), and of Khiops 11.

@@ -1,9 +1,9 @@
-"""What terms of a formula can hand each other while every score stays, and how they share it at the least penalty.
+"""Directions along which terms of a formula trade off without a change of any linear predictor, at the least penalty.
 
 In ``w[g]*x + s[1]*x`` all slopes can rise by what their common slope falls by; in ``c[city] + r[region]`` those of a
-region's cities by what the region's number falls by. The rows say nothing of such a direction, and penalties little:
-a descent creeps along it. For given scores the share of each is a small linear system, so that the descent is left
-with the objective at its solution, which is flat along these directions (variable projection; Golub and Pereyra 1973).
+region's cities by what the region's number falls by. The loss is constant along such a direction and penalties
+nearly so: a descent converges slowly along it. For given linear predictors the share of each is the solution of a small
+linear system, at which the descent evaluates the objective (variable projection; Golub and Pereyra 1973).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CommonLevels:
     program : Program
     rows : Rows
     centred : list of bool
-        Blocks whose prior is about their mean. One that can hand its mean to what nothing holds back is as one whose
+        Blocks whose prior is about their mean. One that can give its mean to an unpenalized term is as one whose
         prior is about 0; others hand nothing on.
     """
 
@@ -96,7 +96,7 @@ def _beside(term: Term, block: int) -> tuple[object, ...]:
 
 
 def _to_flat(layout: Layout, block: int, derivatives: list[Derivatives]) -> sparse.csc_array:
-    """The mean of a block, for what nothing holds back (entries, 1); none (entries, 0) where that has no such part.
+    """The mean of a block, for unpenalized terms (entries, 1); none (entries, 0) where these have no such part.
 
     The intercept has its part in slopes, where the number that these are multiplied by is centred.
     """

@@ -1,9 +1,9 @@
-"""Newton's steps of all coefficients together, where blocks that take turns creep.
+"""Newton's steps of all coefficients together, where block coordinate descent converges slowly.
 
-Blocks of categories that hardly say anything but together (a price that its group nearly tells, an intercept beside
-a block without a penalty) pull at each other: sweeps of turns lower the objective by little each, and end parts of a
-standard error away. With the inverse information of all coefficients, which their deviations need too, a few steps are
-enough (iteratively reweighted least squares; McCullagh and Nelder 1989, section 2.5).
+Where terms are nearly collinear (a price that its group determines but for a few per cent, an intercept and a term
+without a penalty) each sweep lowers the objective by little, and sweeps end parts of a standard error away from the
+optimum. With the inverse information of all coefficients, which their deviations need too, a few steps are enough
+(iteratively reweighted least squares; McCullagh and Nelder 1989, section 2.5).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Floats = NDArray[np.float64]
 MOST_STEPS, MOST_HALVINGS = 8, 10
 """Steps, and halves of one that does not lower the objective."""
 
-UNTOLD = 1e-10
-"""Of the diagonal, added to it: rows and penalties need not tell the level of a block from the intercept's."""
+RIDGE_OF_DIAGONAL = 1e-10
+"""Of the diagonal, added to it: the mean of a block and the intercept need not be identified."""
 
 
 def finish(turns: Turns, dispersion: float, close: float) -> int:
@@ -53,7 +53,7 @@ def _steps(turns: Turns, places: list[int]) -> tuple[list[Floats], float]:
     gradient = np.concatenate(gradients)
     information = Information(turns, {}).of(places)
     size = np.diag(information)
-    information[np.diag_indices_from(information)] += np.where(size > 0.0, UNTOLD * size, 1.0)
+    information[np.diag_indices_from(information)] += np.where(size > 0.0, RIDGE_OF_DIAGONAL * size, 1.0)
     try:
         moves = -cho_solve(cho_factor(information, lower=True, overwrite_a=True), gradient)
     except (LinAlgError, ValueError):

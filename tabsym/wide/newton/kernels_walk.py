@@ -163,8 +163,8 @@ def weigh_walk(curvature, theta, apart, precision, ridge, forward, backward, spa
     solve_walk(curvature[apart:], precision, ridge, space[apart:], forward, space[apart:])
     pull, mean = 0.0, mean_of_walk(theta, apart, 0)
     for e in range(apart):
-        bend = curvature[e, 0]
-        pull += bend * share * precision / (bend + share * precision) if bend > 0.0 else 0.0
+        hessian = curvature[e, 0]
+        pull += hessian * share * precision / (hessian + share * precision) if hessian > 0.0 else 0.0
     of_mean = mean_of_walk(space, apart, 0)
     beside = 1.0 / (1.0 + pull * of_mean)
     for e in range(apart + 1, q):
