@@ -80,9 +80,10 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         values (fewer for more than eight classes), close to it beyond. With a limit the search for a proof goes on
         beyond, too, and for two classes covers garbage groups (tenths of a second for some dozen symbols, seconds for
         some hundred).
-    prove : bool, default True
-        False: no proofs, and of regressions fewer starts, as for folds. A regression then takes a third to a tenth of
-        the time, mostly for the same parts and now and then for some 1e-5 of the cost more.
+    prove : {"auto", True, False}, default "auto"
+        Whether to search for proofs that a partition is optimal (`certificates_`). "auto": for classes, where they
+        cost little; not for numbers, where they take three to ten times as long, mostly for the same parts and now
+        and then for some 1e-5 of the cost less.
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
     cv : int, splitter or None, default 5
@@ -164,7 +165,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         monotonic=False,
         unseen="default_group",
         time_limit=None,
-        prove=True,
+        prove="auto",
         target_type="auto",
         cv=5,
         sparse_output=False,
@@ -342,7 +343,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     def _learn(self, counted: Counted, table: Table | None) -> None:
         """Partition every column; nothing of self changes before all is done. `table`: to be remembered."""
         tables, classes = counted
-        fitted = partition_columns(tables, settings_of(self, len(tables)), classes=classes, n_jobs=self.n_jobs)
+        fitted = partition_columns(
+            tables, settings_of(self, len(tables), classes=classes), classes=classes, n_jobs=self.n_jobs
+        )
         states = {name: encoded_column(name, one, self.output) for name, one in fitted.items()}
         if self.verbose:
             print_heads(fitted)

@@ -37,10 +37,12 @@ def check_modl_options(encoder: Any) -> None:
             continue
         if not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:
             raise ValueError(f"{option}={value!r} is not possible; use a number above 0{', or None' if none else ''}.")
-    for option in ("monotonic", "prove", "sparse_output"):
+    for option in ("monotonic", "sparse_output"):
         value = getattr(encoder, option)
         if not isinstance(value, (bool, np.bool_)):
             raise ValueError(f"{option}={value!r} is not possible; use True or False.")
+    if not (isinstance(encoder.prove, (bool, np.bool_)) or encoder.prove == "auto"):
+        raise ValueError(f"prove={encoder.prove!r} is not possible; use 'auto', True or False.")
     if encoder.sparse_output and encoder.output != "onehot":
         raise ValueError(f"sparse_output goes with output='onehot', not with {encoder.output!r}; set it to False.")
     _refuse_contradictions(encoder.handle_unknown, encoder.unseen)
@@ -77,7 +79,7 @@ def out_of_fold_of(encoder: Any) -> OutOfFold:
     """How rows are encoded out of fold, by an encoder fitted on all rows."""
     return OutOfFold(
         counting_of(encoder),
-        settings_of(encoder, len(encoder.columns_)),
+        settings_of(encoder, len(encoder.columns_), classes=encoder._classes),
         encoder.output,
         _handling_of(encoder),
         encoder.classes_ if encoder._classes else None,
@@ -88,7 +90,7 @@ def _handling_of(encoder: Any) -> Handling:
     return Handling(encoder.handle_missing, encoder.handle_unknown, encoder.unseen)
 
 
-def settings_of(encoder: Any, n_columns: int) -> Settings:
+def settings_of(encoder: Any, n_columns: int, *, classes: bool) -> Settings:
     """What the search for each of so many columns is asked for."""
     return Settings(
         encoder.criterion,
@@ -98,5 +100,5 @@ def settings_of(encoder: Any, n_columns: int) -> Settings:
         bool(encoder.monotonic),
         encoder.time_limit,
         int(encoder.random_state) if isinstance(encoder.random_state, (int, np.integer)) else 0,
-        bool(encoder.prove),
+        classes if encoder.prove == "auto" else bool(encoder.prove),
     )
