@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from tabsym.codes.threads import one_blas_thread
 from tabsym.estimators.beginning import NO_MEMORY, blank_of, code_table
 from tabsym.estimators.config import Config
 from tabsym.estimators.fitting import Known
@@ -64,6 +65,7 @@ LEAST_ROWS = 30
 """With fewer, the loss is squared."""
 
 
+@one_blas_thread()
 def choose_loss(
     config: Config, training: Training, losses: dict[str, Loss], scoring: Any, rng: np.random.RandomState
 ) -> tuple[Loss, dict[str, float], Known]:

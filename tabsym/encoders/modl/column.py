@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes import Alphabet
-from tabsym.codes.threads import in_threads
+from tabsym.codes.threads import in_threads, one_blas_thread
 from tabsym.modl import Groups, Intervals, Settings, fit_column
 from tabsym.stats import Contingency
 
@@ -43,6 +43,7 @@ def encoded_column(name: str, fitted: Intervals | Groups, output: str) -> MODLCo
     return _with_alphabet(name, fitted, names, values)
 
 
+@one_blas_thread()
 def partition_columns(
     tables: dict[str, Contingency], settings: Settings, *, classes: bool, n_jobs: int | None
 ) -> dict[str, Intervals | Groups]:
