@@ -39,7 +39,7 @@ def _encoders():
     return {
         "onehot": OneHotEncoder(),
         "modl": MODLEncoder(),
-        "modl-donors": MODLEncoder(unseen="donors"),
+        "modl-donors": MODLEncoder(handle_unknown="similar"),
         "tiws": TIWSEncoder(),
         "wide-encoder": WideEncoder(),
         "crossfit-modl": CrossFit(MODLEncoder()),

@@ -317,7 +317,7 @@ def test_a_mixture_is_replacing_by_each_donor_and_averaging(method, classes, nam
 def test_independent_divides_anew_at_each_node():
     X, y = alike_table()
     new = alike_table(30, seed=1)[0].assign(s="never")
-    model = JitterTreeRegressor(unseen="independent", max_depth=5).fit(X, y)
+    model = JitterTreeRegressor(handle_unknown="similar_per_node", max_depth=5).fit(X, y)
     weights = dict(model.donors(new, "s", n_donors=100)[["donor", "weight"]].itertuples(index=False))
     tree, code = model.tree_, codes_of(model)
     names = model._columns.symbols(0)
@@ -346,8 +346,8 @@ def test_independent_divides_anew_at_each_node():
 def test_cover_and_stop_need_no_donors():
     X = pd.DataFrame({"s": list("aaab"), "n": [0.0, 0.0, 0.0, 0.0]})
     new = pd.DataFrame({"s": ["never"], "n": [0.0]})
-    cover = JitterTreeRegressor(unseen="cover").fit(X, [1.0, 1.0, 1.0, 9.0])
-    stop = JitterTreeRegressor(unseen="stop").fit(X, [1.0, 1.0, 1.0, 9.0])
+    cover = JitterTreeRegressor(handle_unknown="training_counts").fit(X, [1.0, 1.0, 1.0, 9.0])
+    stop = JitterTreeRegressor(handle_unknown="node_value").fit(X, [1.0, 1.0, 1.0, 9.0])
     assert cover.predict(new).tolist() == [3.0] and stop.predict(new).tolist() == [3.0]
     assert cover.encoder_ is None and stop.apply(new).tolist() == [0]
     assert cover.apply(new).tolist() == cover.apply(X[:1]).tolist()  # where most of it goes
@@ -362,7 +362,10 @@ def test_an_unseen_symbol_is_predicted_as_the_seen_one_that_it_behaves_like():
     model = JitterTreeRegressor(min_samples_leaf=20).fit(seen, y[~like])
     new = X[like].assign(s="never")
     assert model.donors(new, "s", n_donors=1)["donor"].tolist() == ["e"]
-    truth, blind = model.predict(X[like]), JitterTreeRegressor(min_samples_leaf=20, unseen="stop").fit(seen, y[~like])
+    truth, blind = (
+        model.predict(X[like]),
+        JitterTreeRegressor(min_samples_leaf=20, handle_unknown="node_value").fit(seen, y[~like]),
+    )
     assert np.abs(model.predict(new) - truth).mean() < 0.5 * np.abs(blind.predict(new) - truth).mean()
 
 
@@ -475,7 +478,7 @@ def test_importances_text_and_pickles():
     "options, message",
     [
         ({"criterion": "mse"}, "criterion='mse' is not known"),
-        ({"unseen": "left"}, "unseen='left' is not known"),
+        ({"handle_unknown": "left"}, "handle_unknown='left' is not known"),
         ({"context": "all"}, "context='all' is not known"),
         ({"max_depth": 0}, "max_depth=0 is not possible"),
         ({"min_samples_leaf": 0}, "min_samples_leaf=0 is not possible"),

@@ -80,13 +80,9 @@ def test_what_the_target_is_taken_for():
         ({"output": ["group"]}, r"output=\['group'\] is not known"),
         ({"numeric": "skip"}, "numeric='skip' is not known; use one of 'discretize', 'passthrough'"),
         ({"criterion": "mdlp"}, "criterion='mdlp' is not known; use one of 'khiops', 'page'"),
-        ({"unseen": "guess"}, "unseen='guess' is not known; use one of"),
-        ({"unseen": "error", "handle_unknown": "return_nan"}, "'return_nan' and unseen='error' contradict each other"),
-        ({"unseen": "missing", "handle_unknown": "return_nan"}, "'return_nan' and unseen='missing' contradict"),
-        ({"unseen": "missing", "handle_unknown": "error"}, "'error' and unseen='missing' contradict each other"),
         ({"target_type": "binary"}, "target_type='binary' is not known; use one of"),
         ({"handle_missing": "drop"}, "handle_missing='drop' is not known; use one of"),
-        ({"handle_unknown": "drop"}, "handle_unknown='drop' is not known; use one of"),
+        ({"handle_unknown": "drop"}, "use one of 'value', 'missing', 'similar', 'return_nan', 'error'"),
         ({"max_parts": 0}, "max_parts=0 is not possible; use a whole number of at least 1, or None"),
         ({"max_parts": 2.5}, "max_parts=2.5 is not possible"),
         ({"n_candidates": True}, "n_candidates=True is not possible"),
@@ -119,25 +115,27 @@ def test_without_proofs_the_parts_are_as_good_or_a_little_dearer():
 
 
 @pytest.mark.parametrize("output", ["group", "onehot", "mean"])
-def test_unseen_symbols_go_where_their_donors_are(output):
+def test_unknown_categories_go_where_similar_ones_are(output):
     rng = np.random.default_rng(0)
     own = rng.integers(0, 30, 3000)
     kind = own % 3
     X = pd.DataFrame({"model": [f"m{code}" for code in own], "kind": np.array(["car", "van", "bus"])[kind]})
     y = (rng.random(3000) < np.array([0.1, 0.5, 0.9])[kind]).astype(int)
     options = {"output": output, "cols": ["model"], "numeric": "passthrough"}
-    encoder = MODLEncoder(unseen="donors", **options).fit(X, y)
+    encoder = MODLEncoder(handle_unknown="similar", **options).fit(X, y)
     assert len(encoder.partitions_["model"].groups) == 3
     new = pd.DataFrame({"model": ["a", "b", "c"] * 5, "kind": ["car", "van", "bus"] * 5})
     like = new.assign(model=new["kind"].map({"car": "m0", "van": "m1", "bus": "m2"}))
     pd.testing.assert_frame_equal(encoder.transform(new), encoder.transform(like))
     pd.testing.assert_frame_equal(encoder.transform(X), MODLEncoder(**options).fit(X, y).transform(X))
-    nan = MODLEncoder(unseen="donors", handle_unknown="value", handle_missing="return_nan", **options).fit(X, y)
+    nan = MODLEncoder(handle_unknown="similar", handle_missing="return_nan", **options).fit(X, y)
     out = nan.transform(new.assign(model=None))
     assert out.drop(columns="kind").isna().all().all()
-    with pytest.raises(ValueError, match="needs all rows at once"):
-        MODLEncoder(unseen="donors").partial_fit(X, y)
-    sparse = MODLEncoder(unseen="donors", output="onehot", sparse_output=True, cols=["model"], numeric="passthrough")
+    with pytest.raises(ValueError, match="not supported by partial_fit"):
+        MODLEncoder(handle_unknown="similar").partial_fit(X, y)
+    sparse = MODLEncoder(
+        handle_unknown="similar", output="onehot", sparse_output=True, cols=["model"], numeric="passthrough"
+    )
     numbers = X.assign(kind=kind.astype(float))  # context that is no symbol
     sparse.fit(numbers, y)
     new = new.assign(kind=[0.0, 1.0, 2.0] * 5)

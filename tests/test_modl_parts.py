@@ -59,19 +59,16 @@ def test_missing_symbols_are_a_symbol():
     assert MODLEncoder().fit(word, np.repeat([0, 1], 100)).partitions_["g"].labels == ["{Missing} #1", "{Missing} #2"]
 
 
-def test_unseen_symbols():
+def test_unknown_categories():
     frame = pd.DataFrame({"g": ["a"] * 100 + ["b"] * 90 + [None] * 100})
     y = np.r_[np.zeros(100), np.ones(90), np.arange(100) % 2].astype(int)
     new = pd.DataFrame({"g": ["never", "a"]})
-    first = {
-        unseen: MODLEncoder(unseen=unseen).fit(frame, y).transform(new)["g"][0]
-        for unseen in ("default_group", "missing")
-    }
-    assert first == {"default_group": "{b}", "missing": "{Missing}"}
-    assert MODLEncoder(unseen="missing").fit(frame[:190], y[:190]).transform(new)["g"][0] == "{b}"  # none missing
-    for options in ({"unseen": "error"}, {"handle_unknown": "error"}, {"unseen": "error", "handle_unknown": "error"}):
-        with pytest.raises(ValueError, match=r"Column 'g' holds 'never' \(row 0\), which was not seen in fit"):
-            MODLEncoder(**options).fit(frame, y).transform(new)
+    first = {how: MODLEncoder(handle_unknown=how).fit(frame, y).transform(new)["g"][0] for how in ("value", "missing")}
+    assert first == {"value": "{b}", "missing": "{Missing}"}
+    complete = MODLEncoder(handle_unknown="missing").fit(frame[:190], y[:190])  # without missing values
+    assert complete.transform(new)["g"][0] == "{b}"
+    with pytest.raises(ValueError, match=r"Column 'g' holds 'never' \(row 0\), a category that is not in the training"):
+        MODLEncoder(handle_unknown="error").fit(frame, y).transform(new)
     for output in ("group", "onehot", "probability", "mean"):
         out = MODLEncoder(handle_unknown="return_nan", output=output).fit(frame, y).transform(new)
         assert out.isna().all(axis=1).tolist() == [True, False]

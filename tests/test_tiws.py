@@ -454,7 +454,7 @@ def test_missing_values_never_seen_are_a_symbol_like_another():
     assert unknown.transform(new)["a"].isna().all()
 
 
-@pytest.mark.parametrize("numeric", ["modl", "deciles", "passthrough", {"n": [0.0, 1.0]}])
+@pytest.mark.parametrize("numeric", ["modl", "quantile", "passthrough", {"n": [0.0, 1.0]}])
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_are_context(kind, numeric):
     X, y, _, new = make(15, kind)
@@ -483,7 +483,7 @@ def test_numbers_that_are_no_words_may_be_infinite(numeric):
         out = one.transform(new.assign(n=np.inf))
         assert (out["n"] == np.inf).all()
         np.testing.assert_allclose(out["a"], finite["a"], atol=1e-9)
-    for cut in ("modl", "deciles", {"n": [0.0]}):
+    for cut in ("modl", "quantile", {"n": [0.0]}):
         with pytest.raises(ValueError, match="Column 'n' contains infinity"):
             TIWSEncoder(cols=["a"], numeric=cut).fit(endless, y)
 

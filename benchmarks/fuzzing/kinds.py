@@ -103,10 +103,11 @@ def coder(
         if getattr(estimator, "sparse_output", False):
             X = X.drop(columns=[name for name in ("category", "ordered", "id", "again", "constant") if name in X])
         words = ["return_nan", "error"]
+        unknown = [*words, "missing", "similar"] if isinstance(estimator, tabsym.MODLEncoder) else words
         options = pick(rng, cols=["all", ["a", "b"]], drop_invariant=[True], return_df=[False])
-        estimator.set_params(**options, **pick(rng, handle_missing=words, handle_unknown=words))
+        estimator.set_params(**options, **pick(rng, handle_missing=words, handle_unknown=unknown))
     inner = getattr(estimator, "encoder", estimator)
-    refuses = "error" in [getattr(inner, name, "") for name in ("handle_unknown", "unseen", "handle_missing")]
+    refuses = "error" in [getattr(inner, name, "") for name in ("handle_unknown", "handle_missing")]
     weight = None if isinstance(inner, TargetEncoder) else draw_weight(rng, len(X), whole=whole)
     return Case(estimator, X, draw_target(rng, task, signal), task, weight, gaps=True, refuses=refuses, **promises)
 
@@ -125,7 +126,7 @@ def one_hot(rng: Any) -> Case:
 
 def _modl(rng: Any, task: str) -> Any:
     options = pick(rng, criterion=["page"], n_candidates=[1, 5], max_parts=[3], min_part_count=[5], monotonic=[True],
-                   numeric=["passthrough"], unseen=["missing", "donors", "error"])  # fmt: skip
+                   numeric=["passthrough"], handle_unknown=["missing", "similar", "error"])  # fmt: skip
     output = str(rng.choice(["group", "onehot", "probability", "mean" if task != "several" else "logodds"]))
     options |= pick(rng, sparse_output=[True]) if output == "onehot" else {}
     options["target_type"] = "classes" if task in CLASSES else "continuous"
@@ -135,13 +136,13 @@ def _modl(rng: Any, task: str) -> Any:
 
 def _tiws(rng: Any, task: str) -> Any:
     options = pick(rng, method=["poster"], context=["row", "observed"], names=[True], indicator=[True],
-                   numeric=["deciles", "passthrough"], smooth=[0, 5.0], idf_rows=["seen+self"])  # fmt: skip
+                   numeric=["quantile", "passthrough"], smooth=[0, 5.0], idf_rows=["seen+self"])  # fmt: skip
     return tabsym.TIWSEncoder(**options)
 
 
 def modl(rng: Any) -> Case:
     case = coder(rng, _modl, whole=True, columns=1e-9, rows=1e-9, repeats=True)
-    case.alone = case.estimator.unseen != "donors"
+    case.alone = case.estimator.handle_unknown != "similar"
     return case
 
 
@@ -176,7 +177,7 @@ def cross_fit(rng: Any) -> Case:
     if isinstance(case.estimator.encoder, TargetEncoder):
         case.X = case.X[["a", "b", *(["category"] if "category" in case.X else [])]]
     inner = case.estimator.encoder
-    case.alone = getattr(inner, "context", "row") != "batch" and getattr(inner, "unseen", "") != "donors"
+    case.alone = getattr(inner, "context", "row") != "batch" and getattr(inner, "handle_unknown", "") != "similar"
     return case
 
 
@@ -234,10 +235,14 @@ def tree(rng: Any, classes: bool) -> Case:
     task = str(rng.choice(CLASSES if classes else TASKS[2:]))
     X, signal = draw_table(rng)
     options = pick(rng, max_depth=[3, 1], min_samples_leaf=[5, 0.1], max_features=["sqrt", 0.5], smooth=[0, 3.0],
-                   unseen=["independent", "cover", "stop"], context=["row", "observed"], cols=["all"],
+                   handle_unknown=["similar_per_node", "training_counts", "node_value"], context=["row", "observed"],
+                   cols=["all"],
                    min_weight_fraction_leaf=[0.05], min_impurity_decrease=[0.01], min_samples_split=[10],
                    criterion=["gini", "entropy", "log_loss"] if classes else ["squared_error"])  # fmt: skip
-    alone = options.get("context", "batch") != "batch" or options.get("unseen") in ("cover", "stop")
+    alone = options.get("context", "batch") != "batch" or options.get("handle_unknown") in (
+        "training_counts",
+        "node_value",
+    )
     return Case((tabsym.JitterTreeClassifier if classes else tabsym.JitterTreeRegressor)(random_state=0, **options), X,
                 draw_target(rng, task, signal), task, draw_weight(rng, len(X)), alone=alone, beats=True)  # fmt: skip
 

@@ -99,7 +99,7 @@ METHODS = {
     "names": by_name,
     "TIWS as printed": partial(tiws, method="poster"),
     "documents": tiws,
-    "documents, deciles": partial(tiws, numeric="deciles"),
+    "documents, deciles": partial(tiws, numeric="quantile"),
     "documents, row": lambda held, task: symbol_means(tiws(held, task, context="row"), held.codes),
     "documents and names": partial(tiws, names=True),
     "blind LightGBM": blind,

@@ -74,7 +74,7 @@ def table_2():
     print(f"\nQ: {new.sum()} rows, {y[new].mean():.3f} survived; S {y[X['Embarked'] == 'S'].mean():.3f}, "
           f"C {y[X['Embarked'] == 'C'].mean():.3f}")  # fmt: skip
     for method in ("poster", "documents"):
-        for numeric in ("modl", "deciles"):
+        for numeric in ("modl", "quantile"):
             encoder = TIWSEncoder(method=method, numeric=numeric, cols=["Embarked"], target_type="classes", smooth=1.0)
             encoder.fit(X[~new], y[~new])
             value = encoder.transform(X[new])["Embarked"].iloc[0]

@@ -41,7 +41,7 @@ class Similar:
         """From an additive model and the rows that it was trained on."""
         table, blocks, weight = training.table, _plain_blocks(model), training.relative_weight
         left = _left_over(model, training, n_jobs)
-        counting = Counting("deciles", n_jobs)
+        counting = Counting("quantile", n_jobs)
         counts = counting.first_piece(table, list(blocks), (left, False), weight, whole=True)
         places = {column.name: place for place, column in enumerate(table.columns)}
         fitted = {}

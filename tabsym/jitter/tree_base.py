@@ -67,7 +67,7 @@ class JitterTree(BaseEstimator):
     ) -> TIWSEncoder | None:
         """Fitted to say what unseen symbols of the columns that the tree splits resemble; None where nobody asks."""
         split = tree.splits_symbols
-        if self.unseen in ("cover", "stop") or not len(split):
+        if self.handle_unknown in ("training_counts", "node_value") or not len(split):
             return None
         encoder = TIWSEncoder() if self.encoder is None else clone(self.encoder)
         encoder.set_params(
@@ -95,7 +95,8 @@ class JitterTree(BaseEstimator):
         if rows.any():
             some = [int(place) for place in split if (cells[place] < 0).any()]
             donors = {} if self.encoder_ is None else {place: self._donors(table, place) for place in some}
-            mode = "stop" if self.encoder_ is None and self.unseen != "cover" else self.unseen
+            needs_encoder = self.handle_unknown in ("similar", "similar_per_node")
+            mode = "node_value" if self.encoder_ is None and needs_encoder else self.handle_unknown
             found, heaviest = spread(self.tree_, cells, mode, donors)
             values[rows], leaves[rows] = found[rows], heaviest[rows]
         return values, leaves
@@ -130,7 +131,11 @@ class JitterTree(BaseEstimator):
         if column not in able:
             raise ValueError(
                 f"There are no donors for column {column!r}: it is not split by symbols"
-                + (f"; {', '.join(map(repr, able))} is." if able else ", or unseen says that none are needed.")
+                + (
+                    f"; {', '.join(map(repr, able))} is."
+                    if able
+                    else f", or handle_unknown={self.handle_unknown!r} needs none."
+                )
             )
         place = table.names.index(column)
         found, symbols = self._donors(table, place), self._columns.symbols(place)

@@ -18,15 +18,15 @@ smooth : "auto" or float, default "auto"
     many symbols do not win by chance. "auto": at each node and column, the variance within symbols over the one
     between them; a column whose symbols differ no more than by chance is not split there. 0: none, which finds the
     subset that is best for the training rows.
-unseen : {"mixture", "independent", "cover", "stop"}, default "mixture"
-    Where a row goes whose symbol was never seen. "mixture": both ways, by the weight of the seen symbols that
-    go there (donors), each of which stands in for it all the way down: the mean of the predictions with the
-    symbol replaced by each donor. "independent": both ways by the weight of all donors, anew at each node (the
-    poster's wording). "cover": both ways by the weight of training rows. "stop": nowhere, the node answers.
+handle_unknown : {"similar", "similar_per_node", "training_counts", "node_value"}, default "similar"
+    How rows with a category that is not in the training data are predicted. "similar": the weighted mean of the
+    predictions with the category replaced by each similar known one (a donor). "similar_per_node": down both
+    branches, weighted by the donors in each, anew at every node (the poster's wording). "training_counts": down
+    both branches, weighted by their training rows. "node_value": by the value of the node that splits the column.
 encoder : TIWSEncoder or None, default None
     Learns, on the same table, which symbols resemble each other; None: ``TIWSEncoder()``. Of one with
     ``method="poster"`` the similarities as printed are the weights. A clone of it is fitted on the columns that
-    the tree splits, not at all where none are or `unseen` needs no donors.
+    the tree splits, not at all where none are or `handle_unknown` needs no donors.
 context : {"batch", "row", "observed"} or None, default None
     The rows that describe an unseen symbol: None, as the encoder has it, which is "batch": all its rows in the
     call, so that its prediction can depend on the rows that come with it. "row": the row alone.

@@ -16,7 +16,7 @@ from tabsym.tiws.unseen import UnseenRows
 
 Floats = NDArray[np.float64]
 
-MODES = {"mixture": MIXTURE, "independent": INDEPENDENT, "cover": COVER, "stop": STOP}
+MODES = {"similar": MIXTURE, "similar_per_node": INDEPENDENT, "training_counts": COVER, "node_value": STOP}
 _TILE = 1024  # rows at a time, so that weights of all donors for each stay small
 
 
@@ -55,7 +55,7 @@ def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, Donors]) -> t
     tree : Tree
     cells : (p, n)
         Of the whole table, codes of unseen symbols below 0; rows without any get 0.
-    mode : {"mixture", "independent", "cover", "stop"}
+    mode : {"similar", "similar_per_node", "training_counts", "node_value"}
     donors : dict of int -> Donors
         By column; none are needed where nothing is asked of them.
     """

@@ -70,7 +70,7 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
         max_features=None,
         min_impurity_decrease=0.0,
         smooth="auto",
-        unseen="mixture",
+        handle_unknown="similar",
         encoder=None,
         context=None,
         cols=None,
@@ -84,7 +84,7 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
         self.max_features = max_features
         self.min_impurity_decrease = min_impurity_decrease
         self.smooth = smooth
-        self.unseen = unseen
+        self.handle_unknown = handle_unknown
         self.encoder = encoder
         self.context = context
         self.cols = cols
@@ -182,7 +182,7 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
         max_features=None,
         min_impurity_decrease=0.0,
         smooth="auto",
-        unseen="mixture",
+        handle_unknown="similar",
         encoder=None,
         context=None,
         cols=None,
@@ -196,7 +196,7 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
         self.max_features = max_features
         self.min_impurity_decrease = min_impurity_decrease
         self.smooth = smooth
-        self.unseen = unseen
+        self.handle_unknown = handle_unknown
         self.encoder = encoder
         self.context = context
         self.cols = cols

@@ -99,7 +99,7 @@ class Counting:
     def _edges(self, column: Column, values: Floats, cut_by: Any, weight: Floats | None) -> Floats:
         if isinstance(self.numeric, Mapping):
             return np.asarray(self.numeric[column.name], dtype=np.float64)
-        if self.numeric == "deciles":
+        if self.numeric == "quantile":
             return deciles(values)
         table = code_numbers(values).count(cut_by[0], cut_by[1], weight)
         intervals = fit_column(table, Settings(prove=False), classes=True)

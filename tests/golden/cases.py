@@ -573,7 +573,7 @@ def modl_in_pieces(table: Table) -> Found:
 
 @case("lorries")
 def modl_unknown_by_donors(table: Table) -> Found:
-    encoder = names.modl(unknown="donors", columns=["model"]).fit(table.X, table.y)
+    encoder = names.modl(unknown="similar", columns=["model"]).fit(table.X, table.y)
     return {"new rows": encoder.transform(table.new)}
 
 
@@ -604,7 +604,7 @@ def tiws_amounts(table: Table) -> Found:
 def tiws_two_classes(table: Table) -> Found:
     found: Found = {}
     for words, options in (
-        ("rows alone", {"context": "row", "numbers": "deciles"}),
+        ("rows alone", {"context": "row", "numbers": "quantile"}),
         ("by names", {"by_names": True}),
         ("poster", {"method": "poster", "smooth": 1.0}),
     ):
@@ -784,7 +784,7 @@ def tree_of_amounts(table: Table) -> Found:
 @case("bikes")
 def tree_of_classes(table: Table) -> Found:
     found: Found = {}
-    for unknown in ("mixture", "independent", "cover", "stop"):
+    for unknown in ("similar", "similar_per_node", "training_counts", "node_value"):
         model = names.tree("classes", depth=4, criterion="entropy", unknown=unknown).fit(table.X, table.y)
         found[f"{unknown}: probabilities"] = model.predict_proba(table.new)
     rows = names.tree("classes", encoder=names.tiws(method="poster"), context="row", smooth=0.0, depth=4)

@@ -18,7 +18,7 @@ def fit_donors(encoder: Any, X: Any, y: Any, sample_weight: Any, columns: dict[s
     if not symbolic:
         return None
     kind = "classes" if encoder._classes else "continuous"
-    donors = TIWSEncoder(cols=symbolic, numeric="deciles", target_type=kind, cv=None, n_jobs=encoder.n_jobs)
+    donors = TIWSEncoder(cols=symbolic, numeric="quantile", target_type=kind, cv=None, n_jobs=encoder.n_jobs)
     return donors.fit(X, y, sample_weight)
 
 

@@ -70,11 +70,6 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         At least so many rows (or so much weight) in a part.
     monotonic : bool, default False
         Cut numeric columns so that the second class's share, or the mean target, only rises or only falls.
-    unseen : {"default_group", "missing", "donors", "error"}, default "default_group"
-        Where a symbol that fit has not seen goes under ``handle_unknown="value"``: to the group of the rarest symbol
-        (as in Khiops), to that of the missing ones (to the default group where fit saw none missing), or to that of
-        the seen symbols that occur in rows like its own in the same call (see TIWSEncoder; not in pieces). "error"
-        is ``handle_unknown="error"``, by another name.
     time_limit : float, default None
         Seconds for each column; then the best partition by then is kept. None: optimal up to 4,096 distinct
         values (fewer for more than eight classes), close to it beyond. With a limit the search for a proof goes on
@@ -102,9 +97,11 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         Return a frame of the kind given (pandas for arrays); False: an array.
     handle_missing : {"value", "return_nan", "error"}, default "value"
         "value": missing is a symbol of its own, or lies below all numbers.
-    handle_unknown : {"value", "return_nan", "error"}, default "value"
-        For symbols that fit has not seen. "value": as `unseen` says; beside the others `unseen` has nothing to say,
-        and settings that contradict each other are errors.
+    handle_unknown : {"value", "missing", "similar", "return_nan", "error"}, default "value"
+        How categories that are not in the training data are encoded. "value": as the default group, that of the
+        least frequent category, as Khiops does; "missing": as the group of missing values (the default group where
+        training had none); "similar": as the group of the known categories that occur in rows like theirs, all rows
+        of the call considered (see `TIWSEncoder`; not with `partial_fit`).
     verbose : int, default 0
         1 writes a line per column to standard error.
     random_state : int, RandomState or None, default 0
@@ -153,6 +150,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     0.0
     """
 
+    _unknown_words = ("value", "missing", "similar", "return_nan", "error")
+
     def __init__(
         self,
         *,
@@ -163,7 +162,6 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         max_parts=None,
         min_part_count=1,
         monotonic=False,
-        unseen="default_group",
         time_limit=None,
         prove="auto",
         target_type="auto",
@@ -185,7 +183,6 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         self.max_parts = max_parts
         self.min_part_count = min_part_count
         self.monotonic = monotonic
-        self.unseen = unseen
         self.time_limit = time_limit
         self.prove = prove
         self.target_type = target_type
@@ -229,7 +226,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         check_same_rows(X, groups=groups)
         table, weight = self._read(X, y, sample_weight, first=True)
         self._learn(counting_of(self).first_piece(table, y, weight), table)
-        self._donors = fit_donors(self, X, y, sample_weight, self.columns_) if self.unseen == "donors" else None
+        self._donors = (
+            fit_donors(self, X, y, sample_weight, self.columns_) if self.handle_unknown == "similar" else None
+        )
         self.__dict__.pop("tables_", None)
         return self
 
@@ -252,7 +251,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         -------
         self
         """
-        self._refuse_donors()
+        self._check_counts_suffice()
         first = not hasattr(self, "tables_")
         table, weight = self._read(X, y, sample_weight, first=first)
         counting = replace(counting_of(self), whole=False)
@@ -280,7 +279,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         """
         if not isinstance(other, MODLEncoder):
             raise TypeError(f"merge takes another MODLEncoder, not {other!r}; fit one by partial_fit.")
-        self._refuse_donors()
+        self._check_counts_suffice()
         check_mergeable(self, other)
         tables = add_counts(self.tables_, other.tables_)
         self._learn(Counted(tables, self._classes), None)
@@ -324,9 +323,12 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     # -- pieces -------------------------------------------------------------------------------
 
-    def _refuse_donors(self) -> None:
-        if self.unseen == "donors":
-            raise ValueError("unseen='donors' needs all rows at once; use fit, or another word for unseen.")
+    def _check_counts_suffice(self) -> None:
+        if self.handle_unknown == "similar":
+            raise ValueError(
+                "handle_unknown='similar' is not supported by partial_fit and merge; call fit, or choose another value "
+                "of handle_unknown."
+            )
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> tuple[Table, Floats | None]:
         """The table and the weights; they and the options are checked, and of a further piece the columns."""
@@ -369,7 +371,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     def _parts(self, table: Table) -> dict[str, NDArray[Any]]:
         """The part of each row (n,), by column."""
         parts = parts_of_rows(table, self.columns_, output_of(self).handling)
-        if self.unseen != "donors":
+        if self.handle_unknown != "similar":
             return parts
         return with_donors(getattr(self, "_donors", None), table, self.columns_, parts)
 

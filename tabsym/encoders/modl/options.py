@@ -21,7 +21,6 @@ def check_modl_options(encoder: Any) -> None:
         ("output", ("group", "onehot", "probability", "logodds", "mean")),
         ("numeric", ("discretize", "passthrough")),
         ("criterion", CRITERIA),
-        ("unseen", ("default_group", "missing", "donors", "error")),
         ("target_type", TARGET_TYPES),
     ):
         value = getattr(encoder, option)
@@ -45,16 +44,6 @@ def check_modl_options(encoder: Any) -> None:
         raise ValueError(f"prove={encoder.prove!r} is not possible; use 'auto', True or False.")
     if encoder.sparse_output and encoder.output != "onehot":
         raise ValueError(f"sparse_output goes with output='onehot', not with {encoder.output!r}; set it to False.")
-    _refuse_contradictions(encoder.handle_unknown, encoder.unseen)
-
-
-def _refuse_contradictions(handle_unknown: str, unseen: str) -> None:
-    """A `ValueError` where the two options send unseen symbols to different places."""
-    if handle_unknown not in ("value", unseen) and unseen != "default_group":
-        raise ValueError(
-            f"handle_unknown={handle_unknown!r} and unseen={unseen!r} contradict each other; leave one of them out "
-            "(unseen names a group, for handle_unknown='value')."
-        )
 
 
 def counting_of(encoder: Any) -> Counting:
@@ -87,7 +76,7 @@ def out_of_fold_of(encoder: Any) -> OutOfFold:
 
 
 def _handling_of(encoder: Any) -> Handling:
-    return Handling(encoder.handle_missing, encoder.handle_unknown, encoder.unseen)
+    return Handling(encoder.handle_missing, encoder.handle_unknown)
 
 
 def settings_of(encoder: Any, n_columns: int, *, classes: bool) -> Settings:

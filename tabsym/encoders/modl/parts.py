@@ -19,16 +19,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Handling:
-    """What becomes of symbols that fit has not seen, and of missing values: the encoder's options of these names."""
+    """How missing values and unknown categories are encoded: the encoder's options of these names."""
 
     handle_missing: str
     handle_unknown: str
-    unseen: str
 
     def of_folds(self) -> Handling:
-        """For rows held out: a symbol that the other folds lack was seen in fit, and is no error."""
-        unknown = "value" if self.handle_unknown == "error" else self.handle_unknown
-        return replace(self, handle_unknown=unknown, unseen="missing" if self.unseen == "missing" else "default_group")
+        """For held-out rows: a category that the other folds lack is known to `fit`, hence no error; nor is it compared."""
+        unknown = "value" if self.handle_unknown in ("error", "similar") else self.handle_unknown
+        return replace(self, handle_unknown=unknown)
 
 
 def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handling) -> dict[str, NDArray[Any]]:
@@ -61,14 +60,14 @@ def _group_of(state: MODLColumn, raw: RawCodes, handling: Handling) -> NDArray[n
         refuse_missing(state.name, missing)
     codes = state.alphabet.transform(raw)
     unseen = (codes == UNSEEN) & ~missing
-    if unseen.any() and "error" in (handling.handle_unknown, handling.unseen):
+    if unseen.any() and handling.handle_unknown == "error":
         row = int(np.argmax(unseen))
         raise ValueError(
-            f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which was not seen in fit; "
-            "fit on rows that have it, or leave out handle_unknown='error' and unseen='error'."
+            f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), a category that is not in the "
+            "training data; fit on rows that have it, or set handle_unknown to something other than 'error'."
         )
     default = state.fitted.default
-    if handling.unseen == "missing" and state.alphabet.has_missing:
+    if handling.handle_unknown == "missing" and state.alphabet.has_missing:
         default = int(state.part_of[state.alphabet.missing_code])
     parts = np.append(state.part_of, default)[codes]  # UNSEEN, -1, reads the last
     if handling.handle_unknown == "return_nan":

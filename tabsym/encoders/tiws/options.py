@@ -37,7 +37,7 @@ def check_options(encoder: Any) -> None:
 
 
 def _check_numeric(numeric: Any) -> None:
-    words = ("modl", "deciles", "passthrough")
+    words = ("modl", "quantile", "passthrough")
     if isinstance(numeric, str) and numeric in words:
         return
     if not isinstance(numeric, Mapping):
