@@ -37,7 +37,7 @@ def test_rows_stand_twice_with_half_the_weight():
     np.testing.assert_array_equal(target, np.tile(Y, 2))
     np.testing.assert_array_equal(weights, np.tile(weight / 2, 2))
     second = rows.iloc[N:].reset_index(drop=True)
-    flags = second[[f"{name}_unseen" for name in ("model", "kind", "two")]].to_numpy()
+    flags = second[[f"{name}_unknown" for name in ("model", "kind", "two")]].to_numpy()
     assert (flags.sum(axis=1) == 1).all()  # one symbol of each row
     assert flags[:, 2].sum() == 0  # of two symbols one has nothing to say of the other
     assert 0.4 < flags[:, 0].mean() < 0.6
@@ -80,15 +80,18 @@ def test_every_container(frame):
 def test_new_symbols_are_foretold_and_blindness_is_reported():
     """`kind` is dropped: the model tells it, and the other columns do not."""
     model = AugmentedModel(HistGradientBoostingRegressor(max_iter=60, random_state=0))
-    found = model.evaluate_unseen(X, Y, "model").set_index("model")
+    found = model.evaluate_unknown(X, Y, "model").set_index("model")
     assert list(found.columns) == ["loss", "difference", "standard_error"]
-    assert found.loc["blind", "difference"] == 0
-    assert found.loc["augmented", "loss"] < 1.3 * found.loc["blind", "loss"]
+    assert found.loc["without column", "difference"] == 0
+    assert found.loc["augmented", "loss"] < 1.3 * found.loc["without column", "loss"]
     assert not hasattr(model, "estimator_")
     # a column that tells beyond the others, of symbols with documents that tell too
     noisy = X.assign(kind=np.where(rng.random(N) < 0.4, X["kind"], rng.choice(list("abcd"), N)))
-    found = model.evaluate_unseen(noisy, Y, "model").set_index("model")
-    assert found.loc["augmented", "loss"] + 2 * found.loc["augmented", "standard_error"] < found.loc["blind", "loss"]
+    found = model.evaluate_unknown(noisy, Y, "model").set_index("model")
+    assert (
+        found.loc["augmented", "loss"] + 2 * found.loc["augmented", "standard_error"]
+        < found.loc["without column", "loss"]
+    )
 
 
 def test_classifiers():
@@ -98,8 +101,8 @@ def test_classifiers():
     shares = model.predict_proba(X.assign(model="new"))
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert model.score(X, labels) > 0.9
-    found = model.evaluate_unseen(X[:400], labels[:400], "model", folds=3)
-    assert set(found["model"]) == {"augmented", "encoded", "blind"}
+    found = model.evaluate_unknown(X[:400], labels[:400], "model", folds=3)
+    assert set(found["model"]) == {"augmented", "encoded", "without column"}
     three = AugmentedModel(make_pipeline(StandardScaler(), LogisticRegression())).fit(X, np.digitize(Y, [10, 20]))
     assert three.decision_function(X.head(2)).shape == (2, 3)
 
@@ -119,7 +122,7 @@ def test_each_row_is_there_once():
     seen, y, weights = AugmentedModel(Recorder(), encoder=encoder).fit(X, Y, sample_weight=weight).estimator_.seen_
     np.testing.assert_array_equal(y, Y)
     np.testing.assert_allclose(weights, weight)
-    unseen = seen[["model_unseen", "kind_unseen"]].sum(axis=1).to_numpy()
+    unseen = seen[["model_unknown", "kind_unknown"]].sum(axis=1).to_numpy()
     assert 0.45 < unseen.mean() < 0.55
     first, second = rows.iloc[:N].to_numpy(), rows.iloc[N:].to_numpy()
     np.testing.assert_array_equal(seen.to_numpy(), np.where(unseen[:, None] > 0, second, first))
@@ -133,6 +136,6 @@ def test_errors_are_sentences():
     with pytest.raises(TypeError, match="must be a TIWSEncoder"):
         AugmentedModel(HistGradientBoostingRegressor(), encoder=StandardScaler()).fit(X, Y)
     with pytest.raises(ValueError, match="folds=1"):
-        AugmentedModel(HistGradientBoostingRegressor()).evaluate_unseen(X, Y, "model", folds=1)
+        AugmentedModel(HistGradientBoostingRegressor()).evaluate_unknown(X, Y, "model", folds=1)
     with pytest.raises(ValueError, match="There is no column 'nowhere'"):
-        AugmentedModel(HistGradientBoostingRegressor()).evaluate_unseen(X, Y, "nowhere")
+        AugmentedModel(HistGradientBoostingRegressor()).evaluate_unknown(X, Y, "nowhere")

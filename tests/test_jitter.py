@@ -225,7 +225,7 @@ def test_few_donors_are_the_heaviest_and_weigh_one_together():
     assert len(JitterPredictor(model, encoder).donors(rows, "a", n_donors=20)) > 4
     got = JitterPredictor(model, encoder, max_donors=2).predict(rows)
     for symbol in ("new", "other"):
-        two = donors[donors["symbol"] == symbol]
+        two = donors[donors["category"] == symbol]
         mine = (rows["a"] == symbol).to_numpy()
         answers = np.stack([model.predict(rows[mine].assign(a=donor)) for donor in two["donor"]])
         np.testing.assert_allclose(got[mine], two["weight"].to_numpy() @ answers, atol=1e-12)
@@ -369,7 +369,7 @@ def test_missing_is_unseen_where_training_had_none():
     model, encoder = fitted("lightgbm", "regression")
     rows = NEW.assign(a=None, b="u")
     donors = JitterPredictor(model, encoder).donors(rows, "a")
-    assert donors["symbol"].isna().all()
+    assert donors["category"].isna().all()
     wanted, _ = replace_and_average(model, encoder, rows, ["a", "b"], "predict")
     np.testing.assert_allclose(JitterPredictor(model, encoder).predict(rows), wanted, atol=1e-12)
 
@@ -450,7 +450,7 @@ def test_the_posters_weights_are_its_similarities():
     donors = JitterPredictor(model, encoder).donors(rows, "a", n_donors=20)
     fitted_column = encoder.columns_["a"].fitted
     estimates = dict(zip(fitted_column.symbols, fitted_column.estimates[:, 0], strict=True))
-    by_symbol = donors.groupby("symbol")[["donor", "weight"]].apply(lambda d: d["weight"] @ d["donor"].map(estimates))
+    by_symbol = donors.groupby("category")[["donor", "weight"]].apply(lambda d: d["weight"] @ d["donor"].map(estimates))
     wanted = dict(zip(rows["a"], encoder.transform(rows)["a"], strict=True))
     for symbol, value in by_symbol.items():
         assert value == pytest.approx(wanted[symbol], abs=1e-12)
@@ -519,7 +519,7 @@ def test_calibration_reports_what_it_found(task, average):
     found = jitter.calibration_["car"]
     assert found.calibrated <= found.uncalibrated
     assert found.rows == 800
-    assert found.symbols == 18
+    assert found.categories == 18
     report = jitter.describe()
     assert report["used"].tolist() == [found.used]
     assert report.columns.tolist()[:4] == ["column", "used", "rate", "name_rate"]

@@ -291,7 +291,7 @@ def by_replacing(model, X, names):
     for i, row in enumerate(rows_of(X)):
         donors = {}
         for name, place in places.items():
-            mine = tables[name][tables[name]["symbol"] == X[name].iloc[i]]
+            mine = tables[name][tables[name]["category"] == X[name].iloc[i]]
             if len(mine):
                 donors[place] = dict(zip(mine["donor"], mine["weight"], strict=True))
         out.append(naive_tree.mixture(model.tree_, row, codes_of(model), donors))
@@ -466,7 +466,7 @@ def test_importances_text_and_pickles():
     X, y = alike_table()
     model = JitterTreeRegressor(max_depth=2).fit(X, y)
     assert model.feature_importances_.sum() == pytest.approx(1) and model.feature_importances_.argmax() in (0, 3)
-    text = model.export_text(max_symbols=1)
+    text = model.export_text(max_categories=1)
     assert text.count("value:") == model.get_n_leaves() and "in all}" in text
     assert "more splits" in model.export_text(max_depth=1)
     again = pickle.loads(pickle.dumps(model))  # noqa: S301

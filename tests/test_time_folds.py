@@ -187,8 +187,8 @@ def test_rows_twice_over_time(indicator):
     assert len(np.unique(first)) == 1
     assert len(rows) == len(target) == len(weight) == 2 * N
     if indicator:
-        assert (rows["a_unseen"].to_numpy()[np.r_[:FIRST, N : 2 * N]] == 1).all()
-        assert (rows["a_unseen"].to_numpy()[FIRST:N] == 0).all()
+        assert (rows["a_unknown"].to_numpy()[np.r_[:FIRST, N : 2 * N]] == 1).all()
+        assert (rows["a_unknown"].to_numpy()[FIRST:N] == 0).all()
     model = AugmentedModel(LogisticRegression(), encoder=clone(encoder))
     with pytest.warns(UserWarning, match="cv holds 60 of 240 rows out in no fold"):
         model.fit(X, y)

@@ -108,7 +108,7 @@ def test_donors_are_the_methods(seed, kind):
     truth = naive_tiws.documents_method(dicts(X), components(y), weight, "a", dicts(new))
     found = TIWSEncoder(cols=["a"]).fit(X, y).donors("a", new, n_donors=99)
     for unseen, weights in zip(truth.unseen, truth.donors.weights, strict=True):
-        of = found[found["symbol"] == unseen].set_index("donor")["weight"]
+        of = found[found["category"] == unseen].set_index("donor")["weight"]
         assert of.is_monotonic_decreasing
         for donor, one in zip(truth.categories, weights, strict=True):
             assert of.get(donor, of.get(np.nan, 0.0)) == pytest.approx(one, abs=1e-8)
@@ -129,9 +129,9 @@ def test_the_posters_donors_are_those_of_transform(kind, idf_rows, context):
     made = [name for name in encoded if name == "a" or name.startswith("a_")]
     assert found["weight"].nunique() > len(rows)
     for symbol, values in zip(rows["a"], encoded[made].to_numpy(), strict=True):
-        one = found[found["symbol"] == symbol]
+        one = found[found["category"] == symbol]
         np.testing.assert_allclose(one["weight"] @ one[estimates].to_numpy(), values, atol=1e-12)
-    for symbol, one in encoder.donors("a", n_donors=99).groupby("symbol"):
+    for symbol, one in encoder.donors("a", n_donors=99).groupby("category"):
         assert symbol not in set(one["donor"]) and one["weight"].sum() == pytest.approx(1)
 
 
@@ -504,9 +504,9 @@ def test_an_indicator_says_what_was_unseen():
     X, y, _, new = make(16)
     encoder = TIWSEncoder(cols=["a"], indicator=True).fit(X, y)
     both = pd.concat([X[:5], new], ignore_index=True)
-    assert encoder.transform(both)["a_unseen"].tolist() == [0] * 5 + [1] * len(new)
-    assert encoder.get_feature_names_out().tolist() == ["a", "a_unseen", "b", "c"]
-    assert (encoder.fit_transform(X, y)["a_unseen"] == 0).all()
+    assert encoder.transform(both)["a_unknown"].tolist() == [0] * 5 + [1] * len(new)
+    assert encoder.get_feature_names_out().tolist() == ["a", "a_unknown", "b", "c"]
+    assert (encoder.fit_transform(X, y)["a_unknown"] == 0).all()
 
 
 @pytest.mark.parametrize(

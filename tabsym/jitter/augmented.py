@@ -31,7 +31,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
     """Any model over a `TIWSEncoder`, half of whose training rows are as if a symbol had never been seen.
 
     The model so learns how far the estimate of an unseen symbol can be trusted, beside the other columns. Whether that
-    was worth it, `evaluate_unseen` tells: beside the same model over plain encodings, and beside the blind one, trained
+    was worth it, `evaluate_unknown` tells: beside the same model over plain encodings, and beside the blind one, trained
     without the column, which is the one to beat.
 
     Parameters
@@ -168,7 +168,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             return float(self.estimator_.score(encoded, y))
         return float(self.estimator_.score(encoded, y, sample_weight=sample_weight))
 
-    def evaluate_unseen(
+    def evaluate_unknown(
         self, X: Any, y: Any, column: str, *, sample_weight: Any = None, folds: int = 5, random_state: int = 0
     ) -> pd.DataFrame:
         """Hold whole symbols of a column out, and see what is lost without them.
@@ -188,7 +188,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         pandas.DataFrame
-            For this model, the same over plain encodings ("encoded") and the same without the column ("blind"): mean
+            For this model, the same over plain encodings ("encoded") and the same without the column ("without column"): mean
             loss (log-loss for classes, squared error for numbers), the difference to blind and its standard error over
             held-out symbols. Nothing of self is changed.
         """
@@ -204,7 +204,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         frame = nw.from_native(table.native, eager_only=True)
         symbols = pd.factorize(frame[column].to_pandas(), use_na_sentinel=False)[0]
         group = np.random.default_rng(random_state).permutation(symbols.max() + 1) % folds
-        losses: dict[str, Floats] = {name: np.zeros(len(table)) for name in ("augmented", "encoded", "blind")}
+        losses: dict[str, Floats] = {name: np.zeros(len(table)) for name in ("augmented", "encoded", "without column")}
         for fold in np.unique(group):
             out = group[symbols] == fold
             train, test = np.flatnonzero(~out), np.flatnonzero(out)
@@ -232,7 +232,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         return {
             "augmented": clone(self).fit(X, y, sample_weight=weight),
             "encoded": _Over(encoded, plain, None),
-            "blind": _Over(without, blind, column),
+            "without column": _Over(without, blind, column),
         }
 
 
@@ -275,7 +275,7 @@ def _table_of(losses: dict[str, Floats], symbols: NDArray[np.integer], weight: F
     rows = np.bincount(symbols, weight)
     records = []
     for name, values in losses.items():
-        gain = np.bincount(symbols, weight * (values - losses["blind"]))
+        gain = np.bincount(symbols, weight * (values - losses["without column"]))
         left_out = (gain.sum() - gain) / np.maximum(rows.sum() - rows, 1e-300)
         n = len(gain)
         error = np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())

@@ -40,7 +40,7 @@ class Calibration:
         Mean losses of the model's own treatment (NaN where it has none), of the encoder's rule and of the chosen one.
     error : float
         Standard error, over symbols, of the difference of calibrated and default.
-    rows, symbols : int
+    rows, categories : int
         That were looked at.
     road : {"model", "missing"}
         How unseen values go to the model under "default".
@@ -53,7 +53,7 @@ class Calibration:
     calibrated: float
     error: float
     rows: int
-    symbols: int
+    categories: int
     road: Road
 
 
@@ -109,7 +109,7 @@ def calibrate_column(fitted: FittedColumn, sample: Sample, model: Asking) -> Cal
         calibrated=float(mean(calibrated, weights=sample.weight)),
         error=error,
         rows=len(sample.rows),
-        symbols=len(found),
+        categories=len(found),
         road=model.road,
     )
 

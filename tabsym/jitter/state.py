@@ -91,7 +91,7 @@ def described(predictor: Any, X: Any, column: str, n_donors: int) -> pd.DataFram
     encoder, treated = parts(predictor)[1], treatments(predictor)
     if column not in treated:
         raise ValueError(f"Column {column!r} is not treated; there are {', '.join(map(repr, treated))}.")
-    labels = ["symbol", "donor", "weight", "rows"]
+    labels = ["category", "donor", "weight", "rows"]
     if treated[column].used != "jitter":
         return pd.DataFrame([], columns=labels)
     table = match_features(encoder, read_table(X, who=type(predictor).__name__, allow_empty=True))
@@ -114,7 +114,7 @@ def summary(predictor: Any) -> pd.DataFrame:
         one = found.get(name)
         rule = encoder.columns_[name].fitted.rule if one is None or one.rule is None else one.rule
         losses = [np.nan] * 4 if one is None else [one.default, one.uncalibrated, one.calibrated, one.error]
-        sizes = [0, 0] if one is None else [one.rows, one.symbols]
+        sizes = [0, 0] if one is None else [one.rows, one.categories]
         records.append([name, "jitter" if one is None else one.used, rule.rate, rule.name_rate, *losses, *sizes])
     labels = ["column", "used", "rate", "name_rate", "default", "uncalibrated", "calibrated", "error"]
-    return pd.DataFrame(records, columns=[*labels, "rows", "symbols"])
+    return pd.DataFrame(records, columns=[*labels, "rows", "categories"])

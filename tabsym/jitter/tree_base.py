@@ -144,7 +144,7 @@ class JitterTree(BaseEstimator):
         for symbol, row in zip(found.found.unseen.symbols, weights, strict=True):
             best = np.argsort(-row, kind="stable")[:n_donors]
             records += [[symbol, symbols[found.codes[one]], row[one]] for one in best if row[one] > 0]
-        return pd.DataFrame(records, columns=["symbol", "donor", "weight"])
+        return pd.DataFrame(records, columns=["category", "donor", "weight"])
 
     # -- telling ------------------------------------------------------------------------------
 
@@ -164,14 +164,14 @@ class JitterTree(BaseEstimator):
         check_is_fitted(self, "tree_")
         return self.tree_.n_leaves
 
-    def export_text(self, *, max_depth: int = 10, max_symbols: int = 5, decimals: int = 2) -> str:
+    def export_text(self, *, max_depth: int = 10, max_categories: int = 5, decimals: int = 2) -> str:
         """The tree as text: what holds on each side, then what its leaves say.
 
         Parameters
         ----------
         max_depth : int, default 10
             Splits below it are counted only.
-        max_symbols : int, default 5
+        max_categories : int, default 5
             Symbols shown of a set.
         decimals : int, default 2
             Of numbers.
@@ -182,7 +182,7 @@ class JitterTree(BaseEstimator):
         """
         check_is_fitted(self, "tree_")
         return write_tree(
-            self.tree_, self._columns, lambda node: self._say(node, decimals), max_depth, max_symbols, decimals
+            self.tree_, self._columns, lambda node: self._say(node, decimals), max_depth, max_categories, decimals
         )
 
     def _say(self, node: int, decimals: int) -> str:

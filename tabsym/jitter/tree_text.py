@@ -12,7 +12,7 @@ from tabsym.jitter.tree_columns import TreeColumns
 
 
 def write_tree(
-    tree: Tree, columns: TreeColumns, said: Callable[[int], str], max_depth: int, max_symbols: int, decimals: int
+    tree: Tree, columns: TreeColumns, said: Callable[[int], str], max_depth: int, max_categories: int, decimals: int
 ) -> str:
     """Lines that read from top to bottom.
 
@@ -22,7 +22,7 @@ def write_tree(
     columns : TreeColumns
     said : callable
         What a leaf says, by its node.
-    max_depth, max_symbols, decimals : int
+    max_depth, max_categories, decimals : int
     """
     lines: list[str] = []
     todo = [(0, 0, "")]
@@ -37,7 +37,7 @@ def write_tree(
         elif depth == max_depth:
             lines.append(f"{inner}... {_splits_below(tree, node)} more splits")
         else:
-            left, right = _conditions(tree, columns, node, max_symbols, decimals)
+            left, right = _conditions(tree, columns, node, max_categories, decimals)
             todo += [(tree.right[node], depth + 1, right), (tree.left[node], depth + 1, left)]
     return "\n".join(lines) + "\n"
 

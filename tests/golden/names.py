@@ -407,7 +407,7 @@ def augmented(estimator: Any, encoder: Any = None) -> Any:
 
 def without_unknown(model: Any, X: Any, y: Any, column: str) -> pd.DataFrame:
     """Losses with whole categories held out."""
-    return model.evaluate_unseen(X, y, column, folds=3)
+    return model.evaluate_unknown(X, y, column, folds=3)
 
 
 # -- the comparison -------------------------------------------------------------------------------

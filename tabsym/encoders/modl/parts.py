@@ -25,7 +25,7 @@ class Handling:
     handle_unknown: str
 
     def of_folds(self) -> Handling:
-        """For held-out rows: a category that the other folds lack is known to `fit`, hence no error; nor is it compared."""
+        """For held-out rows, whose categories are all known to `fit`: those that the other folds lack are no error."""
         unknown = "value" if self.handle_unknown in ("error", "similar") else self.handle_unknown
         return replace(self, handle_unknown=unknown)
 

@@ -46,7 +46,7 @@ def state_of(name: str, fitted: FittedColumn, classes: NDArray[np.generic] | Non
         names, shown = [f"{name}_{label}" for label in classes], list(range(len(classes)))
     else:
         names, shown = [name], [0 if classes is None else 1]
-    flag = f"{name}_unseen" if indicator else None
+    flag = f"{name}_unknown" if indicator else None
     return TIWSColumn(names if flag is None else [*names, flag], fitted, shown, flag)
 
 

@@ -39,4 +39,4 @@ def donor_table(state: TIWSColumn, found: list[tuple[Unseen, Any]], n_donors: in
                     records.append([symbol, fitted.symbols[donor], weights[place], *known])
     several = [f"estimate_{name}" for name in state.names[: len(state.shown)]]
     labels = several if len(several) > 1 else ["estimate"]
-    return pd.DataFrame(records, columns=["symbol", "donor", "weight", *labels, "rows"])
+    return pd.DataFrame(records, columns=["category", "donor", "weight", *labels, "rows"])
