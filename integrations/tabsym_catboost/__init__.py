@@ -1,6 +1,6 @@
 """CatBoost, with categories passed natively.
 
-Symbols go as text, with words for missing and unseen ones: CatBoost refuses
+Categories go as text, with words for missing and unknown ones: CatBoost refuses
 NaN in a categorical column, and polars 2 Categorical ends the process.
 """
 
@@ -113,7 +113,7 @@ class CatBoostAdapter(MarginAdapter):
         n_jobs : int, optional
             Threads.
         codes : {"native", "group", "ordinal"} or transformer, default "native"
-            What symbols become: categories, categories of MODL's groups, or their rank by frequency.
+            What categories become: categories, categories of MODL's groups, or their rank by frequency.
 
         Examples
         --------

@@ -1,6 +1,6 @@
 """LightGBM, with categories passed natively.
 
-Unseen and missing symbols reach LightGBM as NaN, which it sends to the side
+Unknown and missing categories reach LightGBM as NaN, which it sends to the side
 of a split that does not list them; polars and Arrow categories, on which it
 aborts the process, never reach it.
 """
@@ -67,7 +67,7 @@ class LightGBMAdapter(MarginAdapter):
         n_jobs : int, optional
             Threads.
         codes : {"native", "group", "ordinal"} or transformer, default "native"
-            What symbols become: categories, categories of MODL's groups, or their rank by frequency.
+            What categories become: categories, categories of MODL's groups, or their rank by frequency.
 
         Examples
         --------

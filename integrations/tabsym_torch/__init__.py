@@ -1,4 +1,4 @@
-"""Symbols in PyTorch: the gradient estimator for symbolical features under any optimizer of torch.optim."""
+"""Categories in PyTorch: the gradient estimator for symbolical features under any optimizer of torch.optim."""
 
 from __future__ import annotations
 

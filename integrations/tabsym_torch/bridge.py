@@ -28,7 +28,7 @@ class WideModule(nn.Module):
     ----------
     embedding : nn.Embedding
         Row 0 is zero; then the model's entries; then, for each place of a
-        product, what stands there for an unseen symbol.
+        product, what stands there for an unknown category.
     """
 
     def __init__(self, estimator: WideBase, dtype: torch.dtype) -> None:

@@ -53,7 +53,7 @@ numbers of its own."""
 
 
 def is_plain(table: Table) -> bool:
-    """Whether kernels can read a table and its gradient: symbols first, in the CPU's memory, four or eight bytes each.
+    """Whether kernels can read a table and its gradient: categories first, in CPU memory, four or eight bytes each.
 
     Kernels are given addresses: of what this lets through, the numbers lie there.
     """
@@ -85,7 +85,7 @@ def has_plain_state(state: State, table: Table) -> bool:
 
 
 class Counted(NamedTuple):
-    """Tables whose symbols have been counted, to be moved before others are."""
+    """Tables whose categories have been counted, to be moved before others are."""
 
     tables: list[Table]
     n_rows: list[int]  # of each
@@ -96,13 +96,13 @@ class Counted(NamedTuple):
 
 
 class Kernels:
-    """Counts and moves the symbols of tables by an optimizer's rule, in arrays that are kept from step to step."""
+    """Counts and moves the categories of tables by an optimizer's rule, in arrays that are kept from step to step."""
 
     def __init__(self, optimizer: optim.Optimizer) -> None:
         self._optimizer, self._rule = optimizer, RULES[type(optimizer)]
         self._number, names, self._own = OWN_OPTIONS[type(optimizer)]
         self._state_names = (*names, *COLUMNS)
-        self._hits, self._last = np.zeros(0, np.int64), np.full(0, -1, np.int64)  # by symbol, of any table
+        self._hits, self._last = np.zeros(0, np.int64), np.full(0, -1, np.int64)  # by category, of any table
         self._distinct, self._counts = np.empty(0, np.int64), np.empty(0, np.int64)  # of one table after the other
         self._found = np.empty((0, 2), np.int64)  # where a table's begin in these, and how many these are
 
@@ -168,7 +168,7 @@ class Kernels:
             self._found = np.empty((len(tables), 2), np.int64)
 
     def move(self, counted: Counted) -> None:
-        """Move the rows of the present symbols."""
+        """Move the rows of the present categories."""
         tables, plan = counted.tables, counted.plan
         sums = [self._add_up(counted, place) for place in counted.sparse]  # kept until the kernel has read them
         for place, rows in zip(counted.sparse, sums):
@@ -195,7 +195,7 @@ class Kernels:
         return np.array(lines, np.int64).reshape(len(tables), -1)
 
     def _add_up(self, counted: Counted, place: int) -> Tensor:
-        """A sparse gradient by present symbol.
+        """A sparse gradient by present category.
 
         By addresses: as arrays of NumPy its parts could no longer grow, in which torch adds the next gradient up.
         """

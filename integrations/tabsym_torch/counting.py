@@ -1,4 +1,4 @@
-"""Which symbols a batch selects: counted in forward hooks, kept once a backward pass has come by.
+"""Which categories a batch selects: counted in forward hooks, kept once a backward pass has come by.
 
 An evaluation between two steps leaves no trace: a call of a module counts
 only when a gradient reaches its output. Calls that one backward pass reaches
@@ -33,7 +33,7 @@ class Pairs(NamedTuple):
 
 
 class Present(NamedTuple):
-    """The symbols of a step: where, and the rows that select each; all rows."""
+    """The categories of a step: where, and the rows that select each; all rows."""
 
     entries: Entries
     counts: Tensor
@@ -42,7 +42,7 @@ class Present(NamedTuple):
 
 @dataclass(eq=False)
 class Table:
-    """A symbolic parameter: one entry per symbol along `dim`, and what was counted since its gradient began."""
+    """A categorical parameter: one entry per category along `dim`, and what was counted since its gradient began."""
 
     name: str
     parameter: nn.Parameter
@@ -55,7 +55,7 @@ class Table:
     version: int = 0  # of the gradient when the last batch was added to it
     rescaled: tuple[Entries, int] | None = None  # entries whose gradient is the estimator's already; batches by then
     options: dict[str, Any] = field(default_factory=dict)  # the parameter group
-    size: int = 0  # number of symbols
+    size: int = 0  # number of categories
     watched: bool = False
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class Table:
         return not bool(values.any())
 
     def present(self) -> Present:
-        """The symbols counted since the gradient began, over all micro-batches; numeric entries always."""
+        """The categories counted since the gradient began, over all micro-batches; numeric entries always."""
         symbols, n_rows = self.selected()
         if self.numeric is None:
             return tally(symbols, n_rows, self)
@@ -120,7 +120,7 @@ class Table:
         return Pairs(symbols, None, len(symbols), True), n_rows
 
     def selected(self) -> tuple[Tensor, int]:
-        """Every symbol as often as rows select it, and how many rows there are."""
+        """Every category as often as rows select it, and how many rows there are."""
         if len(self.batches) == 1:
             return self._distinct(self.batches[0])
         if not self.batches:
@@ -129,7 +129,7 @@ class Table:
         return torch.cat(symbols), sum(sizes)
 
     def _distinct(self, noted: list[Pairs | Tensor]) -> tuple[Tensor, int]:
-        """Symbols of a batch, each as often as rows select it: twice in a row counts once."""
+        """Categories of a batch, each as often as rows select it: twice in a row counts once."""
         batch = [_pairs(of_call) for of_call in noted]
         first = batch[0]
         if len(batch) == 1 and first.disjoint:
@@ -145,9 +145,9 @@ class Table:
 
 
 def tally(symbols: Tensor, n_rows: int, table: Table) -> Present:
-    """Distinct symbols but the padding, rising, and how often each occurs."""
+    """Distinct categories but the padding, rising, and how often each occurs."""
     size, padding = table.size, table.padding
-    if size > 8 * symbols.numel():  # a count per symbol of the table would cost more than sorting the batch
+    if size > 8 * symbols.numel():  # a count per category of the table would cost more than sorting the batch
         distinct, counts = torch.unique(symbols, return_counts=True)
         keep = slice(None) if padding is None else distinct != padding
         return Present(Entries(distinct[keep], table.dim), counts[keep], n_rows)
@@ -211,7 +211,7 @@ def bag_pairs(module: nn.EmbeddingBag, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def one_hot_pairs(module: OneHotLinear, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
-    """What the rows of a OneHotLinear's input select; columns do not share symbols."""
+    """What the rows of a OneHotLinear's input select; columns do not share categories."""
     selected = module.selected
     if selected is None:
         raise RuntimeError(

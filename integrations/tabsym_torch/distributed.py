@@ -23,7 +23,7 @@ def workers(group: Group) -> int:
 
 
 def join(present: list[Present], tables: list[Table], group: Group) -> list[Present]:
-    """The symbols that are present in any process, with their counts over all.
+    """The categories that are present in any process, with their counts over all.
 
     Two messages a step, however many tables: how much each process has to
     say, and what. Every process must take part in every step.
@@ -39,7 +39,7 @@ def join(present: list[Present], tables: list[Table], group: Group) -> list[Pres
 
 
 def _starts(tables: list[Table]) -> list[int]:
-    """Where each table's symbols begin in one row of numbers for all."""
+    """Where each table's categories begin in one row of numbers for all."""
     starts = [0]
     for table in tables[:-1]:
         starts.append(starts[-1] + table.size)
@@ -47,7 +47,7 @@ def _starts(tables: list[Table]) -> list[int]:
 
 
 def _gather(said: Tensor, rows: Tensor, group: Group) -> list[tuple[Tensor, Tensor]]:
-    """Every process's pairs (symbol, count) and rows of each table."""
+    """Every process's pairs (category, count) and rows of each table."""
     n_workers = distributed.get_world_size(group)
     head = torch.cat([torch.tensor([len(said)], device=said.device), rows])
     heads = [torch.empty_like(head) for _ in range(n_workers)]

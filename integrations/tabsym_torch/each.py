@@ -1,9 +1,9 @@
-"""Any optimizer that moves every number by itself: symbols with the same history as one parameter of its own.
+"""Any optimizer that moves every number by itself: categories with the same history as one parameter of its own.
 
 Where no rule of `rules.py` says how rows with different numbers of updates
 move together, the optimizer itself is asked, once for each distinct history
 (its step counts and the like). Exact for every elementwise optimizer; slow
-where a batch holds symbols of many histories.
+where a batch holds categories of many histories.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tabsym_torch.state import SEEN, State, by_symbol, column, is_column
 
 @dataclass
 class Proxy:
-    """Some present symbols as a parameter of their own, for one step of the optimizer."""
+    """Some present categories as a parameter of their own, for one step of the optimizer."""
 
     table: Table
     symbols: Tensor
     parameter: nn.Parameter
 
     def load(self, state: State) -> State:
-        """The symbols' state as the optimizer keeps it for one parameter; nothing for symbols it has not moved."""
+        """The categories' state as the optimizer keeps it for one parameter; empty for those it has not moved."""
         if SEEN not in state or not bool(state[SEEN][self.symbols[0]]):
             return {}
         return {name: self._of_symbols(value) for name, value in state.items() if name != SEEN}
@@ -56,7 +56,7 @@ class Proxy:
 
 
 def proxies(table: Table, symbols: Tensor, grads: Tensor, state: State) -> Iterator[Proxy]:
-    """One parameter for each history among the present symbols, its gradient in place."""
+    """One parameter for each history among the present categories, its gradient in place."""
     values = by_symbol(table.parameter.data, table.dim)
     for places in _histories(symbols, state):
         proxy = Proxy(table, symbols[places], nn.Parameter(values[symbols[places]]))
@@ -65,7 +65,7 @@ def proxies(table: Table, symbols: Tensor, grads: Tensor, state: State) -> Itera
 
 
 def _histories(symbols: Tensor, state: dict[str, Any]) -> Iterator[Tensor]:
-    """Places of present symbols whose numbers, one per symbol, are all the same."""
+    """Places of present categories whose numbers, one per category, are all the same."""
     columns = [value[symbols].double() for value in state.values() if is_column(value)]
     if not columns:
         yield torch.arange(len(symbols), device=symbols.device)

@@ -40,9 +40,9 @@ class WideStypeEncoder(StypeEncoder):
     Notes
     -----
     The first channels (one for each score of the model) hold the parameter of
-    each symbol, in units of the score; the other channels start at random, as
+    each category, in units of the score; the other channels start at random, as
     nn.Embedding's do, times a tenth. A column that is no block of the model,
-    and a symbol that the model does not know, starts at 0 there. Missing
+    and a category that the model does not know, starts at 0 there. Missing
     values are row 0, zero.
 
     Raises

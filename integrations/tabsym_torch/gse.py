@@ -22,12 +22,12 @@ NOT_ELEMENTWISE = {
     "LBFGS": "it needs the whole gradient of every parameter; use Adam or SGD",
     "SparseAdam": "it is made for sparse gradients only; use Adam, which GSE lets take them",
     "Adafactor": "its state is not one number per entry; use Adam",
-    "Muon": "it mixes the entries of a matrix; use it for the other parameters, and Adam under GSE for the symbols",
+    "Muon": "it mixes the entries of a matrix; use it for the other parameters, and Adam under GSE for the categories",
 }
 
 
 class GSE(optim.Optimizer):
-    """Train symbols with the gradient estimator for symbolical features, under any elementwise optimizer.
+    """Train categories with the gradient estimator for symbolical features, under any elementwise optimizer.
 
     In a batch, an entry of an embedding that c of its rows select moves by
     the mean of *those rows'* gradients, at its own number of updates; an
@@ -39,8 +39,8 @@ class GSE(optim.Optimizer):
     optimizer : torch.optim.Optimizer
         It keeps the parameter groups, the learning rate and the state. SGD,
         Adagrad, RMSprop, Adam, AdamW, NAdam, RAdam and Adamax move all
-        symbols of a table at once; any other optimizer that treats every
-        number by itself works too, but slowly where symbols have had
+        categories of a table at once; any other optimizer that treats every
+        number by itself works too, but slowly where categories have had
         different numbers of updates.
     modules : torch.nn.Module or list of them
         Searched for nn.Embedding, nn.EmbeddingBag and `OneHotLinear`. The
@@ -59,7 +59,7 @@ class GSE(optim.Optimizer):
     Raises
     ------
     TypeError, ValueError
-        The optimizer is not elementwise; no symbolic parameter is found; or
+        The optimizer is not elementwise; no categorical parameter is found; or
         a table cannot be treated (`scale_grad_by_freq`, tied weights).
 
     Notes
@@ -104,7 +104,7 @@ class GSE(optim.Optimizer):
         self.tables = self._watched.find(parameter for group in optimizer.param_groups for parameter in group["params"])
         if not self.tables:
             raise ValueError(
-                "There is no symbolic parameter (nn.Embedding, nn.EmbeddingBag, OneHotLinear, or one_hot_columns of an "
+                "There is no categorical parameter (nn.Embedding, nn.EmbeddingBag, OneHotLinear, one_hot_columns of an "
                 "nn.Linear) that is both in modules and in the optimizer's parameters; pass the model that holds them."
             )
         self.optimizer, self.reduction, self.process_group = optimizer, reduction, process_group
@@ -143,7 +143,7 @@ class GSE(optim.Optimizer):
                     )
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters to the optimizer; those of symbols in `modules` are treated as such from now on."""
+        """Add parameters to the optimizer; those of categories in `modules` are treated as such from now on."""
         super().add_param_group(param_group)
         if not hasattr(self, "_kernels"):  # torch's constructor adds the optimizer's own groups
             return
@@ -156,11 +156,11 @@ class GSE(optim.Optimizer):
             table.forget()
 
     def state_dict(self) -> dict[str, Any]:
-        """The optimizer's, with a row of state for every symbol."""
+        """The optimizer's, with a row of state for every category."""
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where `state_dict` was taken; one of the plain optimizer is taken as the state of every symbol."""
+        """Go on where `state_dict` was taken; one of the plain optimizer is taken as the state of every category."""
         parameters = [parameter for group in self.param_groups for parameter in group["params"]]
         for table in self.tables:
             place = next(i for i, parameter in enumerate(parameters) if parameter is table.parameter)
@@ -169,7 +169,7 @@ class GSE(optim.Optimizer):
         self._share()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move the present symbols and all other parameters.
+        """Move the present categories and all other parameters.
 
         Parameters
         ----------
@@ -261,7 +261,7 @@ class GSE(optim.Optimizer):
                 parameter.grad = gradient
 
     def _step_each(self, moves: list[Move]) -> None:
-        """The optimizer's own step, the symbols of each history as one parameter among the others."""
+        """The optimizer's own step, the categories of each history as one parameter among the others."""
         kept = [(group, group["params"]) for group in self.param_groups]
         made: list[Proxy] = []
         try:

@@ -1,4 +1,4 @@
-"""On the CPU a table's step is two compiled loops: count the symbols of a batch, move their rows.
+"""On the CPU a table's step is two compiled loops: count the categories of a batch, move their rows.
 
 Dozens of small tensor operations would cost more than the rest of a small
 network's training step. Formulas are those of `rules`, a number at a time and
@@ -17,9 +17,10 @@ from tabsym.jit import inlined, kernel, matrix_at
 
 SGD, ADAGRAD, RMSPROP, ADAM, NADAM, RADAM, ADAMAX = range(7)
 PLAN = SYMBOLS, N_SYMBOLS, ROWS, N_ROWS, PADDING, SIZE, WIDTH, PARAMETER, GRADIENT, COMPACT, WHOLE, NUMBER = range(12)
-"""What a line of integers says of a table: where the symbols lie that rows select, row by row, and how many there are;
-where the rows of these lie, or 0: as many for each row; how many rows; the padding or -1; how many symbols and numbers
-of each the table has; where it and its gradient lie; whether that holds the present symbols' rows only; the rows by
+"""What a line of integers says of a table: where the categories that rows select lie, row by row, and how many;
+where the rows of these lie, or 0: as many for each row; how many rows; the padding or -1; how many categories and
+numbers of each the table has; where it and its gradient lie; whether that holds the present categories' rows only; the
+rows by
 which a mean loss divided, 1 for a sum; and a number for tables that have options and type in common."""
 INTEGERS = np.empty(0, np.int64)
 DOUBLES = np.empty(0)
@@ -27,11 +28,11 @@ DOUBLES = np.empty(0)
 
 @kernel
 def count(plan, hits, last, distinct, counts, found):
-    """Of each table the distinct symbols but the padding, by appearance, and the rows that select each.
+    """Of each table the distinct categories but the padding, by appearance, and the rows that select each.
 
     plan (t, 12): see PLAN. hits and last (K,) are zeros and -1, and are left
     so; distinct, counts (of all tables) and found (t, 2), where a table's begin
-    in these and how many they are, are written. Returns the table of a symbol
+    in these and how many they are, are written. Returns the table of a category
     that there is not, or -1.
     """
     n = 0
@@ -67,7 +68,7 @@ def count(plan, hits, last, distinct, counts, found):
 
 @kernel
 def add_up(indices_at, values_at, n_rows, symbols, place, sums):
-    """Rows of a sparse gradient added up by symbol: sums (n, width), zeros before.
+    """Rows of a sparse gradient added up by category: sums (n, width), zeros before.
 
     Its indices (n_rows,) and values (n_rows, width) lie at addresses, of the types of `symbols` and `sums`; place (K,)
     is -1, and is left so.
@@ -111,9 +112,9 @@ def _rmsprop(k, j, g, param, first, second, third, lr, alpha, eps, momentum, cen
 
 @kernel
 def move_rows(rule, symbols, counts, whole, grad, compact, param, first, second, third, step, product, o):
-    """Move the rows of the present symbols by an optimizer's rule.
+    """Move the rows of the present categories by an optimizer's rule.
 
-    symbols, counts (n,); whole: the rows by which a mean loss divided, 1 for
+    categories, counts (n,); whole: the rows by which a mean loss divided, 1 for
     a sum; grad (K, width), or (n, width) where `compact`; param, first,
     second, third (K, width), step, product (K, 1): the state, empty where the
     rule has none. o: rate, weight decay, whether it is decoupled, sign of the
@@ -191,7 +192,7 @@ def move_rows(rule, symbols, counts, whole, grad, compact, param, first, second,
 
 @kernel
 def move(rule, number, plan, state, found, distinct, counts, floats, column_floats, o):
-    """Move the rows of the present symbols, of tables of one number in the plan, by an optimizer's rule.
+    """Move the rows of the present categories, of tables of one number in the plan, by an optimizer's rule.
 
     plan (t, 12): see PLAN; state (t, 5), or (1, 5) for all: where the rule's three
     tables and two columns lie, or 0 where it has none. found, distinct, counts:

@@ -1,4 +1,4 @@
-"""Layers over symbols."""
+"""Layers over categories."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class OneHotLinear(nn.Module):
     Parameters
     ----------
     alphabet_sizes : sequence of int
-        Number of symbols of each column.
+        Number of categories of each column.
     out_features : int
     bias : bool, default=True
     sparse : bool, default=False
-        Gradients as sparse tensors: a batch then costs what its symbols
+        Gradients as sparse tensors: a batch then costs what its categories
         cost, however large the table. Takes `GSE`, SGD, Adagrad or
         SparseAdam; clipping by norm does not take sparse gradients.
 
     Attributes
     ----------
     weight : Parameter of shape (1 + sum of the sizes, out_features)
-        Row 0 is "no symbol": always zero. Symbol s of column j is row
+        Row 0 is "no category": always zero. Category s of column j is row
         ``offsets[j] + s``. Drawn as nn.Linear draws.
     bias : Parameter of shape (out_features,) or None
     offsets : Tensor of shape (n_columns,), int64
@@ -36,7 +36,7 @@ class OneHotLinear(nn.Module):
     Raises
     ------
     ValueError
-        No columns, or a column without symbols; codes of another shape or
+        No columns, or a column without categories; codes of another shape or
         beyond a column's alphabet.
 
     Examples
@@ -65,7 +65,7 @@ class OneHotLinear(nn.Module):
         super().__init__()
         self.alphabet_sizes = [int(size) for size in alphabet_sizes]
         if not self.alphabet_sizes or min(self.alphabet_sizes) < 1:
-            raise ValueError(f"alphabet_sizes={list(alphabet_sizes)} must name at least one symbol for every column.")
+            raise ValueError(f"alphabet_sizes={list(alphabet_sizes)} must name at least one category for every column.")
         self.out_features, self.sparse = out_features, sparse
         starts = torch.tensor([1, *self.alphabet_sizes[:-1]], device=device).cumsum(0)
         self.register_buffer("offsets", starts, persistent=False)
@@ -110,10 +110,10 @@ class OneHotLinear(nn.Module):
             column = int((codes >= self.sizes).any(0).nonzero()[0])
             size, code = self.alphabet_sizes[column], int(codes[:, column].max())
             raise ValueError(
-                f"Column {column} of the codes has {size} symbols, and a code of {code}; "
-                "give symbols that are not in the alphabet the code -1."
+                f"Column {column} of the codes has {size} categories, and a code of {code}; "
+                "give categories that are not in the alphabet the code -1."
             )
 
     def extra_repr(self) -> str:
         """What print shows."""
-        return f"{len(self.alphabet_sizes)} columns, {sum(self.alphabet_sizes)} symbols, {self.out_features}"
+        return f"{len(self.alphabet_sizes)} columns, {sum(self.alphabet_sizes)} categories, {self.out_features}"

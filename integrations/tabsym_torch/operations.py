@@ -16,7 +16,7 @@ from tabsym_torch.state import STEP, Entries, State, by_symbol, column
 
 
 class Move(NamedTuple):
-    """What a step does to a table: the present symbols and their gradient under the estimator."""
+    """What a step does to a table: the present categories and their gradient under the estimator."""
 
     table: Table
     entries: Entries
@@ -24,7 +24,7 @@ class Move(NamedTuple):
 
 
 def estimate(table: Table, found: Present, whole: int) -> Move:
-    """The gradients of the present symbols under the estimator.
+    """The gradients of the present categories under the estimator.
 
     `whole`: the rows by which the mean loss divided; of a sum, the processes
     by which its gradient was divided.
@@ -46,7 +46,7 @@ def estimate(table: Table, found: Present, whole: int) -> Move:
 
 
 def move_rows(move: Move, rule: Rule, state: State) -> None:
-    """Move the present symbols of a table by the optimizer's rule, and nothing else."""
+    """Move the present categories of a table by the optimizer's rule, and nothing else."""
     table, entries, options = move.table, move.entries, move.table.options
     if not len(entries):
         return
@@ -84,7 +84,7 @@ def _new_buffer(name: str, value: float, rule: Rule, table: Table) -> Tensor:
 
 
 def _rows_of(gradient: Tensor, entries: Entries) -> Tensor:
-    """The gradient's rows of the present symbols."""
+    """The gradient's rows of the present categories."""
     if not gradient.is_sparse:
         return entries.take(gradient)
     gradient = gradient.coalesce()

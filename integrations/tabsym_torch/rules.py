@@ -1,8 +1,8 @@
 """The update rules of torch.optim, for rows that have each had their own number of updates.
 
 Each rule is torch's formula, with the step count a column: bias corrections
-are those of the symbol's own updates. A rule takes compact arrays, one row
-per present symbol, and changes them in place.
+are those of the category's own updates. A rule takes compact arrays, one row
+per present category, and changes them in place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Options = dict[str, Any]  # a parameter group
 
 
 class Rows(NamedTuple):
-    """Parameters, gradients and state of the present symbols; `step`: updates of each, this one included."""
+    """Parameters, gradients and state of the present categories; `step`: updates of each, this one included."""
 
     param: Tensor  # (n, width)
     grad: Tensor  # (n, width)
@@ -25,7 +25,7 @@ class Rows(NamedTuple):
 
     @property
     def step(self) -> Tensor:
-        """Updates of each symbol, this one included: (n, 1), float64."""
+        """Updates of each category, this one included: (n, 1), float64."""
         return self.state["step"]
 
 
@@ -34,7 +34,7 @@ class Rule(NamedTuple):
 
     update: Callable[[Rows, Options], None]
     buffers: Callable[[Options], dict[str, float]]  # name -> value before the first update
-    columns: tuple[str, ...] = ()  # buffers that hold one number per symbol
+    columns: tuple[str, ...] = ()  # buffers that hold one number per category
     counts: Callable[[Options], bool] = lambda options: True  # whether it keeps the step count
 
 
@@ -74,7 +74,7 @@ def _moments(rows: Rows, grad: Tensor, options: Options) -> tuple[Tensor, Tensor
 
 
 def sgd(rows: Rows, options: Options) -> None:
-    """SGD with momentum; a symbol's first update is its momentum's first value, as a parameter's is."""
+    """SGD with momentum; a category's first update is its momentum's first value, as a parameter's is."""
     grad = _decayed(rows, options)
     momentum, dampening = options["momentum"], options["dampening"]
     if momentum != 0:
@@ -87,7 +87,7 @@ def sgd(rows: Rows, options: Options) -> None:
 
 
 def adagrad(rows: Rows, options: Options) -> None:
-    """Adagrad; the rate falls with the symbol's own updates where `lr_decay` is given."""
+    """Adagrad; the rate falls with the category's own updates where `lr_decay` is given."""
     grad = _decayed(rows, options)
     total = rows.state["sum"].addcmul_(grad, grad)
     deviation = total.sqrt().add_(options["eps"])
@@ -125,7 +125,7 @@ def adam(rows: Rows, options: Options) -> None:
 
 
 def nadam(rows: Rows, options: Options) -> None:
-    """NAdam; the product of its momenta is the symbol's own."""
+    """NAdam; the product of its momenta is the category's own."""
     grad = _decayed(rows, options)
     mean, square = _moments(rows, grad, options)
     beta1, beta2 = options["betas"]
@@ -140,7 +140,7 @@ def nadam(rows: Rows, options: Options) -> None:
 
 
 def radam(rows: Rows, options: Options) -> None:
-    """RAdam; a symbol's rectification begins after its own first updates."""
+    """RAdam; a category's rectification begins after its own first updates."""
     mean, square = _moments(rows, _decayed(rows, options), options)
     beta1, beta2 = options["betas"]
     step = rows.step

@@ -1,7 +1,7 @@
-"""The optimizer's state of a symbolic parameter: one row per symbol, in the optimizer's own `state`.
+"""The optimizer's state of a categorical parameter: one row per category, in the optimizer's own `state`.
 
 What torch keeps once per parameter (a step count, a product of momenta) is
-kept once per symbol, as a column. All of it lies in `optimizer.state`, under
+kept once per category, as a column. All of it lies in `optimizer.state`, under
 torch's names, so that `state_dict` carries it.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-STEP = "step"  # updates of each symbol: torch's name, which load_state_dict does not cast; float64
-SEEN = "gse_seen"  # 1 where an optimizer without a rule has moved the symbol
+STEP = "step"  # updates of each category: torch's name, which load_state_dict does not cast; float64
+SEEN = "gse_seen"  # 1 where an optimizer without a rule has moved the category
 
 State = dict[str, Any]
 
@@ -25,19 +25,19 @@ def scalar_dtype() -> torch.dtype:
 
 
 def column(parameter: nn.Parameter, dim: int, value: float = 0.0, dtype: torch.dtype | None = None) -> Tensor:
-    """One number per symbol."""
+    """One number per category."""
     return torch.full((parameter.shape[dim],), value, dtype=dtype or scalar_dtype(), device=parameter.device)
 
 
 def is_column(value: Any) -> bool:
-    """Whether this holds one number per symbol; what is as large as the parameter has two dimensions."""
+    """Whether this holds one number per category; what is as large as the parameter has two dimensions."""
     return isinstance(value, Tensor) and value.dim() == 1
 
 
 def adopt(state: State, parameter: nn.Parameter, dim: int, by_rule: bool) -> None:
     """Make what an optimizer (or a file) holds once per parameter a column, and bring columns to their type.
 
-    A state that a plain optimizer left is that of symbols which have been
+    A state that a plain optimizer left is that of categories which have been
     moved already. `by_rule`: whether a rule moves the rows.
     """
     for name, value in list(state.items()):
@@ -65,12 +65,12 @@ def check_shapes(name: str, state: State, parameter: nn.Parameter, dim: int) -> 
 
 
 def by_symbol(tensor: Tensor, dim: int) -> Tensor:
-    """A view with symbols first."""
+    """A view with categories first."""
     return tensor.t() if dim == 1 else tensor
 
 
 class Entries:
-    """The rows of the present symbols: taken out of a table, and put back."""
+    """The rows of the present categories: taken out of a table, and put back."""
 
     def __init__(self, symbols: Tensor, dim: int) -> None:
         self.symbols, self.dim = symbols, dim
@@ -93,7 +93,7 @@ class Entries:
 
 
 class Slice(Entries):
-    """All symbols of a small table are present: rows are the table's own, and change in place."""
+    """All categories of a small table are present: rows are the table's own, and change in place."""
 
     def __init__(self, first: int, n: int, dim: int, device: torch.device) -> None:
         self.first, self.n, self.dim, self.device = first, n, dim, device

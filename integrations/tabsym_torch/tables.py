@@ -1,4 +1,4 @@
-"""Finding symbolic parameters in modules, and hooking their calls."""
+"""Finding categorical parameters in modules, and hooking their calls."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Watched:
 def _parts(
     by_name: dict[str, nn.Module], columns: dict[nn.Linear, Tensor]
 ) -> Iterator[tuple[str, nn.Module, Callable[..., Pairs | Tensor]]]:
-    """Each module with symbols once, with what tells which symbols a call selects."""
+    """Each module with categories once, with what tells which categories a call selects."""
     seen = set()
     for name, module in by_name.items():
         kind = next((kind for kind in PAIRS_OF if isinstance(module, kind)), None)
@@ -122,6 +122,6 @@ def _refuse(name: str, module: nn.Module, by_name: dict[str, nn.Module]) -> None
             continue
         if any(parameter is module.weight for parameter in candidate.parameters(recurse=False)):
             raise ValueError(
-                f"The weight of {name} is also the weight of {other}, whose gradient reaches every symbol in every "
+                f"The weight of {name} is also the weight of {other}, whose gradient reaches every category in every "
                 "batch; give the two weights of their own, or leave the embedding out of modules."
             )

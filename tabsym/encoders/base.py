@@ -243,7 +243,7 @@ def numeric_matrix(table: Table, names: list[str], who: str) -> dict[str, sparse
     for name in names:
         if table[name].kind is Kind.SYMBOLIC and not table[name].is_empty:
             raise ValueError(
-                f"Column {name!r} holds symbols and is not encoded, so it has no place in a sparse matrix; "
+                f"Column {name!r} holds categories and is not encoded, so it has no place in a sparse matrix; "
                 f"add it to cols of {who}, drop it, or use sparse_output=False."
             )
         out[name] = sparse.csr_array(table[name].values[:, None])
@@ -251,7 +251,7 @@ def numeric_matrix(table: Table, names: list[str], who: str) -> dict[str, sparse
 
 
 def _of_rows(raw: RawCodes, keep: NDArray[np.bool_]) -> RawCodes:
-    """The codes of some rows, without symbols that do not occur in them."""
+    """The codes of some rows, without categories that do not occur in them."""
     codes = raw.codes[keep]
     used = np.zeros(len(raw.symbols), dtype=bool)
     used[codes[codes >= 0]] = True

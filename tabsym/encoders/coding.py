@@ -1,4 +1,4 @@
-"""What symbols become before a booster sees them."""
+"""What categories become before a booster sees them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def coder_of(
     ----------
     codes : {"native", "group", "ordinal"} or transformer
         "native": categories; "group": categories of MODL's groups; "ordinal": ranks by frequency; a transformer
-        of the user's own, whose symbols become categories.
+        of the user's own, whose categories become categories.
     task : {"binary", "multiclass", "regression", "count"}
     random_state : int, optional
         Of MODL.

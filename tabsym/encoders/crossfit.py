@@ -66,7 +66,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     category_encoders, which know pandas only, get pandas and their output is converted back.
 
     Every fold must make the columns of `encoder_`, or there is a ValueError: columns are never
-    filled in, because a name such as ``colour_2`` may mean another symbol in another fold.
+    filled in, because a name such as ``colour_2`` may mean another category in another fold.
     ``drop_invariant`` is no such case: folds drop nothing, and what `encoder_` dropped is left out.
 
     The prior is what a clone says that was fitted on all rows as if they were alike (each column is constant): the
@@ -273,8 +273,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         what = f"such as {odd[0]!r}" if odd else "by their order"
         raise ValueError(
             f"The encoder {whose} makes other columns ({len(names)}) than that of all rows ({len(wanted)}), "
-            f"{what}: a symbol or class is missing from its training rows; use fewer folds, merge the rarest symbols "
-            "or classes, or, where columns only mark symbols (one-hot), encode them outside CrossFit."
+            f"{what}: a category or class is missing from its training rows; use fewer folds, merge the least frequent "
+            "categories or classes, or, where columns only flag categories (one-hot), encode them outside CrossFit."
         )
 
     def _finish(self, out: Any, table: Table, data: Any) -> Any:

@@ -1,12 +1,12 @@
 """Categories made safe for boosters that take them natively.
 
-The boosters disagree on what they accept and on what they do with symbols
+The boosters disagree on what they accept and on what they do with categories
 they have not seen; some input aborts the process (LightGBM on polars
 Categorical, CatBoost on polars 2 Categorical) and some is scored wrongly
-without a word (XGBoost 3.1 to 3.2 maps an unseen category to a neighbour).
+without a word (XGBoost 3.1 to 3.2 maps an unknown category to a neighbour).
 This transformer takes any frame and makes one kind of frame that all of them
-read rightly: pandas, numbers as float64, symbols as categories whose levels
-are those of training, unseen symbols as missing.
+read rightly: pandas, numbers as float64, categories as categories whose levels
+are those of training, unknown categories as missing.
 
 What a column means is decided here once, in fit, by its values where its type
 says "object" (`tabsym.table.kinds`), and holds for every type that may carry
@@ -40,7 +40,7 @@ from tabsym.table import (
 _REFUSED = re.compile(r'[\[\]{}<>:,"\s]')
 """Characters that LightGBM (those of JSON, blanks) or XGBoost (brackets, less-than) refuse in names."""
 
-MISSING_TEXT, UNSEEN_TEXT, OTHER_TEXT = "(missing)", "(unseen)", "(other)"
+MISSING_TEXT, UNSEEN_TEXT, OTHER_TEXT = "(missing)", "(unknown)", "(other)"
 
 
 class NativeCategories(TableTransformer):
@@ -48,10 +48,10 @@ class NativeCategories(TableTransformer):
 
     A column means the same in fit and in transform, and in every library, whatever type carries it:
 
-    - Text, bytes and columns of a category type are symbols. Categories of numbers, too: their type says so.
-    - Numbers and booleans are numbers, also in columns of type "object" (which are symbols to the encoders);
+    - Text, bytes and columns of a category type are categories. Categories of numbers, too: their type says so.
+    - Numbers and booleans are numbers, also in columns of type "object" (which are categories to the encoders);
       so are `Decimal` and fractions. Dates and durations are days.
-    - What fit took for numbers is read as numbers from any type, what it took for symbols is matched by value;
+    - What fit took for numbers is read as numbers from any type, what it took for categories is matched by value;
       text is never parsed. Text for numbers, or dates for numbers, is an error, as are mixtures of types.
     - None, NaN, NaT and NA are missing. A column without any value in fit tells nothing: all of it is missing
       in transform.
@@ -59,12 +59,12 @@ class NativeCategories(TableTransformer):
     Parameters
     ----------
     cols : list of str (or positions), one of them, "all" or None, default None
-        Columns to pass as categories; None: those that hold symbols; "all": every column.
+        Columns to pass as categories; None: those that hold categories; "all": every column.
     output : {"category", "text", "ordinal"}, default "category"
-        "category": pandas categories by training level, missing and unseen as NaN
+        "category": pandas categories by training level, missing and unknown as NaN
         (LightGBM, XGBoost, HistGradientBoosting). "text": strings, with words for missing
         and unseen (CatBoost, which refuses NaN). "ordinal": numbers, 0 for the most frequent level, so that a
-        threshold parts frequent from rare levels; missing and unseen as NaN.
+        threshold parts frequent from rare levels; missing and unknown as NaN.
     max_levels : int, default None
         Keep the most frequent levels and one for all others: HistGradientBoosting takes
         at most 255.
@@ -103,7 +103,7 @@ class NativeCategories(TableTransformer):
         self.names = names
 
     def fit(self, X: Any, y: Any = None) -> NativeCategories:
-        """Learn the levels of each symbolic column.
+        """Learn the levels of each categorical column.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class NativeCategories(TableTransformer):
         alphabet, has_other = self.alphabets_[name]
         codes = alphabet.transform(raw)
         missing = raw.codes < 0
-        if has_other:  # a rare symbol and an unseen one are the same to the model
+        if has_other:  # an infrequent category and an unknown one are the same to the model
             codes = np.where((codes == UNSEEN) & ~missing, len(alphabet), codes)
         if self.output == "text":
             own = [str(symbol) for symbol in alphabet.symbols]
@@ -227,7 +227,7 @@ def _coded(columns: list[Column]) -> dict[str, RawCodes]:
 
 
 def _words_beside(taken: list[str], *words: str) -> list[str]:
-    """The words, in more brackets where they are symbols of the column already."""
+    """The words, in more brackets where they are categories of the column already."""
     known = set(taken)
     return [next(word for word in _in_brackets(first) if word not in known) for first in words]
 

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 
 class TableTransformer(TransformerMixin, BaseEstimator):
-    """Base of all that read symbols from tables; not public."""
+    """Base of all that read categories from tables; not public."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""What a wide model learned of each symbol, as features for another model."""
+"""What a wide model learned of each category, as features for another model."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tabsym.wide.tables import split_frame
 Floats = NDArray[np.float64]
 
 ADDITIVE: dict[str, Any] = {"interactions": None, "count_effect": False}
-"""All that is known of a symbol is its number."""
+"""All that is known of a category is its number."""
 
 
 @dataclass(frozen=True)
 class WideColumn:
-    """State of one column: its alphabet, and the parameters (symbols, K) of each symbol."""
+    """State of one column: its alphabet, and the parameters (categories, K) of each category."""
 
     alphabet: Alphabet
     names: list[str]
@@ -45,10 +45,10 @@ class WideColumn:
 
 
 class WideEncoder(OutOfFoldEncoder):
-    """Replace each symbol by the number that a wide model learned for it (one per class, for several).
+    """Replace each category by the number that a wide model learned for it (one per class, for several).
 
     The model is additive by default, over the encoded columns and (see `numeric`) the
-    numeric ones together, so a symbol's number is its effect with the other
+    numeric ones together, so a category's number is its effect with the other
     columns held fixed, beside the mean of the rows that the model has seen; a target encoder's is its plain mean.
     (What a constant says can lie in any column of a sum: without the mean taken out, numbers of rows out of fold
     and of new rows, which other models made, would lie apart.)
@@ -72,16 +72,16 @@ class WideEncoder(OutOfFoldEncoder):
     verbose : int, default 0
         Accepted for compatibility; nothing is printed.
     cols : list of str (or positions, for arrays), one of them, "all" or None, default None
-        Columns to encode; None: text, object and category columns; "all": every column, numbers as symbols
+        Columns to encode; None: text, object and category columns; "all": every column, numbers as categories
         (a column of that name alone is ``["all"]``). All others pass through untouched, in place.
     drop_invariant : bool, default False
         Drop output columns that are constant over the training rows.
     return_df : bool, default True
         Return a frame of the kind given (pandas for arrays); False: an array.
     handle_missing : {"value", "return_nan", "error"}, default "value"
-        "value": missing is a symbol of its own where it occurred in training, else 0.
+        "value": missing is a category of its own where it occurred in training, else 0.
     handle_unknown : {"value", "return_nan", "error"}, default "value"
-        For symbols that fit has not seen. "value": 0, which is the mean of the rows that it has.
+        For categories that are not in the training data. "value": 0, which is the mean of the rows that it has.
     random_state : int, RandomState or None, default 0
         Of the default model and of the folds; 0: a second run makes the same features, None: others.
 
@@ -143,7 +143,7 @@ class WideEncoder(OutOfFoldEncoder):
             fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True, cols=list(self.columns_))
             fold.set_params(target_type="classes" if classes else "continuous")  # as all rows say
             fold.set_params(model=None if self.model is None else with_loss_of(self.model, self.model_))
-            if self.handle_unknown == "error":  # a symbol that the other folds lack was seen in fit
+            if self.handle_unknown == "error":  # a category that the other folds lack was seen in fit
                 fold.set_params(handle_unknown="value")
             fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])
             held_out = fold._encoded_columns(read_table(frame[test].to_native()))

@@ -1,4 +1,4 @@
-"""Models made to answer for symbols never seen in training: by what they say of the symbols that those resemble."""
+"""Models that predict rows with unknown categories by the known categories that those resemble."""
 
 from tabsym.jitter.augmented import AugmentedModel
 from tabsym.jitter.predictor import JitterPredictor

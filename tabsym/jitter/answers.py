@@ -59,7 +59,7 @@ class Answers:
         return self._given(self.model.decision_function, linked=False)
 
     def _classes(self) -> tuple[Any, Any]:
-        """Of rows with unseen values: the class, by its place, and the spread of what speaks for it."""
+        """Of rows with unknown values: the class, by its place, and the spread of what speaks for it."""
         if hasattr(self.model, "predict_proba"):
             mixed = self._mixed(self.model.predict_proba, linked=True)
         elif self.call.average == "raw":
@@ -83,7 +83,7 @@ class Answers:
         return self._out(self.batch.joined(own, mixed.mean), self._joined_std(mixed.std))
 
     def _own(self, ask: Ask) -> Any:
-        """The model's own answers, None where every row has unseen values."""
+        """The model's own answers, None where every row has unknown values."""
         try:
             own = self.batch.own(ask)
         except ValueError:
@@ -103,7 +103,7 @@ class Answers:
         return np.empty(0 if binary else (0, len(classes)))
 
     def _mixed(self, ask: Ask, *, linked: bool) -> Spread:
-        """Averages for rows with unseen values; `linked`: whether what is asked comes after a link."""
+        """Averages for rows with unknown values; `linked`: whether what is asked comes after a link."""
         call, asked = self.call, Asked(ask)
         if linked and call.average == "raw":
             score, some = score_of(self.model), first_frame(self.batch)

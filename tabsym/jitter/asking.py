@@ -94,7 +94,7 @@ def score_of(model: Any) -> Ask:
 
 
 def first_frame(batch: Batch) -> Any:
-    """A few of the rows with unseen values, each with a donor."""
+    """A few of the rows with unknown values, each with a donor."""
     rows = np.arange(min(len(batch.rows), _LOOKED_AT))
     return batch.frame(rows, [np.where(one.document[rows] < 0, -1, 0) for one in batch.found])
 

@@ -1,4 +1,4 @@
-"""A model trained to meet symbols that it has never seen, and the one that never looks at them."""
+"""A model trained to meet categories that it has never seen, and the one that never looks at them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tabsym.table import check_same_rows, check_target, check_weights, plain_lab
 Floats = NDArray[np.float64]
 
 SHARE = 0.5
-"""Of the rows, drawn at random, whose symbol is as if it had never been seen."""
+"""Of the rows, drawn at random, whose category is as if it had never been seen."""
 
 
 def _estimator_has(method: str) -> Any:
@@ -28,11 +28,11 @@ def _estimator_has(method: str) -> Any:
 
 
 class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
-    """Any model over a `TIWSEncoder`, half of whose training rows are as if a symbol had never been seen.
+    """Any model over a `TIWSEncoder`, half of whose training rows are as if a category had never been seen.
 
-    The model so learns how far the estimate of an unseen symbol can be trusted, beside the other columns. Whether that
-    was worth it, `evaluate_unknown` tells: beside the same model over plain encodings, and beside the blind one, trained
-    without the column, which is the one to beat.
+    The model so learns how far the estimate of an unknown category can be trusted, beside the other columns. Whether
+    that was worth it, `evaluate_unknown` tells: beside the same model over plain encodings, and beside the blind one,
+    trained without the column, which is the one to beat.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    Each row is there once, as it is or as if unseen, by lot. Each row twice with half its weight, as
+    Each row is there once, as it is or as if unknown, by lot. Each row twice with half its weight, as
     `TIWSEncoder.augment` gives them, is worse under models that count rows: LightGBM's categories overfit (log-loss
     .53 instead of .40 in one trial), and rows held out for early stopping have their copies in training.
 
@@ -91,7 +91,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         return hasattr(self, "estimator_")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> AugmentedModel:
-        """Encode the rows, half of them as if a symbol were unseen, and train a clone of the estimator.
+        """Encode the rows, half of them as if a category were unknown, and train a clone of the estimator.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
     def evaluate_unknown(
         self, X: Any, y: Any, column: str, *, sample_weight: Any = None, folds: int = 5, random_state: int = 0
     ) -> pd.DataFrame:
-        """Hold whole symbols of a column out, and see what is lost without them.
+        """Hold whole categories of a column out, and see what is lost without them.
 
         Parameters
         ----------
@@ -181,16 +181,16 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
             One that the encoder encodes.
         sample_weight : array-like of shape (n_rows,), optional
         folds : int, default 5
-            Each symbol is held out once, with those of its fold.
+            Each category is held out once, with those of its fold.
         random_state : int, default 0
             Of the folds.
 
         Returns
         -------
         pandas.DataFrame
-            For this model, the same over plain encodings ("encoded") and the same without the column ("without column"): mean
-            loss (log-loss for classes, squared error for numbers), the difference to blind and its standard error over
-            held-out symbols. Nothing of self is changed.
+            For this model, the same over plain encodings ("encoded") and the same without the column ("without
+            column"): mean loss (log-loss for classes, squared error for numbers), the difference to blind and its
+            standard error over held-out categories. Nothing of self is changed.
         """
         if folds < 2:
             raise ValueError(f"folds={folds!r} is not possible; use at least 2.")
@@ -271,7 +271,7 @@ _LEAST_SHARE = 1e-6  # of a class that a model rules out
 
 
 def _table_of(losses: dict[str, Floats], symbols: NDArray[np.integer], weight: Floats) -> pd.DataFrame:
-    """Mean losses, and differences to blind with standard errors over symbols (a jackknife)."""
+    """Mean losses, and differences to blind with standard errors over categories (a jackknife)."""
     rows = np.bincount(symbols, weight)
     records = []
     for name, values in losses.items():

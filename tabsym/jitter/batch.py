@@ -1,4 +1,4 @@
-"""A table split into the rows that a model answers for by itself, and those with unseen values."""
+"""A table split into the rows that a model answers for by itself, and those with unknown values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_WEIGHTS = 1 << 22
 
 @dataclass(frozen=True)
 class Treatment:
-    """What becomes of a column's unseen values.
+    """What becomes of a column's unknown values.
 
     `used`: "jitter", "missing" (they become missing values) or "model" (they go to the model as they are). `rule`: of
     the donors' weights, the encoder's where it is None.
@@ -41,7 +41,7 @@ class Treatment:
 
 @dataclass(frozen=True)
 class Found:
-    """One column's unseen values: `document` (r,) of each row, below 0 where it was seen.
+    """One column's unknown values: `document` (r,) of each row, below 0 where it was seen.
 
     `weigh` gives the weights (m, donors) of documents by number: they are made for some rows at a time.
     """
@@ -67,9 +67,9 @@ class Batch:
     whole : the table as a whole, the very object that was given where it can go to the model
     source : what rows are taken from
     rows : (r,)
-        Those with unseen values, of `n_rows`.
+        Those with unknown values, of `n_rows`.
     columns : list of Longer
-        Columns with unseen values, their donors below.
+        Columns with unknown values, their donors below.
     found : list of Found
         Of the same columns, for `rows`.
     most : int
@@ -86,7 +86,7 @@ class Batch:
 
     @classmethod
     def of(cls, X: Any, encoder: TIWSEncoder, treatments: Mapping[str, Treatment], who: str) -> Batch:
-        """Find unseen values of the columns to treat, and their donors."""
+        """Find unknown values of the columns to treat, and their donors."""
         table = match_features(encoder, read_table(X, who=who, allow_empty=True))
         found = {name: encoder.unseen_rows(table, name) for name, treat in treatments.items() if treat.used != "model"}
         numbers = {name: encoder.columns_[name].fitted.number for name in found}
@@ -110,7 +110,7 @@ class Batch:
     # -- asking -------------------------------------------------------------------------------
 
     def own(self, ask: Ask) -> Any:
-        """What is answered of the rows without unseen values, in one call; None where there are none."""
+        """What is answered of the rows without unknown values, in one call; None where there are none."""
         if not len(self.rows):
             return ask(self.whole)
         if len(self.rows) == self.n_rows:
@@ -118,7 +118,7 @@ class Batch:
         return ask(take(self.source, np.setdiff1d(np.arange(self.n_rows), self.rows)))
 
     def frame(self, rows: Any, symbols: list[Any]) -> Any:
-        """Rows, by their number among those with unseen values, with donors by number."""
+        """Rows, by their number among those with unknown values, with donors by number."""
         return replaced(self.source, self.rows[rows], self.columns, symbols)
 
     def mean(self, ask: Ask, tiles: Iterable[Tile]) -> Spread:
@@ -135,18 +135,18 @@ class Batch:
         return [one.donors() for one in self.found]
 
     def parts(self) -> Iterator[Batch]:
-        """Some rows with unseen values at a time, so that their weights stay small."""
+        """Some rows with unknown values at a time, so that their weights stay small."""
         step = max(1, MOST_WEIGHTS // self.most)
         for first in range(0, len(self.rows), step):
             yield self.some(np.arange(first, min(first + step, len(self.rows))))
 
     def some(self, rows: NDArray[np.int64]) -> Batch:
-        """Some of the rows with unseen values."""
+        """Some of the rows with unknown values."""
         found = [Found(one.document[rows], one.weigh) for one in self.found]
         return replace(self, rows=self.rows[rows], found=found)
 
     def joined(self, own: Any, mixed: Any) -> Any:
-        """Answers in the order of the table: as they came where there are no unseen values."""
+        """Answers in the order of the table: as they came where there are no unknown values."""
         if not len(self.rows):
             return own
         kind = mixed.dtype if own is None else _common(own.dtype, mixed.dtype)

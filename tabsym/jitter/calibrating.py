@@ -24,7 +24,7 @@ Places = NDArray[np.integer]
 Ask = Callable[[Any], Any]
 
 MOST_DONORS = 64
-"""Of a symbol, those that any of the rules to choose from ranks highest, in calibration."""
+"""Of a category, those that any of the rules to choose from ranks highest, in calibration."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Calibration:
     default, uncalibrated, calibrated : float
         Mean losses of the model's own treatment (NaN where it has none), of the encoder's rule and of the chosen one.
     error : float
-        Standard error, over symbols, of the difference of calibrated and default.
+        Standard error, over categories, of the difference of calibrated and default.
     rows, categories : int
         That were looked at.
     road : {"model", "missing"}
-        How unseen values go to the model under "default".
+        How unknown values go to the model under "default".
     """
 
     used: str
@@ -59,7 +59,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Sample:
-    """Labelled rows of a table without unseen values; `codes` (n,) of the column's symbols."""
+    """Labelled rows of a table without unknown values; `codes` (n,) of the column's categories."""
 
     source: Any
     table: Table
@@ -79,7 +79,7 @@ class Asking:
 
 
 def calibrate_column(fitted: FittedColumn, sample: Sample, model: Asking) -> Calibration:
-    """Choose a column's rule: each row is answered with donors, its own symbol and its document left out."""
+    """Choose a column's rule: each row is answered with donors, its own category and its document left out."""
     found, which = np.unique(sample.codes, return_inverse=True)
     places, geometry = places_among_donors(fitted, found), fitted.between(fitted.as_unseen(found))
     rules = _rules(fitted, geometry)
@@ -115,7 +115,7 @@ def calibrate_column(fitted: FittedColumn, sample: Sample, model: Asking) -> Cal
 
 
 def _rules(fitted: FittedColumn, geometry: Geometry) -> list[DonorRule]:
-    """The rules to choose from; of few symbols none, since all donors of one are alike then."""
+    """The rules to choose from; of few categories none, since all donors of one are alike then."""
     if len(fitted.donors) < FEWEST_TO_TUNE:
         return []
     rule = fitted.rule
@@ -132,7 +132,7 @@ def _plain(fitted: FittedColumn, codes: Places, geometry: Geometry, places: Plac
 
 
 def _chosen(geometry: Geometry, places: Places, rules: list[DonorRule]) -> Places:
-    """Places (m, k) of the donors of each symbol that are asked about."""
+    """Places (m, k) of the donors of each category that are asked about."""
     m, donors = geometry.distances.shape
     if donors <= MOST_DONORS:
         return np.tile(np.arange(donors), (m, 1))
@@ -156,7 +156,7 @@ def _with_donors(fitted: FittedColumn, sample: Sample, ask: Ask, chosen: Places)
 
 
 def _default(fitted: FittedColumn, sample: Sample, model: Asking) -> Floats | None:
-    """Losses of the model's own treatment of an unseen symbol; None where it refuses one."""
+    """Losses of the model's own treatment of an unknown category; None where it refuses one."""
     name = sample.table.names[fitted.number]
     symbol = stranger(fitted.symbols, model.road)
     known = set(fitted.symbols) | {symbol}

@@ -1,8 +1,8 @@
 """Rows down a tree: arrays in, arrays out, nothing checked.
 
-`cells` (p, n) holds numbers (NaN: missing) and codes of symbols (below 0: never seen). Of the tree, per node: `feature`
-(-1: leaf), `threshold`, `left`, `right`, `other_left` (where what the node has not seen goes) and `pointer`, which
-says where its `symbols` are, ascending, with their side `to_left`.
+`cells` (p, n) holds numbers (NaN: missing) and codes of categories (below 0: never seen). Of the tree, per node:
+`feature` (-1: leaf), `threshold`, `left`, `right`, `other_left` (where what the node has not seen goes) and `pointer`,
+which says where its `symbols` are, ascending, with their side `to_left`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _goes_left(cells, i, t, feature, threshold, other_left, pointer, symbols, to
 
 @kernel
 def find_leaves(cells, feature, threshold, left, right, other_left, pointer, symbols, to_left, leaves):
-    """The leaf of each row (n,), a symbol never seen going where other symbols that a node has not seen go."""
+    """The leaf of each row (n,); unknown categories go where known ones that a node does not have go."""
     for i in range(cells.shape[1]):
         t = 0
         while feature[t] >= 0:
@@ -68,14 +68,14 @@ def spread_rows(
     cells, feature, threshold, left, right, other_left, pointer, symbols, to_left, value, weight,
     mode, slot, which, donors, sizes, weights, firsts, live, stack, masses, out, heaviest,
 ):  # fmt: skip
-    """Values of rows with symbols never seen, which go both ways: each leaf's value times the mass that reaches it.
+    """Values of rows with unknown categories, which go down both branches: leaf values times the mass that reaches them.
 
     Parameters
     ----------
     slot : (p,)
         Place of a column among those (U) with donors, -1: none.
     which : (U, n)
-        Document of a row's symbol, -1 where the symbol was seen.
+        Document of a row's category, -1 where the category was seen.
     donors : (U, most)
         Codes of the donors; `sizes` (U,) how many.
     weights : flat

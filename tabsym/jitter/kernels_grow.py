@@ -1,8 +1,8 @@
 """Growing a tree: arrays in, arrays out, nothing checked. Read `kernels_search` first, which has most of the names.
 
 Nodes are numbered in the order they are visited, a left side before its right side. Per node `nodes` (cap, 8) holds
-column (-1: leaf), left, right, begin, end, whether what it has not seen goes left, where its symbols begin and how many
-they are; `numbers` (cap, 5) threshold, impurity, weight, gain and mean.
+column (-1: leaf), left, right, begin, end, whether what it has not seen goes left, where its categories begin and how
+many they are; `numbers` (cap, 5) threshold, impurity, weight, gain and mean.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _draw(random, below):
 
 @kernel
 def _order_symbols(cells, f, orders, begin, end, y, weight, rules, sums, node, axis, runs, starts, keys, ranks):
-    """The column's symbols in the node, in order: how many, 0 where they are not to be split."""
+    """The column's categories in the node, in order: how many, 0 where they are not to be split."""
     m = find_runs(cells, f, orders, begin, end, y, weight, rules, node, runs, starts)
     if rules[8] != 0 and not draw_runs(runs, m, rules, sums, node):
         return 0
@@ -71,7 +71,7 @@ def _mark_numbers(cells, f, orders, begin, end, best, side):
 
 @inlined
 def _mark_symbols(cells, f, orders, m, best, side, starts, ranks, to, symbols, to_left):
-    """Which rows go left, and the node's symbols with their side from place `to`."""
+    """Which rows go left, and the node's categories with their side from place `to`."""
     for c in range(m):
         run = ranks[0, c]
         symbols[to + run] = int(cells[f, orders[f, starts[run]]])
@@ -107,7 +107,7 @@ def grow(
     """Grow until nothing is left to split, or until an array is full: enlarge it and call again.
 
     stack (depth + 2, 4) has begin, end, depth and twice the parent, plus one on its right; `used` how many places of
-    stack, nodes and symbols are taken. side, scratch (n,).
+    stack, nodes and categories are taken. side, scratch (n,).
     """
     while used[0] > 0:
         begin, end, depth = stack[used[0] - 1, 0], stack[used[0] - 1, 1], stack[used[0] - 1, 2]

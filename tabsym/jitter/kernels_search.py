@@ -1,15 +1,15 @@
 """The best split of a node by one column: arrays in, arrays out, nothing checked.
 
-`cells` (p, n) holds numbers (NaN: missing) and codes of symbols. Each row of `orders` (p, n) has the rows sorted by one
-column, NaN last; a node is a range of places [begin, end), the same in every column, and a split partitions every
-order, stably: nothing is sorted twice, and the symbols of a node are runs. `sums` (4, K) has per class (or of the
+`cells` (p, n) holds numbers (NaN: missing) and codes of categories. Each row of `orders` (p, n) has the rows sorted by
+one column, NaN last; a node is a range of places [begin, end), the same in every column, and a split partitions every
+order, stably: nothing is sorted twice, and the categories of a node are runs. `sums` (4, K) has per class (or of the
 target, less the node's mean) the sum of the node, its left side, scratch, and the rows with a missing number.
 
 `rules`: 0 whether y holds classes, 1 whether the criterion is entropy, 2 rows a side needs, 3 weight a side needs,
-4 rows a split needs, 5 greatest depth, 6 least gain, 7 columns to draw, 8 rows that a symbol's sums are drawn to the
+4 rows a split needs, 5 greatest depth, 6 least gain, 7 columns to draw, 8 rows that a category's sums are drawn to the
 mean by (below 0: found from the data), 9 rows per weight.
 `node`: 0 weight, 1 mean, 2 what counts as a tie, 3 score, 4 spread of the target.
-`best`: 0 score, 1 column, 2 threshold, 3 whether missing goes left, 4 symbols on the left, 5 weight on the left.
+`best`: 0 score, 1 column, 2 threshold, 3 whether missing goes left, 4 categories on the left, 5 weight on the left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from tabsym.jit import inlined, kernel
 
-_EVEN = 1e10  # means of symbols closer than this part of the spread are the same: sums depend on the order of rows
+_EVEN = 1e10  # means of categories closer than this part of the spread are the same: sums depend on the order of rows
 _TURNS = 50  # of the power iteration, at most
 
 
@@ -117,7 +117,7 @@ def search_numbers(cells, f, orders, begin, end, y, weight, rules, sums, node, b
 
 @kernel
 def find_runs(cells, f, orders, begin, end, y, weight, rules, node, runs, starts):
-    """The node's symbols by code: where each begins, `runs` (m, 1 + K) its weight and sums; m."""
+    """The node's categories by code: where each begins, `runs` (m, 1 + K) its weight and sums; m."""
     m, last = 0, -1.0
     for place in range(begin, end):
         row = orders[f, place]
@@ -137,7 +137,7 @@ def find_runs(cells, f, orders, begin, end, y, weight, rules, node, runs, starts
 
 @kernel
 def _noise(runs, m, rules, sums, node):
-    """Weight at which a symbol's own mean is half the truth: the variance within symbols over the one between them."""
+    """Weight at which a category's own mean counts half: the variance within categories over the one between them."""
     n_classes, scale = sums.shape[1], rules[9]
     squares, between, sizes = node[4] * node[4] * node[0], 0.0, 0.0
     if rules[0] > 0:
@@ -159,10 +159,10 @@ def _noise(runs, m, rules, sums, node):
 
 @kernel
 def draw_runs(runs, m, rules, sums, node):
-    """Draw the symbols' sums to the mean of symbols, as far as their rows leave open; the total stays that of the node.
+    """Shrink the categories' sums towards the mean of categories, by their rows; the total stays that of the node.
 
-    A symbol of few rows says little of itself: without this, columns of many symbols win by chance. Whether there is
-    anything to draw: not where symbols differ no more than by chance.
+    A category of few rows says little of itself: without this, columns of many categories win by chance. Whether there
+    is anything to draw: not where categories differ no more than by chance.
     """
     smooth = rules[8] / rules[9] if rules[8] >= 0 else _noise(runs, m, rules, sums, node)
     if np.isinf(smooth):
@@ -182,9 +182,9 @@ def draw_runs(runs, m, rules, sums, node):
 
 @kernel
 def _set_axis(runs, m, sums, node, axis):
-    """The direction `axis[0]` (K,) along which the symbols' class shares differ most: their first principal component.
+    """The direction `axis[0]` (K,) along which the class shares differ most: their first principal component.
 
-    By power iteration from the symbol that differs most. `axis[1]`: scratch; `axis[2]`: the node's shares.
+    By power iteration from the category that differs most. `axis[1]`: scratch; `axis[2]`: the node's shares.
     """
     n_classes, most = axis.shape[1], -1.0
     for k in range(n_classes):
@@ -220,7 +220,7 @@ def _set_axis(runs, m, sums, node, axis):
 
 @kernel
 def set_keys(runs, m, sums, node, axis, keys):
-    """What the symbols are ordered by: mean target, share of the second of two classes, or place along the axis."""
+    """What the categories are ordered by: mean target, share of the second of two classes, or place along the axis."""
     n_classes = axis.shape[1]
     if n_classes > 2:
         _set_axis(runs, m, sums, node, axis)
@@ -258,7 +258,7 @@ def sort(keys, m, ranks):
 
 @kernel
 def search_symbols(f, begin, end, rules, sums, node, best, runs, starts, ranks, m):
-    """The best cut of the ordered symbols of column f."""
+    """The best cut of the ordered categories of column f."""
     sums[1] = 0.0
     left, count = 0.0, 0
     for cut in range(1, m):

@@ -1,6 +1,6 @@
-"""Which symbols stand in for the unseen values of each row, and how much each combination weighs.
+"""Which categories stand in for the unknown values of each row, and how much each combination weighs.
 
-A row with several unseen values takes every combination of their donors, by the product of weights. Combinations are
+A row with several unknown values takes every combination of their donors, by the product of weights. Combinations are
 counted through, never listed: a tile of them is worked out from their numbers alone.
 """
 
@@ -17,19 +17,19 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.integer]
 
 MOST_COMBINATIONS = 2500
-"""Of donors of one row; where all would be more, each unseen value keeps its heaviest."""
+"""Of donors of one row; where all would be more, each unknown value keeps its heaviest."""
 TILE = 1 << 16
 """Combinations at a time."""
 LIGHTEST = 1e-16
 """A donor weighs more than this, as a share of the heaviest, or is left out."""
 
 Tile = tuple[Places, list[Places], Floats]
-"""Rows (n,), the donor (n,) of each column, below 0 for the row's own symbol, and weights (n,)."""
+"""Rows (n,), the donor (n,) of each column, below 0 for the row's own category, and weights (n,)."""
 
 
 @dataclass(frozen=True)
 class Donors:
-    """Of one column's unseen values: `document` (r,) of each row, below 0 where it was seen; weights (m, donors)."""
+    """Of one column's unknown values: `document` (r,) of each row, below 0 where it was seen; weights (m, donors)."""
 
     document: Places
     weights: Floats
@@ -68,7 +68,7 @@ def kept_donors(weights: Floats, most: int | None) -> list[tuple[Places, Floats]
 
 @dataclass(frozen=True)
 class Mixture:
-    """Combinations of donors for rows with unseen values.
+    """Combinations of donors for rows with unknown values.
 
     Attributes
     ----------

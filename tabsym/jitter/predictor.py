@@ -1,4 +1,4 @@
-"""A model made to answer for symbols it has never seen, by those that they resemble."""
+"""A model made to answer for categories it has never seen, by those that they resemble."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def _model_has(method: str) -> Any:
 
 
 class JitterPredictor(Wrapper):
-    """Any trained model, with an answer for symbols never seen in training.
+    """Any trained model, with an answer for categories that are not in the training data.
 
-    Rows whose symbols were all seen go through the model as they are. Where a symbol was not, the model is asked about
-    the row with each of the seen symbols that it resembles ("donors") in its place, and the answers are averaged by
-    how much it resembles them. Unseen symbols never reach the model.
+    Rows whose categories were all seen go through the model as they are. Where a category was not, the model is asked
+    about the row with each of the known categories that it resembles ("donors") in its place, and the answers are
+    averaged by how much it resembles them. Unknown categories never reach the model.
 
     Parameters
     ----------
@@ -37,16 +37,16 @@ class JitterPredictor(Wrapper):
         Takes tables as they are: a pipeline, a booster of an adapter (``adapter.native(task)``). Fitted, it is used as
         it is, also in clones; else `fit` fits a clone.
     encoder : TIWSEncoder
-        Finds donors, by what the other columns say of a symbol. Fitted on the table that the model learned from, or to
-        be fitted.
+        Finds donors, by what the other columns say of a category. Fitted on the table that the model learned from, or
+        to be fitted.
     average : {"probability", "raw"}, default "probability"
         What is averaged: predicted probabilities (of regressors predictions), or scores before the link.
     max_donors : int or None, default 64
         At most so many donors of a value, the heaviest; None: all. More than 64 took longer and were no better; after
-        `calibrate`, which looks at 64, they were worse (measured: ``benchmarks/unseen``). Of several unseen values in a
-        row so many that at most 2,500 combinations remain.
+        `calibrate`, which looks at 64, they were worse (measured: ``benchmarks/unseen``). Of several unknown values in
+        a row so many that at most 2,500 combinations remain.
     columns : list of str, one of them, or None, default None
-        Columns to treat, of those that the encoder encodes. None: all of them. Unseen values of other columns go to
+        Columns to treat, of those that the encoder encodes. None: all of them. Unknown values of other columns go to
         the model as they are (those that the encoder encodes as missing ones, where the model is XGBoost without a
         guard: it may take them for their neighbours).
 
@@ -61,7 +61,7 @@ class JitterPredictor(Wrapper):
 
     Notes
     -----
-    Averages are in float64; where no symbol is unseen, answers are the model's own, of its type.
+    Averages are in float64; where no category is unknown, answers are the model's own, of its type.
 
     Examples
     --------
@@ -121,20 +121,20 @@ class JitterPredictor(Wrapper):
     ) -> JitterPredictor:
         """Choose how fast donors' weights fall with distance, by the model's own loss; and whether to use donors.
 
-        Each of some rows is answered with the donors of its symbol, the symbol itself left out and in the part of an
-        unseen one (of many donors the 64 that any rate ranks highest). A column whose donors do not beat the model's
-        own treatment of an unseen symbol, by a standard error over symbols, goes back to that treatment.
+        Each of some rows is answered with the donors of its category, the category itself left out and in the part of
+        an unknown one (of many donors the 64 that any rate ranks highest). A column whose donors do not beat the
+        model's own treatment of an unknown category, by a standard error over categories, goes back to that treatment.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-            Best of rows that the model was not fitted on. Rows with unseen values are not used.
+            Best of rows that the model was not fitted on. Rows with unknown values are not used.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
         loss : {"log_loss", "squared_error", "poisson"}, optional
             Of classifiers and of regressors the first and the second.
         n_rows : int, default 800
-            Rows to use, of all classes and symbols.
+            Rows to use, of all classes and categories.
         random_state : int, RandomState or None, default 0
 
         Returns
@@ -161,7 +161,7 @@ class JitterPredictor(Wrapper):
             Also return the standard deviation (n_rows,) of donors' answers (of classifiers: of the probability of the
             class predicted); 0 where all was seen.
         n_draws : int, optional
-            Draw so many donors of each unseen value instead of weighing all of them; a draw's stay through the model.
+            Draw so many donors of each unknown value instead of weighing all of them; a draw's stay through the model.
         random_state : int, RandomState or None
             Of the draws.
 
@@ -191,7 +191,7 @@ class JitterPredictor(Wrapper):
         return self._answers(X, return_std, n_draws, random_state).scores()
 
     def donors(self, X: Any, column: str, n_donors: int = 5) -> pd.DataFrame:
-        """The donors of the unseen symbols of a column, the heaviest first.
+        """The donors of the unknown categories of a column, the heaviest first.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class JitterPredictor(Wrapper):
         Returns
         -------
         pandas.DataFrame
-            Columns symbol, donor, weight (of those that are asked about they sum to 1; `max_donors`) and rows (the
+            Columns category, donor, weight (of those that are asked about they sum to 1; `max_donors`) and rows (the
             donor's). No rows for a column that calibration gave back to the model's own treatment.
         """
         check_options(self)
@@ -217,7 +217,7 @@ class JitterPredictor(Wrapper):
         pandas.DataFrame
             Columns column, used ("jitter", or "default": the model's own treatment), rate, name_rate, and mean losses
             default, uncalibrated and calibrated with the standard error of the difference of calibrated and default,
-            and the rows and symbols looked at.
+            and the rows and categories looked at.
         """
         return summary(self)
 

@@ -1,7 +1,7 @@
-"""Rows of a user's table with other symbols in some columns: of the kind the user gave, its types kept.
+"""Rows of a user's table with other categories in some columns: of the kind the user gave, its types kept.
 
-A column that gets other symbols is made longer by them, once; whatever rows and symbols are asked for later are then
-places in it, which every library takes by itself.
+A column that gets other categories is made longer by them, once; whatever rows and categories are asked for later are
+then places in it, which every library takes by itself.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Places = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Longer:
-    """A column at a place of a table, with symbols below its rows."""
+    """A column at a place of a table, with categories below its rows."""
 
     place: int
     values: Any
     n_rows: int
 
     def where(self, rows: Places, symbol: Places) -> Places:
-        """Places of the symbols asked for, by number; below 0 the row's own."""
+        """Places of the categories asked for, by number; below 0 the row's own."""
         return np.where(symbol < 0, rows, self.n_rows + symbol)
 
 
@@ -50,7 +50,7 @@ def source_of(X: Any, table: Table) -> Any:
 
 
 def longer(source: Any, place: int, column: Column, symbols: Sequence[Any], known: set[Any]) -> Longer:
-    """A column of the source with symbols below; levels of its type that are not `known` are no longer there."""
+    """A column of the source with categories below; levels of its type that are not `known` are no longer there."""
     below = _objects(symbols)
     if isinstance(source, np.ndarray):
         return Longer(place, _of_array(source[:, place], below), len(source))
@@ -69,7 +69,7 @@ def take(source: Any, rows: Places) -> Any:
 
 
 def replaced(source: Any, rows: Places, columns: Sequence[Longer], symbols: Sequence[Places]) -> Any:
-    """Rows of a source, each of the columns with the symbols of these numbers (below 0: the row's own)."""
+    """Rows of a source, each of the columns with the categories of these numbers (below 0: the row's own)."""
     part = take(source, rows)
     if isinstance(part, np.ndarray):
         part = part.astype(np.result_type(part, *(one.values for one in columns)))
@@ -163,7 +163,7 @@ def _of_pandas(series: pd.Series, below: NDArray[Any], kind: Any, known: set[Any
 def _index(levels: list[Any], dtype: Any) -> pd.Index:
     try:
         return pd.Index(levels, dtype=dtype)
-    except (TypeError, ValueError):  # symbols that the type of the levels cannot hold
+    except (TypeError, ValueError):  # categories that the type of the levels cannot hold
         return pd.Index(levels, dtype=object)
 
 

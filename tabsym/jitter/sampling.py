@@ -44,7 +44,9 @@ def calibrated(
         usable &= codes[name] != UNSEEN
     rows = np.flatnonzero(usable)
     if not len(rows):
-        raise ValueError("No row is without unseen values and of weight above 0; calibrate on rows of known symbols.")
+        raise ValueError(
+            "Every row has an unknown category or weight 0; calibrate on rows whose categories are in the training data."
+        )
     known = {
         encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.symbols) for name in encoder.columns_
     }
@@ -71,7 +73,7 @@ def _asking(model: Any, average: str, losses: Losses, some: Any) -> Asking:
 
 
 def _stratified(rows: Places, losses: Losses, codes: Places, n_rows: int, random: Any) -> Places:
-    """Some of the rows, evenly from all classes and symbols (of numbers: from all symbols, small and large)."""
+    """Some of the rows, evenly from all classes and categories (of numbers: from all categories, small and large)."""
     if len(rows) <= n_rows:
         return rows
     target, symbol, tie = losses.target[rows], codes[rows], random.permutation(len(rows))

@@ -42,7 +42,7 @@ def library(estimator: Any) -> str:
 
 
 def is_native(model: Any) -> bool:
-    """Whether a model reads tables through `NativeCategories`, which makes unseen symbols missing."""
+    """Whether a model reads tables through `NativeCategories`, which makes unknown categories missing."""
     if isinstance(model, Pipeline):
         return isinstance(model.steps[0][1], NativeCategories)
     return isinstance(getattr(model, "categories_", None), NativeCategories)

@@ -56,7 +56,7 @@ def parts(predictor: Any) -> tuple[Any, TIWSEncoder]:
 
 
 def treatments(predictor: Any) -> dict[str, Treatment]:
-    """What becomes of unseen values, by column, or a `ValueError` that names what is not encoded."""
+    """What becomes of unknown values, by column, or a `ValueError` that names what is not encoded."""
     encoder = parts(predictor)[1]
     wanted = predictor.columns
     chosen = [wanted] if isinstance(wanted, str) else wanted
@@ -70,7 +70,7 @@ def treatments(predictor: Any) -> dict[str, Treatment]:
 
 
 def guarded(predictor: Any) -> dict[str, Treatment]:
-    """Of all encoded columns: unseen values of the others become missing, where XGBoost may get them."""
+    """Of all encoded columns: unknown values of the others become missing, where XGBoost may get them."""
     treated = treatments(predictor)
     model, encoder = parts(predictor)
     if road_of(model) == "model":
@@ -87,7 +87,7 @@ def _treatment(calibration: Any) -> Treatment:
 
 
 def described(predictor: Any, X: Any, column: str, n_donors: int) -> pd.DataFrame:
-    """Donors of a column's unseen symbols with their weights."""
+    """Donors of a column's unknown categories with their weights."""
     encoder, treated = parts(predictor)[1], treatments(predictor)
     if column not in treated:
         raise ValueError(f"Column {column!r} is not treated; there are {', '.join(map(repr, treated))}.")

@@ -1,7 +1,8 @@
-"""What a model itself says of a symbol it has never seen, asked by a road that is safe.
+"""What a model itself says of a category it has never seen, asked by a road that is safe.
 
 XGBoost 3.1 and 3.2 take an unknown category for a neighbour in sort order without a word, so no unknown level reaches
-it: behind `NativeCategories` the symbol is missing there anyway, and elsewhere a missing value is asked about instead.
+it: behind `NativeCategories` the category is missing there anyway, and elsewhere a missing value is asked about
+instead.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from tabsym.jitter.scores import is_native, library
 
 Road = Literal["model", "missing"]
-"""Unseen values go to the model as they are, or as missing ones."""
+"""Unknown values go to the model as they are, or as missing ones."""
 
 
 def road_of(model: Any) -> Road:
@@ -23,7 +24,7 @@ def road_of(model: Any) -> Road:
 
 
 def stranger(symbols: Sequence[Any], road: Road) -> Any:
-    """A symbol that none of these is; None, a missing value, on the road of that name and where none can be made."""
+    """A category that none of these is; None, a missing value, on the road of that name and where none can be made."""
     if road == "missing":
         return None
     present = [symbol for symbol in symbols if symbol is not None]

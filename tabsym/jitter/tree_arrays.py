@@ -23,19 +23,19 @@ class Tree:
     feature : (nodes,)
         The column that a node splits, -1 for leaves.
     threshold : (nodes,)
-        Numbers up to it go left; NaN for leaves and symbols, infinite where only what is missing goes right.
+        Numbers up to it go left; NaN for leaves and categories, infinite where only what is missing goes right.
     left, right : (nodes,)
         The nodes on either side, -1 for leaves.
     other_left : (nodes,)
-        Whether what the node's own rows did not show goes left: symbols seen elsewhere only, missing numbers where none
-        was missing. It is where more of the rows went; for missing numbers that there were, the better side.
+        Whether what the node's own rows did not show goes left: categories seen elsewhere only, missing numbers where
+        none was missing. It is where more of the rows went; for missing numbers that there were, the better side.
     pointer : (nodes + 1,)
-        Where a node's symbols are among `symbols`, its codes in ascending order, and `to_left`, the side of each.
+        Where a node's categories are among `symbols`, its codes in ascending order, and `to_left`, the side of each.
     value : (nodes, K)
         Shares of the classes, or the mean target.
     n_rows, weight, impurity, gain : (nodes,)
         Training rows, their weight, their impurity, and by how much the split lowers impurity times weight (of means of
-        symbols as they are drawn by `smooth`).
+        categories as they are drawn by `smooth`).
     """
 
     feature: NDArray[np.int64]
@@ -70,16 +70,16 @@ class Tree:
 
     @cached_property
     def splits_symbols(self) -> NDArray[np.int64]:
-        """The columns that some node splits by symbols."""
+        """The columns that some node splits by categories."""
         return np.unique(self.feature[np.diff(self.pointer) > 0])
 
     def left_symbols(self, node: int) -> NDArray[np.int32]:
-        """Codes of the node's own symbols that go left."""
+        """Codes of the node's own categories that go left."""
         place = slice(self.pointer[node], self.pointer[node + 1])
         return self.symbols[place][self.to_left[place]]
 
     def right_symbols(self, node: int) -> NDArray[np.int32]:
-        """Codes of the node's own symbols that go right."""
+        """Codes of the node's own categories that go right."""
         place = slice(self.pointer[node], self.pointer[node + 1])
         return self.symbols[place][~self.to_left[place]]
 

@@ -65,7 +65,7 @@ class JitterTree(BaseEstimator):
     def _fit_encoder(
         self, table: Table, tree: Tree, y: Floats, weight: Floats | None, n_classes: int
     ) -> TIWSEncoder | None:
-        """Fitted to say what unseen symbols of the columns that the tree splits resemble; None where nobody asks."""
+        """Fitted to find the categories that unknown ones of the split columns resemble; None where not needed."""
         split = tree.splits_symbols
         if self.handle_unknown in ("training_counts", "node_value") or not len(split):
             return None
@@ -106,31 +106,31 @@ class JitterTree(BaseEstimator):
         return Donors.of(self.encoder_, table, table.names[place], self.context)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """The leaf (n_rows,) that each row ends in: with unseen symbols, the one that most of it ends in."""
+        """The leaf (n_rows,) that each row ends in: with unknown categories, the one that most of it ends in."""
         return self._route(X)[1]
 
     def donors(self, X: Any, column: str, *, n_donors: int = 5) -> pd.DataFrame:
-        """The seen symbols that stand in for the unseen ones of a column.
+        """The known categories that stand in for the unknown ones of a column.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
         column : str
-            One that the tree splits by symbols.
+            One that the tree splits by categories.
         n_donors : int, default 5
             At most so many for each.
 
         Returns
         -------
         pandas.DataFrame
-            Columns symbol, donor and weight (of all donors they sum to 1), the weightiest donor first. With context
+            Columns category, donor and weight (of all donors they sum to 1), the weightiest donor first. With context
             "row" once for each row.
         """
         table = self._read_as_fitted(X)
         able = [] if self.encoder_ is None else [table.names[place] for place in self.tree_.splits_symbols]
         if column not in able:
             raise ValueError(
-                f"There are no donors for column {column!r}: it is not split by symbols"
+                f"There are no donors for column {column!r}: it is not split by categories"
                 + (
                     f"; {', '.join(map(repr, able))} is."
                     if able
@@ -172,7 +172,7 @@ class JitterTree(BaseEstimator):
         max_depth : int, default 10
             Splits below it are counted only.
         max_categories : int, default 5
-            Symbols shown of a set.
+            Categories shown of a set.
         decimals : int, default 2
             Of numbers.
 

@@ -1,4 +1,4 @@
-"""A table as the numbers that trees read: symbols as codes, in the order of their text, numbers as they are."""
+"""A table as the numbers that trees read: categories as codes, in the order of their text, numbers as they are."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TreeColumns:
-    """What fit saw in each column: its symbols (missing is one), or what its numbers measure."""
+    """What fit saw in each column: its categories (missing is one), or what its numbers measure."""
 
     names: list[str]
     kinds: list[Symbols | Measure]
 
     @classmethod
     def fit(cls, table: Table, cols: Any, rows: NDArray[np.int64] | None) -> TreeColumns:
-        """`cols`: symbolic columns, as in encoders; `rows`: those that count, all if None."""
+        """`cols`: categorical columns, as in encoders; `rows`: those that count, all if None."""
         symbolic = {column.name for column in symbolic_columns(table, cols, booleans=False)}
 
         def kind(column: Column) -> Symbols | Measure:
@@ -36,11 +36,11 @@ class TreeColumns:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Symbols of each column (p,), 0 for numbers."""
+        """Categories of each column (p,), 0 for numbers."""
         return np.array([len(kind) if isinstance(kind, Symbols) else 0 for kind in self.kinds], dtype=np.int64)
 
     def cells(self, table: Table) -> Floats:
-        """Codes and numbers (p, n); -1 for symbols that fit has not seen."""
+        """Codes and numbers (p, n); -1 for categories that are not in the training data."""
         out = np.empty((len(self.kinds), len(table)))
         for place, (kind, column) in enumerate(zip(self.kinds, table.columns, strict=True)):
             if isinstance(kind, Symbols):

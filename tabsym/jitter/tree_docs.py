@@ -14,9 +14,9 @@ max_features : int, float, {"sqrt", "log2"} or None, default None
 min_impurity_decrease : float, default 0.0
     By how much a split must lower the impurity, weighed by the share of rows in the node.
 smooth : "auto" or float, default "auto"
-    Rows at the mean of symbols that each symbol's mean is drawn by when a split is looked for, so that columns of
-    many symbols do not win by chance. "auto": at each node and column, the variance within symbols over the one
-    between them; a column whose symbols differ no more than by chance is not split there. 0: none, which finds the
+    Rows at the mean of categories that each category's mean is drawn by when a split is looked for, so that columns of
+    many categories do not win by chance. "auto": at each node and column, the variance within categories over the one
+    between them; a column whose categories differ no more than by chance is not split there. 0: none, which finds the
     subset that is best for the training rows.
 handle_unknown : {"similar", "similar_per_node", "training_counts", "node_value"}, default "similar"
     How rows with a category that is not in the training data are predicted. "similar": the weighted mean of the
@@ -24,21 +24,21 @@ handle_unknown : {"similar", "similar_per_node", "training_counts", "node_value"
     branches, weighted by the donors in each, anew at every node (the poster's wording). "training_counts": down
     both branches, weighted by their training rows. "node_value": by the value of the node that splits the column.
 encoder : TIWSEncoder or None, default None
-    Learns, on the same table, which symbols resemble each other; None: ``TIWSEncoder()``. Of one with
+    Learns, on the same table, which categories resemble each other; None: ``TIWSEncoder()``. Of one with
     ``method="poster"`` the similarities as printed are the weights. A clone of it is fitted on the columns that
     the tree splits, not at all where none are or `handle_unknown` needs no donors.
 context : {"batch", "row", "observed"} or None, default None
-    The rows that describe an unseen symbol: None, as the encoder has it, which is "batch": all its rows in the
+    The rows that describe an unknown category: None, as the encoder has it, which is "batch": all its rows in the
     call, so that its prediction can depend on the rows that come with it. "row": the row alone.
     "observed": what ``encoder_.observe`` was given.
 cols : list of str (or positions, for arrays), one of them, "all" or None, default None
-    Columns of symbols; None: text, object and category columns. All others are numbers; dates are days.
+    Columns of categories; None: text, object and category columns. All others are numbers; dates are days.
 random_state : int, RandomState or None, default None
     Of the columns drawn, where `max_features` is not all; nothing else is left to chance."""
 
 TREE_ATTRIBUTES = """\
 tree_ : Tree
-    Arrays over the nodes: feature, threshold, left, right, symbols, value, n_rows, impurity and more.
+    Arrays over the nodes: feature, threshold, left, right, categories, value, n_rows, impurity and more.
 encoder_ : TIWSEncoder or None
     Fitted, where donors may be needed.
 feature_importances_ : ndarray of shape (n_features_in_,)
@@ -50,6 +50,7 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 
 TREE_NOTES = """\
 Numbers are split halfway between values; those that are missing go to the better side, or, where a node had none, to
-the side with more rows. Missing symbols are a symbol. A symbol that training showed, but not among a node's rows,
-goes to the side with more rows, by weight. Of splits that are equally good the first column's wins, then the lower
+the side with more rows. Missing categories are a category. A category that training showed, but not among a node's
+rows, goes to the side with more rows, by weight. Of splits that are equally good the first column's wins, then the
+lower
 threshold. Rows of weight 0 count as absent."""

@@ -1,4 +1,4 @@
-"""Where rows with symbols never seen go: to where the seen symbols go that those resemble."""
+"""Where rows with unknown categories go: where the known categories go that those resemble."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TILE = 1024  # rows at a time, so that weights of all donors for each stay smal
 
 @dataclass(frozen=True)
 class Donors:
-    """A column's unseen symbols: rows that have them, and how each resembles the seen symbols `codes` (d,)."""
+    """A column's unknown categories: rows that have them, and how each resembles the known categories `codes` (d,)."""
 
     fitted: FittedColumn
     found: UnseenRows
@@ -31,7 +31,7 @@ class Donors:
 
     @classmethod
     def of(cls, encoder: TIWSEncoder, table: Table, column: str, context: str | None) -> Donors:
-        """Of a fitted encoder, for the rows of a table whose symbols in `column` it has not seen."""
+        """Of a fitted encoder, for the rows of a table whose categories in `column` it has not seen."""
         fitted = encoder.columns_[column].fitted
         found = encoder.unseen_rows(table, column, context=context)
         if fitted.method.method != "poster":
@@ -48,13 +48,13 @@ class Donors:
 
 
 def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, Donors]) -> tuple[Floats, NDArray[np.int64]]:
-    """Values (n, K) and heaviest leaves (n,) of rows with unseen symbols.
+    """Values (n, K) and heaviest leaves (n,) of rows with unknown categories.
 
     Parameters
     ----------
     tree : Tree
     cells : (p, n)
-        Of the whole table, codes of unseen symbols below 0; rows without any get 0.
+        Of the whole table, codes of unknown categories below 0; rows without any get 0.
     mode : {"similar", "similar_per_node", "training_counts", "node_value"}
     donors : dict of int -> Donors
         By column; none are needed where nothing is asked of them.

@@ -1,4 +1,4 @@
-"""`JitterTreeClassifier` and `JitterTreeRegressor`: trees of symbols that know a way for symbols never seen."""
+"""`JitterTreeClassifier` and `JitterTreeRegressor`: trees that split categories by subsets and route unknown ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @fill_in(parameters=TREE_PARAMETERS, attributes=TREE_ATTRIBUTES, notes=TREE_NOTES)
 class JitterTreeClassifier(LabelClassifier, JitterTree):
-    """Decision tree that splits symbols by subsets, and sends symbols never seen where similar ones go.
+    """Decision tree that splits categories by subsets, and sends unknown categories where similar ones go.
 
     Parameters
     ----------
@@ -36,10 +36,10 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
 
     Notes
     -----
-    Of two classes the best subset of a node's symbols is found exactly, by Breiman's ordering (of their means as they
-    are drawn by `smooth`; of the rows' own with ``smooth=0``); of more classes symbols are ordered along the first
-    principal component of their class shares (Coppersmith, Hong and Hosking), which comes near. Jitter, and the
-    similarity of symbols, are of Bang and Lin, "Jitter Trees". {notes}
+    Of two classes the best subset of a node's categories is found exactly, by Breiman's ordering (of their means as
+    they are drawn by `smooth`; of the rows' own with ``smooth=0``); of more classes categories are ordered along the
+    first principal component of their class shares (Coppersmith, Hong and Hosking), which comes near. Jitter, and the
+    similarity of categories, are of Bang and Lin, "Jitter Trees". {notes}
 
     Examples
     --------
@@ -141,7 +141,7 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
 
 @fill_in(parameters=TREE_PARAMETERS, attributes=TREE_ATTRIBUTES, notes=TREE_NOTES)
 class JitterTreeRegressor(RegressorMixin, JitterTree):
-    """Regression tree that splits symbols by subsets, and sends symbols never seen where similar ones go.
+    """Regression tree that splits categories by subsets, and sends unknown categories where similar ones go.
 
     Parameters
     ----------
@@ -155,8 +155,8 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
 
     Notes
     -----
-    The best subset of a node's symbols is found exactly, by Breiman's ordering (of their means as they are drawn by
-    `smooth`; of the rows' own with ``smooth=0``). Jitter, and the similarity of symbols,
+    The best subset of a node's categories is found exactly, by Breiman's ordering (of their means as they are drawn by
+    `smooth`; of the rows' own with ``smooth=0``). Jitter, and the similarity of categories,
     are of Bang and Lin, "Jitter Trees". {notes}
 
     Examples

@@ -34,9 +34,9 @@ def grow_tree(cells: Floats, sizes: NDArray[np.int64], y: Floats, weight: Floats
     Parameters
     ----------
     cells : (p, n)
-        Numbers, NaN for missing, and codes of symbols.
+        Numbers, NaN for missing, and codes of categories.
     sizes : (p,)
-        Symbols of each column, 0 for numbers.
+        Categories of each column, 0 for numbers.
     y : (n,)
         Class numbers, or the target.
     weight : (n,)

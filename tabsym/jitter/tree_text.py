@@ -43,7 +43,7 @@ def write_tree(
 
 
 def _conditions(tree: Tree, columns: TreeColumns, node: int, most: int, decimals: int) -> tuple[str, str]:
-    """What is true on the left side, and on the right one; symbols that the node has not seen are not in the list."""
+    """The conditions of the left and of the right branch; categories that no row of the node has are not listed."""
     place, other_left = int(tree.feature[node]), tree.other_left[node]
     name = columns.names[place]
     if tree.pointer[node + 1] > tree.pointer[node]:

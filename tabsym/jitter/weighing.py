@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 
 def donor_weights(fitted: FittedColumn, unseen: Unseen, rule: DonorRule | None = None) -> Floats:
-    """Of a column's donors (m, donors) for each unseen symbol; `rule`: another one than the encoder's."""
+    """Of a column's donors (m, donors) for each unknown category; `rule`: another one than the encoder's."""
     if rule is not None:
         rule = rule.of(fitted.sums.rows[fitted.donors], fitted.components)  # chosen with fewer rows, perhaps
         tiles = [rule.weights(fitted.between(tile)) for tile in unseen.tiles()]
@@ -23,7 +23,7 @@ def donor_weights(fitted: FittedColumn, unseen: Unseen, rule: DonorRule | None =
 
 
 def places_among_donors(fitted: FittedColumn, codes: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Where symbols are among the donors; -1: nowhere."""
+    """Where categories are among the donors; -1: nowhere."""
     place = np.full(len(fitted.symbols), -1, dtype=np.int64)
     place[fitted.donors] = np.arange(len(fitted.donors))
     return place[codes]

@@ -1,4 +1,4 @@
-"""Fitted partitions of columns, in the column's own values: intervals with bounds, groups with symbols."""
+"""Fitted partitions of columns, in the column's own values: intervals with bounds, groups with categories."""
 
 from __future__ import annotations
 
@@ -106,18 +106,18 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of a symbolic column, the one with the most rows first.
+    """Groups of a categorical column, the one with the most rows first.
 
     Attributes
     ----------
     groups : list of lists
-        Their symbols, the most frequent first; missing as None.
+        Their categories, the most frequent first; missing as None.
     symbols : (M,)
-        All symbols, in the order of the table.
+        All categories, in the order of the table.
     labels_of : (M,)
         The group of each.
     default : int
-        The group that holds the rarest symbol: Khiops' place for unseen ones.
+        The group that holds the least frequent category: Khiops' place for unknown ones.
     """
 
     partition: Partition

@@ -123,7 +123,7 @@ def most_granularity(n_rows: float) -> int:
 
 
 def null_prior(criterion: str, *, n_rows: float, n_modalities: int | None = None) -> float:
-    """The prior of one part; `n_modalities` for symbols, None for numbers."""
+    """The prior of one part; `n_modalities` for categories, None for numbers."""
     if criterion == "khiops":
         return LN2
     if n_modalities is None:
@@ -152,7 +152,7 @@ def interval_prior(criterion: str, most: int, *, n_rows: float, n_candidates: in
 def group_prior(
     criterion: str, most: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int = 0
 ) -> Floats:
-    """Priors of 1 .. most groups of `n_modalities` symbols (under khiops: those left at the granularity)."""
+    """Priors of 1 .. most groups of `n_modalities` categories (under khiops: those left at the granularity)."""
     if criterion == "page":
         return math.log(n_modalities) + ln_partitions(n_modalities, most)
     prior = np.full(most, np.inf)
@@ -173,7 +173,7 @@ def _ln_whether_garbage(n_modalities: int) -> float:
     return LN2 if n_modalities > GARBAGE_FROM else 0.0
 
 
-@lru_cache(maxsize=8192)  # columns of as many symbols ask the same; what they get is not to be written to
+@lru_cache(maxsize=8192)  # columns of as many categories ask the same; what they get is not to be written to
 def garbage_priors(
     most: int, garbage: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int
 ) -> Floats:

@@ -95,7 +95,7 @@ class Options:
         )  # fmt: skip
 
     def regroup(self, counts: Floats, start: Partition) -> Partition:
-        """Symbols' groups, given rows by target interval (B, T), near those of `start`."""
+        """Categories' groups, given rows by target interval (B, T), near those of `start`."""
         return regroup(
             counts, start, criterion=self.criterion, n_candidates=self.n_candidates, max_parts=self.max_parts,
             min_part_count=self.min_part_count, random_state=self.random_state,
@@ -136,7 +136,7 @@ def target_cost(criterion: str, sizes: Floats, n_rows: float) -> float:
 
 
 def null_grid_cost(criterion: str, n_rows: float, n_modalities: int | None) -> float:
-    """One part, one interval; `n_modalities` for symbols, None for numbers."""
+    """One part, one interval; `n_modalities` for categories, None for numbers."""
     prior = null_prior(criterion, n_rows=n_rows, n_modalities=n_modalities)
     return prior + float(gammaln(n_rows + 1)) + (float(np.log(n_rows)) if criterion == "page" else 0.0)
 

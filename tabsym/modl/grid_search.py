@@ -65,7 +65,7 @@ class GridSearch:
         return best
 
     def nearby(self, source: Partition, labels: Places) -> Grid:
-        """Groups of symbols near these for other intervals of the target, and so on in turn: quick where both are."""
+        """Groups near these for other intervals of the target, and so on in turn: quick where both are."""
         best = dear(one_cell(self.rows, self.options))
         for _ in range(MOST_TURNS):
             if labels.max() == 0:

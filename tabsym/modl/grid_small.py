@@ -22,7 +22,7 @@ TargetGiven = Callable[[Places], Places]
 FEW_TARGETS, MOST_VALUES_BESIDE = 9, 64
 """Up to so many distinct targets each of their 256 partitions is looked at, beside so many distinct values or less."""
 FEW_VALUES, FEW_SYMBOLS, MOST_TARGETS_BESIDE = 6, 5, 1024
-"""Up to so many values or symbols each of their 31 or 51 partitions is looked at, beside so many targets or less."""
+"""Up to so many values or categories each of their 31 or 51 partitions is looked at, beside so many targets or less."""
 
 
 def every_grid(rows: Rows, options: Options, deadline: float, target_given: TargetGiven) -> Grid | None:
@@ -85,7 +85,7 @@ def every_cut(n: int) -> Iterator[Places]:
 
 
 def every_set(n: int) -> Iterator[Places]:
-    """Every partition of n symbols, as labels (n,): each symbol in a group there is, or in a new one."""
+    """Every partition of n categories, as labels (n,): each category in a group there is, or in a new one."""
     labels = [[0]]
     for _ in range(n - 1):
         labels = [[*one, group] for one in labels for group in range(max(one) + 2)]

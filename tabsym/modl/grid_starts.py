@@ -24,7 +24,7 @@ MOST_JOINED_BY_TWO = 8
 SHAKEN = 12
 """So many models are made from one with some of its target cuts elsewhere."""
 MOST_CHANGED_SYMBOLS = 200
-"""Of more symbols than these target cuts are not changed one by one but with groups near those found."""
+"""Of more categories than these target cuts are not changed one by one but with groups near those found."""
 
 
 def starts(search: GridSearch) -> Iterator[Places]:
@@ -59,7 +59,7 @@ def changed(search: GridSearch, parts: Places, labels: Places) -> Iterator[Place
 
 
 def near(search: GridSearch, labels: Places, round_: int) -> Iterator[Places]:
-    """Target intervals beside these, for symbols whose groups are near: with more cuts, fewer, some elsewhere."""
+    """Target intervals beside these, for categories whose groups are near: with more cuts, fewer, some elsewhere."""
     sizes = np.bincount(search.rows.target, search.rows.weight, minlength=len(labels))
     yield from _with_more_cuts(labels, sizes)
     yield from _shaken(labels, sizes, np.random.RandomState([search.options.random_state, round_]))

@@ -39,7 +39,7 @@ MOST_FINISHED = 3
 MOST_CHANGED_AGAIN = 3
 """Rounds in which the best of them is changed, as long as that helps."""
 MOST_FINISHED_SYMBOLS = 2000
-"""Of more symbols than these the best model alone goes on."""
+"""Of more categories than these the best model alone goes on."""
 
 
 def cut_jointly(rows: Rows, options: Options) -> Grid:
@@ -134,7 +134,7 @@ def _changed_again(search: _Resolutions, best: Grid) -> Grid:
 
 
 def _changed_nearby(search: _Resolutions, best: Grid) -> Grid:
-    """The best model of many symbols, or a cheaper one whose groups are near: a search for new ones takes a second."""
+    """The best model of many categories, or a cheaper one with similar groups: a search for new ones takes a second."""
     fine, start = search.fine, best
     labels = _of_cells(best.target_labels, search.cells)
     near_best = fine.nearby(best.source, labels)

@@ -1,4 +1,4 @@
-"""Parts of a column as text: intervals of numbers and of dates, groups of symbols."""
+"""Parts of a column as text: intervals of numbers and of dates, groups of categories."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def interval_labels(
 
 
 def group_labels(groups: list[list[Any]]) -> list[str]:
-    """Groups of symbols as text, such as ``{a, b}``, long ones cut, and numbered where two are cut to the same."""
+    """Groups of categories as text, such as ``{a, b}``, long ones cut, and numbered where two are cut to the same."""
     texts = [_group_label(members) for members in groups]
     repeated = {text for text, times in Counter(texts).items() if times > 1}
     return [f"{text} #{i + 1}" if text in repeated else text for i, text in enumerate(texts)]

@@ -12,7 +12,7 @@ from tabsym.modl.hull import is_cheaper
 from tabsym.modl.local import cheapest_step, follow, join_path, polish
 from tabsym.modl.units import Units, by_main_axis, by_share, sum_by, without_gaps
 
-# all of these trade time for cost; benchmarks/modl/exact.py shows both, of up to 20 symbols
+# all of these trade time for cost; benchmarks/modl/exact.py shows both, of up to 20 categories
 _SEARCHED = 3  # granularities that are searched thoroughly, those whose quick starts are best
 _EQUAL_CELLS = 32
 _MOST_JOINED = 300  # units, or cells that starts cut together, from which greedy joins begin

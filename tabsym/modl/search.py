@@ -1,4 +1,4 @@
-"""The exact search over cuts of ordered blocks, for intervals and for symbols in the order of their class shares."""
+"""The exact search over cuts of ordered blocks, for intervals and for categories in the order of their class shares."""
 
 from __future__ import annotations
 

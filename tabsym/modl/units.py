@@ -1,4 +1,4 @@
-"""Symbols as the searches see them: rare ones caught together, proportional ones joined, in an order."""
+"""Categories as the searches see them: rare ones caught together, proportional ones joined, in an order."""
 
 from __future__ import annotations
 

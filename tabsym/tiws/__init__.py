@@ -1,1 +1,1 @@
-"""Estimates for symbols never seen in training, from what the other columns of their rows say."""
+"""Estimates for categories that are not in the training data, from what the other columns of their rows say."""

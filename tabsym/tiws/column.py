@@ -1,4 +1,4 @@
-"""A column as fitted: what its seen symbols are estimated at, and what an unseen one is compared with."""
+"""A column as fitted: what its known categories are estimated at, and what an unknown one is compared with."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tabsym.tiws.sums import Components, Sums, components_of, drawn
 Floats = NDArray[np.float64]
 
 MOST_DONORS = 1500
-"""Symbols, those with the most rows, that unseen ones are compared with: equations take their number cubed."""
+"""Categories, those with the most rows, that unknown ones are compared with: equations take their number cubed."""
 MOST_COMPARED = 500
-"""Symbols, those with the most rows, by which the covariance and the donors' rule are chosen."""
-_TILE = 512  # unseen symbols at a time
+"""Categories, those with the most rows, by which the covariance and the donors' rule are chosen."""
+_TILE = 512  # unknown categories at a time
 
 
 @dataclass(frozen=True)
 class Method:
-    """How unseen symbols are estimated, by the encoder's options; `simplex`: whether components are shares."""
+    """How unknown categories are estimated, by the encoder's options; `simplex`: whether components are shares."""
 
     method: str = "documents"
     names: bool = False
@@ -44,7 +44,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Unseen:
-    """Symbols that fit has not seen: their documents (m, words), as they are called, and the rows of each (m,)."""
+    """Categories that fit has not seen: their documents (m, words), as they are called, and the rows of each (m,)."""
 
     documents: sparse.csr_array
     symbols: list[Any]
@@ -63,17 +63,17 @@ class Unseen:
 
 @dataclass(frozen=True)
 class FittedColumn:
-    """The seen symbols of column `number` and their estimates.
+    """The known categories of column `number` and their estimates.
 
     Attributes
     ----------
     symbols : list
-        Seen symbols, by code (l,).
+        Known categories, by code (l,).
     sums : Sums
         Their targets.
     components : Components
     donors : (d,)
-        Codes of the symbols that unseen ones are compared with.
+        Codes of the categories that unknown ones are compared with.
     covariance : Covariance
         Of the donors' means.
     rule : DonorRule
@@ -106,16 +106,16 @@ class FittedColumn:
         rule = DonorRule.fit(sums.of(some.donors), components, some.geometry)
         return replace(new, covariance=covariance, rule=rule.of(sums.rows[donors], components))
 
-    # -- seen symbols -------------------------------------------------------------------------
+    # -- known categories -------------------------------------------------------------------------
 
     @cached_property
     def estimates(self) -> Floats:
-        """Of seen symbols (l, q): their means, drawn to the centre."""
+        """Of known categories (l, q): their means, drawn to the centre."""
         return drawn(self.sums, self._centre, self._prior_rows) + self.sums.origin
 
     @property
     def prior(self) -> Floats:
-        """The estimate (q,) of a symbol of which nothing is known."""
+        """The estimate (q,) of a category of which nothing is known."""
         return self._shares((self._centre + self.sums.origin)[None])[0]
 
     @property
@@ -135,7 +135,7 @@ class FittedColumn:
         rule = self.rule.of(sums.rows[donors], components)
         return replace(self, sums=sums, components=components, donors=donors, rule=rule)
 
-    # -- unseen symbols -----------------------------------------------------------------------
+    # -- unknown categories -----------------------------------------------------------------------
 
     @one_blas_thread()
     def unseen_estimates(self, unseen: Unseen) -> Floats:
@@ -149,7 +149,7 @@ class FittedColumn:
 
     @one_blas_thread()
     def intervals(self, unseen: Unseen, level: float) -> tuple[Floats, Floats]:
-        """Bounds (m, q) for the mean target of each symbol's rows."""
+        """Bounds (m, q) for the mean target of each category's rows."""
         found = [self._estimates(tile) for tile in unseen.tiles()]
         half = [
             self.conformal.half_width(one.variances, tile.rows, level)
@@ -162,7 +162,7 @@ class FittedColumn:
 
     @one_blas_thread()
     def weights(self, unseen: Unseen, own: NDArray[np.integer] | None = None) -> Floats:
-        """Of the donors (m, d) for each symbol; `own` (m,): codes of seen symbols, which are not their own donors."""
+        """Of the donors (m, d) for each category; `own` (m,): codes of known ones, which are not their own donors."""
         if self.method.method == "poster":
             return self.similarity_weights(unseen, self.donors, own)
         places = None if own is None else self._places(self.donors, own)
@@ -176,7 +176,7 @@ class FittedColumn:
     def similarity_weights(
         self, unseen: Unseen, donors: NDArray[np.integer], own: NDArray[np.integer] | None = None
     ) -> Floats:
-        """Of method "poster": what the estimates of these symbols (d,), by code, are multiplied by (m, d)."""
+        """Of method "poster": what the estimates of these categories (d,), by code, are multiplied by (m, d)."""
         if not len(unseen):
             return np.zeros((0, len(donors)))
         words = int(np.diff(self.pairs.offsets).sum() - self.pairs.sizes[self.number])
@@ -195,17 +195,17 @@ class FittedColumn:
         return self.donors, self.weights(unseen, own)
 
     def between(self, unseen: Unseen) -> Geometry:
-        """Unseen symbols beside the donors."""
+        """Unknown categories beside the donors."""
         return Geometry.between(self._describe(unseen.documents, unseen.symbols), self._described)
 
     def as_unseen(self, codes: NDArray[np.integer]) -> Unseen:
-        """Seen symbols as if they were not, by their documents."""
+        """Known categories as if they were not, by their documents."""
         documents = self.pairs.documents(self.number, np.asarray(codes))
         return Unseen(documents, [self.symbols[code] for code in codes], self.sums.rows[codes])
 
     @one_blas_thread()
     def held_out(self, groups: NDArray[np.integer]) -> Floats:
-        """Estimates (l, q) of seen symbols by those of other groups; `groups` (l,) holds numbers."""
+        """Estimates (l, q) of known categories by those of other groups; `groups` (l,) holds numbers."""
         if self.method.method == "poster":
             out = np.empty_like(self.estimates)
             for group in np.unique(groups):
@@ -236,11 +236,11 @@ class FittedColumn:
 
     @property
     def _seen(self) -> NDArray[np.int64]:
-        """Codes of symbols with rows."""
+        """Codes of categories with rows."""
         return np.flatnonzero(self.sums.rows > 0)
 
     def _places(self, donors: NDArray[np.integer], codes: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Where symbols are among these donors; -1: nowhere."""
+        """Where categories are among these donors; -1: nowhere."""
         place = np.full(len(self.symbols) + 1, -1, dtype=np.int64)
         place[donors] = np.arange(len(donors))
         return place[codes]
@@ -277,7 +277,7 @@ class FittedColumn:
 
     @cached_property
     def conformal(self) -> Conformal:
-        """What intervals are made of: how far symbols' means were from what the others say."""
+        """What intervals are made of: how far categories' means were from what the others say."""
         return Conformal.of(self.solution)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -298,6 +298,6 @@ def on_simplex(values: Floats) -> Floats:
 
 
 def _most_frequent(rows: Floats, most: int) -> NDArray[np.int64]:
-    """Codes, ascending, of the symbols with the most rows."""
+    """Codes, ascending, of the categories with the most rows."""
     seen = np.flatnonzero(rows > 0)
     return np.sort(seen[np.argsort(-rows[seen], kind="stable")[:most]])

@@ -47,7 +47,7 @@ class Counting:
         self, table: Table, words: tuple[Words, ...], encoded: list[str], y: Floats, weight: Floats | None,
         origin: Floats | None = None,
     ) -> TableCounts:  # fmt: skip
-        """The counts of a table whose every symbol is a word."""
+        """The counts of a table whose every category is a word."""
         rows = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
         codes = codes_of(table, words, self.n_jobs)
         if rows is not None and weight is not None:

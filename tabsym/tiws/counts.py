@@ -1,4 +1,4 @@
-"""All that is counted of a table: pairs of words, and of each encoded column the target by symbol. Counts add up."""
+"""All that is counted of a table: pairs of words, and of each encoded column the target by category. Counts add up."""
 
 from __future__ import annotations
 

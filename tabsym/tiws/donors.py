@@ -1,7 +1,7 @@
-"""Donors: the seen symbols that an unseen one resembles, with weights that sum to 1.
+"""Donors: the known categories that an unknown one resembles, with weights that sum to 1.
 
-The weight of a donor falls with its distance, by a rate chosen by leaving each seen symbol out, and with how little is
-known of it (rho_k = n_k / (n_k + s2 / tau2)).
+The weight of a donor falls with its distance, by a rate chosen by leaving each known category out, and with how little
+is known of it (rho_k = n_k / (n_k + s2 / tau2)).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RATES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 NAME_RATES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """The same for names, per unit of 1 - cosine."""
 FEWEST_TO_TUNE = 4
-"""Of fewer seen symbols all donors of one are alike: one left out leaves two at most."""
+"""Of fewer known categories all donors of one are alike: one left out leaves two at most."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class DonorRule:
 
     @classmethod
     def fit(cls, sums: Sums, components: Components, geometry: Geometry) -> DonorRule:
-        """The rates under which left-out symbols' targets are best foretold; `geometry`: of symbols with each other."""
+        """The rates that best predict left-out categories' targets; `geometry`: of categories with each other."""
         rule = cls(0.0, 0.0, median_distance(geometry.distances) or 1.0, _known(sums.rows, components))
         if len(sums.rows) < FEWEST_TO_TUNE:
             return rule
@@ -56,7 +56,7 @@ class DonorRule:
         return [DonorRule(rate, name, self.unit, self.known) for rate in RATES for name in names]
 
     def weights(self, geometry: Geometry, own: NDArray[np.integer] | None = None) -> Floats:
-        """Of donors (l,) for each symbol (m, l); `own` (m,): a donor that is left out, below 0 for none."""
+        """Of donors (l,) for each category (m, l); `own` (m,): a donor that is left out, below 0 for none."""
         pull = -self.rate * geometry.distances / self.unit
         if self.name_rate:
             assert geometry.names is not None
@@ -74,14 +74,14 @@ class DonorRule:
     def left_out_error(
         self, geometry: Geometry, means: Floats, estimates: Floats, centre: Floats, sure: Floats
     ) -> float:
-        """Of symbols foretold by the others, as far as that is worth: ``centre + lambda (foretold - centre)``."""
+        """Of categories foretold by the others, as far as that is worth: ``centre + lambda (foretold - centre)``."""
         foretold = self.weights(geometry, np.arange(len(means))) @ estimates - centre
         share = worth(foretold, means - centre, sure)
         return float((sure[:, None] * (means - centre - share * foretold) ** 2).sum())
 
 
 def _known(rows: Floats, components: Components) -> Floats:
-    """rho: how much of a symbol's estimate is its own."""
+    """rho: how much of a category's estimate is its own."""
     return rows / (rows + components.ratio)
 
 

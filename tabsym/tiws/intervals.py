@@ -1,7 +1,7 @@
-"""Intervals for unseen symbols: conformal over symbols, which are taken to be exchangeable.
+"""Intervals for unknown categories: conformal over categories, which are taken to be exchangeable.
 
-How far each seen symbol's mean was from what the others said of it, in units of what was to be expected, is what an
-unseen one's is taken to be.
+How far each known category's mean was from what the others said of it, in units of what was to be expected, is what an
+unknown one's is taken to be.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Conformal:
-    """Scores (l, q), ascending, of seen symbols left out; `within`: the variance of a row about its symbol's mean."""
+    """Scores (l, q), ascending, of known categories left out; `within`: a row's variance about its category's mean."""
 
     scores: Floats
     within: float
 
     @classmethod
     def of(cls, solution: Solution) -> Conformal:
-        """From each symbol left out in turn."""
+        """From each category left out in turn."""
         sums, within = solution.regression.sums, solution.regression.components.within
         left_out = solution.held_out(np.arange(len(sums.rows)))
         spread = np.sqrt(left_out.variances + within / sums.rows)[:, None]
@@ -35,10 +35,10 @@ class Conformal:
         return cls(np.sort(scores, axis=0), within)
 
     def half_width(self, variances: Floats, rows: Floats, level: float) -> Floats:
-        """Of the interval (m, q) for the mean over `rows` (m,) rows of symbols that are missed by `variances` (m,)."""
+        """Of the interval (m, q) for the mean over `rows` (m,) rows of categories with error `variances` (m,)."""
         place = int(np.ceil(level * (len(self.scores) + 1) - 1e-9)) - 1
         score = self.scores[min(place, len(self.scores) - 1)]
-        if place >= len(self.scores):  # more than the seen symbols can say: at least what normal ones would need
+        if place >= len(self.scores):  # more than the known categories can say: at least what normal ones would need
             score = np.maximum(score, stats.norm.isf((1 - level) / 2))
         with np.errstate(divide="ignore"):
             spread = np.sqrt(variances + np.where(rows > 0, self.within / rows, 0.0))

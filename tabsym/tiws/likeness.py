@@ -1,4 +1,4 @@
-"""Likeness of symbols, as covariance: kernels over documents, and over names where those are asked for."""
+"""Likeness of categories, as covariance: kernels over documents, and over names where those are asked for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class Described:
-    """Symbols by what is known of them: profiles, and names where they are asked for."""
+    """Categories by what is known of them: profiles, and names where they are asked for."""
 
     profiles: Profiles
     names: Names | None = None
@@ -92,7 +92,7 @@ class Geometry:
 
 
 def median_distance(distances: Floats) -> float:
-    """The median of the squared distances (l, l) of different symbols; 0 where it is rounding or there are none."""
+    """The median of the squared distances (l, l) of different categories; 0 where it is rounding or there are none."""
     l = len(distances)  # noqa: E741
     middle = float(np.median(distances[np.triu_indices(l, 1)])) if l > 1 else 0.0
     return middle if middle > ROUNDING else 0.0

@@ -1,4 +1,4 @@
-"""Names of symbols as bags of their parts: pieces of two to four characters, the rarer the weightier (tf-idf)."""
+"""Names of categories as bags of their parts: pieces of two to four characters, the rarer the weightier (tf-idf)."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ class NameReader:
 
 
 def _text(symbol: Any) -> str:
-    """A symbol as text with its ends marked, so that no name is too short for a piece."""
+    """A category as text with its ends marked, so that no name is too short for a piece."""
     return f" {'' if symbol is None else symbol} "

@@ -1,8 +1,9 @@
 """TIWS as printed on the poster (Bang and Lin, "Jitter Trees"), corrected only where it cannot be computed.
 
 Counts of words are standardised along each document and along each word over all documents, the two multiplied, and
-symbols compared by the cosine of what results. It is kept for comparison: signs cancel in the product, so that an
-exactly opposite document can count as alike, and scores follow how frequent a symbol is; see `profiles` for the remedy.
+categories compared by the cosine of what results. It is kept for comparison: signs cancel in the product, so that an
+exactly opposite document can count as alike, and scores follow how frequent a category is; see `profiles` for the
+remedy.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from scipy import sparse
 Floats = NDArray[np.float64]
 
 PRIOR_ROWS = 1.0
-"""Rows at the mean of all that a seen symbol's estimate is drawn by."""
+"""Rows at the mean of all that a known category's estimate is drawn by."""
 
 
 def similarities(seen: sparse.csr_array, unseen: sparse.csr_array, words: int, *, batch: bool) -> Floats:
-    """s (m, l) in [0, 1] of unseen documents (m, columns) with seen ones (l, columns).
+    """s (m, l) in [0, 1] of unknown documents (m, columns) with seen ones (l, columns).
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ def similarities(seen: sparse.csr_array, unseen: sparse.csr_array, words: int, *
     words : int
         Words there are in the other columns.
     batch : bool
-        Whether words are standardised over all documents of the call, or each unseen one alone beside the seen ones.
+        Whether words are standardised over all documents of the call, or each unknown one alone beside the seen ones.
     """
     if batch:
         return _similarities(seen, unseen, words)

@@ -1,4 +1,4 @@
-"""Documents as profiles: with which symbols of the other columns a symbol occurs, as square roots of shares.
+"""Documents as profiles: with which categories of the other columns a category occurs, as square roots of shares.
 
 A document is a row of counts over words. Its profile is, block by block (a block is the words of one column), the share
 of each word, drawn to the share in all seen documents by `KAPPA` rows. Profiles are compared by the Euclidean distance

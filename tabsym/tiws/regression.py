@@ -1,9 +1,9 @@
-"""Document regression: a symbol's target is foretold by the targets of symbols with documents like its own.
+"""Document regression: a category's target is foretold by the targets of categories with documents like its own.
 
-The mean target of symbol k is ``mu + u_k + v_k + e_k``: u as alike as documents are (covariance t tau2 f K), v a
-symbol's own (t tau2 (1 - f)), e the mean of its rows' scatter (s2 / n_k). The shares f and t and the kernel K are those
-of greatest restricted likelihood; f = 0 is the plain random-effects mean, so that documents that tell nothing do no
-harm. The estimate of a symbol without targets is the best linear unbiased predictor of mu + u.
+The mean target of category k is ``mu + u_k + v_k + e_k``: u as alike as documents are (covariance t tau2 f K), v a
+category's own (t tau2 (1 - f)), e the mean of its rows' scatter (s2 / n_k). The shares f and t and the kernel K are
+those of greatest restricted likelihood; f = 0 is the plain random-effects mean, so that documents that tell nothing do
+no harm. The estimate of a category without targets is the best linear unbiased predictor of mu + u.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tabsym.tiws.sums import Components, Sums, drawn
 Floats = NDArray[np.float64]
 
 SHARES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.995)
-"""f: of the variance between symbols, what documents can tell."""
+"""f: of the variance between categories, what documents can tell."""
 SCALES = (0.3, 1.0, 3.0)
-"""t: the variance between symbols, in units of what moments say it is."""
+"""t: the variance between categories, in units of what moments say it is."""
 
 
 @dataclass(frozen=True)
 class Covariance:
-    """Of symbols' mean targets: kernel, share f and scale t; without a kernel f is 0."""
+    """Of categories' mean targets: kernel, share f and scale t; without a kernel f is 0."""
 
     kernel: Likeness | None
     share: float
@@ -38,7 +38,7 @@ class Covariance:
 
 @dataclass(frozen=True)
 class Estimates:
-    """Estimated targets (m, q) of symbols, from the sums' origin, and the variance of what they miss (m,)."""
+    """Estimated targets (m, q) of categories, from the sums' origin, and the variance of what they miss (m,)."""
 
     values: Floats
     variances: Floats
@@ -46,12 +46,12 @@ class Estimates:
 
 @dataclass(frozen=True)
 class DocumentRegression:
-    """Fitted to `l` symbols that have rows.
+    """Fitted to `l` categories that have rows.
 
     Attributes
     ----------
     sums : Sums
-        Of these symbols.
+        Of these categories.
     components : Components
     covariance : Covariance
     """
@@ -62,33 +62,33 @@ class DocumentRegression:
 
     @classmethod
     def fit(cls, sums: Sums, components: Components, geometry: Geometry) -> DocumentRegression:
-        """Choose the covariance; `geometry`: of the symbols with each other."""
+        """Choose the covariance; `geometry`: of the categories with each other."""
         return cls(sums, components, _chosen(sums, components, geometry))
 
     def solved(self, geometry: Geometry) -> Solution:
-        """The equations solved; `geometry`: of the symbols with each other."""
+        """The equations solved; `geometry`: of the categories with each other."""
         return Solution(self, _matrix(self.sums, self.components, self.covariance, geometry))
 
     def with_sums(self, sums: Sums) -> DocumentRegression:
-        """The same covariance with targets of other rows of the same symbols."""
+        """The same covariance with targets of other rows of the same categories."""
         return replace(self, sums=sums)
 
     @cached_property
     def limits(self) -> tuple[Floats, Floats]:
-        """Least and greatest estimate of a seen symbol (q,)."""
+        """Least and greatest estimate of a known category (q,)."""
         known = drawn(self.sums, self.components.centre, self.components.ratio)
         return known.min(axis=0), known.max(axis=0)
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What follows from a regression and the covariance (l, l) of its symbols' means."""
+    """What follows from a regression and the covariance (l, l) of its categories' means."""
 
     regression: DocumentRegression
     matrix: Floats
 
     def estimates(self, geometry: Geometry) -> Estimates:
-        """Of symbols without targets; `geometry`: of them with the regression's symbols."""
+        """Of categories without targets; `geometry`: of them with the regression's categories."""
         one, components = self.regression.covariance, self.regression.components
         size = one.scale * components.between
         near, own = np.zeros(geometry.products.shape), np.ones(len(geometry.squares))
@@ -102,7 +102,7 @@ class Solution:
         return Estimates(values, np.maximum(size * own - inside + outside, 0.0))
 
     def held_out(self, groups: NDArray[np.integer]) -> Estimates:
-        """Of each symbol from those of other groups: `groups` (l,) holds numbers; the mean is estimated anew, too."""
+        """Of each category from those of other groups: `groups` (l,) holds numbers; the mean is estimated anew, too."""
         precision = cho_solve(self._factor, np.eye(len(self.matrix)))
         precision -= np.outer(self._ones, self._ones) / self._ones.sum()
         pulled, means = precision @ self._means, self._means
@@ -123,7 +123,7 @@ class Solution:
 
     @cached_property
     def mean(self) -> Floats:
-        """The mean of symbols' means (q,), by generalised least squares."""
+        """The mean of categories' means (q,), by generalised least squares."""
         return np.asarray(self._ones @ self._means / self._ones.sum())
 
     @cached_property
@@ -171,7 +171,7 @@ def _matrix(sums: Sums, components: Components, one: Covariance, geometry: Geome
 
 
 def _mixed(sums: Sums, components: Components, one: Covariance, likeness: Floats | float) -> Floats:
-    """The covariance (l, l) of symbols' mean targets."""
+    """The covariance (l, l) of categories' mean targets."""
     size = one.scale * components.between
     matrix = np.zeros((len(sums.rows),) * 2) + size * one.share * likeness
     matrix[np.diag_indices_from(matrix)] += size * (1 - one.share) + components.within / sums.rows

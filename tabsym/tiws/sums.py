@@ -1,4 +1,4 @@
-"""What the target is by symbol: sums that add up, components of variance, estimates drawn to the mean."""
+"""What the target is by category: sums that add up, components of variance, estimates drawn to the mean."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 LEAST_VARIANCE = 1e-8
-"""Of symbols' means, in units of the target's variance: a column that says nothing has no estimate below."""
+"""Of categories' means, in units of the target's variance: a column that says nothing has no estimate below."""
 
 
 @dataclass(frozen=True)
 class Sums:
-    """By symbol (l,) or symbol and component of the target (l, q): rows, sums, sums of squares.
+    """By category (l,) or category and component of the target (l, q): rows, sums, sums of squares.
 
     Targets are counted from `origin` (q,), lest squares of large numbers lose what they differ by.
     """
@@ -63,12 +63,12 @@ class Sums:
         return Sums(rows, sums, squares, self.origin)
 
     def of(self, symbols: NDArray[np.integer]) -> Sums:
-        """Those of some symbols."""
+        """Those of some categories."""
         return Sums(self.rows[symbols], self.sums[symbols], self.squares[symbols], self.origin)
 
     @property
     def means(self) -> Floats:
-        """Mean target of each symbol (l, q); 0 from the origin where there are no rows."""
+        """Mean target of each category (l, q); 0 from the origin where there are no rows."""
         return self.sums / np.where(self.rows > 0, self.rows, 1.0)[:, None]
 
     @property
@@ -79,9 +79,9 @@ class Sums:
 
 @dataclass(frozen=True)
 class Components:
-    """How a target varies: `within` symbols (s2) and `between` them (tau2), on average over its components.
+    """How a target varies: `within` categories (s2) and `between` them (tau2), on average over its components.
 
-    `centre` (q,): the mean of symbols' means, each with the weight of how surely it is known; from the sums' origin.
+    `centre` (q,): the mean of categories' means, each with the weight of how surely it is known; from the sums' origin.
     """
 
     within: float
@@ -95,9 +95,9 @@ class Components:
 
 
 def components_of(sums: Sums) -> Components:
-    """Components of variance by moments (ANOVA of symbols of unequal size).
+    """Components of variance by moments (ANOVA of categories of unequal size).
 
-    A target of several components (classes) has one of each, their mean: they share the weights of symbols.
+    A target of several components (classes) has one of each, their mean: they share the weights of categories.
     """
     seen = sums.rows > 0
     n, means = sums.rows[seen], sums.means[seen]
@@ -107,7 +107,7 @@ def components_of(sums: Sums) -> Components:
     scale = float((inner + outer).mean() / total)
     if total - l > 1e-9 * total:
         within = float(inner.mean() / (total - l))
-    else:  # no two rows share a symbol: nothing tells the symbols' own part from the rows'
+    else:  # no two rows share a category: nothing tells the categories' own part from the rows'
         within = float((inner + outer).mean() / max(total - 1, 1e-9 * total))
     balance = total - (n**2).sum() / total
     between = float((outer.mean() - (l - 1) * within) / balance) if balance > 0 else 0.0
@@ -119,7 +119,7 @@ def components_of(sums: Sums) -> Components:
 
 
 def drawn(sums: Sums, centre: Floats, rows: float) -> Floats:
-    """Estimates (l, q): means of symbols' rows and so many rows at the centre."""
+    """Estimates (l, q): means of categories' rows and so many rows at the centre."""
     total = sums.rows + rows
     estimates = (sums.sums + rows * centre) / np.where(total > 0, total, 1.0)[:, None]
     return np.where((total > 0)[:, None], estimates, centre)

@@ -1,4 +1,4 @@
-"""Unseen symbols of a table, with what their rows say of them: a call's rows, each alone, or earlier ones."""
+"""Unknown categories of a table, with what their rows say of them: a call's rows, each alone, or earlier ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTEXTS = ("batch", "row", "observed")
 
 @dataclass(frozen=True)
 class Observed:
-    """Documents (m, words) of unseen symbols of one column from rows without targets, and how many rows (m,)."""
+    """Documents (m, words) of unknown categories of one column from rows without targets, and how many rows (m,)."""
 
     documents: sparse.csr_array
     symbols: list[Any] = field(default_factory=list)
@@ -45,12 +45,12 @@ class Observed:
         return Observed(sparse.csr_array(old + new), list(place), rows)
 
     def places(self, symbols: list[Any]) -> NDArray[np.int64]:
-        """Where symbols are among these; -1: nowhere."""
+        """Where categories are among these; -1: nowhere."""
         place = {symbol: i for i, symbol in enumerate(self.symbols)}
         return np.array([place.get(symbol, -1) for symbol in symbols], dtype=np.int64)
 
     def placed(self, places: NDArray[np.int64], n_words: int, keep: NDArray[np.bool_]) -> Observed:
-        """By new numbers of the words (words,), of the symbols to `keep`."""
+        """By new numbers of the words (words,), of the categories to `keep`."""
         cells = self.documents[np.flatnonzero(keep)].tocoo()
         shape = int(keep.sum()), n_words
         documents = sparse.coo_array((cells.data, (cells.row, places[cells.col])), shape=shape).tocsr()
@@ -73,7 +73,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class UnseenRows:
-    """Rows of a table with an unseen symbol in one column, and the document `which` (rows,) that each goes by."""
+    """Rows of a table with an unknown category in one column, and the document `which` (rows,) that each goes by."""
 
     rows: NDArray[np.int64]
     which: NDArray[np.int64]
@@ -81,7 +81,7 @@ class UnseenRows:
 
 
 def no_rows(n_words: int) -> UnseenRows:
-    """Where every symbol was seen."""
+    """Where every category was seen."""
     none = np.empty(0, dtype=np.int64)
     return UnseenRows(none, none, Observed.none(n_words).all())
 
@@ -106,7 +106,7 @@ def unseen_rows(
     observed : Observed
     """
     rows = np.flatnonzero(codes == UNSEEN)
-    found, which = np.unique(raw.codes[rows], return_inverse=True)  # -1, missing, is a symbol like another
+    found, which = np.unique(raw.codes[rows], return_inverse=True)  # -1, missing, is a category like another
     symbols = [None if code < 0 else raw.symbols[code] for code in found.tolist()]
     which = which.ravel()
     if context == "row":

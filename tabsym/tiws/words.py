@@ -1,6 +1,6 @@
-"""Columns as words: a word is a column and one of its symbols, or one of its intervals of numbers.
+"""Columns as words: a word is a column and one of its categories, or one of its intervals of numbers.
 
-What was missing in fit is a word of its own; a symbol that fit has not seen is none.
+What was missing in fit is a word of its own; a category that is not in the training data is none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Symbols:
-    """The words of a column of symbols, in the order of their text, missing last."""
+    """The words of a column of categories, in the order of their text, missing last."""
 
     alphabet: Alphabet
 

@@ -19,7 +19,8 @@ Floats = NDArray[np.float64]
 class MODLColumn:
     """State of one column: its parts, and what each part is encoded as.
 
-    `alphabet` and `part_of` (symbols,) are of symbolic columns; `values` (I, outputs) is None for groups as categories.
+    `alphabet` and `part_of` (categories,) are of categorical columns; `values` (I, outputs) is None for groups as
+    categories.
     """
 
     name: str

@@ -68,7 +68,7 @@ class Counting:
         return self._count(columns, target, weight, rows)
 
     def coded(self, column: Column) -> CodedValues:
-        """A column to be counted: a numeric one by value if numbers are discretized, else as symbols."""
+        """A column to be counted: a numeric one by value if numbers are discretized, else as categories."""
         if self.numeric == "discretize" and column.kind is Kind.NUMERIC and not (self.whole and column.is_empty):
             if self.handle_missing == "error":
                 refuse_missing(column.name, np.isnan(column.values))

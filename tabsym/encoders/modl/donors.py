@@ -1,4 +1,4 @@
-"""The group of an unseen symbol by its donors: the seen symbols that occur in rows like its own."""
+"""The group of an unknown category by its donors: the known categories that occur in rows like its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tabsym.table import Table
 
 
 def fit_donors(encoder: Any, X: Any, y: Any, sample_weight: Any, columns: dict[str, MODLColumn]) -> TIWSEncoder | None:
-    """What knows donors of the symbolic columns; None where there are none."""
+    """What knows donors of the categorical columns; None where there are none."""
     symbolic = [name for name, state in columns.items() if state.alphabet is not None]
     if not symbolic:
         return None
@@ -25,7 +25,7 @@ def fit_donors(encoder: Any, X: Any, y: Any, sample_weight: Any, columns: dict[s
 def with_donors(
     donors: TIWSEncoder | None, table: Table, columns: dict[str, MODLColumn], parts: dict[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
-    """The part of each row (n,), by column; unseen symbols go to the group that has most of their donors' weight.
+    """The part of each row (n,), by column; unknown categories go to the group that has most of their donors' weight.
 
     Rows that are to be NaN, with a part below 0, stay so.
     """
@@ -41,7 +41,7 @@ def with_donors(
 
 
 def _groups(donors: TIWSEncoder, name: str, state: MODLColumn, unseen: Any) -> NDArray[np.int64]:
-    """The group (m,) of each unseen symbol."""
+    """The group (m,) of each unknown category."""
     assert state.alphabet is not None and state.part_of is not None
     fitted = donors.columns_[name].fitted
     place = {symbol: code for code, symbol in enumerate(state.alphabet.symbols.tolist())}

@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 class MODLEncoder(PartitionReport, OutOfFoldEncoder):
-    """Replace each column by its Bayes-optimal intervals (numbers) or groups (symbols).
+    """Replace each column by its Bayes-optimal intervals (numbers) or groups (categories).
 
     The partition is the one of least cost in nats, a trade between how simple it is and how well it
     tells the target's classes apart; a column that says nothing about the target becomes one part.
@@ -57,8 +57,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         ln P(part | other classes), a column for each class, one (of the second class) for two classes.
         "mean": the mean target of the part, for regressions and two classes.
     numeric : {"discretize", "passthrough"}, default "discretize"
-        Whether, without `cols`, numeric columns are encoded, booleans as symbols. Under "passthrough" only text, object
-        and category columns are, and numeric columns named in `cols` are taken as symbols.
+        Whether, without `cols`, numeric columns are encoded, booleans as categories. Under "passthrough" only text,
+        object and category columns are, and numeric columns named in `cols` are taken as categories.
     criterion : {"khiops", "page"}, default "khiops"
         The criterion of Khiops 11, or the one printed in its documentation (Boulle 2006); see Notes.
     n_candidates : int, default None
@@ -73,8 +73,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     time_limit : float, default None
         Seconds for each column; then the best partition by then is kept. None: optimal up to 4,096 distinct
         values (fewer for more than eight classes), close to it beyond. With a limit the search for a proof goes on
-        beyond, too, and for two classes covers garbage groups (tenths of a second for some dozen symbols, seconds for
-        some hundred).
+        beyond, too, and for two classes covers garbage groups (tenths of a second for some dozen categories, seconds
+        for some hundred).
     prove : {"auto", True, False}, default "auto"
         Whether to search for proofs that a partition is optimal (`certificates_`). "auto": for classes, where they
         cost little; not for numbers, where they take three to ten times as long, mostly for the same parts and now
@@ -96,7 +96,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     return_df : bool, default True
         Return a frame of the kind given (pandas for arrays); False: an array.
     handle_missing : {"value", "return_nan", "error"}, default "value"
-        "value": missing is a symbol of its own, or lies below all numbers.
+        "value": missing is a category of its own, or lies below all numbers.
     handle_unknown : {"value", "missing", "similar", "return_nan", "error"}, default "value"
         How categories that are not in the training data are encoded. "value": as the default group, that of the
         least frequent category, as Khiops does; "missing": as the group of missing values (the default group where
@@ -117,9 +117,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     costs_, null_costs_ : dict of str -> float
         In nats, of the partition and of one part.
     certificates_ : dict of str -> Certificate
-        Lower bounds. Beyond 12 symbols they are known for two classes only, and cover Khiops' garbage groups as
+        Lower bounds. Beyond 12 categories they are known for two classes only, and cover Khiops' garbage groups as
         far as that is cheap unless there is a `time_limit`. Of regressions they are known for small tables only: up to
-        six distinct values or five symbols of the column, or nine distinct targets.
+        six distinct values or five categories of the column, or nine distinct targets.
     partitions_ : dict of str -> Intervals or Groups
         With `bounds` or `groups`, and `labels`, `target.counts`, `partition`.
     classes_ : ndarray
@@ -135,7 +135,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     their own time zone; `bounds` has them in days since 1970, UTC. Infinite numbers are errors. Integer
     weights are the same as repeated rows; fractional ones go through the gamma function. The criteria are
     those of Boulle, "MODL: a Bayes optimal discretization method for continuous attributes" (2006), and of Khiops 11.
-    `inverse_transform` of "group" gives the middle row's value of an interval, the most frequent symbol of a group.
+    `inverse_transform` of "group" gives the middle row's value of an interval, the most frequent category of a group.
 
     Examples
     --------
@@ -290,7 +290,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     @available_if(lambda self: self.output == "group")
     def inverse_transform(self, X: Any) -> Any:
-        """A value for each part: the middle row's of an interval, the most frequent symbol of a group.
+        """A value for each part: the middle row's of an interval, the most frequent category of a group.
 
         Parameters
         ----------

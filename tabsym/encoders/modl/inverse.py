@@ -40,7 +40,7 @@ def restored_frame(encoded: Table, types: Mapping[str, StoredType], states: Mapp
 
 
 def _values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
-    """A value for each label or number of a part (n,): an interval's middle row's, a group's most frequent symbol."""
+    """A value for each label or number of a part (n,): an interval's middle row's, a group's most frequent category."""
     fitted = state.fitted
     named = column.kind is Kind.SYMBOLIC
     place: dict[Any, int] = {label if named else part: part for part, label in enumerate(fitted.labels)}

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Output:
-    """How rows are encoded: the encoder's option `output`, what becomes of unseen symbols and missing values.
+    """How rows are encoded: the encoder's option `output`, what becomes of unknown categories and missing values.
 
     `labelled`: groups are categories; in arrays, which have none, they are the numbers of the parts.
     """

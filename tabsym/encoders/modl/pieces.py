@@ -33,7 +33,7 @@ def add_counts(before: dict[str, Contingency], now: dict[str, Contingency]) -> d
 
 
 def _check_piece(column: str, before: Contingency, now: Contingency) -> None:
-    """A `TypeError` where a column's counts cannot be added: numbers to symbols, or text to other symbols."""
+    """A `TypeError` where a column's counts cannot be added: numbers to categories, or text to other categories."""
     kinds = [_kind_of(one) for one in (before, now)]
     if before.is_numeric != now.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
         kinds = [kind or "missing values only" for kind in kinds]
@@ -50,9 +50,9 @@ def _kind_of(table: Contingency) -> str | None:
 
 
 def _kind_of_symbols(symbols: Any) -> str | None:
-    """What the symbols are; None where there is but the missing one."""
+    """What the categories are; None where there is but the missing one."""
     first = next((symbol for symbol in symbols if symbol is not None), None)
     if first is None:
         return None
     number = isinstance(first, Real) and not isinstance(first, (bool, np.bool_))
-    return f"symbols of type {'number' if number else type(first).__name__}"
+    return f"categories of type {'number' if number else type(first).__name__}"

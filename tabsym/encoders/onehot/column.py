@@ -1,4 +1,4 @@
-"""What a fitted column knows: its symbols, and the output column in which the one of each is."""
+"""What a fitted column knows: its categories, and the output column in which the one of each is."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class OneHotColumn:
     Attributes
     ----------
     alphabet : Alphabet
-        All symbols, those without an output column of their own too.
+        All categories, those without an output column of their own too.
     names : list of str
-        Output columns: of symbols in code order, of the rare ones together, then the flags. Unique over all columns
+        Output columns: of categories in code order, of the rare ones together, then the flags. Unique over all columns
         after `with_unique_names`.
     place_of : (M,)
-        The output column of each symbol; ZEROS for what was dropped.
+        The output column of each category; ZEROS for what was dropped.
     missing_place, unknown_place : int
-        The output column of a missing value that is no symbol, and of an unknown one; or ZEROS, or NANS.
+        The output column of a missing value that is no category, and of an unknown one; or ZEROS, or NANS.
     symbol_of : (outputs,)
         The code that each output column stands for on the way back; UNSEEN for flags.
     dropped : int
         The code that a row of zeros stands for, UNSEEN where nothing was dropped.
     rare : (R,)
-        Codes of the symbols that share an output column.
+        Codes of the categories that share an output column.
     """
 
     alphabet: Alphabet
@@ -63,7 +63,7 @@ class OneHotColumn:
         return np.asarray(table[codes])  # MISSING, -2, and UNSEEN, -1, read the last two
 
     def symbols_at(self, places: NDArray[np.integer[Any]]) -> NDArray[Any]:
-        """The symbols (n,) for which places stand; None where that is not known."""
+        """The categories (n,) for which places stand; None where that is not known."""
         codes = np.append(self.symbol_of, [UNSEEN, self.dropped])[places]  # NANS and ZEROS read the last two
         return self.alphabet.inverse(codes)
 
@@ -112,7 +112,7 @@ def constant_names(state: OneHotColumn, raw: RawCodes) -> list[str]:
 
 
 def _alphabet(name: str, raw: RawCodes, options: Options) -> tuple[Alphabet, NDArray[np.int32]]:
-    """The symbols asked for, or those that occur, and each row's code; missing is one under "value" only."""
+    """The categories asked for, or those that occur, and each row's code; missing is one under "value" only."""
     own_missing = options.handle_missing == "value"
     given = options.categories.get(name)
     if given is None:
@@ -139,13 +139,13 @@ def _alphabet(name: str, raw: RawCodes, options: Options) -> tuple[Alphabet, NDA
 
 def _given_symbols(name: str, given: list[Any], own_missing: bool) -> NDArray[Any]:
     if not all(isinstance(one, Hashable) for one in given):
-        raise TypeError(f"categories of column {name!r} hold nested values; give a list of symbols for each column.")
+        raise TypeError(f"categories of column {name!r} hold nested values; give a list of categories for each column.")
     symbols = plain_symbols([None if pd.api.types.is_scalar(one) and pd.isna(one) else one for one in given])
     if len(set(symbols.tolist())) < len(symbols):
         raise ValueError(f"categories of column {name!r} hold a value twice; name each once.")
     if None in symbols.tolist() and not own_missing:
         raise ValueError(
-            f"categories of column {name!r} hold a missing value, which is a symbol under handle_missing='value' "
+            f"categories of column {name!r} hold a missing value, which is a category under handle_missing='value' "
             "only; leave it out, or set handle_missing='value'."
         )
     return symbols
@@ -154,7 +154,7 @@ def _given_symbols(name: str, given: list[Any], own_missing: bool) -> NDArray[An
 def _group(
     alphabet: Alphabet, counts: NDArray[Any], rare: NDArray[np.int64], options: Options
 ) -> tuple[NDArray[np.int64], list[Any], NDArray[np.int64]]:
-    """The group of each symbol, each group's label and the symbol it stands for: the rare ones last, together."""
+    """The group of each category, each group's label and the category it stands for: the rare ones last, together."""
     common = np.setdiff1d(np.arange(len(alphabet)), rare)
     group_of = np.full(len(alphabet), len(common))
     group_of[common] = np.arange(len(common))
@@ -177,10 +177,10 @@ def _dropped_group(name: str, alphabet: Alphabet, group_of: NDArray[np.int64], o
     value = options.drop[name]
     code = next((code for code, symbol in enumerate(alphabet.symbols.tolist()) if symbol == value), None)
     if code is None:
-        raise ValueError(f"drop names {value!r} of column {name!r}, which is none of its symbols; drop one that is.")
+        raise ValueError(f"drop names {value!r} of column {name!r}, which is none of its categories; drop one that is.")
     if (group_of == group_of[code]).sum() > 1:
         raise ValueError(
-            f"drop names {value!r} of column {name!r}, which is among its rare symbols; drop another one, or "
+            f"drop names {value!r} of column {name!r}, which is among its infrequent categories; drop another one, or "
             "do not group it."
         )
     return int(group_of[code])

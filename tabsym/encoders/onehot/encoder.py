@@ -19,14 +19,14 @@ from tabsym.table import Table, as_array, split_target, type_of
 
 
 class OneHotEncoder(OneHotReport, ColumnEncoder):
-    """One 0/1 column for each symbol; options and behaviour of category_encoders' encoder, and of scikit-learn's.
+    """One 0/1 column for each category; options and behaviour of category_encoders' encoder, and of scikit-learn's.
 
     Parameters
     ----------
     verbose : int, default 0
         Accepted for compatibility; nothing is printed.
     cols : list of str (or positions, for arrays), one of them, "all" or None, default None
-        Columns to encode; None: text, object and category columns; "all": every column, numbers as symbols
+        Columns to encode; None: text, object and category columns; "all": every column, numbers as categories
         (a column of that name alone is ``["all"]``). All others pass through untouched, in place.
     drop_invariant : bool, default False
         Drop output columns that are constant over the training rows.
@@ -37,7 +37,7 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         zeros. "indicator": a column ``c_-2`` that flags missing values, always there.
         "return_nan": NaN in every column of the row. "ignore": all zeros.
     handle_unknown : str, default "value"
-        For symbols that fit has not seen, or that are not in `categories`; the words of both libraries:
+        For categories that are not in the training data, or that are not in `categories`; the words of both libraries:
 
         ======================  =================  =====================================================
         word                    known from         the row's columns
@@ -46,48 +46,49 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         "ignore"                scikit-learn       the same
         "indicator"             category_encoders  1 in a column ``c_-1``, always there
         "return_nan"            category_encoders  NaN
-        "infrequent_if_exist"   scikit-learn       1 in the rare symbols' column; without one all zeros
+        "infrequent_if_exist"   scikit-learn       1 in the infrequent categories' column; without one all zeros
         "warn"                  scikit-learn       the same, with a warning that names the columns
         "error"                 both               an error
         ======================  =================  =====================================================
     use_cat_names : bool, default False
-        Name columns after symbols (``colour_red``) rather than by number (``colour_1``).
+        Name columns after categories (``colour_red``) rather than by number (``colour_1``).
     sparse_output : bool, default False
         Return a CSR matrix; untouched columns must then be numeric.
     categories : "auto", list of lists or dict of str -> list, default "auto"
-        The symbols of each encoded column (in a dict: of some), in the order of their output columns.
+        The categories of each encoded column (in a dict: of some), in the order of their output columns.
     drop : {"first", "if_binary"}, list, dict of str -> symbol or None, default None
-        A symbol of each column (in a dict: of some) without an output column: its rows are all zeros. "first": the
-        first in `categories_`; "if_binary": that, in columns of two symbols. As an unknown symbol's zeros could
+        A category of each column (in a dict: of some) without an output column: its rows are all zeros. "first": the
+        first in `categories_`; "if_binary": that, in columns of two categories. As an unknown category's zeros could
         then mean the dropped one, `transform` warns of them; "ignore" for missing values does not.
     min_frequency : int or float, default None
-        Symbols of fewer rows (a float: of a smaller share of all rows) share one output column, the last.
+        Categories of fewer rows (a float: of a smaller share of all rows) share one output column, the last.
     max_categories : int, default None
-        At most so many output columns before `drop`, the rarest symbols sharing one; of equals those first seen.
+        At most so many output columns before `drop`, the least frequent categories sharing one; of equals those first
+        seen.
     min_group_size : int or float, default None
-        As `min_frequency`, by category_encoders' rule: a single rare symbol, and a column of
-        rare symbols only, are left as they are. Not together with the two options above.
+        As `min_frequency`, by category_encoders' rule: a single infrequent category, and a column of
+        infrequent categories only, are left as they are. Not together with the two options above.
     min_group_name : str, default None
-        What the rare symbols are called in the names of output columns. None: "infrequent", and with
+        What the infrequent categories are called in the names of output columns. None: "infrequent", and with
         `min_group_size` their names joined by ``_``.
     combine_min_nan_groups : {True, False, "force"}, default None
-        Whether missing, where it is a symbol, can be a rare one; "force": where there are others, it is. None: True.
+        Whether missing, where it is a category, can be a rare one; "force": where there are others, it is. None: True.
     dtype : type of number, default None
         Of the 0/1 columns. None: int8, and float64 where NaN can occur and in sparse matrices.
     feature_name_combiner : "concat" or callable, default None
-        Callable: the name of an output column from that of its column and the symbol (None: missing; of
-        flags "-1", "nan"; of rare symbols their name). "concat": as `use_cat_names`. None: as that says.
+        Callable: the name of an output column from that of its column and the category (None: missing; of
+        flags "-1", "nan"; of infrequent categories their name). "concat": as `use_cat_names`. None: as that says.
 
     Attributes
     ----------
     categories_ : dict of str -> ndarray
-        The symbols of each encoded column, in the order of its output columns; None is missing.
+        The categories of each encoded column, in the order of its output columns; None is missing.
     infrequent_categories_ : dict of str -> ndarray or None
         Those of them that are rare, by `min_frequency`, `max_categories` or `min_group_size`.
     drop_idx_ : dict of str -> int or None
         The place in `categories_` of the one that was dropped (of rare ones: the most frequent).
     mapping, category_mapping : list of dict
-        What each symbol is encoded as, as in category_encoders: a column's name ("col") and a frame ("mapping") with
+        What each category is encoded as, as in category_encoders: a column's name ("col") and a frame ("mapping") with
         a row for each of `categories_`, numbered from 1, and for unknown (-1) and missing (-2) ones.
     invariant_cols_ : list of str
         Output columns left out by `drop_invariant`.
@@ -96,9 +97,9 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
 
     Notes
     -----
-    Symbols are in order of first appearance, those of category columns in category order. Frequencies are sums of
+    Categories are in order of first appearance, those of category columns in category order. Frequencies are sums of
     `sample_weight`. A sparse matrix with untouched columns is float64 unless `dtype` is of floats. In one,
-    a row of NaN has an entry for each output column of its symbol: beyond 4,194,304 such entries (50 MB)
+    a row of NaN has an entry for each output column of its category: beyond 4,194,304 such entries (50 MB)
     and 16 for each row and encoded column, `transform` refuses; "value" and "indicator" take one a row.
 
     Examples
@@ -191,9 +192,9 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         -------
         dataframe (array with ``return_df=False``)
             Of the kind of X; of arrays and sparse matrices, of the kind that fit was given. Rows of zeros are what
-            `drop` dropped; without it, as rows of NaN, missing: which symbol they had is not in the encoding. Rare
-            symbols come back as the most frequent of them, which is encoded in the same way. Where missing and
-            unknown symbols are both rows of NaN, a warning names the columns that have such rows.
+            `drop` dropped; without it, as rows of NaN, missing: which category they had is not in the encoding.
+            Infrequent categories come back as the most frequent of them, which is encoded in the same way. Where
+            missing and unknown categories are both rows of NaN, a warning names the columns that have such rows.
 
         Raises
         ------

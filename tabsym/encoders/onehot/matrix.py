@@ -2,7 +2,7 @@
 
 The matrix is written row by row into arrays of the right length, as stacking
 blocks holds every entry three times. A row of NaN has an entry in every
-output column of its symbol: what such rows take is known, and refused where
+output column of its category: what such rows take is known, and refused where
 it would be beyond all proportion.
 """
 
@@ -26,7 +26,7 @@ _TILE = 1 << 18  # entries that are written at once
 
 @dataclass(frozen=True)
 class Ones:
-    """The columns of one symbol: the place of each row's one (n,) among `width`, ZEROS or NANS."""
+    """The columns of one category: the place of each row's one (n,) among `width`, ZEROS or NANS."""
 
     name: str
     places: NDArray[np.int32]

@@ -39,7 +39,7 @@ class Options:
     dtype: DTypeLike
 
     def combine(self, column: str, label: Any) -> str:
-        """The name of an output column, from its column and the symbol (None: missing) or flag."""
+        """The name of an output column, from its column and the category (None: missing) or flag."""
         if not callable(self.combiner):
             return f"{column}_{'nan' if label is None else label}"
         name = self.combiner(column, label)
@@ -63,7 +63,7 @@ def options_of(encoder: Any, encoded: list[str]) -> Options:
     if isinstance(drop, str):
         if drop not in ("first", "if_binary"):
             raise ValueError(
-                f"drop={drop!r} is not known; use 'first', 'if_binary', a symbol for each column in a list or dict, "
+                f"drop={drop!r} is not known; use 'first', 'if_binary', a category for each column in a list or dict, "
                 "or None."
             )
     elif drop is not None:
@@ -105,7 +105,7 @@ def _rare_rule(encoder: Any) -> RareRule:
         raise ValueError(f"max_categories={most!r} is not possible; use a whole number of at least 1, or None.")
     if size is not None and (frequency is not None or most is not None):
         raise ValueError(
-            "min_group_size is category_encoders' rule for rare symbols, min_frequency and max_categories are "
+            "min_group_size is category_encoders' rule for infrequent categories, min_frequency and max_categories are "
             "scikit-learn's, and they differ; use one or the other."
         )
     if with_missing not in (None, True, False, "force"):
@@ -114,12 +114,12 @@ def _rare_rule(encoder: Any) -> RareRule:
         )
     if size is None and frequency is None and most is None and (name is not None or with_missing is not None):
         raise ValueError(
-            "min_group_name and combine_min_nan_groups are about rare symbols, and no option makes a symbol rare; "
+            "min_group_name and combine_min_nan_groups are about infrequent categories, and no option makes one so; "
             "give min_group_size, min_frequency or max_categories."
         )
     if with_missing == "force" and encoder.handle_missing != "value":
         raise ValueError(
-            "combine_min_nan_groups='force' counts missing among the rare symbols, and it is a symbol under "
+            "combine_min_nan_groups='force' counts missing among the infrequent categories, and it is a category under "
             f"handle_missing='value' only, not {encoder.handle_missing!r}; change one of the two."
         )
     if name is not None and not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""Which symbols of a column are rare, and share an output column: by scikit-learn's rule, or category_encoders'."""
+"""Which categories of a column are rare, and share an output column: by scikit-learn's rule, or category_encoders'."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class RareRule:
-    """What makes a symbol rare.
+    """What makes a category rare.
 
     `smallest`: fewer rows than so many, or than this share of all; `at_most`: so many output columns.
-    `needs_two`: category_encoders' habit, by which a group has two symbols or more and leaves one beside it.
+    `needs_two`: category_encoders' habit, by which a group has two categories or more and leaves one beside it.
     """
 
     smallest: float | None = None
@@ -25,7 +25,7 @@ class RareRule:
     name: str | None = None
 
     def name_of(self, symbols: NDArray[Any]) -> str:
-        """What the rare symbols are called together."""
+        """What the infrequent categories are called together."""
         if self.name is not None:
             return self.name
         if not self.needs_two:
@@ -35,16 +35,16 @@ class RareRule:
 
 
 def find_rare(counts: NDArray[Any], n_rows: float, missing: int, rule: RareRule) -> NDArray[np.int64]:
-    """Codes of the rare symbols.
+    """Codes of the infrequent categories.
 
     Parameters
     ----------
     counts : (M,)
-        Rows, or weights, of each symbol.
+        Rows, or weights, of each category.
     n_rows : float
         Of the whole column.
     missing : int
-        The code of the missing symbol, below 0 where there is none.
+        The code of the missing category, below 0 where there is none.
     rule : RareRule
     """
     rare = np.zeros(len(counts), dtype=bool)
@@ -63,7 +63,7 @@ def find_rare(counts: NDArray[Any], n_rows: float, missing: int, rule: RareRule)
 
 
 def _beyond(counts: NDArray[Any], rare: NDArray[np.bool_], missing: int, rule: RareRule) -> NDArray[np.bool_]:
-    """The smallest symbols, so that no more than `at_most` output columns are left; of equal ones the first."""
+    """The smallest categories, so that no more than `at_most` output columns are left; of equal ones the first."""
     out = np.zeros(len(counts), dtype=bool)
     if rule.at_most is None or len(counts) - rare.sum() + rare.any() <= rule.at_most:
         return out

@@ -23,25 +23,25 @@ class OneHotReport:
 
     @property
     def categories_(self) -> dict[str, NDArray[Any]]:
-        """The symbols of each encoded column."""
+        """The categories of each encoded column."""
         check_is_fitted(self, "columns_")
         return {name: state.alphabet.symbols for name, state in self.columns_.items()}
 
     @property
     def infrequent_categories_(self) -> dict[str, NDArray[Any] | None]:
-        """The rare symbols of each encoded column, None where there are none."""
+        """The infrequent categories of each encoded column, None where there are none."""
         check_is_fitted(self, "columns_")
         return {n: one.alphabet.symbols[one.rare] if len(one.rare) else None for n, one in self.columns_.items()}
 
     @property
     def drop_idx_(self) -> dict[str, int | None]:
-        """The place in `categories_` of each column's dropped symbol."""
+        """The place in `categories_` of each column's dropped category."""
         check_is_fitted(self, "columns_")
         return {name: None if one.dropped == UNSEEN else one.dropped for name, one in self.columns_.items()}
 
     @property
     def mapping(self) -> list[dict[str, Any]]:
-        """What each symbol is encoded as: a dense frame for each column, made when it is asked for."""
+        """What each category is encoded as: a dense frame for each column, made when it is asked for."""
         check_is_fitted(self, "columns_")
         return [{"col": name, "mapping": _mapping_of(state)} for name, state in self.columns_.items()]
 
@@ -52,14 +52,14 @@ class OneHotReport:
 
 
 def warn_of_unknown(states: dict[str, OneHotColumn], codes: dict[str, NDArray[np.int32]], *, always: bool) -> None:
-    """A warning that names the columns with unknown symbols: all if `always`, else those where zeros mislead."""
+    """A warning that names the columns with unknown categories: all if `always`, else those where zeros mislead."""
     names = [name for name, one in codes.items() if (one == UNSEEN).any()]
     how = "are encoded as the rare ones, as zeros where there are none"
     if not always:
         names = [n for n in names if states[n].unknown_place == ZEROS and states[n].dropped != UNSEEN]
-        how = "are encoded as zeros, as the dropped symbol is"
+        how = "are encoded as zeros, as the dropped category is"
     if names:
-        warn_user(f"Found unknown symbols in column {', '.join(map(repr, names))}, which {how}.")
+        warn_user(f"Found unknown categories in column {', '.join(map(repr, names))}, which {how}.")
 
 
 def _mapping_of(state: OneHotColumn) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""TIWS: target encoding with an answer for symbols never seen in training."""
+"""TIWS: target encoding with an answer for categories that are not in the training data."""
 
 from tabsym.encoders.tiws.encoder import TIWSEncoder
 

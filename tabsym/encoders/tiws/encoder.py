@@ -1,4 +1,4 @@
-"""Target encoding that has an answer for symbols never seen: what the other columns of their rows say."""
+"""Target encoding that estimates unknown categories, too, from the other columns of their rows."""
 
 from __future__ import annotations
 
@@ -46,49 +46,50 @@ Floats = NDArray[np.float64]
 
 
 class TIWSEncoder(OutOfFoldEncoder):
-    """Target encoding in which a symbol never seen in training gets what the rest of its rows say of it.
+    """Target encoding in which a category that is not in the training data gets what the rest of its rows say of it.
 
-    A seen symbol becomes its mean target, drawn to the mean of symbols by as much as its rows leave open. An unseen
-    one is compared with the seen ones by the symbols of the other columns that it occurs with (its "document"), and
-    estimated from those that it resembles, as far as such likeness has told anything about the seen symbols.
+    A known category becomes its mean target, drawn to the mean of categories by as much as its rows leave open. An
+    unknown one is compared with the seen ones by the categories of the other columns that it occurs with (its
+    "document"), and estimated from those that it resembles, as far as such likeness has told anything about the known
+    categories.
 
     Parameters
     ----------
     method : {"documents", "poster"}, default "documents"
         "documents": document regression; "poster": the similarity estimate as printed (see Notes), for comparison.
     context : {"batch", "row", "observed"}, default "batch"
-        The rows that describe an unseen symbol. "batch": all its rows in the call and those observed; "row": the row
+        The rows that describe an unknown category. "batch": all its rows in the call and those observed; "row": the row
         itself and those observed, so that no row depends on another; "observed": what `observe` was given, alone.
     names : bool, default False
-        Whether names of symbols may tell that symbols are alike ("Ford Focus", "Ford Fiesta"); as far as they have for
-        seen symbols.
+        Whether names of categories may tell that categories are alike ("Ford Focus", "Ford Fiesta"); as far as they
+        have for known categories.
     indicator : bool, default False
-        Add a column ``NAME_unseen``, 1 where the symbol was not seen in fit (in `fit_transform`: in the other folds).
+        Add a column ``NAME_unseen``, 1 where the category was not seen in fit (in `fit_transform`: in the other folds).
     numeric : {"modl", "deciles", "passthrough"} or dict of str -> list of numbers, default "modl"
         Numeric columns as words: intervals that tell the target apart, deciles, none, or edges by column (the rest
         none). They come out as they went in either way.
     smooth : "auto" or float, default "auto"
-        Rows at the centre that a seen symbol's mean is drawn by. "auto": the variance within symbols over the one
+        Rows at the centre that a known category's mean is drawn by. "auto": the variance within categories over the one
         between them; 1 for the poster.
     idf_rows : {"all", "seen+self"}, default "all"
-        Of the poster: whether words are weighed over all unseen symbols of a call, or over each alone.
+        Of the poster: whether words are weighed over all unknown categories of a call, or over each alone.
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
     cv : int, splitter or None, default 5
         `fit_transform` encodes each row by an encoder fitted on the other folds, intervals of numbers and all; None:
         as ``fit(X, y).transform(X)``, which leaks. Splitters get the `groups` of `fit_transform`. Rows that no fold
-        holds out, as the first of TimeSeriesSplit, are encoded as a symbol that nothing is known of (the prior).
+        holds out, as the first of TimeSeriesSplit, are encoded as a category that nothing is known of (the prior).
     cols : list of str (or positions, for arrays), one of them, "all" or None, default None
-        Columns to encode; None: text, object and category columns; "all": every column, numbers as symbols.
+        Columns to encode; None: text, object and category columns; "all": every column, numbers as categories.
         All others pass through untouched, in place, and are part of the documents.
     drop_invariant : bool, default False
         Drop output columns that are constant over the training rows.
     return_df : bool, default True
         Return a frame of the kind given (pandas for arrays); False: an array.
     handle_missing : {"value", "return_nan", "error"}, default "value"
-        "value": missing is a symbol of its own, an unseen one where it did not occur in training.
+        "value": missing is a category of its own, an unknown one where it did not occur in training.
     handle_unknown : {"value", "return_nan", "error"}, default "value"
-        For symbols that fit has not seen. "value": the estimate.
+        For categories that are not in the training data. "value": the estimate.
     verbose : int, default 0
         1 writes a line per column to standard error.
     random_state : int, RandomState or None, default 0
@@ -107,7 +108,8 @@ class TIWSEncoder(OutOfFoldEncoder):
     -----
     The similarity estimate and its name (TF-IDF weighted similarity) are of Bang and Lin, "Jitter Trees". Document
     regression is a best linear unbiased predictor with documents as its relationship matrix, its shares chosen by
-    restricted likelihood: where documents tell nothing the mean of symbols comes out. Weights count as repeated rows.
+    restricted likelihood: where documents tell nothing the mean of categories comes out. Weights count as repeated
+    rows.
 
     Examples
     --------
@@ -259,12 +261,12 @@ class TIWSEncoder(OutOfFoldEncoder):
         return self
 
     def observe(self, X: Any) -> TIWSEncoder:
-        """Add rows without targets to what is known of unseen symbols, for services that see one row at a time.
+        """Add rows without targets to what is known of unknown categories, for services that see one row at a time.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-            Rows; those without an unseen symbol change nothing.
+            Rows; those without an unknown category change nothing.
 
         Returns
         -------
@@ -280,11 +282,12 @@ class TIWSEncoder(OutOfFoldEncoder):
     def augment(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> tuple[Any, NDArray[Any], Floats]:
-        """Fit, and encode the training rows twice: as they are, and as if a symbol of each had never been seen.
+        """Fit, and encode the training rows twice: as they are, and as if a category of each had never been seen.
 
-        A model trained on both learns how far the estimate of an unseen symbol can be trusted; with ``indicator=True``
-        it can tell the two apart. In a row's second copy one column, drawn at random among those with at least three
-        symbols, has what the other symbols say of its symbol, by the other folds; the rest is as in `fit_transform`.
+        A model trained on both learns how far the estimate of an unknown category can be trusted; with
+        ``indicator=True`` it can tell the two apart. In a row's second copy one column, drawn at random among those
+        with at least three categories, has what the other categories say of its category, by the other folds; the rest
+        is as in `fit_transform`.
 
         Parameters
         ----------
@@ -330,14 +333,14 @@ class TIWSEncoder(OutOfFoldEncoder):
         y : ignored
             Taken because category_encoders' supervised encoders take it.
         return_interval : float, optional
-            Also return intervals of this level (.9, say) for the mean target of the rows that describe an unseen
-            symbol (under context "row", of the row itself).
+            Also return intervals of this level (.9, say) for the mean target of the rows that describe an unknown
+            category (under context "row", of the row itself).
 
         Returns
         -------
         dataframe or ndarray of shape (n_rows, n_columns_out)
         intervals : dataframe of shape (n_rows, 2 * n_encoded)
-            With `return_interval`: ``NAME_lower`` and ``NAME_upper``, NaN where the symbol was seen.
+            With `return_interval`: ``NAME_lower`` and ``NAME_upper``, NaN where the category was seen.
 
         Raises
         ------
@@ -357,20 +360,20 @@ class TIWSEncoder(OutOfFoldEncoder):
         return self._encode_table(table), frame_of(columns, library_of_frame(table.native))
 
     def donors(self, column: str, X: Any = None, *, n_donors: int = 5) -> pd.DataFrame:
-        """The seen symbols that unseen ones resemble most.
+        """The known categories that unknown ones resemble most.
 
         Parameters
         ----------
         column : str
         X : dataframe or array-like, optional
-            Rows with unseen symbols; None: every seen symbol as if it were not, and those that were observed.
+            Rows with unknown categories; None: every known category as if it were not, and those that were observed.
         n_donors : int, default 5
             At most so many for each.
 
         Returns
         -------
         pandas.DataFrame
-            Columns symbol, donor, weight (of all donors they sum to 1), estimate (the donor's, as encoded; of more
+            Columns category, donor, weight (of all donors they sum to 1), estimate (the donor's, as encoded; of more
             than two classes one column for each), rows (the donor's); the weightiest donor first. By method "poster"
             `transform` gives the mean of the estimates by these weights. By "documents" it solves a regression instead,
             and the weights are the similarities by which `JitterPredictor` and jitter trees replace unknown categories.
@@ -386,7 +389,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         return donor_table(state, found, n_donors)
 
     def unseen_rows(self, X: Any, column: str, *, context: str | None = None) -> UnseenRows:
-        """The rows of X whose symbol of a column fit has not seen, and the documents that they go by.
+        """The rows of X whose category of a column fit has not seen, and the documents that they go by.
 
         Parameters
         ----------
@@ -506,7 +509,7 @@ class TIWSEncoder(OutOfFoldEncoder):
 
     def _of_folds(self, table: Table, folds: list[FittedFold]) -> dict[str, NDArray[Any]]:
         """The encoded columns (n_rows,) by name, each row by its fold."""
-        unseen = np.ones(len(table), dtype=bool)  # as all symbols are to a fold that has seen nothing
+        unseen = np.ones(len(table), dtype=bool)  # as all categories are to a fold that has seen nothing
         out: dict[str, NDArray[Any]] = {}
         for name, state in self.columns_.items():
             out |= dict(zip(state.names, state.outputs(self._priors(table, name), unseen), strict=True))
@@ -525,7 +528,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         return values
 
     def _one_unseen(self, table: Table, encoded: Any, folds: list[FittedFold] | None) -> Any:
-        """The encoded rows of fit, one symbol of each as if it had not been seen."""
+        """The encoded rows of fit, one category of each as if it had not been seen."""
         names = list(self.get_feature_names_out())
         frame = nw.from_native(encoded, eager_only=True) if self.return_df else None
 
@@ -544,9 +547,9 @@ class TIWSEncoder(OutOfFoldEncoder):
         return self._assembled(table, changed)
 
     def _held_out_column(self, table: Table, state: TIWSColumn, folds: list[FittedFold] | None) -> list[NDArray[Any]]:
-        """The output columns of one column for rows of fit, every symbol as if it had not been seen.
+        """The output columns of one column for rows of fit, every category as if it had not been seen.
 
-        Each row by what its fold's training rows say of other symbols; without folds by what all rows say.
+        Each row by what its fold's training rows say of other categories; without folds by what all rows say.
         """
         name = self._names_in[state.fitted.number]
         whole = [FittedFold(np.arange(len(table)), table, self._rows)]

@@ -1,4 +1,4 @@
-"""Training rows by targets that are not their own: other folds' for seen symbols, other symbols' as if unseen."""
+"""Out-of-fold encoding: known categories by the other folds, or as if unknown by the other categories."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tabsym.table import Table
 Floats = NDArray[np.float64]
 
 MOST_ALONE = 20
-"""Of more symbols, several are left out together: left out one by one, the mean of the others tells a symbol's own."""
+"""Of more categories, several are left out together: left out alone, the mean of the others reveals a category's own."""
 SYMBOL_FOLDS = 10
 FEWEST_SYMBOLS = 3
-"""Columns of fewer have nothing to say of a symbol that is left out."""
+"""Columns of fewer have nothing to say of a category that is left out."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class FittedFold:
     encoding: RowEncoding
 
     def as_unseen(self, name: str, random_state: Any) -> Floats:
-        """Estimates (m, q) of the rows: of symbols that training has, by its other symbols."""
+        """Estimates (m, q) of the rows: of categories that training has, by its other categories."""
         fitted = self.encoding.columns[name].fitted
         codes, raw = self.encoding.codes(self.table, name)
         groups = folds_of_symbols(fitted.sums.rows, random_state)
@@ -50,7 +50,7 @@ def rows_of(table: Table, rows: NDArray[Any]) -> Table:
 
 
 def folds_of_symbols(rows: Floats, random_state: Any) -> NDArray[np.int64]:
-    """The group (l,) that each symbol is left out with: alone where there are few."""
+    """The group (l,) that each category is left out with: alone where there are few."""
     if len(rows) <= MOST_ALONE:
         return np.arange(len(rows))
     rng = np.random.RandomState(random_state) if not isinstance(random_state, np.random.RandomState) else random_state

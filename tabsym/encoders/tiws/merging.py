@@ -31,7 +31,7 @@ def check_mergeable(one: Any, other: Any) -> None:
 def carried_over(
     observed: dict[str, Observed], before: TableCounts, now: TableCounts, columns: dict[str, TIWSColumn]
 ) -> dict[str, Observed]:
-    """What was observed by the words of `before`, by those of `now`, without symbols that are seen by now."""
+    """What was observed by the words of `before`, by those of `now`, without categories that are seen by now."""
     places = before.places_among(now.words)
     of_words = np.concatenate([now.offsets[j] + place for j, place in enumerate(places)])
     out = {}

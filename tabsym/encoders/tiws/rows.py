@@ -1,4 +1,4 @@
-"""Rows encoded by fitted columns: seen symbols by their estimates, unseen ones by what their rows say of them."""
+"""Rows encoded by fitted columns: known categories by their estimates, unknown ones by what their rows say of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TIWSColumn:
     indicator: str | None
 
     def constant_names(self) -> list[str]:
-        """Output columns that are the same for all seen symbols."""
+        """Output columns that are the same for all known categories."""
         seen = self.fitted.estimates[self.fitted.sums.rows > 0][:, self.shown]
         same = [*(seen == seen[:1]).all(axis=0), True]
         return [name for name, constant in zip(self.names, same, strict=False) if constant]
@@ -80,7 +80,7 @@ class RowEncoding:
         self, table: Table, name: str, *, context: str | None = None, anew: bool = False,
         words: list[NDArray[np.int32]] | None = None,
     ) -> UnseenRows:  # fmt: skip
-        """The rows with an unseen symbol of a column; `anew`: without what was observed; `words`: if known already."""
+        """Rows with an unknown category of a column; `anew`: without what was observed; `words`: if known already."""
         codes, raw = self.codes(table, name)
         n_words = int(self.counts.offsets[-1])
         if not (codes == UNSEEN).any():
@@ -106,7 +106,7 @@ class RowEncoding:
         return out
 
     def intervals(self, table: Table, level: float, *, shares: bool) -> dict[str, Floats]:
-        """Bounds (n,) by name, NaN for seen symbols; `shares`: they lie between 0 and 1."""
+        """Bounds (n,) by name, NaN for known categories; `shares`: they lie between 0 and 1."""
         columns: dict[str, Floats] = {}
         for name, state in self.columns.items():
             found = self.unseen(table, name)

@@ -13,7 +13,7 @@ from tabsym.tiws.column import FittedColumn, Unseen
 
 
 def print_columns(fitted: dict[str, FittedColumn]) -> None:
-    """Symbols, how far documents tell their targets, and which likeness does."""
+    """Categories, how far documents tell their targets, and which likeness does."""
     for name, one in fitted.items():
         share = one.covariance.share
         told = (
@@ -21,11 +21,11 @@ def print_columns(fitted: dict[str, FittedColumn]) -> None:
             if share
             else "documents tell nothing"
         )
-        print(f"{name}: {len(one.symbols)} symbols, {told}", file=sys.stderr)
+        print(f"{name}: {len(one.symbols)} categories, {told}", file=sys.stderr)
 
 
 def donor_table(state: TIWSColumn, found: list[tuple[Unseen, Any]], n_donors: int) -> pd.DataFrame:
-    """The weightiest donors of symbols; `found`: unseen symbols, with the codes of those that are really seen ones."""
+    """The heaviest donors of categories; `found`: unknown categories, with the codes of those that are known after all."""
     fitted = state.fitted
     estimates = fitted.estimates[:, state.shown]
     records: list[list[Any]] = []
