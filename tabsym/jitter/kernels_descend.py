@@ -68,7 +68,7 @@ def spread_rows(
     cells, feature, threshold, left, right, other_left, pointer, symbols, to_left, value, weight,
     mode, slot, which, donors, sizes, weights, firsts, live, stack, masses, out, heaviest,
 ):  # fmt: skip
-    """Values of rows with unknown categories, which go down both branches: leaf values times the mass that reaches them.
+    """Values of rows with unknown categories, which go down both branches: leaf values times their mass.
 
     Parameters
     ----------

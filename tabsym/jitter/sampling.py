@@ -45,7 +45,7 @@ def calibrated(
     rows = np.flatnonzero(usable)
     if not len(rows):
         raise ValueError(
-            "Every row has an unknown category or weight 0; calibrate on rows whose categories are in the training data."
+            "Every row has an unknown category or weight 0; calibrate on rows with categories of the training data."
         )
     known = {
         encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.symbols) for name in encoder.columns_

@@ -15,7 +15,7 @@ from tabsym.table import Table
 Floats = NDArray[np.float64]
 
 MOST_ALONE = 20
-"""Of more categories, several are left out together: left out alone, the mean of the others reveals a category's own."""
+"""Of more categories, several are left out together: left out alone, the mean of the others reveals its own."""
 SYMBOL_FOLDS = 10
 FEWEST_SYMBOLS = 3
 """Columns of fewer have nothing to say of a category that is left out."""

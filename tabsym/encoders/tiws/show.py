@@ -25,7 +25,7 @@ def print_columns(fitted: dict[str, FittedColumn]) -> None:
 
 
 def donor_table(state: TIWSColumn, found: list[tuple[Unseen, Any]], n_donors: int) -> pd.DataFrame:
-    """The heaviest donors of categories; `found`: unknown categories, with the codes of those that are known after all."""
+    """The heaviest donors of categories; `found`: unknown categories, with the codes of those that are known."""
     fitted = state.fitted
     estimates = fitted.estimates[:, state.shown]
     records: list[list[Any]] = []
