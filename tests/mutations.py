@@ -538,7 +538,7 @@ FAULTS = [
           "check_one_type(name, raw.symbols)", "pass", f"{NATIVE}:far_down"),
     Fault("native: levels in the order of categories", "encoders/native.py",
           "order = pd.unique(present)", "order = np.unique(present)", f"{NATIVE}:order_of_the_rows"),
-    Fault("native: an unseen symbol is one called (unseen)", "encoders/native.py",
+    Fault("native: an unknown category is one called (unknown)", "encoders/native.py",
           "if word not in known", "", f"{NATIVE}:words"),
     Fault("native: numbers that are all missing stay numbers", "encoders/native.py",
           "if empty or column.name", "if column.name", "tests/test_native_tables.py:any_value"),

@@ -78,5 +78,5 @@ def test_more_than_255_levels_for_hist_gradient_boosting():
 def test_words_for_catboost():
     X = pd.DataFrame({"a": ["u", None, "v"], "n": [1.0, None, 2.0]})
     out = NativeCategories(output="text").fit(X.iloc[:2]).transform(X)
-    assert out["f0"].tolist() == ["u", "(missing)", "(unseen)"]
+    assert out["f0"].tolist() == ["u", "(missing)", "(unknown)"]
     assert np.isnan(out["f1"][1])

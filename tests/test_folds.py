@@ -125,5 +125,5 @@ def test_a_symbol_that_the_other_folds_lack_is_not_unknown(encoder, frame):
     np.testing.assert_array_equal(
         np.asarray(strict.fit_transform(X, Y)), np.asarray(clone(encoder).fit_transform(X, Y))
     )
-    with pytest.raises(ValueError, match=r"Column 'city' holds 'never' .* which was not seen in fit"):
+    with pytest.raises(ValueError, match=r"Column 'city' holds 'never' .* which is not in the training data"):
         strict.transform(frame({"city": ["never"]}))

@@ -684,7 +684,7 @@ def test_errors_are_sentences():
         JitterPredictor(model, encoder).predict(NEW, n_draws=0)
     with pytest.raises(ValueError, match="loss='poisson' is not known for classifiers"):
         JitterPredictor(model, encoder).calibrate(X, TARGETS["binary"], loss="poisson")
-    with pytest.raises(ValueError, match="No row is without unseen values"):
+    with pytest.raises(ValueError, match="Every row has an unknown category or weight 0"):
         JitterPredictor(model, encoder).calibrate(NEW[HIT], np.arange(HIT.sum()) % 2)
     with pytest.raises(ValueError, match=r"not among the classes .* or fit the model on all classes"):
         JitterPredictor(model, encoder).calibrate(X, np.arange(len(X)) % 3)
@@ -695,7 +695,7 @@ def test_errors_are_sentences():
     with pytest.raises(ValueError, match="Ridge has none; use average='probability'"):
         JitterPredictor(ridge, encoder, average="raw").predict(NEW)
     machine = make_pipeline(columns, LinearSVC()).fit(X, TARGETS["binary"])
-    with pytest.raises(ValueError, match="LinearSVC has not; use average='raw'"):
+    with pytest.raises(ValueError, match="LinearSVC lacks; use average='raw'"):
         JitterPredictor(machine, encoder).predict(NEW)
     assert set(JitterPredictor(machine, encoder, average="raw").predict(NEW)) == {0, 1}
 

@@ -167,10 +167,10 @@ def test_sparse_onehot_is_the_dense_one():
     half = MODLEncoder(output="onehot", sparse_output=True, cols=["g"], drop_invariant=True).fit(X, Y)
     np.testing.assert_array_equal(half.transform(X).toarray()[:, 0], NUMBER)
     assert half.transform(X).shape[1] == len(half.get_feature_names_out())
-    with pytest.raises(ValueError, match=r"Column 'g' holds symbols and is not encoded.*sparse_output=False"):
+    with pytest.raises(ValueError, match=r"Column 'g' holds categories and is not encoded.*sparse_output=False"):
         MODLEncoder(output="onehot", sparse_output=True, cols=["x"]).fit_transform(X, Y)
     lost = MODLEncoder(output="onehot", sparse_output=True, handle_unknown="return_nan").fit(X, Y)
-    with pytest.raises(ValueError, match=r"Column 'g' holds a value that would be NaN \(row 0\).*handle_unknown='val"):
+    with pytest.raises(ValueError, match=r"Column 'g' holds a missing or unknown value \(row 0\).*handle_unknown='val"):
         lost.transform(X.assign(g="never"))
 
 

@@ -67,7 +67,7 @@ def test_unknown_categories():
     assert first == {"value": "{b}", "missing": "{Missing}"}
     complete = MODLEncoder(handle_unknown="missing").fit(frame[:190], y[:190])  # without missing values
     assert complete.transform(new)["g"][0] == "{b}"
-    with pytest.raises(ValueError, match=r"Column 'g' holds 'never' \(row 0\), a category that is not in the training"):
+    with pytest.raises(ValueError, match=r"Column 'g' holds 'never' \(row 0\), which is not in the training data"):
         MODLEncoder(handle_unknown="error").fit(frame, y).transform(new)
     for output in ("group", "onehot", "probability", "mean"):
         out = MODLEncoder(handle_unknown="return_nan", output=output).fit(frame, y).transform(new)
@@ -98,9 +98,11 @@ def test_inverse_gives_the_middle_rows_value_and_the_most_frequent_symbol():
     assert set(back["g"]) == {"p", "q"}
     odd = encoder.transform(frame).astype(str)
     odd.loc[3, "g"] = "{never}"
-    with pytest.raises(ValueError, match=r"Column 'g' holds '\{never\}' \(row 3\), which is no part of it"):
+    with pytest.raises(
+        ValueError, match=r"Column 'g' holds '\{never\}' \(row 3\), which is none of its intervals or groups"
+    ):
         encoder.inverse_transform(odd)
-    with pytest.raises(ValueError, match="X has 1 columns, but fit saw 2; pass what transform returned"):
+    with pytest.raises(ValueError, match="X has 1 columns, but the training data had 2; pass what transform returned"):
         encoder.inverse_transform(odd[["g"]])
     dropped = MODLEncoder(drop_invariant=True).fit(frame.assign(k=1), y)
     with pytest.raises(ValueError, match="drop_invariant=True has dropped 'k', which cannot come back"):

@@ -66,7 +66,7 @@ def test_weights_of_any_size():
         encoder = MODLEncoder().fit(SMALL, SMALL_Y, sample_weight=np.full(40, weight))
         assert encoder.partitions_["x"].bounds.tolist() == [1.5]
         assert encoder.certificates_["x"].is_optimal
-    with pytest.warns(UserWarning, match="add up to 1, and MODL takes that for the number of rows"):
+    with pytest.warns(UserWarning, match="add up to 1, which MODL takes for the number of rows"):
         light = MODLEncoder(output="mean", cv=None).fit(SMALL, SMALL_Y, sample_weight=np.full(40, 1 / 40))
     assert light.levels_ == {"g": 0.0, "x": 0.0}
     np.testing.assert_allclose(light.transform(SMALL[:1]), 15 / 40)

@@ -254,10 +254,10 @@ def test_infinite_numbers_in_objects_are_refused_in_fit():
 
 def test_words_that_are_symbols_of_the_column():
     """An unseen symbol must not be another one, whatever that is called."""
-    X = of_objects(["(unseen)", "(missing)", "u"])
+    X = of_objects(["(unknown)", "(missing)", "u"])
     fitted = NativeCategories(output="text").fit(X)
-    now = of_objects(["(unseen)", "(missing)", "u", "new", None])
-    assert read(fitted, now) == ["(unseen)", "(missing)", "u", "((unseen))", "((missing))"]
+    now = of_objects(["(unknown)", "(missing)", "u", "new", None])
+    assert read(fitted, now) == ["(unknown)", "(missing)", "u", "((unknown))", "((missing))"]
 
 
 def test_arrow_extension_types_are_coded_by_value():

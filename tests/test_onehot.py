@@ -100,7 +100,7 @@ def test_code_matrix_has_no_zeros():
 
 
 def test_sparse_refuses_text_columns():
-    with pytest.raises(ValueError, match="Column 'b' holds symbols and is not encoded"):
+    with pytest.raises(ValueError, match="Column 'b' holds categories and is not encoded"):
         OneHotEncoder(cols=["a"], sparse_output=True).fit(TRAIN).transform(TRAIN)
 
 

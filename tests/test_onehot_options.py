@@ -204,16 +204,18 @@ def test_all_options_combine(frame_of):
 
 def test_codes_without_zeros_with_groups_and_drops():
     encoder = OneHotEncoder(categories=CATEGORIES, drop="first", min_frequency=6).fit(TRAIN)
-    with pytest.warns(UserWarning, match="Found unknown symbols in column 'A', 'B', 'C', which are encoded as zeros"):
+    with pytest.warns(
+        UserWarning, match="Found unknown categories in column 'A', 'B', 'C', which are encoded as zeros"
+    ):
         matrix = encoder.transform_codes(TEST)
-    with pytest.warns(UserWarning, match="as the dropped symbol is"):
+    with pytest.warns(UserWarning, match="as the dropped category is"):
         want = encoder.transform(TEST).to_numpy()
     np.testing.assert_array_equal(matrix.to_csr().toarray(), want)
 
 
 def test_warn_names_the_columns():
     encoder = OneHotEncoder(handle_unknown="warn").fit(TRAIN)
-    with pytest.warns(UserWarning, match="Found unknown symbols in column 'A', which are encoded as the rare ones"):
+    with pytest.warns(UserWarning, match="Found unknown categories in column 'A', which are encoded as the rare ones"):
         encoder.transform(TEST.assign(B="p", C="u"))
 
 

@@ -162,7 +162,9 @@ def test_any_encoder_over_time():
         def transform(self, X):
             return X
 
-    with pytest.raises(ValueError, match=r"cv holds row 0 out never \(60 such rows\), and Picky has no prior.*alike"):
+    with pytest.raises(
+        ValueError, match=r"cv holds row 0 out in no fold \(60 such rows\), and Picky has no prior.*alike"
+    ):
         encoded(CrossFit(Picky(), cv=TIME), y)
 
 

@@ -405,7 +405,7 @@ def test_tables_of_half_precision_hold_many_rows(dtype):
 
 def test_codes_beyond_an_alphabet_or_of_another_shape_are_refused():
     layer = OneHotLinear([3, 2], 4)
-    with pytest.raises(ValueError, match="Column 1 of the codes has 2 symbols, and a code of 2"):
+    with pytest.raises(ValueError, match="Column 1 of the codes has 2 categories, and a code of 2"):
         layer(torch.tensor([[0, 2]]))
     for codes in (torch.tensor([0, 1]), torch.tensor([[0], [1]])):
         with pytest.raises(ValueError, match="shape"):
@@ -456,7 +456,7 @@ def test_the_state_of_another_table_is_refused_and_nothing_is_lost():
     other, second, _ = _tables(torch.optim.Adam, n=9)
     _step(other, second, [1, 2])
     before = copy.deepcopy(optimizer.state_dict())
-    with pytest.raises(ValueError, match="the same alphabets"):
+    with pytest.raises(ValueError, match="the same numbers of categories"):
         optimizer.load_state_dict(second.state_dict())
     torch.testing.assert_close(optimizer.state_dict()["state"], before["state"])
 

@@ -111,7 +111,7 @@ class OneHotLinear(nn.Module):
             size, code = self.alphabet_sizes[column], int(codes[:, column].max())
             raise ValueError(
                 f"Column {column} of the codes has {size} categories, and a code of {code}; "
-                "give categories that are not in the alphabet the code -1."
+                "give unknown categories the code -1."
             )
 
     def extra_repr(self) -> str:

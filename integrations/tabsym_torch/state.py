@@ -60,7 +60,7 @@ def check_shapes(name: str, state: State, parameter: nn.Parameter, dim: int) -> 
         if isinstance(value, Tensor) and tuple(value.shape) not in allowed:
             raise ValueError(
                 f"The saved {key} of {name} has the shape {tuple(value.shape)}, and the table has "
-                f"{tuple(parameter.shape)}; load the state of a model with the same alphabets."
+                f"{tuple(parameter.shape)}; load the state of a model with the same numbers of categories."
             )
 
 

@@ -50,5 +50,5 @@ def _codes_of(y: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
     codes = np.minimum(np.searchsorted(labels, values), len(labels) - 1)
     if (labels[codes] != values).any():
         stranger = values[labels[codes] != values].tolist()[0]
-        raise ValueError(f"eval_set has class {stranger!r}, which the rows of fit have not; leave such rows out.")
+        raise ValueError(f"eval_set has class {stranger!r}, which is not in the training data; leave such rows out.")
     return codes

@@ -61,13 +61,13 @@ class ColumnEncoder(TableTransformer):
     # -- scikit-learn's methods ---------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learn the alphabets.
+        """Learn the categories of each column.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
         y : array-like of shape (n_rows,)
-            For encoders that use the target; others ignore it.
+            Only for encoders that use the target; others ignore it.
         sample_weight : array-like of shape (n_rows,), optional
             Rows of weight 0 count as absent.
 
@@ -191,8 +191,8 @@ class ColumnEncoder(TableTransformer):
             if self.handle_unknown == "error" and unseen.any():
                 value = raw.symbols[raw.codes[np.argmax(unseen)]]
                 raise ValueError(
-                    f"Column {column.name!r} holds {value!r} (row {int(np.argmax(unseen))}), which was not seen in "
-                    "fit; fit on rows that have it, or set handle_unknown to something other than 'error'."
+                    f"Column {column.name!r} holds {value!r} (row {int(np.argmax(unseen))}), which is not in the "
+                    "training data; fit on rows that have it, or set handle_unknown to something other than 'error'."
                 )
             out[column.name] = codes.astype(np.int32)
         return out
@@ -243,7 +243,7 @@ def numeric_matrix(table: Table, names: list[str], who: str) -> dict[str, sparse
     for name in names:
         if table[name].kind is Kind.SYMBOLIC and not table[name].is_empty:
             raise ValueError(
-                f"Column {name!r} holds categories and is not encoded, so it has no place in a sparse matrix; "
+                f"Column {name!r} holds categories and is not encoded, which a sparse matrix cannot hold; "
                 f"add it to cols of {who}, drop it, or use sparse_output=False."
             )
         out[name] = sparse.csr_array(table[name].values[:, None])

@@ -251,9 +251,9 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             out = _fitted(encoder, alike, target, weight).transform(take_rows(alike, rows))
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"cv holds row {rows[0]} out never ({len(rows)} such rows), and {type(encoder).__name__} has no prior "
-                f"for them, as it takes no constant columns ({error}); use a splitter that holds out all rows, such as "
-                "KFold or GroupKFold."
+                f"cv holds row {rows[0]} out in no fold ({len(rows)} such rows), and {type(encoder).__name__} has no "
+                f"prior for them, as it takes no constant columns ({error}); use a splitter that holds out all rows, "
+                "such as KFold or GroupKFold."
             ) from error
         out = self._matched(out, column_names(out, encoder), wanted, "of constant columns")
         given = take_rows(data, rows)

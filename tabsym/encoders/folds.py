@@ -75,7 +75,7 @@ def split_by_target(
         if len(train) and (target[train] == target[train[0]]).all():
             raise ValueError(
                 f"The training rows of fold {fold} hold one class only ({target[train].tolist()[0]!r}), from "
-                "which nothing can be learned; use fewer folds or a stratified splitter (StratifiedGroupKFold)."
+                "which no encoding can be fitted; use fewer folds or a stratified splitter (StratifiedGroupKFold)."
             )
     return splits
 
@@ -127,8 +127,8 @@ def warn_of_prior(splits: Sequence[Split], n_rows: int) -> None:
     found = len(never_held(splits, n_rows))
     if found:
         warn_user(
-            f"cv holds {found:,} of {n_rows:,} rows out in no fold; their encoding is the prior, the constant of rows "
-            "that nothing is known of. Leave them out of training, or use a splitter that holds every row out."
+            f"cv holds {found:,} of {n_rows:,} rows out in no fold; they are encoded by the prior, a constant. "
+            "Leave them out of training, or use a splitter that holds every row out."
         )
 
 

@@ -184,11 +184,13 @@ class WideEncoder(OutOfFoldEncoder):
             return WideRegressor(**ADDITIVE, loss="squared_error", random_state=self.random_state)
         if self.target_type == ("continuous" if is_classifier(self.model) else "classes"):
             raise ValueError(
-                f"target_type={self.target_type!r} contradicts model={type(self.model).__name__}(...), which says what "
-                "the target is; leave target_type out."
+                f"target_type={self.target_type!r} contradicts model={type(self.model).__name__}(...), which "
+                "determines the kind of target; leave target_type out."
             )
         if self.model.formula is not None:
-            raise ValueError("model has a formula, whose blocks are not one for each column; give one without.")
+            raise ValueError(
+                "model has a formula, and the encoder needs one term per column; give a model without a formula."
+            )
         return clone(self.model)
 
     def _learn_column(self, name: str, raw: RawCodes, weight: Floats | None) -> WideColumn:

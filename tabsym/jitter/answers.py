@@ -68,7 +68,7 @@ class Answers:
                 return (mixed.mean > 0).astype(np.int64), mixed.std
         else:
             raise ValueError(
-                f"average='probability' needs predict_proba, which {name_of(self.model)} has not; use average='raw'."
+                f"average='probability' needs predict_proba, which {name_of(self.model)} lacks; use average='raw'."
             )
         place = mixed.mean.argmax(axis=1)
         return place, mixed.std[np.arange(len(place)), place]

@@ -77,8 +77,8 @@ def found_link(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
     link = link_of(scores, answers)
     if link is None:
         raise ValueError(
-            "average='raw' needs a model whose answers follow from its scores by a "
-            "logistic, softmax, exponential or no link, and this one's do not; use average='probability'."
+            "average='raw' needs a model whose predictions follow from its scores by a "
+            "logistic, softmax, exponential or no link, unlike this one; use average='probability'."
         )
     return link
 

@@ -35,7 +35,7 @@ class Losses:
             return cls(name, check_classes(y, n_rows, classes=classes, who=who, remedy=remedy).codes)
         target = check_regression_target(y, n_rows, who=who)
         if name == "poisson" and (target < 0).any():
-            raise ValueError("loss='poisson' needs a target that is nowhere negative; use 'squared_error'.")
+            raise ValueError("loss='poisson' needs a target without negative values; use 'squared_error'.")
         return cls(name, target)
 
     def of(self, answers: Floats, rows: NDArray[np.integer]) -> Floats:

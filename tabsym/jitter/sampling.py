@@ -64,7 +64,7 @@ def calibrated(
 def _asking(model: Any, average: str, losses: Losses, some: Any) -> Asking:
     """The model as calibration asks it; `some` rows show its link."""
     if losses.name == "log_loss" and not hasattr(model, "predict_proba"):
-        raise ValueError(f"calibrate needs predict_proba, which {name_of(model)} has not; leave calibrate out.")
+        raise ValueError(f"calibrate needs predict_proba, which {name_of(model)} lacks; leave calibrate out.")
     answer = model.predict_proba if losses.name == "log_loss" else model.predict
     if average == "probability":
         return Asking(answer, lambda answers: answers, losses, road_of(model))

@@ -64,7 +64,7 @@ def treatments(predictor: Any) -> dict[str, Treatment]:
     for name in names:
         if name not in encoder.columns_:
             have = ", ".join(map(repr, encoder.columns_))
-            raise ValueError(f"columns names {name!r}, which the encoder does not encode; there are {have or 'none'}.")
+            raise ValueError(f"columns names {name!r}, which the encoder does not encode; it encodes {have or 'none'}.")
     found = getattr(predictor, "calibration_", {})
     return {name: _treatment(found.get(name)) for name in names}
 
@@ -90,7 +90,9 @@ def described(predictor: Any, X: Any, column: str, n_donors: int) -> pd.DataFram
     """Donors of a column's unknown categories with their weights."""
     encoder, treated = parts(predictor)[1], treatments(predictor)
     if column not in treated:
-        raise ValueError(f"Column {column!r} is not treated; there are {', '.join(map(repr, treated))}.")
+        raise ValueError(
+            f"Column {column!r} is not among the columns of the predictor; there are {', '.join(map(repr, treated))}."
+        )
     labels = ["category", "donor", "weight", "rows"]
     if treated[column].used != "jitter":
         return pd.DataFrame([], columns=labels)

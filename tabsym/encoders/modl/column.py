@@ -79,12 +79,14 @@ def _outputs(name: str, fitted: Intervals | Groups, output: str) -> tuple[list[s
     if output == "mean":
         if target.means is None:
             raise ValueError(
-                f"output='mean' needs numbers or two classes, and the target has {len(target.names)} classes; "
+                f"output='mean' needs regression or two classes, and the target has {len(target.names)} classes; "
                 "use output='probability'."
             )
         return [name], target.means[:, None]
     if output == "logodds" and not target.is_classes:
-        raise ValueError("output='logodds' needs classes, and the target is continuous; use 'mean' or 'probability'.")
+        raise ValueError(
+            "output='logodds' needs classification, and the target is continuous; use 'mean' or 'probability'."
+        )
     alone = output == "logodds" and len(target.names) == 2
     words = target.names if target.is_classes else range(1, len(target.names) + 1)
     names = [name] if alone else [f"{name}_{word}" for word in words]

@@ -112,7 +112,7 @@ def warn_of_light_weights(weight: Floats | None) -> None:
     n_rows, total = int(np.count_nonzero(weight)), float(weight.sum())
     if total < _LIGHT * n_rows:
         warn_user(
-            f"The weights of {n_rows:,} rows add up to {total:.4g}, and MODL takes that for the number of rows, of "
-            "which little can be learned; where weights are shares, multiply them by the number of rows: "
-            "sample_weight * len(sample_weight) / sample_weight.sum().",
+            f"The weights of {n_rows:,} rows add up to {total:.4g}, which MODL takes for the number of "
+            "rows, so that it finds few intervals and groups; if weights are proportions, multiply them by the number "
+            "of rows: sample_weight * len(sample_weight) / sample_weight.sum().",
         )

@@ -316,7 +316,8 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
             )
         if len(encoded.names) != len(self.get_feature_names_out()):
             raise ValueError(
-                f"X has {len(encoded.names)} columns, but fit saw {self.n_features_in_}; pass what transform returned."
+                f"X has {len(encoded.names)} columns, but the training data had {self.n_features_in_}; pass what "
+                "transform returned."
             )
         frame = restored_frame(encoded, self._types_in, self.columns_)
         return frame if self.return_df else as_array(frame)

@@ -47,7 +47,10 @@ def _values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
     labels = column.series.to_list()
     for row, label in enumerate(labels):
         if not pd.isna(label) and label not in place:
-            raise ValueError(f"Column {column.name!r} holds {label!r} (row {row}), which is no part of it.")
+            raise ValueError(
+                f"Column {column.name!r} holds {label!r} (row {row}), which is none of its intervals or groups; "
+                "pass what transform returned."
+            )
     if isinstance(fitted, Intervals):
         if fitted.middle_rests is None or fitted.measure.name != "numbers":
             return np.array([fitted.middles[place[one]] if one in place else np.nan for one in labels])

@@ -74,8 +74,8 @@ def _sparse_onehot(state: MODLColumn, parts: NDArray[Any], dropped: set[str]) ->
     """The 0/1 columns (n, outputs), but for those that are dropped, as a sparse matrix, which holds no NaN."""
     if (parts < 0).any():
         raise ValueError(
-            f"Column {state.name!r} holds a value that would be NaN (row {int(np.argmax(parts < 0))}), which "
-            "sparse_output has not; use handle_missing='value' and handle_unknown='value'."
+            f"Column {state.name!r} holds a missing or unknown value (row {int(np.argmax(parts < 0))}), "
+            "and sparse_output holds no NaN; use handle_missing='value' and handle_unknown='value'."
         )
     ones = csr(np.ones(len(parts)), parts, np.arange(len(parts) + 1), (len(parts), len(state.names)))
     return ones[:, [place for place, name in enumerate(state.names) if name not in dropped]]

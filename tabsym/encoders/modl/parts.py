@@ -63,7 +63,7 @@ def _group_of(state: MODLColumn, raw: RawCodes, handling: Handling) -> NDArray[n
     if unseen.any() and handling.handle_unknown == "error":
         row = int(np.argmax(unseen))
         raise ValueError(
-            f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), a category that is not in the "
+            f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which is not in the "
             "training data; fit on rows that have it, or set handle_unknown to something other than 'error'."
         )
     default = state.fitted.default

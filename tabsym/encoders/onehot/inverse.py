@@ -121,6 +121,6 @@ def restored_frame(
     if doubtful:
         warn_user(
             f"Rows of NaN in the encoding of column {', '.join(map(repr, doubtful))} were missing or unknown, which it "
-            "does not tell apart; they come back as missing.",
+            "does not distinguish; they come back as missing.",
         )
     return frame_of(columns, library, native.index if isinstance(native, pd.DataFrame) else None)

@@ -159,7 +159,7 @@ def _dtype(encoder: Any) -> DTypeLike:
         raise ValueError(f"dtype={encoder.dtype!r} is not possible; use a type of numbers such as 'float32', or None.")
     if can_be_nan and dtype.kind != "f":
         raise ValueError(
-            f"dtype={encoder.dtype!r} holds no NaN, which 'return_nan' makes; use a type of floats, or another word "
-            "for handle_missing and handle_unknown."
+            f"dtype={encoder.dtype!r} holds no NaN, which 'return_nan' makes; use a type of floats, or another value "
+            "of handle_missing and handle_unknown."
         )
     return dtype.type

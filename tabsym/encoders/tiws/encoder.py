@@ -351,7 +351,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         if return_interval is None:
             return self._encode_table(table)
         if self.method != "documents":
-            raise ValueError("Intervals are known for method='documents' only; leave return_interval out.")
+            raise ValueError("return_interval needs method='documents'; leave return_interval out.")
         if not isinstance(return_interval, Real) or not 0 < float(return_interval) < 1:
             raise ValueError(f"return_interval={return_interval!r} is not possible; use a level such as 0.9.")
         columns = self._rows.intervals(table, return_interval, shares=self._classes is not None)

@@ -28,7 +28,7 @@ def check_options(encoder: Any) -> None:
         if not isinstance(value, (bool, np.bool_)):
             raise ValueError(f"{option}={value!r} is not possible; use True or False.")
     if encoder.names and encoder.method == "poster":
-        raise ValueError("names=True goes with method='documents'; the poster's estimate knows no names.")
+        raise ValueError("names=True needs method='documents'; set names=False with method='poster'.")
     smooth = encoder.smooth
     number = isinstance(smooth, Real) and not isinstance(smooth, bool)
     if smooth != "auto" and not (number and 0 <= float(smooth) < np.inf):

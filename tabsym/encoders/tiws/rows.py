@@ -71,8 +71,8 @@ class RowEncoding:
         if self.handle_unknown == "error" and unseen.any():
             row = int(np.argmax(unseen))
             raise ValueError(
-                f"Column {name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which was not seen in fit; fit on "
-                "rows that have it, or set handle_unknown to something other than 'error'."
+                f"Column {name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which is not in the training "
+                "data; fit on rows that have it, or set handle_unknown to something other than 'error'."
             )
         return codes, raw
 

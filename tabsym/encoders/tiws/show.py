@@ -13,13 +13,13 @@ from tabsym.tiws.column import FittedColumn, Unseen
 
 
 def print_columns(fitted: dict[str, FittedColumn]) -> None:
-    """Categories, how far documents tell their targets, and which likeness does."""
+    """Number of categories, and the fraction of their variance that contexts explain, by which kernel."""
     for name, one in fitted.items():
         share = one.covariance.share
         told = (
-            f"documents tell {share:.0%} of what differs ({one.covariance.kernel})"
+            f"contexts explain {share:.0%} of the variance between categories (kernel {one.covariance.kernel})"
             if share
-            else "documents tell nothing"
+            else "contexts are uninformative"
         )
         print(f"{name}: {len(one.symbols)} categories, {told}", file=sys.stderr)
 

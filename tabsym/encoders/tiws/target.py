@@ -60,7 +60,7 @@ def _all_classes(given: Any, target_type: str) -> NDArray[Any]:
         raise ValueError("target_type='continuous' has no classes; leave classes out.")
     classes = _distinct(given)
     if len(classes) < 2:
-        raise ValueError(f"classes={list(given)!r} is not possible; give all the classes there can be, 2 at least.")
+        raise ValueError(f"classes={list(given)!r} is not possible; give all classes, at least 2.")
     return classes
 
 
