@@ -51,7 +51,7 @@ def test_parts_and_text():
     assert [head.split(":")[0] for head in heads] == list(encoder.levels_)
     assert f"Level {encoder.levels_['x']:.5f}" in text
     assert "khiops, optimal" in text
-    assert "says nothing about the target on its own" in text
+    assert "uninformative about the target on its own" in text
     assert all(part in text for name in ("x", "g") for part in encoder.partitions_[name].labels)
     assert list(MODLEncoder().fit(X, AMOUNT).parts("x"))[-2:] == ["mean", "sd"]
     assert "mean" in MODLEncoder().fit(X, AMOUNT).describe()

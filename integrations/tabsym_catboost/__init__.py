@@ -113,7 +113,7 @@ class CatBoostAdapter(MarginAdapter):
         n_jobs : int, optional
             Threads.
         codes : {"native", "group", "ordinal"} or transformer, default "native"
-            What categories become: categories, categories of MODL's groups, or their rank by frequency.
+            How categories are passed: as they are, as MODL's groups, or as their rank by frequency.
 
         Examples
         --------

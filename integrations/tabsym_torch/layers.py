@@ -44,7 +44,7 @@ class OneHotLinear(nn.Module):
     >>> import torch
     >>> from tabsym_torch import OneHotLinear
     >>> layer = OneHotLinear([3, 2], 4)
-    >>> codes = torch.tensor([[0, 1], [2, -1]])  # the second row has no symbol in its second column
+    >>> codes = torch.tensor([[0, 1], [2, -1]])  # the second row has no category in its second column
     >>> layer(codes).shape
     torch.Size([2, 4])
     """

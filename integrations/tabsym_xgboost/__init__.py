@@ -1,7 +1,7 @@
 """XGBoost, with categories passed natively.
 
 Unknown categories are made missing before XGBoost sees them: 3.1 and 3.2 map an
-unknown pandas category to a neighbour in sort order without a word (mended in
+unknown pandas category to a neighbour in sort order silently (mended in
 dmlc/xgboost #12193), and raise on others.
 """
 
@@ -65,7 +65,7 @@ class XGBoostAdapter(MarginAdapter):
         n_jobs : int, optional
             Threads.
         codes : {"native", "group", "ordinal"} or transformer, default "native"
-            What categories become: categories, categories of MODL's groups, or their rank by frequency.
+            How categories are passed: as they are, as MODL's groups, or as their rank by frequency.
         splits : {"own", "partition", "onehot"}, default "own"
             How categories are split: as XGBoost's defaults have it, always by subsets, or always one from all others.
 

@@ -78,7 +78,7 @@ class ColumnEncoder(TableTransformer):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column; also where the indexes of pandas contradict each other.
+            With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
         self._check_words()
         X, y = split_target(X, y, type(self).__name__)
@@ -117,7 +117,7 @@ class ColumnEncoder(TableTransformer):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column.
+            With the name of the column.
         """
         return self._encode_table(self._read_as_fitted(X))
 

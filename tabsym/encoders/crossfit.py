@@ -32,9 +32,8 @@ from tabsym.table import (
 class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     """Make a supervised encoder safe to train on: its own training rows are encoded out of fold.
 
-    An encoder that looks at the target writes each row's target into that
-    row's features; a model trained on them believes the encoding too much, a
-    column of random keys above all. Here `fit_transform` (which a Pipeline
+    A supervised encoder writes each row's target into that row's features; a model trained on them
+    overfits the encoding, above all that of a column of random keys. Here `fit_transform` (which a Pipeline
     calls in its fit) encodes each row by a clone fitted on the other folds,
     and `transform` encodes new rows by a clone fitted on all rows.
 
@@ -45,7 +44,7 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         ``fit_transform`` is not used, so one that cross-fits itself does so once only.
     cv : int, splitter, iterable of splits or None, default 5
         int: shuffled folds, stratified where the target holds classes (and not
-        where the encoder says ``target_type="continuous"``). Splitters get `groups`.
+        where the encoder has ``target_type="continuous"``). Splitters get `groups`.
         A row must be held out once at most. Rows that no fold holds out, as the first of TimeSeriesSplit, have the
         prior (see Notes). None: as ``fit(X, y).transform(X)``, which leaks.
     random_state : int, RandomState or None, default 0
@@ -69,8 +68,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     filled in, because a name such as ``colour_2`` may mean another category in another fold.
     ``drop_invariant`` is no such case: folds drop nothing, and what `encoder_` dropped is left out.
 
-    The prior is what a clone says that was fitted on all rows as if they were alike (each column is constant): the
-    mean target, of a target encoder. Columns that come through the encoder as they went in keep their values.
+    The prior is the encoding by a clone that was fitted on all rows with each column constant: for a target encoder
+    the mean target. Columns that pass through the encoder unchanged keep their values.
 
     Examples
     --------

@@ -46,15 +46,15 @@ MISSING_TEXT, UNSEEN_TEXT, OTHER_TEXT = "(missing)", "(unknown)", "(other)"
 class NativeCategories(TableTransformer):
     """A pandas frame that boosters read natively and safely.
 
-    A column means the same in fit and in transform, and in every library, whatever type carries it:
+    A column has the same meaning in fit and in transform, and in every library, whatever its dtype:
 
-    - Text, bytes and columns of a category type are categories. Categories of numbers, too: their type says so.
+    - Text, bytes and columns of a category type hold categories, also where these are numbers.
     - Numbers and booleans are numbers, also in columns of type "object" (which are categories to the encoders);
       so are `Decimal` and fractions. Dates and durations are days.
     - What fit took for numbers is read as numbers from any type, what it took for categories is matched by value;
       text is never parsed. Text for numbers, or dates for numbers, is an error, as are mixtures of types.
-    - None, NaN, NaT and NA are missing. A column without any value in fit tells nothing: all of it is missing
-      in transform.
+    - None, NaN, NaT and NA are missing. A column without any value in fit has no type: all of it is missing in
+      transform.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ class NativeCategories(TableTransformer):
         Columns to pass as categories; None: those that hold categories; "all": every column.
     output : {"category", "text", "ordinal"}, default "category"
         "category": pandas categories by training level, missing and unknown as NaN
-        (LightGBM, XGBoost, HistGradientBoosting). "text": strings, with words for missing
-        and unseen (CatBoost, which refuses NaN). "ordinal": numbers, 0 for the most frequent level, so that a
-        threshold parts frequent from rare levels; missing and unknown as NaN.
+        (LightGBM, XGBoost, HistGradientBoosting). "text": strings, with "(missing)"
+        and "(unknown)" for these (CatBoost, which refuses NaN). "ordinal": numbers, 0 for the most frequent level, so
+        that a threshold separates frequent from infrequent levels; missing and unknown as NaN.
     max_levels : int, default None
         Keep the most frequent levels and one for all others: HistGradientBoosting takes
         at most 255.
@@ -103,7 +103,7 @@ class NativeCategories(TableTransformer):
         self.names = names
 
     def fit(self, X: Any, y: Any = None) -> NativeCategories:
-        """Learn the levels of each categorical column.
+        """Find the levels of each categorical column.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class NativeCategories(TableTransformer):
         return self
 
     def transform(self, X: Any) -> pd.DataFrame:
-        """The safe frame (n_rows, n_columns), columns in order, named as `names_` says."""
+        """The safe frame (n_rows, n_columns), columns in order, with the names in `names_`."""
         check_is_fitted(self, "alphabets_")
         table = read_table(X, who=type(self).__name__, allow_empty=True, by_value=True)
         table = match_features(self, table)

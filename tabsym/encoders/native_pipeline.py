@@ -20,7 +20,7 @@ from tabsym.table import plain_labels
 
 
 def answer_of(ask: Callable[..., Any], frame: pd.DataFrame, **options: Any) -> Any:
-    """What a method of a fitted booster says of the rows of a frame of `NativeCategories`, or of no rows.
+    """Predictions by a method of a fitted booster for a frame of `NativeCategories`, which may have no rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Encoders that learn from the target: their own training rows are encoded by what other folds taught."""
+"""Supervised encoders: their own training rows are encoded out of fold."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class OutOfFoldEncoder(ColumnEncoder):
         return super().fit(X, y, sample_weight)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
-        """Fit, and encode; where the encoding estimates the target, each row by what the other folds taught (see `cv`).
+        """Fit, and encode; where the encoding estimates the target, each row by the other folds (see `cv`).
 
         Parameters
         ----------

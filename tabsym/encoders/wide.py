@@ -45,28 +45,28 @@ class WideColumn:
 
 
 class WideEncoder(OutOfFoldEncoder):
-    """Replace each category by the number that a wide model learned for it (one per class, for several).
+    """Replace each category by its coefficient in a wide model (one per class, for several).
 
-    The model is additive by default, over the encoded columns and (see `numeric`) the
-    numeric ones together, so a category's number is its effect with the other
-    columns held fixed, beside the mean of the rows that the model has seen; a target encoder's is its plain mean.
-    (What a constant says can lie in any column of a sum: without the mean taken out, numbers of rows out of fold
-    and of new rows, which other models made, would lie apart.)
+    The model is additive by default, over the encoded columns and (see `numeric`) the numeric ones together, so a
+    category's coefficient is its effect with the other columns held fixed, centred over the training rows; a target
+    encoder's value is the plain mean target. (Coefficients are centred because the intercept can be shared between
+    the terms of a sum in any way: without it, values of out-of-fold and of new rows, from other models, would differ
+    by a constant.)
 
     Parameters
     ----------
     model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor, default None
         Unfitted, without a formula; None: `WideClassifier` or, with the squared error, `WideRegressor`, by the target,
-        of one term a column: without interactions and effects of counts.
+        with one term per column: without interactions and effects of counts.
     target_type : {"auto", "classes", "continuous"}, default "auto"
-        What `y` holds, where there is no `model` to say it. "auto": numbers with a fraction, or with more than 100
+        The kind of target, where no `model` determines it. "auto": numbers with a fraction, or with more than 100
         distinct values, are continuous (as in MODLEncoder).
     numeric : {"covariate", "passthrough"}, default "covariate"
-        What numeric and boolean columns outside `cols` are to the model; they come out as they went in either way.
-        "covariate": they are in it, as the model's own `numeric` says, and infinite values are errors.
-        "passthrough": they are not, and nothing in them is looked at.
+        How numeric and boolean columns outside `cols` enter the model; in the output they are unchanged. "covariate":
+        as terms, by the `numeric` of the model ("smooth" by default), and infinite values are errors. "passthrough":
+        not at all.
     cv : int, splitter or None, default 5
-        `fit_transform` encodes each row by a model that has not seen it, as
+        `fit_transform` encodes each row by a model that was fitted without it, as
         scikit-learn's TargetEncoder does; None: as ``fit(X, y).transform(X)``, which leaks. Splitters
         get the `groups` of `fit_transform`. Rows that no fold holds out, as the first of TimeSeriesSplit, have 0.
     verbose : int, default 0
@@ -81,7 +81,7 @@ class WideEncoder(OutOfFoldEncoder):
     handle_missing : {"value", "return_nan", "error"}, default "value"
         "value": missing is a category of its own where it occurred in training, else 0.
     handle_unknown : {"value", "return_nan", "error"}, default "value"
-        For categories that are not in the training data. "value": 0, which is the mean of the rows that it has.
+        How categories that are not in the training data are encoded. "value": as 0, the mean over the training rows.
     random_state : int, RandomState or None, default 0
         Of the default model and of the folds; 0: a second run makes the same features, None: others.
 

@@ -1,4 +1,4 @@
-"""A model trained to meet categories that it has never seen, and the one that never looks at them."""
+"""A model trained on rows with unknown categories, and the same model without the column."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def _estimator_has(method: str) -> Any:
 
 
 class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
-    """Any model over a `TIWSEncoder`, half of whose training rows are as if a category had never been seen.
+    """Any model over a `TIWSEncoder`, trained with one category of half of its rows made unknown.
 
-    The model so learns how far the estimate of an unknown category can be trusted, beside the other columns. Whether
-    that was worth it, `evaluate_unknown` tells: beside the same model over plain encodings, and beside the blind one,
-    trained without the column, which is the one to beat.
+    The model so learns how reliable the estimate of an unknown category is, given the other columns.
+    `evaluate_unknown` compares it with the same model over plain encodings and with the one trained without the
+    column, which is the baseline to beat.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    Each row is there once, as it is or as if unknown, by lot. Each row twice with half its weight, as
+    Each row is used once, as it is or with an unknown category, at random. Each row twice with half its weight, as
     `TIWSEncoder.augment` gives them, is worse under models that count rows: LightGBM's categories overfit (log-loss
     .53 instead of .40 in one trial), and rows held out for early stopping have their copies in training.
 
@@ -91,7 +91,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         return hasattr(self, "estimator_")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> AugmentedModel:
-        """Encode the rows, half of them as if a category were unknown, and train a clone of the estimator.
+        """Encode the rows, half of them with a category made unknown, and train a clone of the estimator.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column or the estimator.
+            With the name of the column or the estimator.
         """
         encoder = self._encoder()
         X, y = split_target(X, y, type(self).__name__)
@@ -171,7 +171,7 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
     def evaluate_unknown(
         self, X: Any, y: Any, column: str, *, sample_weight: Any = None, folds: int = 5, random_state: int = 0
     ) -> pd.DataFrame:
-        """Hold whole categories of a column out, and see what is lost without them.
+        """Cross-validate with whole categories of a column held out.
 
         Parameters
         ----------
@@ -188,9 +188,9 @@ class AugmentedModel(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         pandas.DataFrame
-            For this model, the same over plain encodings ("encoded") and the same without the column ("without
-            column"): mean loss (log-loss for classes, squared error for numbers), the difference to blind and its
-            standard error over held-out categories. Nothing of self is changed.
+            For this model ("augmented"), the same over plain encodings ("encoded") and the same without the column
+            ("without column"): mean loss (log-loss in classification, squared error in regression), the difference to
+            "without column" and its standard error, clustered by category. The fitted model is unchanged.
         """
         if folds < 2:
             raise ValueError(f"folds={folds!r} is not possible; use at least 2.")

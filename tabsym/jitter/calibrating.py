@@ -29,7 +29,7 @@ MOST_DONORS = 64
 
 @dataclass(frozen=True)
 class Calibration:
-    """What calibration found for a column.
+    """Result of calibration for a column.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Calibration:
     error : float
         Standard error, over categories, of the difference of calibrated and default.
     rows, categories : int
-        That were looked at.
+        Numbers used.
     road : {"model", "missing"}
         How unknown values go to the model under "default".
     """

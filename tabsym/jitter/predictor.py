@@ -1,4 +1,4 @@
-"""A model made to answer for categories it has never seen, by those that they resemble."""
+"""A model that predicts rows with unknown categories by the known ones that those resemble."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ def _model_has(method: str) -> Any:
 
 
 class JitterPredictor(Wrapper):
-    """Any trained model, with an answer for categories that are not in the training data.
+    """Any trained model, with predictions for categories that are not in the training data.
 
-    Rows whose categories were all seen go through the model as they are. Where a category was not, the model is asked
-    about the row with each of the known categories that it resembles ("donors") in its place, and the answers are
-    averaged by how much it resembles them. Unknown categories never reach the model.
+    Rows of known categories are predicted by the model as they are. An unknown category is replaced by each of the
+    known ones that it resembles ("donors": its nearest neighbours by context), and the predictions are averaged with
+    the similarities as weights. Unknown categories never reach the model.
 
     Parameters
     ----------
     model : estimator
-        Takes tables as they are: a pipeline, a booster of an adapter (``adapter.native(task)``). Fitted, it is used as
-        it is, also in clones; else `fit` fits a clone.
+        Takes tables as they are: a pipeline, a booster of an adapter (``adapter.native(task)``). A fitted one is used
+        as it is, also in clones; else `fit` fits a clone.
     encoder : TIWSEncoder
-        Finds donors, by what the other columns say of a category. Fitted on the table that the model learned from, or
-        to be fitted.
+        Finds donors by the other columns of a category's rows. Fitted on the table that the model was trained on, or
+        unfitted.
     average : {"probability", "raw"}, default "probability"
-        What is averaged: predicted probabilities (of regressors predictions), or scores before the link.
+        What is averaged: predicted probabilities (of regressors predictions), or linear predictors before the link.
     max_donors : int or None, default 64
-        At most so many donors of a value, the heaviest; None: all. More than 64 took longer and were no better; after
-        `calibrate`, which looks at 64, they were worse (measured: ``benchmarks/unseen``). Of several unknown values in
-        a row so many that at most 2,500 combinations remain.
+        Maximal number of donors of a value, the heaviest; None: all. More than 64 took longer and were no better; after
+        `calibrate`, which uses 64, they were worse (measured: ``benchmarks/unseen``). With several unknown values in
+        a row fewer, so that at most 2,500 combinations remain.
     columns : list of str, one of them, or None, default None
-        Columns to treat, of those that the encoder encodes. None: all of them. Unknown values of other columns go to
-        the model as they are (those that the encoder encodes as missing ones, where the model is XGBoost without a
-        guard: it may take them for their neighbours).
+        Columns whose unknown categories are replaced, of those that the encoder encodes. None: all of them. Unknown
+        values of other columns go to the model as they are (those that the encoder encodes as missing ones, where the
+        model is XGBoost without a guard: it may take them for their neighbours).
 
     Attributes
     ----------
     classes_ : ndarray
         Of classifiers, the model's.
     calibration_ : dict of str -> Calibration
-        By column, after `calibrate`: the rate chosen, losses and what is used.
+        By column, after `calibrate`: the kernel rate chosen, losses and what is used.
     model_, encoder_ : estimators
         After `fit`.
 
     Notes
     -----
-    Averages are in float64; where no category is unknown, answers are the model's own, of its type.
+    Averages are in float64; where no category is unknown, predictions are the model's own, of its dtype.
 
     Examples
     --------
@@ -121,18 +121,18 @@ class JitterPredictor(Wrapper):
     ) -> JitterPredictor:
         """Choose how fast donors' weights fall with distance, by the model's own loss; and whether to use donors.
 
-        Each of some rows is answered with the donors of its category, the category itself left out and in the part of
-        an unknown one (of many donors the 64 that any rate ranks highest). A column whose donors do not beat the
-        model's own treatment of an unknown category, by a standard error over categories, goes back to that treatment.
+        Each of some rows is predicted with the donors of its category, which is left out and treated as unknown (at
+        most 64 donors, those that any rate ranks highest). For a column whose donors are not better than the model's
+        own treatment of an unknown category, by a standard error clustered by category, that treatment is used.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-            Best of rows that the model was not fitted on. Rows with unknown values are not used.
+            Preferably rows that the model was not fitted on. Rows with unknown values are not used.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
         loss : {"log_loss", "squared_error", "poisson"}, optional
-            Of classifiers and of regressors the first and the second.
+            Default: the first for classifiers, the second for regressors.
         n_rows : int, default 800
             Rows to use, of all classes and categories.
         random_state : int, RandomState or None, default 0
@@ -158,10 +158,10 @@ class JitterPredictor(Wrapper):
         X : dataframe or array-like of shape (n_rows, n_columns)
             With the columns of fit; 0 rows are allowed.
         return_std : bool, default False
-            Also return the standard deviation (n_rows,) of donors' answers (of classifiers: of the probability of the
-            class predicted); 0 where all was seen.
+            Also return the standard deviation (n_rows,) of the predictions with each donor (for classifiers: of the
+            probability of the predicted class); 0 for rows of known categories.
         n_draws : int, optional
-            Draw so many donors of each unknown value instead of weighing all of them; a draw's stay through the model.
+            Number of donors to draw at random for each unknown value, instead of the weighted mean over all of them.
         random_state : int, RandomState or None
             Of the draws.
 
@@ -172,7 +172,7 @@ class JitterPredictor(Wrapper):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column or the option.
+            With the name of the column or the option.
         """
         return self._answers(X, return_std, n_draws, random_state).values()
 
@@ -187,37 +187,37 @@ class JitterPredictor(Wrapper):
     def decision_function(
         self, X: Any, return_std: bool = False, n_draws: int | None = None, random_state: Any = None
     ) -> Any:
-        """Scores, averaged over donors whatever `average` says; options as of `predict`."""
+        """Linear predictors, averaged over donors whatever `average` is; options as of `predict`."""
         return self._answers(X, return_std, n_draws, random_state).scores()
 
     def donors(self, X: Any, column: str, n_donors: int = 5) -> pd.DataFrame:
-        """The donors of the unknown categories of a column, the heaviest first.
+        """The known categories that replace the unknown ones of a column (their donors), the heaviest first.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
         column : str
         n_donors : int, default 5
-            At most so many for each.
+            Maximal number for each.
 
         Returns
         -------
         pandas.DataFrame
-            Columns category, donor, weight (of those that are asked about they sum to 1; `max_donors`) and rows (the
-            donor's). No rows for a column that calibration gave back to the model's own treatment.
+            Columns category, donor, weight (of at most `max_donors` donors; they sum to 1) and rows (the donor's). No
+            rows for a column that uses the model's own treatment after `calibrate`.
         """
         check_options(self)
         return described(self, X, column, n_donors)
 
     def describe(self) -> pd.DataFrame:
-        """What is used for each column, and what calibration found, a row each.
+        """The treatment of each column and the results of calibration, a row each.
 
         Returns
         -------
         pandas.DataFrame
             Columns column, used ("jitter", or "default": the model's own treatment), rate, name_rate, and mean losses
             default, uncalibrated and calibrated with the standard error of the difference of calibrated and default,
-            and the rows and categories looked at.
+            and the numbers of rows and categories used.
         """
         return summary(self)
 

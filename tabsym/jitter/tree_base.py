@@ -106,11 +106,11 @@ class JitterTree(BaseEstimator):
         return Donors.of(self.encoder_, table, table.names[place], self.context)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """The leaf (n_rows,) that each row ends in: with unknown categories, the one that most of it ends in."""
+        """The leaf (n_rows,) of each row; with unknown categories, the one with most of the row's weight."""
         return self._route(X)[1]
 
     def donors(self, X: Any, column: str, *, n_donors: int = 5) -> pd.DataFrame:
-        """The known categories that stand in for the unknown ones of a column.
+        """The known categories ("donors") that replace the unknown ones of a column.
 
         Parameters
         ----------
@@ -118,12 +118,12 @@ class JitterTree(BaseEstimator):
         column : str
             One that the tree splits by categories.
         n_donors : int, default 5
-            At most so many for each.
+            Maximal number for each.
 
         Returns
         -------
         pandas.DataFrame
-            Columns category, donor and weight (of all donors they sum to 1), the weightiest donor first. With context
+            Columns category, donor and weight (of all donors they sum to 1), the heaviest donor first. With context
             "row" once for each row.
         """
         table = self._read_as_fitted(X)
@@ -150,7 +150,7 @@ class JitterTree(BaseEstimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Each column's part of the impurity that all splits took away (n_features_in_,), of sum 1."""
+        """The fraction of the total decrease of impurity that is due to each column (n_features_in_,)."""
         check_is_fitted(self, "tree_")
         return self.tree_.importances(len(self._columns.names))
 
@@ -165,14 +165,14 @@ class JitterTree(BaseEstimator):
         return self.tree_.n_leaves
 
     def export_text(self, *, max_depth: int = 10, max_categories: int = 5, decimals: int = 2) -> str:
-        """The tree as text: what holds on each side, then what its leaves say.
+        """The tree as text: the condition of each branch, then the predictions of the leaves.
 
         Parameters
         ----------
         max_depth : int, default 10
             Splits below it are counted only.
         max_categories : int, default 5
-            Categories shown of a set.
+            Categories shown of each set.
         decimals : int, default 2
             Of numbers.
 

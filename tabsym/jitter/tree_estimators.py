@@ -25,7 +25,7 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
     Parameters
     ----------
     criterion : {{"gini", "entropy", "log_loss"}}, default "gini"
-        What splits lower; "entropy" and "log_loss" are the same.
+        The impurity; "entropy" and "log_loss" are the same.
     {parameters}
 
     Attributes
@@ -36,10 +36,10 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
 
     Notes
     -----
-    Of two classes the best subset of a node's categories is found exactly, by Breiman's ordering (of their means as
-    they are drawn by `smooth`; of the rows' own with ``smooth=0``); of more classes categories are ordered along the
-    first principal component of their class shares (Coppersmith, Hong and Hosking), which comes near. Jitter, and the
-    similarity of categories, are of Bang and Lin, "Jitter Trees". {notes}
+    Of two classes the best subset of a node's categories is found exactly, by Breiman's ordering (of their means
+    after shrinkage by `smooth`; of the raw means with ``smooth=0``); of more classes categories are ordered along the
+    first principal component of their class proportions (Coppersmith, Hong and Hosking), which is close to optimal.
+    Jitter, and the similarity of categories, are of Bang and Lin, "Jitter Trees". {notes}
 
     Examples
     --------
@@ -108,7 +108,7 @@ class JitterTreeClassifier(LabelClassifier, JitterTree):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column or argument.
+            With the name of the column or option.
         """
         X, y = split_target(X, y, type(self).__name__)
         table, weight = self._read(X, y, sample_weight)
@@ -146,7 +146,7 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
     Parameters
     ----------
     criterion : {{"squared_error"}}, default "squared_error"
-        What splits lower.
+        The impurity.
     {parameters}
 
     Attributes
@@ -155,8 +155,8 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
 
     Notes
     -----
-    The best subset of a node's categories is found exactly, by Breiman's ordering (of their means as they are drawn by
-    `smooth`; of the rows' own with ``smooth=0``). Jitter, and the similarity of categories,
+    The best subset of a node's categories is found exactly, by Breiman's ordering (of their means after shrinkage by
+    `smooth`; of the raw means with ``smooth=0``). Jitter, and the similarity of categories,
     are of Bang and Lin, "Jitter Trees". {notes}
 
     Examples
@@ -220,7 +220,7 @@ class JitterTreeRegressor(RegressorMixin, JitterTree):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column or argument.
+            With the name of the column or option.
         """
         X, y = split_target(X, y, type(self).__name__)
         table, weight = self._read(X, y, sample_weight)

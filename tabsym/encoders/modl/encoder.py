@@ -1,4 +1,4 @@
-"""MODL as a transformer: columns cut into intervals or grouped, by what tells the target apart."""
+"""MODL as a transformer: supervised discretization of numeric columns and grouping of categories."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ Floats = NDArray[np.float64]
 class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     """Replace each column by its Bayes-optimal intervals (numbers) or groups (categories).
 
-    The partition is the one of least cost in nats, a trade between how simple it is and how well it
-    tells the target's classes apart; a column that says nothing about the target becomes one part.
+    The partition (its intervals or groups are called parts) minimises a description length in nats: the cost of
+    stating the partition plus that of the target given it. A column that is uninformative becomes one part.
 
     Parameters
     ----------
@@ -52,47 +52,48 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         `handle_unknown` is "return_nan".
         "onehot": a 0/1 column for each part, numbered from 1 in the order of ``partitions_[column].labels``: int8;
         float64 in sparse matrices, and where `handle_missing` or `handle_unknown` is "return_nan".
-        "probability": a column for each class (for each interval of a regression's target, numbered), its
-        Laplace-smoothed share in the part. "logodds": ln P(part | class) minus
+        "probability": a column for each class (in regression for each interval of the target, numbered), its
+        Laplace-smoothed proportion in the part. "logodds": ln P(part | class) minus
         ln P(part | other classes), a column for each class, one (of the second class) for two classes.
-        "mean": the mean target of the part, for regressions and two classes.
+        "mean": the mean target of the part, for regression and two classes.
     numeric : {"discretize", "passthrough"}, default "discretize"
-        Whether, without `cols`, numeric columns are encoded, booleans as categories. Under "passthrough" only text,
-        object and category columns are, and numeric columns named in `cols` are taken as categories.
+        "discretize": numeric columns are cut into intervals; without `cols` all columns are encoded, booleans as
+        categories. "passthrough": numeric columns pass through as they are; without `cols` only text, object and
+        category columns are encoded, and numeric columns named in `cols` are taken as categories.
     criterion : {"khiops", "page"}, default "khiops"
         The criterion of Khiops 11, or the one printed in its documentation (Boulle 2006); see Notes.
     n_candidates : int, default None
         Columns among which each is a candidate, which enters the cost under "khiops"; None: those encoded
         together; 1: a Level that does not depend on the other columns.
     max_parts : int, default None
-        At most so many parts in a column.
+        Maximal number of parts of a column.
     min_part_count : int, default 1
-        At least so many rows (or so much weight) in a part.
+        Minimal number of rows (or total weight) of a part.
     monotonic : bool, default False
-        Cut numeric columns so that the second class's share, or the mean target, only rises or only falls.
+        Cut numeric columns so that the probability of the second class, or the mean target, is monotonic.
     time_limit : float, default None
-        Seconds for each column; then the best partition by then is kept. None: optimal up to 4,096 distinct
-        values (fewer for more than eight classes), close to it beyond. With a limit the search for a proof goes on
-        beyond, too, and for two classes covers garbage groups (tenths of a second for some dozen categories, seconds
-        for some hundred).
+        Seconds for each column, after which the best partition so far is returned. None: optimal up to 4,096
+        distinct values (fewer for more than eight classes), close to optimal beyond. With a limit, larger columns are
+        searched for a proof, too, and for two classes the proof covers garbage groups (tenths of a second for dozens of
+        categories, seconds for hundreds).
     prove : {"auto", True, False}, default "auto"
-        Whether to search for proofs that a partition is optimal (`certificates_`). "auto": for classes, where they
-        cost little; not for numbers, where they take three to ten times as long, mostly for the same parts and now
-        and then for some 1e-5 of the cost less.
+        Whether to search for proofs that a partition is optimal (`certificates_`). "auto": in classification, where
+        they cost little; not in regression, where a fit takes three to ten times as long, mostly for the same parts
+        and sometimes for a cost that is lower by some 1e-5.
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
     cv : int, splitter or None, default 5
         For the outputs that estimate the target ("probability", "logodds", "mean"): `fit_transform` encodes each
-        row by parts learned on the other folds; None: as ``fit(X, y).transform(X)``, which leaks. Splitters get the
-        `groups` of `fit_transform`. Rows that no fold holds out, as the first of TimeSeriesSplit, have what one part
-        of all rows would say (the prior).
+        row by parts fitted on the other folds; None: as ``fit(X, y).transform(X)``, which leaks. Splitters get the
+        `groups` of `fit_transform`. Rows that no fold holds out, as the first of TimeSeriesSplit, are encoded by the
+        prior, the estimate over all rows.
     sparse_output : bool, default False
         For "onehot": a CSR matrix.
     cols : list of str (or positions, for arrays), one of them, "all" or None, default None
         Columns to encode; None: as `numeric` says; "all": every column (a column of that name alone is ``["all"]``).
         All others pass through untouched, in place.
     drop_invariant : bool, default False
-        Drop output columns that are constant: columns of one part say nothing about the target.
+        Drop output columns that are constant: columns of one part are uninformative.
     return_df : bool, default True
         Return a frame of the kind given (pandas for arrays); False: an array.
     handle_missing : {"value", "return_nan", "error"}, default "value"
@@ -113,24 +114,26 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     Attributes
     ----------
     levels_ : dict of str -> float
-        1 - cost / null cost of each column, greatest first: a ranking. 0: the column alone says nothing.
+        Khiops' Level of each column, greatest first: its normalized gain, 1 - cost / null cost. It ranks columns by
+        how informative each is alone; 0 is uninformative.
     costs_, null_costs_ : dict of str -> float
-        In nats, of the partition and of one part.
+        Description length in nats, of the partition and of the one without the column (one part).
     certificates_ : dict of str -> Certificate
-        Lower bounds. Beyond 12 categories they are known for two classes only, and cover Khiops' garbage groups as
-        far as that is cheap unless there is a `time_limit`. Of regressions they are known for small tables only: up to
-        six distinct values or five categories of the column, or nine distinct targets.
+        A lower bound of the cost of any partition and the optimality gap, as solvers report them. Beyond 12 categories
+        bounds are computed for two classes only, and cover Khiops' garbage groups (one group of all infrequent
+        categories) as far as that is cheap unless there is a `time_limit`. In regression they are computed for small
+        tables only: up to six distinct values or five categories of the column, or nine distinct targets.
     partitions_ : dict of str -> Intervals or Groups
         With `bounds` or `groups`, and `labels`, `target.counts`, `partition`.
     classes_ : ndarray
-        For classes.
+        In classification.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
     Notes
     -----
     Intervals are right-closed; bounds lie halfway between neighbouring values. Whole numbers beyond 2**53 and
-    nanoseconds are distinguished exactly (`bounds` has them rounded, and `bound_rests` what that leaves over), and
+    nanoseconds are distinguished exactly (`bounds` has them rounded, and `bound_rests` the rounding errors), and
     their bounds are whole. Dates are cut as numbers and labelled in
     their own time zone; `bounds` has them in days since 1970, UTC. Infinite numbers are errors. Integer
     weights are the same as repeated rows; fractional ones go through the gamma function. The criteria are
@@ -146,7 +149,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     >>> encoder = MODLEncoder().fit(X, y)
     >>> encoder.partitions_["age"].labels
     [']-inf; 120.5]', ']120.5; +inf[']
-    >>> encoder.levels_["colour"]  # says nothing about y
+    >>> encoder.levels_["colour"]  # uninformative
     0.0
     """
 
@@ -208,10 +211,10 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         y : array-like of shape (n_rows,)
             Classes or numbers.
         sample_weight : array-like of shape (n_rows,), optional
-            The criterion counts rows, and a row of weight 2 as two of them: weights that sum to 1 are one row in all,
-            of which nothing is learned (a UserWarning says so). Rows of weight 0 count as absent.
+            A row of weight 2 counts as two rows; weights that sum to 1 hence count as one row in all, which gives no
+            intervals and groups (with a UserWarning). Rows of weight 0 count as absent.
         groups : array-like of shape (n_rows,), optional
-            Taken for `fit_transform`'s sake (``set_fit_request(groups=True)``); all rows are used here.
+            Used by `fit_transform` only (``set_fit_request(groups=True)``).
 
         Returns
         -------
@@ -220,7 +223,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column; also where the indexes of pandas contradict each other.
+            With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
         X, y = split_target(X, y, type(self).__name__)
         check_same_rows(X, groups=groups)
@@ -236,9 +239,9 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         """Add a piece of a table to the counts, and partition again.
 
         The counts add up, so the parts are those of `fit` on all pieces together. `fit` keeps no counts: after it,
-        the first piece begins anew. A numeric column with
-        more than 1,048,576 distinct values is counted in so many cells of neighbouring values, and
-        ``partitions_[column].error`` says by how many rows a bound can then be misplaced.
+        the first piece starts from zero. A numeric column with
+        more than 1,048,576 distinct values is counted in as many bins of neighbouring values, and
+        ``partitions_[column].error`` is the number of rows by which a bound can then be misplaced.
 
         Parameters
         ----------
@@ -305,7 +308,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         Raises
         ------
         ValueError
-            Other columns, or a label that no part has. (Other outputs have no `inverse_transform`.)
+            Other columns, or a label of no part. (Other outputs have no `inverse_transform`.)
         """
         check_is_fitted(self, "columns_")
         encoded = read_table(X, who=type(self).__name__, allow_empty=True)

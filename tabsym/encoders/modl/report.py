@@ -15,18 +15,18 @@ from tabsym.modl import Groups, Intervals
 
 @dataclass(frozen=True)
 class Certificate:
-    """How good a partition is known to be.
+    """How close a partition is known to be to the optimal one.
 
     Attributes
     ----------
     lower_bound : float
-        In nats; no partition costs less (-inf: nothing is known).
+        In nats, of the cost of any partition (-inf: none was computed).
     gap : float
-        (cost - lower_bound) / cost.
+        The optimality gap: (cost - lower_bound) / cost.
     is_optimal : bool
-        The gap is 0 but for rounding.
+        The gap is 0 up to rounding.
     is_best_without_garbage : bool
-        No partition without one of Khiops' garbage groups costs less.
+        The partition is optimal among those without a garbage group (Khiops' group of all infrequent categories).
     """
 
     lower_bound: float
@@ -36,7 +36,7 @@ class Certificate:
 
 
 class PartitionReport:
-    """What `MODLEncoder` tells of its fitted columns; not public."""
+    """Report of the fitted columns of `MODLEncoder`; not public."""
 
     columns_: dict[str, MODLColumn]
 
@@ -48,23 +48,23 @@ class PartitionReport:
 
     @property
     def levels_(self) -> dict[str, float]:
-        """The Level of each column, greatest first."""
+        """Khiops' Level of each column, greatest first: the normalized gain 1 - cost / null cost; 0: uninformative."""
         levels = {name: one.partition.level for name, one in self.partitions_.items()}
         return dict(sorted(levels.items(), key=lambda item: -item[1]))
 
     @property
     def costs_(self) -> dict[str, float]:
-        """The cost of each column's partition, in nats."""
+        """The cost (description length) of each column's partition, in nats."""
         return {name: one.partition.cost for name, one in self.partitions_.items()}
 
     @property
     def null_costs_(self) -> dict[str, float]:
-        """The cost of one part, in nats."""
+        """The cost without the column (one part), in nats."""
         return {name: one.partition.null_cost for name, one in self.partitions_.items()}
 
     @property
     def certificates_(self) -> dict[str, Certificate]:
-        """What is known of the optimum of each column."""
+        """A lower bound and the optimality gap of each column's partition."""
         found = {name: one.partition for name, one in self.partitions_.items()}
         return {
             name: Certificate(one.lower_bound, one.gap, one.is_optimal, one.is_best_without_garbage)
@@ -72,11 +72,11 @@ class PartitionReport:
         }
 
     def parts(self, column: str) -> pd.DataFrame:
-        """A column's parts as a table: rows, share, and the target's distribution, mean and standard deviation."""
+        """A column's intervals or groups as a frame: rows, their share, and the target's distribution, mean and sd."""
         return parts_table(self._fitted_column(column))
 
     def describe(self) -> str:
-        """All columns by Level, with their parts, as text."""
+        """All columns by Level, with their intervals or groups, as text."""
         return describe_columns({name: self.partitions_[name] for name in self.levels_})
 
     def plot_partition(self, column: str, *, ax: Any = None) -> Any:

@@ -42,7 +42,7 @@ def describe_columns(columns: dict[str, Intervals | Groups]) -> str:
             f"(null {one.null_cost:.3f}, {one.criterion}, {proof})"
         )
         if one.n_parts == 1:
-            lines += ["    says nothing about the target on its own", ""]
+            lines += ["    uninformative about the target on its own", ""]
             continue
         lines += [f"    {line}" for line in _part_lines(fitted)] + [""]
     return "\n".join(lines).rstrip()

@@ -37,10 +37,10 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         zeros. "indicator": a column ``c_-2`` that flags missing values, always there.
         "return_nan": NaN in every column of the row. "ignore": all zeros.
     handle_unknown : str, default "value"
-        For categories that are not in the training data, or that are not in `categories`; the words of both libraries:
+        How categories that are not in the training data, or not in `categories`, are encoded; values of both libraries:
 
         ======================  =================  =====================================================
-        word                    known from         the row's columns
+        value                   known from         the row's columns
         ======================  =================  =====================================================
         "value"                 category_encoders  all zeros
         "ignore"                scikit-learn       the same
@@ -56,15 +56,15 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         Return a CSR matrix; untouched columns must then be numeric.
     categories : "auto", list of lists or dict of str -> list, default "auto"
         The categories of each encoded column (in a dict: of some), in the order of their output columns.
-    drop : {"first", "if_binary"}, list, dict of str -> symbol or None, default None
+    drop : {"first", "if_binary"}, list, dict of str -> category or None, default None
         A category of each column (in a dict: of some) without an output column: its rows are all zeros. "first": the
         first in `categories_`; "if_binary": that, in columns of two categories. As an unknown category's zeros could
         then mean the dropped one, `transform` warns of them; "ignore" for missing values does not.
     min_frequency : int or float, default None
         Categories of fewer rows (a float: of a smaller share of all rows) share one output column, the last.
     max_categories : int, default None
-        At most so many output columns before `drop`, the least frequent categories sharing one; of equals those first
-        seen.
+        Maximal number of output columns before `drop`, the least frequent categories sharing one; among equally
+        frequent ones the first in the table.
     min_group_size : int or float, default None
         As `min_frequency`, by category_encoders' rule: a single infrequent category, and a column of
         infrequent categories only, are left as they are. Not together with the two options above.
@@ -72,7 +72,8 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         What the infrequent categories are called in the names of output columns. None: "infrequent", and with
         `min_group_size` their names joined by ``_``.
     combine_min_nan_groups : {True, False, "force"}, default None
-        Whether missing, where it is a category, can be a rare one; "force": where there are others, it is. None: True.
+        Whether missing, where it is a category, can be an infrequent one; "force": where there are others, it is. None:
+        True.
     dtype : type of number, default None
         Of the 0/1 columns. None: int8, and float64 where NaN can occur and in sparse matrices.
     feature_name_combiner : "concat" or callable, default None
@@ -84,9 +85,9 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
     categories_ : dict of str -> ndarray
         The categories of each encoded column, in the order of its output columns; None is missing.
     infrequent_categories_ : dict of str -> ndarray or None
-        Those of them that are rare, by `min_frequency`, `max_categories` or `min_group_size`.
+        Those of them that are infrequent, by `min_frequency`, `max_categories` or `min_group_size`.
     drop_idx_ : dict of str -> int or None
-        The place in `categories_` of the one that was dropped (of rare ones: the most frequent).
+        The index in `categories_` of the one that was dropped (of infrequent ones: the most frequent).
     mapping, category_mapping : list of dict
         What each category is encoded as, as in category_encoders: a column's name ("col") and a frame ("mapping") with
         a row for each of `categories_`, numbered from 1, and for unknown (-1) and missing (-2) ones.

@@ -46,50 +46,52 @@ Floats = NDArray[np.float64]
 
 
 class TIWSEncoder(OutOfFoldEncoder):
-    """Target encoding in which a category that is not in the training data gets what the rest of its rows say of it.
+    """Target encoding that estimates categories that are not in the training data from the other columns of their rows.
 
-    A known category becomes its mean target, drawn to the mean of categories by as much as its rows leave open. An
-    unknown one is compared with the seen ones by the categories of the other columns that it occurs with (its
-    "document"), and estimated from those that it resembles, as far as such likeness has told anything about the known
-    categories.
+    A known category is encoded by its mean target, shrunk towards the mean of categories (BLUP). An unknown one is
+    compared with the known ones by its context (its "document": how often it occurs with each value of the other
+    columns) and estimated from those with similar contexts, as far as contexts explain the targets of known categories.
 
     Parameters
     ----------
     method : {"documents", "poster"}, default "documents"
-        "documents": document regression; "poster": the similarity estimate as printed (see Notes), for comparison.
+        "documents": regression on contexts; "poster": the similarity estimate as published (see Notes), for comparison.
     context : {"batch", "row", "observed"}, default "batch"
         The rows that describe an unknown category. "batch": all its rows in the call and those observed; "row": the row
         itself and those observed, so that no row depends on another; "observed": what `observe` was given, alone.
     names : bool, default False
-        Whether names of categories may tell that categories are alike ("Ford Focus", "Ford Fiesta"); as far as they
-        have for known categories.
+        Whether similar names ("Ford Focus", "Ford Fiesta") count as similarity, too, as far as they explain the targets
+        of known categories.
     indicator : bool, default False
-        Add a column ``NAME_unseen``, 1 where the category was not seen in fit (in `fit_transform`: in the other folds).
-    numeric : {"modl", "deciles", "passthrough"} or dict of str -> list of numbers, default "modl"
-        Numeric columns as words: intervals that tell the target apart, deciles, none, or edges by column (the rest
-        none). They come out as they went in either way.
+        Add a column ``NAME_unknown``, 1 where the category is not in the training data (in `fit_transform`: not in the
+        other folds).
+    numeric : {"modl", "quantile", "passthrough"} or dict of str -> list of numbers, default "modl"
+        How numeric columns enter the contexts; in the output they are unchanged. "modl": as supervised intervals of
+        MODL; "quantile": as up to ten intervals of equal frequency; "passthrough": not at all; a dict: as intervals
+        with these edges, by column, and the other numeric columns not at all.
     smooth : "auto" or float, default "auto"
-        Rows at the centre that a known category's mean is drawn by. "auto": the variance within categories over the one
-        between them; 1 for the poster.
+        Shrinkage of a known category's mean, as a number of rows at the mean of categories. "auto": the variance
+        within categories over the variance between them; 1 for the poster.
     idf_rows : {"all", "seen+self"}, default "all"
-        Of the poster: whether words are weighed over all unknown categories of a call, or over each alone.
+        For method "poster": whether the inverse document frequency is over all unknown categories of a call, or over
+        each alone, along with the known ones.
     target_type : {"auto", "classes", "continuous"}, default "auto"
         What `y` holds. "auto": numbers with a fraction, or with more than 100 distinct values, are continuous.
     cv : int, splitter or None, default 5
         `fit_transform` encodes each row by an encoder fitted on the other folds, intervals of numbers and all; None:
         as ``fit(X, y).transform(X)``, which leaks. Splitters get the `groups` of `fit_transform`. Rows that no fold
-        holds out, as the first of TimeSeriesSplit, are encoded as a category that nothing is known of (the prior).
+        holds out, as the first of TimeSeriesSplit, are encoded by the prior, the mean of categories.
     cols : list of str (or positions, for arrays), one of them, "all" or None, default None
         Columns to encode; None: text, object and category columns; "all": every column, numbers as categories.
-        All others pass through untouched, in place, and are part of the documents.
+        All others pass through untouched, in place, and are part of the contexts.
     drop_invariant : bool, default False
         Drop output columns that are constant over the training rows.
     return_df : bool, default True
         Return a frame of the kind given (pandas for arrays); False: an array.
     handle_missing : {"value", "return_nan", "error"}, default "value"
-        "value": missing is a category of its own, an unknown one where it did not occur in training.
+        "value": missing is a category of its own, and an unknown one if training had no missing values.
     handle_unknown : {"value", "return_nan", "error"}, default "value"
-        For categories that are not in the training data. "value": the estimate.
+        How categories that are not in the training data are encoded. "value": by the estimate from similar known ones.
     verbose : int, default 0
         1 writes a line per column to standard error.
     random_state : int, RandomState or None, default 0
@@ -100,16 +102,16 @@ class TIWSEncoder(OutOfFoldEncoder):
     Attributes
     ----------
     classes_ : ndarray
-        For classes; of two the second one's probability comes out, of more a column for each.
+        In classification. The output is the probability of the second of two classes, else a column for each class.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
     Notes
     -----
-    The similarity estimate and its name (TF-IDF weighted similarity) are of Bang and Lin, "Jitter Trees". Document
-    regression is a best linear unbiased predictor with documents as its relationship matrix, its shares chosen by
-    restricted likelihood: where documents tell nothing the mean of categories comes out. Weights count as repeated
-    rows.
+    The similarity estimate and its name (TF-IDF weighted similarity) are of Bang and Lin, "Jitter Trees". Method
+    "documents" is a best linear unbiased predictor (BLUP) with the similarity of contexts as its relationship matrix
+    and variance components by restricted likelihood (REML): where contexts are uninformative, the estimate is the mean
+    of categories. Weights count as repeated rows.
 
     Examples
     --------
@@ -167,7 +169,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     # -- fitting ------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> TIWSEncoder:
-        """Count words and targets, and learn how far documents tell targets.
+        """Count contexts and targets, and estimate the variance components.
 
         Parameters
         ----------
@@ -177,7 +179,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         sample_weight : array-like of shape (n_rows,), optional
             A row of weight 2 counts as two rows; rows of weight 0 count as absent.
         groups : array-like of shape (n_rows,), optional
-            Taken for `fit_transform`'s sake (``set_fit_request(groups=True)``); all rows are used here.
+            Used by `fit_transform` only (``set_fit_request(groups=True)``).
 
         Returns
         -------
@@ -186,7 +188,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column; also where the indexes of pandas contradict each other.
+            With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
         X, y = split_target(X, y, type(self).__name__)
         check_same_rows(X, groups=groups)
@@ -203,10 +205,10 @@ class TIWSEncoder(OutOfFoldEncoder):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None) -> TIWSEncoder:
-        """Add a piece of a table to the counts, and learn again: as if fit had seen all pieces.
+        """Add a chunk of a table to the counts, and fit again: as `fit` on all chunks.
 
-        Intervals of numeric columns are those of the first piece (or of `fit`); with ``numeric`` as a dict of edges the
-        pieces give what `fit` gives on all of them.
+        Intervals of numeric columns are those of the first chunk (or of `fit`); with ``numeric`` as a dict of edges the
+        result is that of `fit` on all chunks.
 
         Parameters
         ----------
@@ -214,7 +216,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
         classes : array-like, optional
-            All the classes there can be; needed in the first call unless `y` holds them all.
+            All classes; needed in the first call unless `y` has them all.
 
         Returns
         -------
@@ -234,7 +236,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         return self
 
     def merge(self, other: TIWSEncoder) -> TIWSEncoder:
-        """Add the counts of another encoder, and learn again: as if both had seen all rows.
+        """Add the counts of another encoder, and fit again: as `fit` on the rows of both.
 
         Parameters
         ----------
@@ -248,7 +250,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         Raises
         ------
         ValueError, TypeError
-            The counts cannot be added; nothing is changed then.
+            The counts cannot be added; the encoder is then unchanged.
         """
         if not isinstance(other, TIWSEncoder):
             raise TypeError(f"merge takes another TIWSEncoder, not {other!r}.")
@@ -261,12 +263,12 @@ class TIWSEncoder(OutOfFoldEncoder):
         return self
 
     def observe(self, X: Any) -> TIWSEncoder:
-        """Add rows without targets to what is known of unknown categories, for services that see one row at a time.
+        """Add rows without targets to the contexts of unknown categories, for services that predict one row at a time.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_rows, n_columns)
-            Rows; those without an unknown category change nothing.
+            Rows; those without an unknown category have no effect.
 
         Returns
         -------
@@ -282,12 +284,12 @@ class TIWSEncoder(OutOfFoldEncoder):
     def augment(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> tuple[Any, NDArray[Any], Floats]:
-        """Fit, and encode the training rows twice: as they are, and as if a category of each had never been seen.
+        """Fit, and encode the training rows twice: as they are, and as if a category of each were unknown.
 
-        A model trained on both learns how far the estimate of an unknown category can be trusted; with
-        ``indicator=True`` it can tell the two apart. In a row's second copy one column, drawn at random among those
-        with at least three categories, has what the other categories say of its category, by the other folds; the rest
-        is as in `fit_transform`.
+        A model trained on both learns how reliable the estimates of unknown categories are; with ``indicator=True`` it
+        can distinguish the two. In a row's second copy one column, drawn at random among those with at least three
+        categories, has the estimate of its category from the other categories, by the other folds; the rest is as in
+        `fit_transform`.
 
         Parameters
         ----------
@@ -300,7 +302,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         Returns
         -------
         dataframe or ndarray of shape (2 * n_rows, n_columns_out)
-            The rows as they are, then as if unseen.
+            The rows as they are, then with an unknown category each.
         target : ndarray of shape (2 * n_rows,)
         weight : ndarray of shape (2 * n_rows,)
             Half of each row's weight for each of its copies.
@@ -331,7 +333,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         X : dataframe or array-like of shape (n_rows, n_columns)
             With the columns of fit; 0 rows are allowed.
         y : ignored
-            Taken because category_encoders' supervised encoders take it.
+            For compatibility with category_encoders' supervised encoders.
         return_interval : float, optional
             Also return intervals of this level (.9, say) for the mean target of the rows that describe an unknown
             category (under context "row", of the row itself).
@@ -340,12 +342,12 @@ class TIWSEncoder(OutOfFoldEncoder):
         -------
         dataframe or ndarray of shape (n_rows, n_columns_out)
         intervals : dataframe of shape (n_rows, 2 * n_encoded)
-            With `return_interval`: ``NAME_lower`` and ``NAME_upper``, NaN where the category was seen.
+            With `return_interval`: ``NAME_lower`` and ``NAME_upper``, NaN for known categories.
 
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column.
+            With the name of the column.
         """
         table = self._read_as_fitted(X, y)
         if return_interval is None:
@@ -360,21 +362,21 @@ class TIWSEncoder(OutOfFoldEncoder):
         return self._encode_table(table), frame_of(columns, library_of_frame(table.native))
 
     def donors(self, column: str, X: Any = None, *, n_donors: int = 5) -> pd.DataFrame:
-        """The known categories that unknown ones resemble most.
+        """The known categories ("donors") that unknown ones resemble most: their nearest neighbours by context.
 
         Parameters
         ----------
         column : str
         X : dataframe or array-like, optional
-            Rows with unknown categories; None: every known category as if it were not, and those that were observed.
+            Rows with unknown categories; None: every known category as if it were unknown, and those observed.
         n_donors : int, default 5
-            At most so many for each.
+            Maximal number for each category.
 
         Returns
         -------
         pandas.DataFrame
             Columns category, donor, weight (of all donors they sum to 1), estimate (the donor's, as encoded; of more
-            than two classes one column for each), rows (the donor's); the weightiest donor first. By method "poster"
+            than two classes one column for each), rows (the donor's); the heaviest donor first. By method "poster"
             `transform` gives the mean of the estimates by these weights. By "documents" it solves a regression instead,
             and the weights are the similarities by which `JitterPredictor` and jitter trees replace unknown categories.
         """
@@ -389,7 +391,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         return donor_table(state, found, n_donors)
 
     def unseen_rows(self, X: Any, column: str, *, context: str | None = None) -> UnseenRows:
-        """The rows of X whose category of a column fit has not seen, and the documents that they go by.
+        """The rows of X with an unknown category of a column, and their contexts.
 
         Parameters
         ----------
