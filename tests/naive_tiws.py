@@ -120,7 +120,7 @@ def similarity(a, b):
 
 def similarities(f, new, idf_rows="all"):
     """s(u, k), (m, l): unseen documents are stacked under the seen ones, all of them or each alone."""
-    assert idf_rows in ("all", "seen+self")
+    assert idf_rows in ("all", "known+self")
     s = np.zeros((len(new), len(f)))
     for u in range(len(new)):
         below, at = (new, u) if idf_rows == "all" else (new[u : u + 1], 0)

@@ -434,7 +434,7 @@ def test_models_without_an_adapter(library):
 def test_rows_by_themselves_do_not_depend_on_each_other(method):
     model, _ = fitted("lightgbm", "regression")
     encoder = TIWSEncoder(
-        cols=["a", "b"], target_type="continuous", context="row", method=method, idf_rows="seen+self"
+        cols=["a", "b"], target_type="continuous", context="row", method=method, idf_rows="known+self"
     ).fit(X, SCORE)
     jitter = JitterPredictor(model, encoder)
     whole = jitter.predict(NEW)

@@ -64,7 +64,7 @@ ENCODERS = {
     "tiws": lambda task: TIWSEncoder(),
     "tiws of some columns, passed numbers": lambda task: TIWSEncoder(cols=["g", "h"], numeric="passthrough"),
     "tiws in quantiles, names, rows alone": lambda task: TIWSEncoder(numeric="quantile", names=True, context="row"),
-    "tiws of the poster": lambda task: TIWSEncoder(method="poster", idf_rows="seen+self"),
+    "tiws of the poster": lambda task: TIWSEncoder(method="poster", idf_rows="known+self"),
     "tiws with an indicator": lambda task: TIWSEncoder(indicator=True, handle_unknown="return_nan", smooth=3.0),
     "modl": lambda task: MODLEncoder(output="mean" if task == "amounts" else "probability", prove=False),
     "wide": lambda task: WideEncoder(model=solved(task, **SMOOTH)),

@@ -132,8 +132,8 @@ def test_order_and_names_change_nothing_in_the_poster():
 
 def test_other_unseen_categories_count_unless_left_out():
     more = [*NEW, ("grey", "L", "o"), ("grey", "S", "o")]
-    close(by_hand(more, idf_rows="seen+self").estimate[0], by_hand(NEW).estimate[0])
-    close(by_hand(NEW, idf_rows="seen+self").estimate, by_hand(NEW).estimate)
+    close(by_hand(more, idf_rows="known+self").estimate[0], by_hand(NEW).estimate[0])
+    close(by_hand(NEW, idf_rows="known+self").estimate, by_hand(NEW).estimate)
     assert abs(by_hand(more).estimate[0] - by_hand(NEW).estimate[0]) > 1e-4
 
 

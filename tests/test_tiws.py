@@ -91,7 +91,7 @@ def test_document_regression_is_the_methods(seed, kind, weighted):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("idf_rows", ["all", "seen+self"])
+@pytest.mark.parametrize("idf_rows", ["all", "known+self"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_posters_estimate_is_as_printed(seed, idf_rows, kind, weighted):
     X, y, weight, new = make(seed, kind, l=[2, 5, 8][seed], weighted=weighted)
@@ -115,7 +115,7 @@ def test_donors_are_the_methods(seed, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("idf_rows", ["all", "seen+self"])
+@pytest.mark.parametrize("idf_rows", ["all", "known+self"])
 @pytest.mark.parametrize("context", ["batch", "row"])
 def test_the_posters_donors_are_those_of_transform(kind, idf_rows, context):
     X, y, weight, new = make(2, kind, l=8)
@@ -208,7 +208,7 @@ def test_the_worked_example():
     encoder = TIWSEncoder(method="poster", cols=["colour"], target_type="classes").fit(X, y)
     np.testing.assert_allclose(encoder.transform(X)["colour"].unique(), [7 / 10, 1 / 6], atol=1e-12)
     np.testing.assert_allclose(encoder.transform(new)["colour"], [0.3625662384] * 2, atol=1e-9)
-    row = TIWSEncoder(method="poster", context="row", cols=["colour"], idf_rows="seen+self").fit(X, y)
+    row = TIWSEncoder(method="poster", context="row", cols=["colour"], idf_rows="known+self").fit(X, y)
     assert row.transform(new)["colour"][0] == pytest.approx(0.3477411034, abs=1e-9)
     empty = pd.DataFrame([["green", "?", "?"]], columns=X.columns)
     assert encoder.transform(empty)["colour"][0] == pytest.approx(13 / 30, abs=1e-12)

@@ -136,7 +136,7 @@ def _modl(rng: Any, task: str) -> Any:
 
 def _tiws(rng: Any, task: str) -> Any:
     options = pick(rng, method=["poster"], context=["row", "observed"], names=[True], indicator=[True],
-                   numeric=["quantile", "passthrough"], smooth=[0, 5.0], idf_rows=["seen+self"])  # fmt: skip
+                   numeric=["quantile", "passthrough"], smooth=[0, 5.0], idf_rows=["known+self"])  # fmt: skip
     return tabsym.TIWSEncoder(**options)
 
 

@@ -72,7 +72,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     smooth : "auto" or float, default "auto"
         Shrinkage of a known category's mean, as a number of rows at the mean of categories. "auto": the variance
         within categories over the variance between them; 1 for the poster.
-    idf_rows : {"all", "seen+self"}, default "all"
+    idf_rows : {"all", "known+self"}, default "all"
         For method "poster": whether the inverse document frequency is over all unknown categories of a call, or over
         each alone, along with the known ones.
     target_type : {"auto", "classes", "continuous"}, default "auto"

@@ -17,7 +17,7 @@ def check_options(encoder: Any) -> None:
     for option, allowed in (
         ("method", ("documents", "poster")),
         ("context", CONTEXTS),
-        ("idf_rows", ("all", "seen+self")),
+        ("idf_rows", ("all", "known+self")),
         ("target_type", TARGET_TYPES),
     ):
         value = getattr(encoder, option)
