@@ -89,7 +89,7 @@ class WideModule(nn.Module):
 
 
 def to_torch(estimator: WideBase, *, dtype: torch.dtype = torch.float32) -> WideModule:
-    """A fitted wide model as a torch module with the same score.
+    """A fitted wide model as a torch module with the same linear predictor.
 
     Its one embedding can be trained on (with `GSE`, say), alone or as a part
     of a network, or frozen.
@@ -104,7 +104,7 @@ def to_torch(estimator: WideBase, *, dtype: torch.dtype = torch.float32) -> Wide
     Returns
     -------
     WideModule
-        ``module(*module.inputs(X))`` is the score before the inverse link,
+        ``module(*module.inputs(X))`` is the linear predictor, before the inverse link,
         (n, K).
 
     Raises

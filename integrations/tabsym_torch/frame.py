@@ -39,16 +39,16 @@ class WideStypeEncoder(StypeEncoder):
 
     Notes
     -----
-    The first channels (one for each score of the model) hold the parameter of
-    each category, in units of the score; the other channels start at random, as
-    nn.Embedding's do, times a tenth. A column that is no block of the model,
-    and a category that the model does not know, starts at 0 there. Missing
+    The first channels (one for each linear predictor of the model) hold the
+    coefficient of each category; the other channels start at random, as
+    nn.Embedding's do, times a tenth. A column that is no term of the model,
+    and an unknown category, starts at 0 there. Missing
     values are row 0, zero.
 
     Raises
     ------
     ValueError
-        Fewer channels than the model has scores, or another number of columns
+        Fewer channels than the model has linear predictors, or another number of columns
         than the tensor frame's.
 
     Examples

@@ -29,31 +29,31 @@ NOT_ELEMENTWISE = {
 class GSE(optim.Optimizer):
     """Train categories with the gradient estimator for symbolical features, under any elementwise optimizer.
 
-    In a batch, an entry of an embedding that c of its rows select moves by
-    the mean of *those rows'* gradients, at its own number of updates; an
-    entry that no row selects keeps its value and its optimizer state. All
+    In a batch, the embedding of a category is updated by the mean of the
+    gradients of *its own* rows, with its own number of updates; a category
+    that no row has keeps its values and its optimizer state. All
     other parameters are left to the optimizer.
 
     Parameters
     ----------
     optimizer : torch.optim.Optimizer
         It keeps the parameter groups, the learning rate and the state. SGD,
-        Adagrad, RMSprop, Adam, AdamW, NAdam, RAdam and Adamax move all
-        categories of a table at once; any other optimizer that treats every
-        number by itself works too, but slowly where categories have had
-        different numbers of updates.
+        Adagrad, RMSprop, Adam, AdamW, NAdam, RAdam and Adamax update all
+        categories of a table at once; any other elementwise optimizer
+        works too, but slowly where categories have had different numbers
+        of updates.
     modules : torch.nn.Module or list of them
         Searched for nn.Embedding, nn.EmbeddingBag and `OneHotLinear`. The
         first dimension of their input is the batch.
     one_hot_columns : dict of nn.Linear to list of int, optional
-        Linear layers with one-hot columns among their inputs: which. A row
-        selects those that are not zero; the other inputs are numbers, and
-        get the ordinary gradient.
+        The one-hot inputs of linear layers. A row selects those that are
+        not zero; the other inputs are numeric, and get the ordinary
+        gradient.
     reduction : {"mean", "sum"}, default="mean"
-        How the loss joins the rows of the batch.
+        How the loss aggregates the rows of the batch.
     process_group : torch.distributed.ProcessGroup, optional
-        Whose counts are added up (default: all processes, where
-        torch.distributed is initialised); `False`: nobody's. Gradients are
+        Over which counts are summed (default: all processes, where
+        torch.distributed is initialised); `False`: none. Gradients are
         reduced by DistributedDataParallel.
 
     Raises

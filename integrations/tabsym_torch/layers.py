@@ -21,15 +21,15 @@ class OneHotLinear(nn.Module):
     out_features : int
     bias : bool, default=True
     sparse : bool, default=False
-        Gradients as sparse tensors: a batch then costs what its categories
-        cost, however large the table. Takes `GSE`, SGD, Adagrad or
+        Gradients as sparse tensors: the cost of a batch then depends on its
+        categories, not on the size of the table. Takes `GSE`, SGD, Adagrad or
         SparseAdam; clipping by norm does not take sparse gradients.
 
     Attributes
     ----------
     weight : Parameter of shape (1 + sum of the sizes, out_features)
         Row 0 is "no category": always zero. Category s of column j is row
-        ``offsets[j] + s``. Drawn as nn.Linear draws.
+        ``offsets[j] + s``. Initialised as in nn.Linear.
     bias : Parameter of shape (out_features,) or None
     offsets : Tensor of shape (n_columns,), int64
 
@@ -37,7 +37,7 @@ class OneHotLinear(nn.Module):
     ------
     ValueError
         No columns, or a column without categories; codes of another shape or
-        beyond a column's alphabet.
+        beyond a column's number of categories.
 
     Examples
     --------

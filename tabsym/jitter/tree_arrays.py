@@ -23,19 +23,20 @@ class Tree:
     feature : (nodes,)
         The column that a node splits, -1 for leaves.
     threshold : (nodes,)
-        Numbers up to it go left; NaN for leaves and categories, infinite where only what is missing goes right.
+        Numbers up to it go left; NaN for leaves and categories, infinite where only missing values go right.
     left, right : (nodes,)
-        The nodes on either side, -1 for leaves.
+        The child nodes, -1 for leaves.
     other_left : (nodes,)
-        Whether what the node's own rows did not show goes left: categories seen elsewhere only, missing numbers where
-        none was missing. It is where more of the rows went; for missing numbers that there were, the better side.
+        Whether values that no training row of the node has go left (known categories, missing numbers): to the branch
+        with more rows. Missing numbers that the node has go to the better branch.
     pointer : (nodes + 1,)
-        Where a node's categories are among `symbols`, its codes in ascending order, and `to_left`, the side of each.
+        Offsets of a node's categories in `symbols`, their codes in ascending order, and in `to_left`, the branch of
+        each.
     value : (nodes, K)
-        Shares of the classes, or the mean target.
+        Class probabilities, or the mean target.
     n_rows, weight, impurity, gain : (nodes,)
-        Training rows, their weight, their impurity, and by how much the split lowers impurity times weight (of means of
-        categories as they are drawn by `smooth`).
+        Training rows, their weight, their impurity, and by how much the split lowers impurity times weight (after
+        shrinkage of the categories' means by `smooth`).
     """
 
     feature: NDArray[np.int64]

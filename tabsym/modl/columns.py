@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a search is asked for; without `prove` for a good model in a share of the time, as for folds."""
+    """Options of a search; without `prove` it returns a good model in a fraction of the time, as for folds."""
 
     criterion: str = "khiops"
     n_candidates: int = 1
@@ -39,19 +39,19 @@ class Settings:
 
 @dataclass(frozen=True)
 class Target:
-    """What the parts are described by.
+    """The target in each part.
 
     Attributes
     ----------
     names : list
-        The classes, or the target intervals of a regression as text.
+        The classes, or in regression the intervals of the target as text.
     is_classes : bool
     counts : (I, T)
         Rows of each class or target interval in each part.
     means, deviations : (I,)
-        Of a regression's target in each part; for two classes, of the second one's indicator.
+        In regression of the target in each part; for two classes, of the second one's indicator.
     bounds : (T - 1,) or None
-        Upper bounds of a regression's target intervals but the last.
+        In regression the upper bounds of the target's intervals but the last.
     """
 
     names: list[Any]
@@ -69,18 +69,18 @@ class Intervals:
     Attributes
     ----------
     bounds : (I - 1,)
-        Upper bounds of all intervals but the last; -inf parts missing from the rest.
+        Upper bounds of all intervals but the last; -inf separates missing values from the rest.
     missing : bool
-        Whether fit saw missing values.
+        Whether the training data had missing values.
     middles : (I,)
-        A value in the midst of each interval (of its training rows), NaN for missing alone.
+        The median training row's value of each interval, NaN for missing alone.
     error : float
-        Rows by which a bound can be misplaced, where the table was a sketch.
+        Number of rows by which a bound can be misplaced, where values were counted in bins.
     measure : Measure
-        What the values stand for; of dates `bounds` and `middles` are days since 1970, in UTC.
+        The physical type of the values; of dates `bounds` and `middles` are days since 1970, in UTC.
     bound_rests, middle_rests : (I - 1,), (I,) or None
-        What `bounds` and `middles` leave over of numbers that float64 rounds, such as 2**53 + 1; of moments, in
-        nanoseconds. None where it tells all values apart.
+        Rounding errors of `bounds` and `middles` for numbers that float64 rounds, such as 2**53 + 1; of timestamps in
+        nanoseconds. None where float64 distinguishes all values.
     """
 
     partition: Partition
@@ -117,7 +117,7 @@ class Groups:
     labels_of : (M,)
         The group of each.
     default : int
-        The group that holds the least frequent category: Khiops' place for unknown ones.
+        The group of the least frequent category, Khiops' default for unknown ones.
     """
 
     partition: Partition

@@ -150,7 +150,7 @@ def grid_cost(
     criterion: str = "khiops",
     n_candidates: int = 1,
 ) -> float:
-    """The cost in nats of a grid of a column and a regression's target, whoever made it.
+    """The cost in nats of any grid of a column and a continuous target.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def with_target(rows: Rows, options: Options, source: Partition, prior: float, t
 
 
 def one_cell(rows: Rows, options: Options) -> Grid:
-    """The grid of a column that says nothing."""
+    """The grid of an uninformative column."""
     source, target = np.zeros(rows.n_sources, dtype=np.int64), np.zeros(rows.n_targets, dtype=np.int64)
     null = null_grid_cost(options.criterion, rows.total, rows.n_sources if options.symbolic else None)
     counts = np.array([[rows.total]])

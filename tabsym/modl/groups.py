@@ -80,7 +80,7 @@ def group(
     Partition
         Groups in the order of their size in rows, the greatest first. The bound is tight up to 12
         modalities, garbage included, and for two classes without a least size; beyond 64 modalities it
-        covers Khiops' garbage groups only where a time limit says how long that may take. Elsewhere it is -inf.
+        covers Khiops' garbage groups only with a time limit. Elsewhere it is -inf.
     """
     counts = np.ascontiguousarray(counts, dtype=np.float64)
     search = GroupSearch(

@@ -53,16 +53,17 @@ def discretize(
     n_candidates : int
         Columns among which this one is a candidate; enters "khiops" only.
     max_parts : int or None
-        At most so many intervals.
+        Maximal number of intervals.
     min_part_count : float
-        At least so many rows in an interval.
+        Minimal number of rows of an interval.
     monotonic : bool
-        Whether the share of the second of two classes must rise, or fall, from interval to interval.
+        Whether the proportion of the second of two classes must be monotonic from interval to interval.
     time_limit : float or None
         Seconds. None: the optimum is certified up to 4,096 blocks, and approached beyond. A number: the
         search goes on towards a certificate for any number of blocks, and returns the best by then.
     value : (B,) or None
-        What `monotonic` is about, summed at each distinct value: a regression's target. None: the second class.
+        The quantity that `monotonic` constrains, summed at each distinct value: in regression the target. None: the
+        second class.
     quick : bool
         A good model on a grid of 512 quantiles, without a bound.
     least_parts : {1, 2}

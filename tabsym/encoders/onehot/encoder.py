@@ -69,7 +69,7 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         As `min_frequency`, by category_encoders' rule: a single infrequent category, and a column of
         infrequent categories only, are left as they are. Not together with the two options above.
     min_group_name : str, default None
-        What the infrequent categories are called in the names of output columns. None: "infrequent", and with
+        Name of the infrequent categories in the names of output columns. None: "infrequent", and with
         `min_group_size` their names joined by ``_``.
     combine_min_nan_groups : {True, False, "force"}, default None
         Whether missing, where it is a category, can be an infrequent one; "force": where there are others, it is. None:
@@ -78,7 +78,8 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         Of the 0/1 columns. None: int8, and float64 where NaN can occur and in sparse matrices.
     feature_name_combiner : "concat" or callable, default None
         Callable: the name of an output column from that of its column and the category (None: missing; of
-        flags "-1", "nan"; of infrequent categories their name). "concat": as `use_cat_names`. None: as that says.
+        flags "-1", "nan"; of infrequent categories their name). "concat": as ``use_cat_names=True``. None: by
+        `use_cat_names`.
 
     Attributes
     ----------
@@ -89,7 +90,7 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
     drop_idx_ : dict of str -> int or None
         The index in `categories_` of the one that was dropped (of infrequent ones: the most frequent).
     mapping, category_mapping : list of dict
-        What each category is encoded as, as in category_encoders: a column's name ("col") and a frame ("mapping") with
+        The encoding of each category, as in category_encoders: a column's name ("col") and a frame ("mapping") with
         a row for each of `categories_`, numbered from 1, and for unknown (-1) and missing (-2) ones.
     invariant_cols_ : list of str
         Output columns left out by `drop_invariant`.

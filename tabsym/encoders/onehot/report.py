@@ -17,7 +17,7 @@ from tabsym.warn import warn_user
 
 
 class OneHotReport:
-    """What `OneHotEncoder` tells of its fitted columns; not public."""
+    """Report of the fitted columns of `OneHotEncoder`; not public."""
 
     columns_: dict[str, OneHotColumn]
 
@@ -35,13 +35,13 @@ class OneHotReport:
 
     @property
     def drop_idx_(self) -> dict[str, int | None]:
-        """The place in `categories_` of each column's dropped category."""
+        """The index in `categories_` of each column's dropped category."""
         check_is_fitted(self, "columns_")
         return {name: None if one.dropped == UNSEEN else one.dropped for name, one in self.columns_.items()}
 
     @property
     def mapping(self) -> list[dict[str, Any]]:
-        """What each category is encoded as: a dense frame for each column, made when it is asked for."""
+        """The encoding of each category: a dense frame for each column, made on access."""
         check_is_fitted(self, "columns_")
         return [{"col": name, "mapping": _mapping_of(state)} for name, state in self.columns_.items()]
 
