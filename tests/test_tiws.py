@@ -555,7 +555,7 @@ def test_wrong_calls_are_named():
         one.merge(TIWSEncoder(cols=["a"], numeric={"n": [2.0]}).fit(numbers, y))
     before = one.transform(numbers)
     pd.testing.assert_frame_equal(one.transform(numbers), before)
-    with pytest.raises(ValueError, match="method='documents' only"):
+    with pytest.raises(ValueError, match="needs method='documents'"):
         TIWSEncoder(method="poster", cols=["a"]).fit(X, y).transform(new, return_interval=0.9)
     with pytest.raises(ValueError, match="not in the training data"):
         TIWSEncoder(cols=["a"], handle_unknown="error").fit(X, y).transform(new)
