@@ -89,7 +89,7 @@ def test_rows_are_encoded_by_the_past_and_the_first_by_the_prior(name, task):
     y, encoder = TARGETS[task], encoder_of(name, task)
     out, said = encoded(encoder.set_params(cv=TIME), y)
     assert len(said) == 1
-    assert said[0].startswith("cv holds 60 of 240 rows out in no fold; their encoding is the prior")
+    assert said[0].startswith("cv holds 60 of 240 rows out in no fold; they are encoded by the prior")
     out = np.asarray(out)
     for train, test in SPLITS:
         assert train.max() < test.min()
