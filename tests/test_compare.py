@@ -47,7 +47,7 @@ def test_files_and_ranking(done):
     linear = table[(table.contender == "onehot-linear") & (table.metric == "rmse")]["score"]
     row = done.ranking.set_index("name").loc["onehot-linear"]
     assert row["score"] == pytest.approx(linear.mean())
-    assert row["spread"] == pytest.approx(linear.std())
+    assert row["sd"] == pytest.approx(linear.std())
     page = (done.folder / "report.html").read_text()
     assert page.count("data:image/svg+xml") == 5  # by fold, by time, reliability, deciles, Lorenz curves
     assert not re.search(r"https?:|src=\"(?!data:)|url\(", re.sub(r"data:[^\"]*", "data:", page))  # self-contained
@@ -78,7 +78,7 @@ def test_resume_refuses_another_comparison(done):
         compare(SALES, "sales", folds=3, seed=1, out=done.folder, resume=True, quiet=True)
     with pytest.raises(ValueError, match=r"another comparison \(tune: None, now '3 settings'"):
         compare(SALES, "sales", folds=3, tune=3, out=done.folder, resume=True, quiet=True)
-    with pytest.raises(ValueError, match="holds results already"):
+    with pytest.raises(ValueError, match="contains results already"):
         compare(SALES, "sales", folds=3, out=done.folder, quiet=True)
 
 
@@ -89,8 +89,10 @@ def test_damaged_results_are_told_of(tmp_path, text):
     path = write(tmp_path, text, "results.json")
     with pytest.raises(ValueError) as error:
         load_results(tmp_path)
-    assert str(error.value) == f"{path} is damaged and cannot be gone on with; remove it, or choose another folder."
-    with pytest.raises(ValueError, match=r"are of another version of tabsym; choose another folder\."):
+    assert str(error.value).startswith(
+        f"{path} is damaged, so that the comparison cannot be continued; remove the file"
+    )
+    with pytest.raises(ValueError, match=r"were written by another version of tabsym; choose another folder\."):
         load_results(write(tmp_path, '{"format": 2}', "results.json").parent)
 
 
@@ -197,7 +199,7 @@ def test_the_command_line_says_by_its_status_what_ended_it(tmp_path):
 
 def test_resume_wants_a_folder_and_says_where_there_is_nothing_to_go_on_with(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match="Say which results to go on with: out='FOLDER'"):
+    with pytest.raises(ValueError, match="resume needs the folder of the results: add out='FOLDER'"):
         compare(SALES, "sales", contenders=["constant"], folds=2, resume=True, quiet=True)
     assert not list(tmp_path.iterdir())
     compare(SALES, "sales", contenders=["constant"], folds=2, resume=True, out=tmp_path / "o")
@@ -224,7 +226,7 @@ def test_some_folds_are_compared_with_the_same_folds_of_the_best(done):
     assert found[0]["best_score"] == pytest.approx(np.mean(scores(body, best, "02")))
     assert "wide" not in [row["name"] for row in rank(body["settings"], body["contenders"])]
     sentences = summary(rank(body["settings"], body["contenders"], {}), found, body["settings"])
-    assert any("Wide model did 2 of 3 folds and is not ranked: rmse" in one for one in sentences)
+    assert any("Wide model completed 2 of 3 folds and is not ranked: rmse" in one for one in sentences)
 
 
 def scores(body, name, folds):
@@ -253,7 +255,7 @@ def test_hist_gradient_boosting_survives_a_class_of_one_row():
 
 def test_missing_library_is_left_out_with_a_remedy():
     contender = Contender("x", "X", lambda task, seed, jobs: None, requires={"nosuchlibrary": "tabsym[x]"})
-    assert contender.missing() == "X is left out: it needs nosuchlibrary; pip install 'tabsym[x]'"
+    assert contender.missing() == "X was not run, as nosuchlibrary is not installed: pip install 'tabsym[x]'"
 
 
 def test_every_file_of_contenders_takes_part():
@@ -299,7 +301,7 @@ def test_unseen_holds_out_whole_symbols(tmp_path):
         compare(SALES, "sales", unseen="shop", out=tmp_path / "o", quiet=True)
     result = compare(SALES, "sales", unseen="store", contenders=QUICK, folds=3, out=tmp_path / "p", quiet=True)
     assert len(result.ranking) == 3
-    assert "whole symbols of &#39;store&#39; held out" in (result.folder / "report.html").read_text()
+    assert "whole categories of &#39;store&#39; held out" in (result.folder / "report.html").read_text()
 
 
 CSV = (
@@ -467,7 +469,7 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
     prepared = prepare(write(tmp_path, "a;price;n\n" + rows), "price")
     assert prepared.task == "regression"
     assert len(prepared.y) == 59
-    assert any("1 cell that is no number ('oops') as missing" in note for note in prepared.notes)
+    assert any("1 cell that is not a number ('oops') as missing" in note for note in prepared.notes)
     assert any("1 rows without a target" in note for note in prepared.notes)
     strays = pd.DataFrame(
         {"a": ["x", "y"] * 30, "price": [f"{row}.5" if row % 3 else f"{row} apples, or so" for row in range(60)]}
@@ -491,10 +493,10 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
         ({"groups": "store", "time": "week"}, "groups and time cannot go together"),
         ({"repeats": 2, "fold_column": "store"}, "repeats=2 is not possible: splits by column are always the same"),
         ({"exposure": "price"}, "exposure='price' is for counts, and the task is 'regression'"),
-        ({"weight": "store"}, "The weight 'store' holds no numbers"),
+        ({"weight": "store"}, "The weight 'store' is not numeric"),
         ({"weight": "sales"}, "'sales' is the target and cannot be the weight"),
-        ({"tune": "soon"}, "tune='soon' is no budget"),
-        ({"metric": max}, "A metric of your own needs a name and a direction"),
+        ({"tune": "soon"}, "tune='soon' is not a budget"),
+        ({"metric": max}, "A custom metric needs a name and a direction"),
         ({"metric": "auc"}, "metric='auc' is not known for regression targets"),
         ({"drop": ["sales"]}, "'sales' is the target and is to be dropped"),
         ({"categorical": ["sales"]}, "'sales' is the target and no feature; leave it out of categorical"),
@@ -511,7 +513,7 @@ def test_options_that_cannot_be(tmp_path, options, message):
 
 @pytest.mark.parametrize("nobody", [[], {}])
 def test_contenders_that_name_nobody(nobody):
-    with pytest.raises(ValueError, match="contenders names nobody; name some, or leave it out, which is 'all'"):
+    with pytest.raises(ValueError, match="contenders is empty; name at least one, or leave it out for 'all'"):
         choose(nobody, "regression")
 
 
@@ -522,4 +524,4 @@ def test_a_name_where_a_list_belongs(tmp_path):
 
 def test_a_column_of_keys_is_noted():
     keys = SALES.assign(key=[f"k{j}" for j in range(len(SALES))])
-    assert any("'key' has another value in nearly every row" in note for note in prepare(keys, "sales").notes)
+    assert any("'key' has a different value in nearly every row" in note for note in prepare(keys, "sales").notes)

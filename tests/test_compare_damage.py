@@ -185,7 +185,7 @@ def test_settings_of_another_comparison_are_refused(whole, folder, key, value):
     refused(whole, folder, "another comparison")
 
 
-@pytest.mark.parametrize("key", ["n_splits", "metrics", "larger_is_better", "levels", "columns", "finding", "notes"])
+@pytest.mark.parametrize("key", ["n_splits", "metrics", "larger_is_better", "levels", "columns", "summary", "notes"])
 def test_settings_that_follow_from_others_are_written_anew(whole, folder, key):
     body = body_of(folder)
     body["settings"][key] = "damaged"

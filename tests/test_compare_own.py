@@ -45,7 +45,7 @@ def test_names_and_the_constant():
         names({"mine": LinearRegression()}, "binary")
     with pytest.raises(TypeError, match=r"estimators go by a name of yours: contenders=\{'mine': \.\.\.\}"):
         names([LinearRegression()])
-    with pytest.raises(ValueError, match="'constant' is a contender of ours; give yours another name"):
+    with pytest.raises(ValueError, match="'constant' is the name of a built-in contender; give yours another name"):
         names({"constant": LinearRegression()})
     with pytest.raises(ValueError, match=r"'nomodule', which is no address; write package\.module:factory"):
         names({"mine": "nomodule"})
@@ -104,7 +104,7 @@ def test_failures_are_sentences_and_the_rest_goes_on(tmp_path):
     assert "after 0 of 3 folds" in result.failures["killed"]
     assert "cannot be handed to a process of its own (TypeError: cannot pickle a lock)" in result.failures["local"]
     assert set(result.ranking["name"]) == {"constant", "wide"}
-    assert "fails failed: fold 1: ValueError: no column 'x' here." in result.finding
+    assert "fails failed: fold 1: ValueError: no column 'x' here." in result.summary
     page = (result.folder / "report.html").read_text()
     assert "killed by SIGKILL" in page
 
@@ -132,7 +132,7 @@ def test_a_metric_that_fails_is_said(tmp_path):
     result = run(SALES, "sales", ["constant"], tmp_path, metric=Metric("mine", False, fails_later))
     assert result.failures == {"constant": "fold 1: ZeroDivisionError: no rows above 100"}
     why = "Baseline (constant) failed: fold 1: ZeroDivisionError: no rows above 100."
-    assert result.finding == ["No contender completed all folds.", why]
+    assert result.summary == ["No contender completed all folds.", why]
     assert list(result.ranking.columns) == ["name", "label", "score"]
 
 
@@ -151,7 +151,7 @@ def test_weights_count_in_training_and_scores(tmp_path):
         )
         assert one == pytest.approx(other)
     no_weights = run(table, "y", {"mine": LinearWithout()}, tmp_path / "c", weight="w")
-    assert "Trained without the weights, which they do not take: mine." in no_weights.finding
+    assert "Trained without the sample weights, as their fit takes none: mine." in no_weights.summary
 
 
 class LinearWithout(Mean):
@@ -218,7 +218,7 @@ def test_every_space_is_published():
 def test_one_contender_alone_has_a_report(tmp_path):
     result = run(SALES, "sales", ["constant"], tmp_path)
     assert (result.folder / "report.html").read_text().count("data:image/svg+xml") >= 3
-    assert len(result.finding) == 2
+    assert len(result.summary) == 2
 
 
 def test_columns_that_are_numbers(tmp_path):
@@ -238,7 +238,7 @@ def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):
     options = {"folds": 2, "out": tmp_path / "o"}
     first = compare(SALES, "sales", contenders={"mine": "tests.own_contenders:Mean"}, quiet=True, **options)
     again = compare(SALES, "sales", contenders={"mine": "tests.own_contenders:factory"}, resume=True, **options)
-    said = "mine is run anew: it was tests.own_contenders:Mean, and is tests.own_contenders:factory now."
+    said = "mine is run again: it was tests.own_contenders:Mean, and is tests.own_contenders:factory now."
     assert said in capsys.readouterr().out
     scores = [one.ranking.set_index("name")["score"] for one in (first, again)]
     assert scores[1]["mine"] != scores[0]["mine"] == scores[0]["constant"]
@@ -258,7 +258,7 @@ def test_changed_code_behind_an_address_is_run_anew_by_resume(tmp_path, monkeypa
     assert "run anew" not in capsys.readouterr().out
     module.write_text(text.format('strategy="constant", constant=0.0'))
     again = compare(SALES, "sales", resume=True, **options)
-    assert "mine is run anew: the code of changing_contender has changed." in capsys.readouterr().out
+    assert "mine is run again: the code of changing_contender has changed." in capsys.readouterr().out
     scores = [one.ranking.set_index("name")["score"] for one in (first, again)]
     assert scores[1]["mine"] > scores[0]["mine"] == scores[0]["constant"]
 
@@ -269,7 +269,7 @@ def test_an_estimator_of_other_parameters_is_run_anew_by_resume(tmp_path, capsys
     said = []
     for number, pipe in enumerate(pipes):
         compare(SALES, "sales", contenders={"mine": pipe}, resume=number > 0, **options)
-        said.append("mine is run anew: the estimator or its space has changed." in capsys.readouterr().out)
+        said.append("mine is run again: the estimator or its space has changed." in capsys.readouterr().out)
     assert said == [False, False, True]
 
 

@@ -20,7 +20,7 @@ _ORDER = 5  # after the constant, before all others
 
 
 def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contender]:
-    """The contenders that take part, the constant always among them; `unseen`: whether whole symbols are held out.
+    """The contenders that take part, the baseline always among them; `unseen`: whether whole categories are held out.
 
     Raises
     ------
@@ -34,13 +34,15 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
     if contenders is not None:
         asked = dict(contenders) if isinstance(contenders, Mapping) else dict.fromkeys(contenders)
     if not asked:
-        raise ValueError(f"contenders names nobody; name some, or leave it out, which is {ALL!r}.")
+        raise ValueError(f"contenders is empty; name at least one, or leave it out for {ALL!r}.")
     chosen = {CONSTANT: known[CONSTANT]}
     for name, value in asked.items():
         if not isinstance(name, str):
-            raise TypeError(f"contenders holds {name!r}; estimators go by a name of yours: contenders={{'mine': ...}}.")
+            raise TypeError(
+                f"contenders contains {name!r}; pass estimators in a dict with names: contenders={{'mine': ...}}."
+            )
         if value is not None and (name in known or name == ALL):
-            raise ValueError(f"{name!r} is a contender of ours; give yours another name.")
+            raise ValueError(f"{name!r} is the name of a built-in contender; give yours another name.")
         if value is not None:
             chosen[name] = _own(str(name), value, task)
         elif name == ALL:
@@ -48,7 +50,7 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
             fit = {n: contender for n, contender in of_all.items() if unseen or not contender.for_unseen}
             chosen |= {n: contender for n, contender in fit.items() if n not in asked}
         elif name in known and known[name].for_unseen and not unseen:
-            raise ValueError(f"Contender {name!r} takes part only where symbols are held out; add unseen (--unseen).")
+            raise ValueError(f"Contender {name!r} needs held-out categories; add unseen (--unseen).")
         elif name in known:
             chosen[name] = known[name]
         else:
