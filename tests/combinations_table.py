@@ -42,8 +42,8 @@ TAIL = """\
 
 - **Weights.** In `fit` only relative weights matter, and rows of weight 0 are ignored; with `batch_size="full"` integer
   weights equal repeated rows. In `partial_fit` weights are relative to the mean weight of the first call, and for a
-  category to that of its earlier rows. Early stopping weights the held-out loss. `numeric="modl"` chooses bins by weights
-  of mean 1.
+  category to that of its earlier rows. Early stopping weights the held-out loss. `numeric="modl"` chooses bins by
+  weights of mean 1.
 - **Offsets.** `offset` has the shape (n,) for one linear predictor and (n, classes) for more than two classes. Means,
   scales, initial intercepts, interactions and the intercept correction take offsets into account.
 - **`partial_fit`** is one epoch: `early_stopping`, `tol`, `max_iter` and the intercept correction have no effect.
@@ -52,14 +52,14 @@ TAIL = """\
 - **`early_stopping`** restores the best epoch with its optimizer state; the initial model counts as an epoch. Automatic
   learning rates are chosen by the held-out rows, and do not decay at the end.
 - **`average=True`** keeps an automatic learning rate constant to the end.
-- **`gradient="mean"`** with Adam or RMSprop in small batches loses the gradients of an infrequent category between two of
-  its rows (they remember 1,000 and 100 updates); such fits end with a `ConvergenceWarning`.
-- **`alpha` and `l1_ratio`** penalize coefficients of categories, not slopes and intercepts, on the standardized scale.
-  `standardize=False`, or a formula without an intercept, leaves the target of a log link in its own unit. Losses without
-  curvature, such as hinge, end automatic epochs by the loss alone.
+- **`gradient="mean"`** with Adam or RMSprop in small batches loses the gradients of an infrequent category between two
+  of its rows (they remember 1,000 and 100 updates); such fits end with a `ConvergenceWarning`.
+- **`alpha` and `l1_ratio`** penalize coefficients of categories, not slopes and intercepts, on the scaled columns.
+  `standardize=False`, or a formula without an intercept, leaves the target of a log link in its own unit. Losses
+  without curvature, such as hinge, end automatic epochs by the loss alone.
 - **`coef_init`** takes some of the terms or all, also `coefs_` of a solved model.
-- **Intercept correction**, so that predicted totals equal observed ones: for squared error, log loss and Poisson loss with
-  an intercept that is a term of its own, unless `learning_rate` and `max_iter` are both given.
+- **Intercept correction**, so that predicted totals equal observed ones: for squared error, log loss and Poisson loss
+  with an intercept that is a term of its own, unless `learning_rate` and `max_iter` are both given.
 """
 
 
