@@ -236,7 +236,7 @@ def scores(body, name, folds):
 @pytest.mark.parametrize(
     ("status", "errors", "words"),
     [
-        (-9, "", "the process was killed by SIGKILL, which is what a machine sends that runs out of memory,"),
+        (-9, "", "the process was killed by SIGKILL, which often means that the machine ran out of memory,"),
         (-11, "frame.py:1: RuntimeWarning: 'x' found in sys.modules", "the process was killed by SIGSEGV,"),
         (1, "RuntimeWarning: found in sys.modules\nMemoryError: no room", "status 1 (MemoryError: no room)"),
         (3, "", "status 3 (no message)"),

@@ -39,15 +39,15 @@ def test_names_and_the_constant():
         names(["nosuch"])
     with pytest.raises(TypeError, match=r"not the text 'wide'; pass contenders=\['wide'\]"):
         names("wide")
-    with pytest.raises(TypeError, match=r"Contender 'mine' is .*LinearRegression'>, which is no estimator"):
+    with pytest.raises(TypeError, match=r"Contender 'mine' is .*LinearRegression'>, which is not an estimator"):
         names({"mine": LinearRegression})
     with pytest.raises(TypeError, match=r"Contender 'mine' has no predict_proba, .*CalibratedClassifierCV"):
         names({"mine": LinearRegression()}, "binary")
-    with pytest.raises(TypeError, match=r"estimators go by a name of yours: contenders=\{'mine': \.\.\.\}"):
+    with pytest.raises(TypeError, match=r"pass estimators in a dict with names: contenders=\{'mine': \.\.\.\}"):
         names([LinearRegression()])
     with pytest.raises(ValueError, match="'constant' is the name of a built-in contender; give yours another name"):
         names({"constant": LinearRegression()})
-    with pytest.raises(ValueError, match=r"'nomodule', which is no address; write package\.module:factory"):
+    with pytest.raises(ValueError, match=r"'nomodule', which is not an address; write package\.module:factory"):
         names({"mine": "nomodule"})
 
 
@@ -89,7 +89,7 @@ def test_addresses_from_the_shell(tmp_path, capsys):
         in (body["broken"]["error"])
     )
     assert main([*arguments[:4], "--contender", "mine"]) == 2
-    assert "--contender 'mine' is not NAME=package.module:factory" in capsys.readouterr().err
+    assert "--contender 'mine' is not of the form NAME=package.module:factory" in capsys.readouterr().err
 
 
 def test_failures_are_sentences_and_the_rest_goes_on(tmp_path):
@@ -102,7 +102,7 @@ def test_failures_are_sentences_and_the_rest_goes_on(tmp_path):
     assert result.failures["fails"] == "fold 1: ValueError: no column 'x' here"
     assert result.failures["killed"].startswith("the process was killed by SIGKILL")
     assert "after 0 of 3 folds" in result.failures["killed"]
-    assert "cannot be handed to a process of its own (TypeError: cannot pickle a lock)" in result.failures["local"]
+    assert "cannot be sent to another process (TypeError: cannot pickle a lock)" in result.failures["local"]
     assert set(result.ranking["name"]) == {"constant", "wide"}
     assert "fails failed: fold 1: ValueError: no column 'x' here." in result.summary
     page = (result.folder / "report.html").read_text()
@@ -231,7 +231,7 @@ def test_rare_classes_are_noted(tmp_path):
     table = pd.DataFrame({"a": ["u", "v"] * 30, "y": ["x", "y"] * 29 + ["rare", "x"]})
     result = run(table, "y", ["constant"], tmp_path)
     notes = json.loads((result.folder / "results.json").read_text())["settings"]["notes"]
-    assert "Class of fewer than 5 rows, which folds lack: rare (1)." in notes
+    assert "Class of fewer than 5 rows, so that some folds have none: rare (1)." in notes
 
 
 def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):

@@ -229,9 +229,9 @@ def test_the_parts_are_there_in_order(built):
         want.append("Each column alone")
     want += ["Other metrics, and totals"]
     if options.get("tune"):
-        want.append("Settings chosen")
+        want.append("Tuned settings")
     if options.get("evil"):
-        want.append("Left out or failed")
+        want.append("Failed or not run")
     want.append("Provenance")
     found = re.findall(r"<h2>(.*?)</h2>", text)
     assert len(found) == len(want), (case, found)

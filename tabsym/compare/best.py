@@ -126,7 +126,7 @@ def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters
 def train_best(
     contender: Contender, prepared: Prepared, plan: Plan, metric: Metric, budget: str | None, seed: int, n_jobs: int
 ) -> Winner:
-    """The contender at the settings it was compared with, on all rows; tuned anew on them where it was tuned."""
+    """The contender at the settings it was compared with, on all rows; tuned again on them if it was tuned."""
     names = prepared.target.classes if contender.raw and prepared.task in CLASSES else None
     data = Data(
         prepared.raw if contender.raw else prepared.X, prepared.y, prepared.task, len(prepared.classes),

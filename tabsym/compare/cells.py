@@ -19,7 +19,7 @@ def headings(settings: dict[str, Any], *, judged: bool) -> list[str]:
 
 
 def cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str]:
-    """A row of the ranking; its verdict where it has one."""
+    """A row of the ranking, with its significance if it has one."""
     if "verdict" in row:
         said = [words.difference(row, settings), words.verdict(row, settings)]
     else:

@@ -1,4 +1,4 @@
-"""A damaged folder is mended fold by fold: what is not whole is forgotten, with a sentence, and run anew."""
+"""Repair of a damaged folder: folds that are not complete are ignored, with a message, and run again."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _own(name: str, value: Any, task: str) -> Contender:
 def _check_estimator(name: str, model: Any, task: str) -> None:
     if isinstance(model, type) or not hasattr(model, "fit"):
         raise TypeError(
-            f"Contender {name!r} is {model!r}, which is no estimator; pass an instance with fit and predict."
+            f"Contender {name!r} is {model!r}, which is not an estimator; pass an instance with fit and predict."
         )
     if task in CLASSES and not hasattr(model, "predict_proba"):
         raise TypeError(
@@ -90,7 +90,7 @@ def _check_address(name: str, address: str) -> None:
     module, _, attribute = address.partition(":")
     if not module or not attribute:
         raise ValueError(
-            f"Contender {name!r} is {address!r}, which is no address; write package.module:factory, where factory "
+            f"Contender {name!r} is {address!r}, which is not an address; write package.module:factory, where factory "
             "makes the estimator."
         )
 

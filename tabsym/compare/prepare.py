@@ -148,7 +148,7 @@ def _note_rare(target: Target, notes: list[str]) -> None:
         if rare:
             words = "Class of fewer" if len(rare) == 1 else "Classes of fewer"
             more = f" and {len(rare) - _SHOWN:,} more" if len(rare) > _SHOWN else ""
-            notes.append(f"{words} than {_RARE} rows, so that some folds lack them: {', '.join(rare[:_SHOWN])}{more}.")
+            notes.append(f"{words} than {_RARE} rows, so that some folds have none: {', '.join(rare[:_SHOWN])}{more}.")
 
 
 def _check_names(have: list[str], target: str, drop: list[str], reading: ReadOptions, roles: Columns) -> None:

@@ -109,8 +109,8 @@ class Runner:
                 raise
         if self._folder_error is not None:
             raise OSError(
-                f"The results in {self.folder} cannot be written ({self._folder_error}); what was done before is "
-                f"there: go on with --resume --out {self.folder}."
+                f"The results in {self.folder} cannot be written ({self._folder_error}); earlier results are kept. "
+                f"To continue: --resume --out {self.folder}."
             )
         self._name_missing(contenders)
 

@@ -1,7 +1,7 @@
 """The contenders: one small file each.
 
 A file in this folder that defines ``CONTENDERS``, a list of `Contender`,
-takes part: nothing else needs to be told of it.
+takes part; nothing else registers it.
 """
 
 from __future__ import annotations
