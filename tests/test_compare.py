@@ -74,9 +74,9 @@ def test_resume_runs_only_what_is_missing(done, monkeypatch):
 
 
 def test_resume_refuses_another_comparison(done):
-    with pytest.raises(ValueError, match=r"another comparison \(seed"):
+    with pytest.raises(ValueError, match=r"a comparison with other settings \(seed"):
         compare(SALES, "sales", folds=3, seed=1, out=done.folder, resume=True, quiet=True)
-    with pytest.raises(ValueError, match=r"another comparison \(tune: None, now '3 settings'"):
+    with pytest.raises(ValueError, match=r"a comparison with other settings \(tune: None, now '3 settings'"):
         compare(SALES, "sales", folds=3, tune=3, out=done.folder, resume=True, quiet=True)
     with pytest.raises(ValueError, match="contains results already"):
         compare(SALES, "sales", folds=3, out=done.folder, quiet=True)
@@ -103,9 +103,11 @@ def test_resume_refuses_other_weights_exposures_and_folds(tmp_path):
     of_table = {"target": "n", "task": "count", "contenders": ["constant"], "out": tmp_path / "o", "quiet": True}
     compare(table, **of_table, weight="size", fold_column="fold")
     of_table["resume"] = True
-    with pytest.raises(ValueError, match=r"another comparison \(weight: 'size', now None\)"):
+    with pytest.raises(ValueError, match=r"a comparison with other settings \(weight: 'size', now None\)"):
         compare(table, **of_table, exposure="size", fold_column="fold")
-    with pytest.raises(ValueError, match=r"another comparison \(the rows of the folds differ\); use the same settings"):
+    with pytest.raises(
+        ValueError, match=r"a comparison with other settings \(the rows of the folds differ\); use the same settings"
+    ):
         compare(table.assign(fold=table["fold"].sample(frac=1, random_state=0).to_numpy()), **of_table,
                 weight="size", fold_column="fold")  # fmt: skip
     assert len(compare(table, **of_table, weight="size", fold_column="fold").ranking) == 1
@@ -120,7 +122,7 @@ def test_a_failing_contender_is_reported_and_the_rest_go_on(tmp_path, monkeypatc
     assert "it could not be made: KeyError: 'broken'" in result.failures["broken"]
     assert set(result.ranking["name"]) == {"constant", "wide"}
     page = (result.folder / "report.html").read_text()
-    assert "Left out or failed" in page
+    assert "Failed or not run" in page
     assert "Broken &lt;b&gt;" in page
 
 
@@ -137,7 +139,7 @@ def test_results_are_kept_where_what_columns_say_fails(tmp_path, monkeypatch):
     monkeypatch.setattr("tabsym.compare.run.column_levels", fail)
     result = compare(SALES.head(60), "sales", contenders=["constant"], folds=2, out=tmp_path / "o", quiet=True)
     assert result.ranking["name"].tolist() == ["constant"]
-    why = "MODL's Level of the columns is left out: OverflowError: too large"
+    why = "The report leaves out the Levels of the columns: OverflowError: too large"
     assert json.loads((tmp_path / "o" / "results.json").read_text())["settings"]["notes"][-1] == why
     assert f"<li>{why}</li>".replace("'", "&#39;") in (tmp_path / "o" / "report.html").read_text()
 
@@ -203,7 +205,7 @@ def test_resume_wants_a_folder_and_says_where_there_is_nothing_to_go_on_with(tmp
         compare(SALES, "sales", contenders=["constant"], folds=2, resume=True, quiet=True)
     assert not list(tmp_path.iterdir())
     compare(SALES, "sales", contenders=["constant"], folds=2, resume=True, out=tmp_path / "o")
-    assert f"There are no results in {tmp_path / 'o'} to go on with" in capsys.readouterr().out
+    assert f"There are no results in {tmp_path / 'o'} to continue" in capsys.readouterr().out
 
 
 def test_time_limit_keeps_what_was_done(tmp_path):
@@ -498,12 +500,12 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
         ({"tune": "soon"}, "tune='soon' is not a budget"),
         ({"metric": max}, "A custom metric needs a name and a direction"),
         ({"metric": "auc"}, "metric='auc' is not known for regression targets"),
-        ({"drop": ["sales"]}, "'sales' is the target and is to be dropped"),
-        ({"categorical": ["sales"]}, "'sales' is the target and no feature; leave it out of categorical"),
-        ({"categorical": ["week"], "drop": ["week"]}, "'week' is in drop and in categorical; leave it out of one"),
+        ({"drop": ["sales"]}, "'sales' is the target and cannot be dropped"),
+        ({"categorical": ["sales"]}, "'sales' is the target and not a feature; remove it from categorical"),
+        ({"categorical": ["week"], "drop": ["week"]}, "'week' is in drop and in categorical; remove it from one"),
         ({"time": "sales"}, "'sales' is the target and cannot split the rows; name another time column"),
         ({"unseen": "sales"}, "'sales' is the target and cannot split the rows; name another unseen column"),
-        ({"unseen": "store", "drop": ["store"]}, "Column 'store' is no feature, as it is dropped"),
+        ({"unseen": "store", "drop": ["store"]}, "Column 'store' is not a feature, as it is dropped"),
     ],
 )
 def test_options_that_cannot_be(tmp_path, options, message):

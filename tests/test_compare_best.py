@@ -176,7 +176,7 @@ def test_the_best_of_an_earlier_run_is_asked_to_be_named_again(tmp_path):
     options = {"folds": 2, "out": tmp_path / "out", "quiet": True}
     compare(table, "y", contenders=["wide-additive"], **options)
     again = compare(table, "y", contenders=["constant"], resume=True, **options)
-    with pytest.raises(ValueError, match="The best contender, 'wide-additive', is of the run before"):
+    with pytest.raises(ValueError, match="The best contender, 'wide-additive', is of an earlier run"):
         again.best.predict(table)
     compare(table, "y", contenders=["constant"], resume=True, save_best=tmp_path / "best.skops", **options)
     assert not (tmp_path / "best.skops").exists()

@@ -178,7 +178,7 @@ def test_results_of_before_there_were_digests_are_gone_on_with(tmp_path, capsys)
         del entry["made_by"]
     path.write_text(json.dumps(results))
     compare(SALES.assign(units=1.0), "sales", resume=True, **options)
-    assert "run anew" not in capsys.readouterr().out
+    assert "run again" not in capsys.readouterr().out
 
 
 def test_the_installed_command_finds_changed_code_in_the_working_folder(tmp_path):

@@ -255,7 +255,7 @@ def test_changed_code_behind_an_address_is_run_anew_by_resume(tmp_path, monkeypa
     module.write_text(text.format(""))
     first = compare(SALES, "sales", quiet=True, **options)
     compare(SALES, "sales", resume=True, **options)
-    assert "run anew" not in capsys.readouterr().out
+    assert "run again" not in capsys.readouterr().out
     module.write_text(text.format('strategy="constant", constant=0.0'))
     again = compare(SALES, "sales", resume=True, **options)
     assert "mine is run again: the code of changing_contender has changed." in capsys.readouterr().out

@@ -246,7 +246,7 @@ def test_no_more_folds_than_tell_enough(monkeypatch):
 @pytest.mark.parametrize("part", [{"booster": "xgb"}, {"wide": 3}, {"booster": LGBMClassifier}], ids=str)
 def test_parts_that_are_no_estimators_are_named(part):
     name, value = next(iter(part.items()))
-    with pytest.raises(TypeError, match=re.escape(f"{name}={value!r} is no estimator; pass an instance")):
+    with pytest.raises(TypeError, match=re.escape(f"{name}={value!r} is not an estimator; pass an instance")):
         WideBoostClassifier(**part).fit(pd.DataFrame({"a": list("uv") * 10}), [0, 1] * 10)
 
 

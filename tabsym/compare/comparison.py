@@ -65,7 +65,7 @@ class Comparison:
         name = self.ranking["name"].iloc[0]
         if name not in self._contenders:
             raise ValueError(
-                f"The best contender, {name!r}, is from an earlier run and is not among the contenders now; add it "
+                f"The best contender, {name!r}, is of an earlier run and not among the contenders now; add it "
                 "to contenders to train it."
             )
         course, contender = self._course, self._contenders[name]
