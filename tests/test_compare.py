@@ -106,7 +106,7 @@ def test_resume_refuses_other_weights_exposures_and_folds(tmp_path):
     with pytest.raises(ValueError, match=r"a comparison with other settings \(weight: 'size', now None\)"):
         compare(table, **of_table, exposure="size", fold_column="fold")
     with pytest.raises(
-        ValueError, match=r"a comparison with other settings \(the rows of the folds differ\); use the same settings"
+        ValueError, match=r"with other settings \(the rows of the folds differ\); use the same settings"
     ):
         compare(table.assign(fold=table["fold"].sample(frac=1, random_state=0).to_numpy()), **of_table,
                 weight="size", fold_column="fold")  # fmt: skip

@@ -65,7 +65,7 @@ def write_report(
             [*other_cells(row, place, settings), *([_gini(known.get(row["name"]))] if known else [])]
             for place, row in enumerate(ranking, 1)
         ],
-        sentences=sentences,
+        summary=sentences,
         failures=[(e["label"], e["error"]) for e in results.contenders.values() if e["error"]],
         plots=_plots(results, ranking, prepared, splits, folder) if ranking else [],
         lift=_lift(ranking, known, settings),
