@@ -632,7 +632,7 @@ def test_rare_counts_leave_out_folds_that_hold_none(n_found):
 def test_the_own_stopping_of_scikit_learns_boosters_is_refused():
     X, y = pd.DataFrame({"a": list("uvwx") * 20}), np.arange(80.0)
     booster = HistGradientBoostingRegressor(early_stopping=True)
-    with pytest.raises(ValueError, match=r"early_stopping=True\) holds out rows of its own, and the stack"):
+    with pytest.raises(ValueError, match=r"early_stopping=True\) holds out rows of its own, but the stack"):
         WideBoostRegressor(booster=booster).fit(X, y)
 
 
@@ -660,7 +660,7 @@ def test_shares_that_cannot_be_held_out_are_told_of(rows):
     else:
         y[0] = "rare"
     model = WideBoostClassifier(early_stopping=0.2, cv=GroupKFold(2) if groups is not None else 5)
-    with pytest.raises(ValueError, match=r"early_stopping=0\.2 can't hold out such a share.*use 'folds'"):
+    with pytest.raises(ValueError, match=r"early_stopping=0\.2 cannot be held out.*use 'folds'"):
         model.fit(X, y, groups=groups)
 
 

@@ -134,7 +134,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         crossed = Crossed(Learner(settled, rows.X, given, rows.weight, labels), splits)
         if len(crossed.rows) < len(rows):
             warn_user(
-                f"cv does not hold out {len(rows) - len(crossed.rows):,} of {len(rows):,} rows in any fold: they have "
+                f"cv holds {len(rows) - len(crossed.rows):,} of {len(rows):,} rows out in no fold: they have "
                 "no margin out of fold, and a booster that starts from margins is trained without them."
             )
         started = rows if len(crossed.rows) == len(rows) else taken(rows, crossed.rows)
