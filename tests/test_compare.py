@@ -367,7 +367,7 @@ def test_latin_1_and_unknown_files(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no file .*nosuch\.csv"):
         read_typed(tmp_path / "nosuch.csv")
     (tmp_path / "t.xyz").write_text("")
-    with pytest.raises(ValueError, match=r"t\.xyz has an ending"):
+    with pytest.raises(ValueError, match=r"t\.xyz has an unknown ending"):
         read_typed(tmp_path / "t.xyz")
 
 
