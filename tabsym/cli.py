@@ -85,6 +85,13 @@ def _one(targets: list[str], what: str) -> list[str]:
     return targets
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Help with the defaults of options that have one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default in (None, False) else super()._get_help_string(action)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tabsym", description="Models, encoders and comparisons for categorical columns."
@@ -97,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Compare treatments of categories on a table, on the same folds, and test the differences. "
         "Without a table: generated retail sales.",
         epilog="Example: tabsym compare sales.csv --target price --contenders wide,lightgbm --folds 10",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_Help,
     )
     c.add_argument("tables", nargs="*", metavar="table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx; one or several")
     c.add_argument(
