@@ -89,7 +89,7 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
     """Help with the defaults of options that have one."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        return action.help if action.default in (None, False) else super()._get_help_string(action)
+        return action.help if action.default is None or action.default is False else super()._get_help_string(action)
 
 
 def _parser() -> argparse.ArgumentParser:
