@@ -71,7 +71,7 @@ def study(name: str, table: pd.DataFrame, target: str, **options: object) -> Non
                          out=Path(folder) / "out", **options)  # type: ignore[arg-type] # fmt: skip
         gains = result._course and _gains_of(result)
     run.column_gains = measure
-    questions = sum("is it known before" in one for one in result.finding)
+    questions = sum("is it known before" in one for one in result.summary)
     best = ", ".join(f"{one['column']} {one['fraction']:.2f}{_known(one)}" for one in gains[: max(4, questions + 1)])
     print(f"| {name} | {len(table):,} x {table.shape[1] - 1} | {questions} | {best} | {sum(taken):.1f} |", flush=True)
 

@@ -1,7 +1,7 @@
 """A pipeline of one's own beside ours, split as a business splits: rossmann by time, kick by groups of buyers.
 
 scikit-learn's TargetEncoder under HistGradientBoosting, at its settings and tuned (`--tune 5`), from Python and, by
-address, from the shell. What is printed is the finding of each of the eight comparisons. Needs `TABSYM_DATA`.
+address, from the shell. What is printed is the summary of each of the eight comparisons. Needs `TABSYM_DATA`.
 
     TABSYM_DATA=FOLDER python benchmarks/own_pipeline.py [--rows 6000]
 """
@@ -64,7 +64,7 @@ def main() -> None:
                 contenders = {"mine": (mine(task), space(task)), **dict.fromkeys(BESIDE)}
                 found = compare(table, target, contenders=contenders, drop=drop, tune=tune, folds=3, quiet=True,
                                 out=f"{folder}/out", **split)  # fmt: skip
-                _show(f"{name}, tune {tune}, from Python", found.finding, found.failures)
+                _show(f"{name}, tune {tune}, from Python", found.summary, found.failures)
                 path = f"{folder}/{name}.parquet"
                 table.to_parquet(path)
                 how = [word for key, value in split.items() for word in (f"--{key}", value)]
@@ -78,8 +78,8 @@ def main() -> None:
                 _show(f"{name}, tune {tune}, from the shell (exit {done.returncode})", lines[2:3] or [done.stderr], {})
 
 
-def _show(title, finding, failures):
-    print(f"\n## {title}\n" + "\n".join(finding), failures or "", flush=True)
+def _show(title, summary, failures):
+    print(f"\n## {title}\n" + "\n".join(summary), failures or "", flush=True)
 
 
 if __name__ == "__main__":

@@ -22,5 +22,5 @@ if __name__ == "__main__":
             sales, "sales", contenders={"mine": mine, "wide": None, "onehot-linear": None}, folds=3, out=f"{folder}/out"
         )
     print(result.ranking[["label", "score", "difference", "low", "high", "verdict", "fit_seconds"]])
-    print("\n".join(result.finding))
+    print("\n".join(result.summary))
     print(result.best.predict(sales.head(3)))

@@ -62,9 +62,11 @@ def _compare(args: dict[str, Any]) -> bool:
     if len(targets) == 1:
         targets = targets * len(tables)
     if len(targets) != len(tables):
-        raise ValueError(f"{len(tables)} tables need one --target for all, or one each in order; not {len(targets)}.")
+        raise ValueError(
+            f"{len(tables)} tables need one --target for all, or one for each in order, not {len(targets)}."
+        )
     if options.pop("save_best") is not None:
-        raise ValueError("--save-best goes with one table.")
+        raise ValueError("--save-best needs a single table; leave it out.")
     options["out"] = options["out"] or "tabsym-compare-tables"
     results = compare_tables(list(zip(tables, targets, strict=True)), **options)
     return not results.failures and all(_all_ran(one, args["contenders"]) for one in results.tables.values())
@@ -83,60 +85,83 @@ def _one(targets: list[str], what: str) -> list[str]:
     return targets
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Help with the defaults of options that have one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default is None or action.default is False else super()._get_help_string(action)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tabsym", description="Symbolic (categorical) columns, treated properly.")
+    parser = argparse.ArgumentParser(
+        prog="tabsym", description="Models, encoders and comparisons for categorical columns."
+    )
     parser.add_argument("--version", action="version", version=f"tabsym {version('tabsym')}")
     commands = parser.add_subparsers(dest="command", required=True)
     c = commands.add_parser(
         "compare",
         help="compare treatments of categories on a table",
-        description="Compare treatments of categories on a table, under the same folds, and say who wins. "
-        "Without a table: an embedded one of retail sales.",
+        description="Compare treatments of categories on a table, on the same folds, and test the differences. "
+        "Without a table: generated retail sales.",
         epilog="Example: tabsym compare sales.csv --target price --contenders wide,lightgbm --folds 10",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_Help,
     )
     c.add_argument("tables", nargs="*", metavar="table", help="CSV, TSV, Parquet, Arrow, JSON or xlsx; one or several")
     c.add_argument(
-        "--target", action="append", help="the column to predict; needed with a table; repeat it where tables differ"
+        "--target", action="append", help="the column to predict; required with a table; repeat it if tables differ"
     )
     tasks = ["binary", "multiclass", "regression", "count"]
-    c.add_argument("--task", choices=tasks, help="guessed from the target, and said first, unless given")
-    c.add_argument("--contenders", type=_names, help=f"names, separated by commas, of {_known()}")
+    c.add_argument("--task", choices=tasks, help="default: detected from the target")
+    c.add_argument("--contenders", type=_names, help=f"comma-separated names of {_known()}")
     c.add_argument(
         "--contender",
         action="append",
         metavar="NAME=MODULE:FACTORY",
-        help="one of your own: what makes the estimator, in a module that can be imported from here; may be repeated",
+        help="your own contender: a factory of the estimator in an importable module; may be repeated",
     )
-    c.add_argument("--folds", type=int, default=5, help="parts of the rows, each tested once")
-    c.add_argument("--repeats", type=int, default=1, help="times the rows are parted anew")
+    c.add_argument("--folds", type=int, default=5, help="number of folds")
+    c.add_argument("--repeats", type=int, default=1, help="number of repeats with other folds")
     metrics = "auc, log_loss, average_precision, brier, accuracy; rmse, mae, r2; poisson_deviance"
-    c.add_argument("--metric", help=f"what ranks: {metrics}")
-    c.add_argument("--groups", metavar="COLUMN", help="keep rows with the same value together; it is no feature then")
-    c.add_argument("--time", metavar="COLUMN", help="train on what was before, test on what came next")
-    c.add_argument("--fold-column", metavar="COLUMN", help="which fold each row is tested in")
-    c.add_argument("--unseen", metavar="COLUMN", help="hold out whole symbols of this column")
-    c.add_argument("--weight", metavar="COLUMN", help="sample weights, in training and in the scores")
-    c.add_argument("--exposure", metavar="COLUMN", help="of counts: what they are to be divided by")
-    c.add_argument("--offset", metavar="COLUMN", help="added to predicted amounts, or to the logarithm of counts")
+    c.add_argument("--metric", help=f"ranking metric: {metrics}")
     c.add_argument(
-        "--tune", metavar="N|SECONDSs", help="choose settings inside every fold: so many, or so many seconds, as in 60s"
+        "--groups", metavar="COLUMN", help="keep the rows of a group in one fold; the column is not a feature then"
     )
-    c.add_argument("--drop", type=_names, help="columns to leave out, separated by commas")
-    c.add_argument("--numeric", type=_names, help="text columns to read as numbers, however they are written")
-    c.add_argument("--categorical", type=_names, help="columns of numbers to take as categories: codes and ids")
-    c.add_argument("--na-values", type=_names, metavar="CELLS", help="cells that mean missing: ?,-200 or COLUMN=-200")
-    c.add_argument("--decimal", metavar="SIGN", help="of numbers in text: . or , (found by column)")
-    c.add_argument("--thousands", metavar="SIGN", help="between groups of digits in text (found by column)")
-    c.add_argument("--sep", help="between the fields of a text file, such as ';' or tab (found)")
-    c.add_argument("--encoding", help="of a text file, such as cp1252 (found)")
-    c.add_argument("--dayfirst", action=argparse.BooleanOptionalAction, help="03/04 is the third of April (found)")
+    c.add_argument("--time", metavar="COLUMN", help="train on earlier rows, test on the next ones")
+    c.add_argument("--fold-column", metavar="COLUMN", help="column with the fold in which each row is tested")
+    c.add_argument("--unseen", metavar="COLUMN", help="hold out whole categories of this column")
+    c.add_argument("--weight", metavar="COLUMN", help="sample weights, for training and for the scores")
+    c.add_argument("--exposure", metavar="COLUMN", help="exposures, for counts")
+    c.add_argument(
+        "--offset",
+        metavar="COLUMN",
+        help="added to the prediction of a continuous target, or to the logarithm of a predicted count",
+    )
+    c.add_argument(
+        "--tune", metavar="N|SECONDSs", help="tune inside every fold: a number of settings, or seconds as in 60s"
+    )
+    c.add_argument("--drop", type=_names, help="columns to leave out, comma-separated")
+    c.add_argument("--numeric", type=_names, help="text columns to read as numbers")
+    c.add_argument("--categorical", type=_names, help="columns of numbers to read as categories, such as codes and ids")
+    c.add_argument("--na-values", type=_names, metavar="VALUES", help="values that mean missing: ?,-200 or COLUMN=-200")
+    c.add_argument(
+        "--decimal", metavar="CHARACTER", help="decimal separator of numbers in text, . or , (detected by column)"
+    )
+    c.add_argument(
+        "--thousands", metavar="CHARACTER", help="thousands separator of numbers in text (detected by column)"
+    )
+    c.add_argument("--sep", help="field separator of a text file, such as ';' or tab (detected)")
+    c.add_argument("--encoding", help="encoding of a text file, such as cp1252 (detected)")
+    c.add_argument("--dayfirst", action=argparse.BooleanOptionalAction, help="03/04 is the third of April (detected)")
     c.add_argument("--time-limit", type=float, metavar="SECONDS", help="for one contender, all folds together")
-    c.add_argument("--seed", type=int, default=0, help="of the folds and the contenders")
-    c.add_argument("--jobs", type=int, default=1, help="contenders at a time; above 1, times compare less well")
-    c.add_argument("--threads", type=int, help="of each contender; OMP_NUM_THREADS if set, else processors / jobs")
-    c.add_argument("--out", metavar="DIR", help="a new folder tabsym-compare-NAME, unless given")
-    c.add_argument("--resume", action="store_true", help="go on with the results in the folder that --out names")
+    c.add_argument("--seed", type=int, default=0, help="seed of the folds and the contenders")
+    c.add_argument(
+        "--jobs", type=int, default=1, help="contenders that run at a time; above 1, times are less comparable"
+    )
+    c.add_argument(
+        "--threads", type=int, help="threads of each contender; default: OMP_NUM_THREADS, else processors / jobs"
+    )
+    c.add_argument("--out", metavar="DIR", help="folder of the results; default: a new folder tabsym-compare-NAME")
+    c.add_argument("--resume", action="store_true", help="continue the comparison in the folder of --out")
     c.add_argument("--save-best", metavar="FILE", help="write the best contender, trained on all rows, to FILE.skops")
     c.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser
@@ -158,7 +183,7 @@ def _contenders(names: list[str] | None, own: list[str] | None) -> dict[str, str
     for text in own:
         name, separator, address = text.partition("=")
         if not separator or not name or not address:
-            raise ValueError(f"--contender {text!r} is not NAME=package.module:factory; write it so.")
+            raise ValueError(f"--contender {text!r} is not of the form NAME=package.module:factory.")
         chosen[name] = address
     return chosen
 

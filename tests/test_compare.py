@@ -47,7 +47,7 @@ def test_files_and_ranking(done):
     linear = table[(table.contender == "onehot-linear") & (table.metric == "rmse")]["score"]
     row = done.ranking.set_index("name").loc["onehot-linear"]
     assert row["score"] == pytest.approx(linear.mean())
-    assert row["spread"] == pytest.approx(linear.std())
+    assert row["sd"] == pytest.approx(linear.std())
     page = (done.folder / "report.html").read_text()
     assert page.count("data:image/svg+xml") == 5  # by fold, by time, reliability, deciles, Lorenz curves
     assert not re.search(r"https?:|src=\"(?!data:)|url\(", re.sub(r"data:[^\"]*", "data:", page))  # self-contained
@@ -74,11 +74,11 @@ def test_resume_runs_only_what_is_missing(done, monkeypatch):
 
 
 def test_resume_refuses_another_comparison(done):
-    with pytest.raises(ValueError, match=r"another comparison \(seed"):
+    with pytest.raises(ValueError, match=r"a comparison with other settings \(seed"):
         compare(SALES, "sales", folds=3, seed=1, out=done.folder, resume=True, quiet=True)
-    with pytest.raises(ValueError, match=r"another comparison \(tune: None, now '3 settings'"):
+    with pytest.raises(ValueError, match=r"a comparison with other settings \(tune: None, now '3 settings'"):
         compare(SALES, "sales", folds=3, tune=3, out=done.folder, resume=True, quiet=True)
-    with pytest.raises(ValueError, match="holds results already"):
+    with pytest.raises(ValueError, match="contains results already"):
         compare(SALES, "sales", folds=3, out=done.folder, quiet=True)
 
 
@@ -89,8 +89,10 @@ def test_damaged_results_are_told_of(tmp_path, text):
     path = write(tmp_path, text, "results.json")
     with pytest.raises(ValueError) as error:
         load_results(tmp_path)
-    assert str(error.value) == f"{path} is damaged and cannot be gone on with; remove it, or choose another folder."
-    with pytest.raises(ValueError, match=r"are of another version of tabsym; choose another folder\."):
+    assert str(error.value).startswith(
+        f"{path} is damaged, so that the comparison cannot be continued; remove the file"
+    )
+    with pytest.raises(ValueError, match=r"were written by another version of tabsym; choose another folder\."):
         load_results(write(tmp_path, '{"format": 2}', "results.json").parent)
 
 
@@ -101,9 +103,11 @@ def test_resume_refuses_other_weights_exposures_and_folds(tmp_path):
     of_table = {"target": "n", "task": "count", "contenders": ["constant"], "out": tmp_path / "o", "quiet": True}
     compare(table, **of_table, weight="size", fold_column="fold")
     of_table["resume"] = True
-    with pytest.raises(ValueError, match=r"another comparison \(weight: 'size', now None\)"):
+    with pytest.raises(ValueError, match=r"a comparison with other settings \(weight: 'size', now None\)"):
         compare(table, **of_table, exposure="size", fold_column="fold")
-    with pytest.raises(ValueError, match=r"another comparison \(the rows of the folds differ\); use the same settings"):
+    with pytest.raises(
+        ValueError, match=r"with other settings \(the rows of the folds differ\); use the same settings"
+    ):
         compare(table.assign(fold=table["fold"].sample(frac=1, random_state=0).to_numpy()), **of_table,
                 weight="size", fold_column="fold")  # fmt: skip
     assert len(compare(table, **of_table, weight="size", fold_column="fold").ranking) == 1
@@ -118,7 +122,7 @@ def test_a_failing_contender_is_reported_and_the_rest_go_on(tmp_path, monkeypatc
     assert "it could not be made: KeyError: 'broken'" in result.failures["broken"]
     assert set(result.ranking["name"]) == {"constant", "wide"}
     page = (result.folder / "report.html").read_text()
-    assert "Left out or failed" in page
+    assert "Failed or not run" in page
     assert "Broken &lt;b&gt;" in page
 
 
@@ -135,7 +139,7 @@ def test_results_are_kept_where_what_columns_say_fails(tmp_path, monkeypatch):
     monkeypatch.setattr("tabsym.compare.run.column_levels", fail)
     result = compare(SALES.head(60), "sales", contenders=["constant"], folds=2, out=tmp_path / "o", quiet=True)
     assert result.ranking["name"].tolist() == ["constant"]
-    why = "MODL's Level of the columns is left out: OverflowError: too large"
+    why = "The report leaves out the Levels of the columns: OverflowError: too large"
     assert json.loads((tmp_path / "o" / "results.json").read_text())["settings"]["notes"][-1] == why
     assert f"<li>{why}</li>".replace("'", "&#39;") in (tmp_path / "o" / "report.html").read_text()
 
@@ -197,11 +201,11 @@ def test_the_command_line_says_by_its_status_what_ended_it(tmp_path):
 
 def test_resume_wants_a_folder_and_says_where_there_is_nothing_to_go_on_with(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match="Say which results to go on with: out='FOLDER'"):
+    with pytest.raises(ValueError, match="resume needs the folder of the results: add out='FOLDER'"):
         compare(SALES, "sales", contenders=["constant"], folds=2, resume=True, quiet=True)
     assert not list(tmp_path.iterdir())
     compare(SALES, "sales", contenders=["constant"], folds=2, resume=True, out=tmp_path / "o")
-    assert f"There are no results in {tmp_path / 'o'} to go on with" in capsys.readouterr().out
+    assert f"There are no results in {tmp_path / 'o'} to continue" in capsys.readouterr().out
 
 
 def test_time_limit_keeps_what_was_done(tmp_path):
@@ -224,7 +228,7 @@ def test_some_folds_are_compared_with_the_same_folds_of_the_best(done):
     assert found[0]["best_score"] == pytest.approx(np.mean(scores(body, best, "02")))
     assert "wide" not in [row["name"] for row in rank(body["settings"], body["contenders"])]
     sentences = summary(rank(body["settings"], body["contenders"], {}), found, body["settings"])
-    assert any("Wide model did 2 of 3 folds and is not ranked: rmse" in one for one in sentences)
+    assert any("Wide model completed 2 of 3 folds and is not ranked: rmse" in one for one in sentences)
 
 
 def scores(body, name, folds):
@@ -234,7 +238,7 @@ def scores(body, name, folds):
 @pytest.mark.parametrize(
     ("status", "errors", "words"),
     [
-        (-9, "", "the process was killed by SIGKILL, which is what a machine sends that runs out of memory,"),
+        (-9, "", "the process was killed by SIGKILL, which often means that the machine ran out of memory,"),
         (-11, "frame.py:1: RuntimeWarning: 'x' found in sys.modules", "the process was killed by SIGSEGV,"),
         (1, "RuntimeWarning: found in sys.modules\nMemoryError: no room", "status 1 (MemoryError: no room)"),
         (3, "", "status 3 (no message)"),
@@ -253,7 +257,7 @@ def test_hist_gradient_boosting_survives_a_class_of_one_row():
 
 def test_missing_library_is_left_out_with_a_remedy():
     contender = Contender("x", "X", lambda task, seed, jobs: None, requires={"nosuchlibrary": "tabsym[x]"})
-    assert contender.missing() == "X is left out: it needs nosuchlibrary; pip install 'tabsym[x]'"
+    assert contender.missing() == "X was not run, as nosuchlibrary is not installed: pip install 'tabsym[x]'"
 
 
 def test_every_file_of_contenders_takes_part():
@@ -299,7 +303,7 @@ def test_unseen_holds_out_whole_symbols(tmp_path):
         compare(SALES, "sales", unseen="shop", out=tmp_path / "o", quiet=True)
     result = compare(SALES, "sales", unseen="store", contenders=QUICK, folds=3, out=tmp_path / "p", quiet=True)
     assert len(result.ranking) == 3
-    assert "whole symbols of &#39;store&#39; held out" in (result.folder / "report.html").read_text()
+    assert "whole categories of &#39;store&#39; held out" in (result.folder / "report.html").read_text()
 
 
 CSV = (
@@ -363,7 +367,7 @@ def test_latin_1_and_unknown_files(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no file .*nosuch\.csv"):
         read_typed(tmp_path / "nosuch.csv")
     (tmp_path / "t.xyz").write_text("")
-    with pytest.raises(ValueError, match=r"t\.xyz has an ending"):
+    with pytest.raises(ValueError, match=r"t\.xyz has an unknown ending"):
         read_typed(tmp_path / "t.xyz")
 
 
@@ -467,7 +471,7 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
     prepared = prepare(write(tmp_path, "a;price;n\n" + rows), "price")
     assert prepared.task == "regression"
     assert len(prepared.y) == 59
-    assert any("1 cell that is no number ('oops') as missing" in note for note in prepared.notes)
+    assert any("1 cell that is not a number ('oops') as missing" in note for note in prepared.notes)
     assert any("1 rows without a target" in note for note in prepared.notes)
     strays = pd.DataFrame(
         {"a": ["x", "y"] * 30, "price": [f"{row}.5" if row % 3 else f"{row} apples, or so" for row in range(60)]}
@@ -491,17 +495,17 @@ def test_a_number_with_stray_text_is_no_set_of_classes(tmp_path):
         ({"groups": "store", "time": "week"}, "groups and time cannot go together"),
         ({"repeats": 2, "fold_column": "store"}, "repeats=2 is not possible: splits by column are always the same"),
         ({"exposure": "price"}, "exposure='price' is for counts, and the task is 'regression'"),
-        ({"weight": "store"}, "The weight 'store' holds no numbers"),
+        ({"weight": "store"}, "The weight 'store' is not numeric"),
         ({"weight": "sales"}, "'sales' is the target and cannot be the weight"),
-        ({"tune": "soon"}, "tune='soon' is no budget"),
-        ({"metric": max}, "A metric of your own needs a name and a direction"),
+        ({"tune": "soon"}, "tune='soon' is not a budget"),
+        ({"metric": max}, "A custom metric needs a name and a direction"),
         ({"metric": "auc"}, "metric='auc' is not known for regression targets"),
-        ({"drop": ["sales"]}, "'sales' is the target and is to be dropped"),
-        ({"categorical": ["sales"]}, "'sales' is the target and no feature; leave it out of categorical"),
-        ({"categorical": ["week"], "drop": ["week"]}, "'week' is in drop and in categorical; leave it out of one"),
+        ({"drop": ["sales"]}, "'sales' is the target and cannot be dropped"),
+        ({"categorical": ["sales"]}, "'sales' is the target and not a feature; remove it from categorical"),
+        ({"categorical": ["week"], "drop": ["week"]}, "'week' is in drop and in categorical; remove it from one"),
         ({"time": "sales"}, "'sales' is the target and cannot split the rows; name another time column"),
         ({"unseen": "sales"}, "'sales' is the target and cannot split the rows; name another unseen column"),
-        ({"unseen": "store", "drop": ["store"]}, "Column 'store' is no feature, as it is dropped"),
+        ({"unseen": "store", "drop": ["store"]}, "Column 'store' is not a feature, as it is dropped"),
     ],
 )
 def test_options_that_cannot_be(tmp_path, options, message):
@@ -511,7 +515,7 @@ def test_options_that_cannot_be(tmp_path, options, message):
 
 @pytest.mark.parametrize("nobody", [[], {}])
 def test_contenders_that_name_nobody(nobody):
-    with pytest.raises(ValueError, match="contenders names nobody; name some, or leave it out, which is 'all'"):
+    with pytest.raises(ValueError, match="contenders is empty; name at least one, or leave it out for 'all'"):
         choose(nobody, "regression")
 
 
@@ -522,4 +526,4 @@ def test_a_name_where_a_list_belongs(tmp_path):
 
 def test_a_column_of_keys_is_noted():
     keys = SALES.assign(key=[f"k{j}" for j in range(len(SALES))])
-    assert any("'key' has another value in nearly every row" in note for note in prepare(keys, "sales").notes)
+    assert any("'key' has a different value in nearly every row" in note for note in prepare(keys, "sales").notes)

@@ -58,7 +58,7 @@ def test_new_tables_of_any_kind_mean_the_same():
     days = SALES.head(30).assign(day=pd.date_range("2024-01-01", periods=30))
     np.testing.assert_array_equal(model.predict(days), want)
     assert model.predict(SALES.head(0)).shape == (0,)
-    with pytest.raises(ValueError, match="no column 'store', which the model was trained with"):
+    with pytest.raises(ValueError, match="no column 'store', with which the model was trained"):
         model.predict(SALES.drop(columns="store"))
 
 
@@ -70,7 +70,7 @@ def test_files_are_read_by_what_the_columns_were_in_training(tmp_path):
     new, file = table.head(30).query("code == '1.10'"), tmp_path / "new.csv"
     new.to_csv(file, index=False)
     assert prepared.retyping.numbers == ["size", "sales"]
-    assert any("'code' looks like numbers but is left as text" in note for note in prepared.notes)
+    assert any("'code' looks like numbers but is read as text" in note for note in prepared.notes)
     for contender in (all_contenders()["wide"], own):
         model = train_best(contender, prepared, PLAN, choose_metric("regression", None), None, 0, 1)
         np.testing.assert_array_equal(model.predict(file), model.predict(new))
@@ -147,7 +147,7 @@ def test_a_folder_that_is_not_there_is_said_before_anything_is_trained(tmp_path,
     out = tmp_path / "out"
     arguments = ["compare", str(table), "--target", "sales", "--out", str(out)]
     assert main([*arguments, "--save-best", str(tmp_path / "no" / "b.skops")]) == 2
-    assert "There is no folder for save_best=" in capsys.readouterr().err
+    assert "The folder of save_best=" in capsys.readouterr().err
     assert not out.exists()
 
 
@@ -176,7 +176,7 @@ def test_the_best_of_an_earlier_run_is_asked_to_be_named_again(tmp_path):
     options = {"folds": 2, "out": tmp_path / "out", "quiet": True}
     compare(table, "y", contenders=["wide-additive"], **options)
     again = compare(table, "y", contenders=["constant"], resume=True, **options)
-    with pytest.raises(ValueError, match="The best contender, 'wide-additive', is of the run before"):
+    with pytest.raises(ValueError, match="The best contender, 'wide-additive', is of an earlier run"):
         again.best.predict(table)
     compare(table, "y", contenders=["constant"], resume=True, save_best=tmp_path / "best.skops", **options)
     assert not (tmp_path / "best.skops").exists()

@@ -126,7 +126,7 @@ def refused(whole, folder, *words):
 def test_a_truncated_file_is_refused(whole, folder, share):
     path = folder / "results.json"
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    refused(whole, folder, "results.json", "is damaged", "remove it")
+    refused(whole, folder, "results.json", "is damaged", "remove the file")
 
 
 TEXTS = {
@@ -143,7 +143,7 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_is_no_results_is_refused(whole, folder, name):
     (folder / "results.json").write_bytes(TEXTS[name])
-    refused(whole, folder, "results.json", "is damaged", "remove it")
+    refused(whole, folder, "results.json", "is damaged", "remove the file")
 
 
 @pytest.mark.parametrize("version", [2, 4, "3", None, [], float("nan"), 10**400])
@@ -182,10 +182,10 @@ def test_settings_of_another_comparison_are_refused(whole, folder, key, value):
     else:
         body["settings"][key] = nested(400) if value == "deep" else value
     (folder / "results.json").write_text(json.dumps(body))
-    refused(whole, folder, "another comparison")
+    refused(whole, folder, "a comparison with other settings")
 
 
-@pytest.mark.parametrize("key", ["n_splits", "metrics", "larger_is_better", "levels", "columns", "finding", "notes"])
+@pytest.mark.parametrize("key", ["n_splits", "metrics", "larger_is_better", "levels", "columns", "summary", "notes"])
 def test_settings_that_follow_from_others_are_written_anew(whole, folder, key):
     body = body_of(folder)
     body["settings"][key] = "damaged"

@@ -155,7 +155,7 @@ def test_what_cannot_be_told_is_run_anew(tmp_path, capsys):
     first = compare(SALES, "sales", quiet=True, **options)
     assert not first.failures
     compare(SALES, "sales", resume=True, **options)
-    said = "mine is run anew: whether the estimator or its space has changed cannot be told."
+    said = "mine is run again: whether the estimator or its space has changed is unknown."
     assert said in capsys.readouterr().out
 
 
@@ -165,7 +165,7 @@ def test_another_space_is_run_anew(tmp_path, capsys):
     for alphas in ([0.1, 1.0], [1e8, 1e9]):
         done = (tmp_path / "o").exists()
         compare(SALES, "sales", contenders={"mine": (pipe, {"ridge__alpha": alphas})}, resume=done, **options)
-    assert "mine is run anew: the estimator or its space has changed." in capsys.readouterr().out
+    assert "mine is run again: the estimator or its space has changed." in capsys.readouterr().out
 
 
 def test_results_of_before_there_were_digests_are_gone_on_with(tmp_path, capsys):
@@ -178,7 +178,7 @@ def test_results_of_before_there_were_digests_are_gone_on_with(tmp_path, capsys)
         del entry["made_by"]
     path.write_text(json.dumps(results))
     compare(SALES.assign(units=1.0), "sales", resume=True, **options)
-    assert "run anew" not in capsys.readouterr().out
+    assert "run again" not in capsys.readouterr().out
 
 
 def test_the_installed_command_finds_changed_code_in_the_working_folder(tmp_path):
@@ -193,5 +193,5 @@ def test_the_installed_command_finds_changed_code_in_the_working_folder(tmp_path
         module.write_text(text.format(options))
         command = [sys.executable, "-c", run, *asked, *(["--resume"] if number else [])]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-        said.append("mine is run anew: the code of code_of_mine has changed." in done.stdout)
+        said.append("mine is run again: the code of code_of_mine has changed." in done.stdout)
     assert said == [False, False, True]

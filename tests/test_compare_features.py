@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tabsym.compare.features import learn_features
 from tabsym.compare.reading import read as read_source
 
-KINDS = ("symbols", "number", "boolean", "moments")
+KINDS = ("categories", "number", "boolean", "moments")
 
 
 def learn(values, symbolic=(), notes=None):
@@ -240,7 +240,7 @@ def test_dates_written_in_any_way(text, dtype):
     features = learn(column, notes=notes)
     assert features.dates == ["c"]
     assert len(notes) == 1
-    assert "'c' holds dates" in notes[0]
+    assert "'c' contains dates" in notes[0]
     assert floored(daily(applied(column, column))) == PARTS
 
 
@@ -357,7 +357,7 @@ def test_dates_asked_for_as_symbols_stay_symbols():
 def test_text_that_is_no_date(values):
     features = learn(pd.Series(values))
     assert features.dates == []
-    assert features.kinds == {"c": "symbols"}
+    assert features.kinds == {"c": "categories"}
 
 
 # Columns.
@@ -381,11 +381,11 @@ def test_kinds_and_notes():
     notes = []
     features = learn_features(FRAME, ["code"], notes)
     assert [features.kinds[name] for name in ("n", "s", "b", "m", "code")] == [
-        *("number", "symbols", "boolean", "moments", "symbols")
+        *("number", "categories", "boolean", "moments", "categories")
     ]
     assert features.dates == ["d", "m"]
     assert "empty" not in features.kinds
-    assert any("'empty' is empty" in note for note in notes)
+    assert any("'empty' has no values" in note for note in notes)
     got = features.apply(FRAME)
     assert list(got.columns) == NAMES
     assert got["n"].dtype == np.float64

@@ -31,8 +31,8 @@ def test_sentences_over_tables():
     assert "No significant difference between contenders over 3 tables (Friedman, p = 1.00)" in text
     clear = ranks([[1.0] * 8, [2.0] * 8, [3.0] * 8])
     text = " ".join(summary(clear, critical_difference(3, 8), friedman(clear), {"bad": "no such file"}))
-    assert "Significantly worse than it over these tables: c2." in text
-    assert "No significant difference to it over these tables: c1." in text
+    assert "Significantly worse than c0: c2." in text
+    assert "No significant difference to c0: c1." in text
     assert "Not compared: bad (no such file)." in text
     assert friedman(ranks([[1.0, 1.0], [2.0, 2.0]])) == 1.0
 
@@ -44,8 +44,8 @@ def test_no_p_of_a_test_that_was_not_done(values, counts):
     few = ranks(values)
     sentences = summary(few, 1.0, friedman(few), {})
     assert sentences[1:] == [
-        "Whether contenders differ at all was not tested: Friedman's test needs 3 contenders and 2 tables, "
-        f"and here are {counts}."
+        "Differences between contenders were not tested: Friedman's test needs 3 contenders and 2 tables; "
+        f"there are {counts}."
     ]
 
 
@@ -89,7 +89,7 @@ def test_from_the_shell(tmp_path, capsys):
     assert "Over 2 tables" in capsys.readouterr().out
     assert (tmp_path / "out" / "a" / "report.html").exists()
     assert main(["compare", *paths, *["--target", "sales"] * 3, *rest]) == 2
-    assert "2 tables need one --target for all, or one each in order; not 3." in capsys.readouterr().err
+    assert "2 tables need one --target for all, or one for each in order, not 3." in capsys.readouterr().err
     with pytest.raises(ValueError, match="needs two tables or more; use compare for one"):
         compare_tables({"a": (paths[0], "sales")})
     with pytest.raises(ValueError, match="Two tables are named 'a'"):
@@ -105,4 +105,7 @@ def test_an_interruption_says_how_all_tables_go_on(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(many, "compare", interrupted)
     with pytest.raises(KeyboardInterrupt):
         compare_tables(dict.fromkeys("ab", (make_retail(60), "sales")), out=tmp_path / "all")
-    assert f"All tables go on by the same command with --resume --out {tmp_path / 'all'}." in capsys.readouterr().out
+    assert (
+        f"To continue with all tables, repeat the command with --resume --out {tmp_path / 'all'}."
+        in capsys.readouterr().out
+    )

@@ -345,12 +345,12 @@ def test_a_metric_that_does_not_rank_may_be_missing(tmp_path):
 
 def test_folds_too_small_for_the_metric_that_ranks_are_refused(tmp_path):
     table = pd.DataFrame({"a": list("uvuvuv"), "y": [1.0, 2.5, 1.5, 3.0, 1.25, 2.0]})
-    message = r"metric='r2' cannot be computed of the test rows of fold 1 \(1 of them\); use fewer folds, other ones"
+    message = r"metric='r2' cannot be computed on the test rows of fold 1 \(1 of them\); use fewer folds, another split"
     with pytest.raises(ValueError, match=message):
         compare(table, "y", contenders=["constant"], folds=6, metric="r2", out=tmp_path / "o", quiet=True)
     table = pd.DataFrame({"a": list("uv") * 6, "y": list("nnyyny") * 2, "w": [1.0, 1, 0, 0, 1, 0] * 2})
     table["fold"] = [0] * 6 + [1] * 6
-    message = r"metric='auc' cannot be computed of the test rows of fold 0 of 'fold' \(6 of them\)"
+    message = r"metric='auc' cannot be computed on the test rows of fold 0 of 'fold' \(6 of them\)"
     with pytest.raises(ValueError, match=message):
         compare(table, "y", weight="w", fold_column="fold", out=tmp_path / "o", quiet=True)
     assert not (tmp_path / "o").exists()
@@ -358,9 +358,9 @@ def test_folds_too_small_for_the_metric_that_ranks_are_refused(tmp_path):
 
 def test_folds_without_weight_are_refused(tmp_path):
     table = pd.DataFrame({"a": list("uvw") * 4, "y": np.arange(12.0) ** 2, "fold": list("pqr") * 4, "day": range(12)})
-    message = "All test rows of fold r of 'fold' have weight 0 in column 'w'; weigh some of them"
+    message = "All test rows of fold r of 'fold' have weight 0 in column 'w'; give some of them weight"
     with pytest.raises(ValueError, match=message):
         compare(table.assign(w=(table["fold"] != "r") * 1.0), "y", weight="w", fold_column="fold", out=tmp_path / "o")
-    message = "All training rows of fold 1 have weight 0 in column 'w'; weigh some of them"
+    message = "All training rows of fold 1 have weight 0 in column 'w'; give some of them weight"
     with pytest.raises(ValueError, match=message):
         compare(table.assign(w=(table["day"] > 4) * 1.0), "y", weight="w", time="day", folds=2, out=tmp_path / "o")

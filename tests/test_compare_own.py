@@ -39,15 +39,15 @@ def test_names_and_the_constant():
         names(["nosuch"])
     with pytest.raises(TypeError, match=r"not the text 'wide'; pass contenders=\['wide'\]"):
         names("wide")
-    with pytest.raises(TypeError, match=r"Contender 'mine' is .*LinearRegression'>, which is no estimator"):
+    with pytest.raises(TypeError, match=r"Contender 'mine' is .*LinearRegression'>, which is not an estimator"):
         names({"mine": LinearRegression})
     with pytest.raises(TypeError, match=r"Contender 'mine' has no predict_proba, .*CalibratedClassifierCV"):
         names({"mine": LinearRegression()}, "binary")
-    with pytest.raises(TypeError, match=r"estimators go by a name of yours: contenders=\{'mine': \.\.\.\}"):
+    with pytest.raises(TypeError, match=r"pass estimators in a dict with names: contenders=\{'mine': \.\.\.\}"):
         names([LinearRegression()])
-    with pytest.raises(ValueError, match="'constant' is a contender of ours; give yours another name"):
+    with pytest.raises(ValueError, match="'constant' is the name of a built-in contender; give yours another name"):
         names({"constant": LinearRegression()})
-    with pytest.raises(ValueError, match=r"'nomodule', which is no address; write package\.module:factory"):
+    with pytest.raises(ValueError, match=r"'nomodule', which is not an address; write package\.module:factory"):
         names({"mine": "nomodule"})
 
 
@@ -89,7 +89,7 @@ def test_addresses_from_the_shell(tmp_path, capsys):
         in (body["broken"]["error"])
     )
     assert main([*arguments[:4], "--contender", "mine"]) == 2
-    assert "--contender 'mine' is not NAME=package.module:factory" in capsys.readouterr().err
+    assert "--contender 'mine' is not of the form NAME=package.module:factory" in capsys.readouterr().err
 
 
 def test_failures_are_sentences_and_the_rest_goes_on(tmp_path):
@@ -102,9 +102,9 @@ def test_failures_are_sentences_and_the_rest_goes_on(tmp_path):
     assert result.failures["fails"] == "fold 1: ValueError: no column 'x' here"
     assert result.failures["killed"].startswith("the process was killed by SIGKILL")
     assert "after 0 of 3 folds" in result.failures["killed"]
-    assert "cannot be handed to a process of its own (TypeError: cannot pickle a lock)" in result.failures["local"]
+    assert "cannot be sent to another process (TypeError: cannot pickle a lock)" in result.failures["local"]
     assert set(result.ranking["name"]) == {"constant", "wide"}
-    assert "fails failed: fold 1: ValueError: no column 'x' here." in result.finding
+    assert "fails failed: fold 1: ValueError: no column 'x' here." in result.summary
     page = (result.folder / "report.html").read_text()
     assert "killed by SIGKILL" in page
 
@@ -132,7 +132,7 @@ def test_a_metric_that_fails_is_said(tmp_path):
     result = run(SALES, "sales", ["constant"], tmp_path, metric=Metric("mine", False, fails_later))
     assert result.failures == {"constant": "fold 1: ZeroDivisionError: no rows above 100"}
     why = "Baseline (constant) failed: fold 1: ZeroDivisionError: no rows above 100."
-    assert result.finding == ["No contender completed all folds.", why]
+    assert result.summary == ["No contender completed all folds.", why]
     assert list(result.ranking.columns) == ["name", "label", "score"]
 
 
@@ -151,7 +151,7 @@ def test_weights_count_in_training_and_scores(tmp_path):
         )
         assert one == pytest.approx(other)
     no_weights = run(table, "y", {"mine": LinearWithout()}, tmp_path / "c", weight="w")
-    assert "Trained without the weights, which they do not take: mine." in no_weights.finding
+    assert "Trained without the sample weights, as their fit takes none: mine." in no_weights.summary
 
 
 class LinearWithout(Mean):
@@ -218,7 +218,7 @@ def test_every_space_is_published():
 def test_one_contender_alone_has_a_report(tmp_path):
     result = run(SALES, "sales", ["constant"], tmp_path)
     assert (result.folder / "report.html").read_text().count("data:image/svg+xml") >= 3
-    assert len(result.finding) == 2
+    assert len(result.summary) == 2
 
 
 def test_columns_that_are_numbers(tmp_path):
@@ -231,14 +231,14 @@ def test_rare_classes_are_noted(tmp_path):
     table = pd.DataFrame({"a": ["u", "v"] * 30, "y": ["x", "y"] * 29 + ["rare", "x"]})
     result = run(table, "y", ["constant"], tmp_path)
     notes = json.loads((result.folder / "results.json").read_text())["settings"]["notes"]
-    assert "Class of fewer than 5 rows, which folds lack: rare (1)." in notes
+    assert "Class of fewer than 5 rows, so that some folds have none: rare (1)." in notes
 
 
 def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):
     options = {"folds": 2, "out": tmp_path / "o"}
     first = compare(SALES, "sales", contenders={"mine": "tests.own_contenders:Mean"}, quiet=True, **options)
     again = compare(SALES, "sales", contenders={"mine": "tests.own_contenders:factory"}, resume=True, **options)
-    said = "mine is run anew: it was tests.own_contenders:Mean, and is tests.own_contenders:factory now."
+    said = "mine is run again: it was tests.own_contenders:Mean, and is tests.own_contenders:factory now."
     assert said in capsys.readouterr().out
     scores = [one.ranking.set_index("name")["score"] for one in (first, again)]
     assert scores[1]["mine"] != scores[0]["mine"] == scores[0]["constant"]
@@ -255,10 +255,10 @@ def test_changed_code_behind_an_address_is_run_anew_by_resume(tmp_path, monkeypa
     module.write_text(text.format(""))
     first = compare(SALES, "sales", quiet=True, **options)
     compare(SALES, "sales", resume=True, **options)
-    assert "run anew" not in capsys.readouterr().out
+    assert "run again" not in capsys.readouterr().out
     module.write_text(text.format('strategy="constant", constant=0.0'))
     again = compare(SALES, "sales", resume=True, **options)
-    assert "mine is run anew: the code of changing_contender has changed." in capsys.readouterr().out
+    assert "mine is run again: the code of changing_contender has changed." in capsys.readouterr().out
     scores = [one.ranking.set_index("name")["score"] for one in (first, again)]
     assert scores[1]["mine"] > scores[0]["mine"] == scores[0]["constant"]
 
@@ -269,7 +269,7 @@ def test_an_estimator_of_other_parameters_is_run_anew_by_resume(tmp_path, capsys
     said = []
     for number, pipe in enumerate(pipes):
         compare(SALES, "sales", contenders={"mine": pipe}, resume=number > 0, **options)
-        said.append("mine is run anew: the estimator or its space has changed." in capsys.readouterr().out)
+        said.append("mine is run again: the estimator or its space has changed." in capsys.readouterr().out)
     assert said == [False, False, True]
 
 

@@ -212,7 +212,7 @@ def test_files_of_a_kind_hold_the_same(tmp_path):
 def test_files_that_are_not_what_they_end_in_are_named(tmp_path, ending):
     path = tmp_path / f"t.{ending}"
     path.write_text("this, is\nno table\n")
-    with pytest.raises(ValueError, match=rf"^t\.{ending} cannot be read as \.{ending} \(.+\); write it anew"):
+    with pytest.raises(ValueError, match=rf"^t\.{ending} cannot be read as \.{ending} \(.+\); write it again"):
         read(path)
 
 

@@ -143,9 +143,9 @@ def build(folder, task, *, contenders=3, evil=False, repeats=1, groups=None, wei
     ranking = _judged(course, results, folder)
     results.settings["levels"] = column_levels(prepared, 0) if evil else []
     results.settings["column_gains"] = column_gains(prepared, splits, metric, ranking, folder, 0)
-    finding = summary(ranking, [], results.settings, [])
-    finding += leak_sentences(results.settings["column_gains"], ranking)
-    path = write_report(results, ranking, finding, folder, prepared, splits, plan.clusters)
+    sentences = summary(ranking, [], results.settings, [])
+    sentences += leak_sentences(results.settings["column_gains"], ranking)
+    path = write_report(results, ranking, sentences, folder, prepared, splits, plan.clusters)
     text = path.read_text(encoding="utf-8")
     return text, Page(text), ranking
 
@@ -229,9 +229,9 @@ def test_the_parts_are_there_in_order(built):
         want.append("Each column alone")
     want += ["Other metrics, and totals"]
     if options.get("tune"):
-        want.append("Settings chosen")
+        want.append("Tuned settings")
     if options.get("evil"):
-        want.append("Left out or failed")
+        want.append("Failed or not run")
     want.append("Provenance")
     found = re.findall(r"<h2>(.*?)</h2>", text)
     assert len(found) == len(want), (case, found)

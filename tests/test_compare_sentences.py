@@ -68,12 +68,12 @@ def test_every_sentence_is_true(make, tmp_path):
     assert body["settings"]["task"] == ("regression" if make is all_equal else TASKS[make])
     assert body["settings"]["notes"][0].startswith("Target 'y':")
     facts = Facts(body)
-    for sentence in result.finding:
+    for sentence in result.summary:
         facts.check(sentence)
     page = (result.folder / "report.html").read_text()
     assert all(
         sentence.replace("'", "&#39;").replace("+", "&#43;") in page.replace("+", "&#43;")
-        for sentence in result.finding
+        for sentence in result.summary
     )
 
 
@@ -109,11 +109,11 @@ class Facts:
             r"Significantly worse: (\d+) of the (\d+) others\.": self.n_worse,
             r"(Every other contender|.+) is significantly worse\.": self.all_worse,
             r"Worse before adjustment for multiple comparisons of (\d+) contenders: (.+)\.": self.likely,
-            r"Practically equivalent to it \(.+ over the baseline\): (.+)\.": self.equivalent,
-            r"Equal to it: (.+)\.": self.equal,
+            r"Practically equivalent to the best \(.+ over the baseline\): (.+)\.": self.equivalent,
+            r"Equal to the baseline: (.+)\.": self.equal,
             r"Unstable across folds, worse than the baseline in some: (.+)\.": self.unstable,
-            r"No significant difference to it, which .+ equal: (.+?)\.( More .+| With .+)?": self.inconclusive,
-            r"Nothing here significantly predicts the target\.": self.nothing,
+            r"No significant difference to the best, which .+ equal: (.+?)\.( More .+| With .+)?": self.inconclusive,
+            r"No contender predicts the target significantly better than the baseline\.": self.nothing,
             r"No contender does better than the baseline\.": self.is_constant_best,
             r"(.+), practically equivalent to the best, fits (\S+) times as fast"
             r"(?: \((\S+) times in processor time\))?\.": self.faster,
@@ -205,7 +205,7 @@ class Facts:
             if said is not None:
                 seconds = {name: row[key] for name, row in self.verdicts.items()}
                 assert seconds[self.best] / seconds[label] == pytest.approx(float(said), rel=0.1)
-        assert self.verdicts[label]["verdict"] == "equivalent"
+        assert self.verdicts[label]["verdict"] == "practically equivalent"
 
     def under(self, names):
         for name in names.split("; "):
@@ -222,14 +222,14 @@ class Facts:
 
 def test_near_names_are_offered_and_long_lists_are_cut(tmp_path):
     wide = pd.DataFrame({f"column{i}": range(20) for i in range(40)} | {"income": range(20)})
-    with pytest.raises(ValueError, match=r"no column 'incme' \(perhaps 'income'\); .* and 36 more\.") as raised:
+    with pytest.raises(ValueError, match=r"no column 'incme' \(did you mean 'income'\?\); .* and 36 more\.") as raised:
         compare(wide, "incme", out=tmp_path / "a", quiet=True)
     assert len(str(raised.value)) < 600
-    with pytest.raises(ValueError, match=r"no column 'Income' \(perhaps 'income'\)"):
+    with pytest.raises(ValueError, match=r"no column 'Income' \(did you mean 'income'\?\)"):
         compare(wide, "Income", out=tmp_path / "a", quiet=True)
-    with pytest.raises(ValueError, match=r"no contender 'ligthgbm' \(perhaps 'lightgbm'\); there are"):
+    with pytest.raises(ValueError, match=r"no contender 'ligthgbm' \(did you mean 'lightgbm'\?\); there are"):
         compare(wide, "income", contenders=["ligthgbm"], out=tmp_path / "a", quiet=True)
-    with pytest.raises(ValueError, match=r"no column 'colum7' to split by \(perhaps 'column7'\)"):
+    with pytest.raises(ValueError, match=r"no column 'colum7' to split by \(did you mean 'column7'\?\)"):
         compare(wide, "income", time="colum7", out=tmp_path / "a", quiet=True)
 
 
@@ -249,7 +249,7 @@ def test_numbers_that_are_not_possible_are_named(tmp_path, option, sentence):
 
 
 def test_a_target_alone_has_nothing_to_be_predicted_by(tmp_path):
-    with pytest.raises(ValueError, match="holds nothing beside the target 'y'"):
+    with pytest.raises(ValueError, match="has no column but the target 'y'"):
         compare(pd.DataFrame({"y": range(40)}), "y", out=tmp_path / "a", quiet=True)
 
 

@@ -268,11 +268,11 @@ def leaking():
 def test_a_comparison_asks_of_the_column_that_leaks_and_of_no_other(leaking, tmp_path):
     options = {"contenders": ["constant", "onehot-linear"], "folds": 2, "quiet": True}
     asked = compare(leaking, "y", out=tmp_path / "leak", **options)
-    questions = [one for one in asked.finding if "is it known before" in one]
+    questions = [one for one in asked.summary if "is it known before" in one]
     assert len(questions) == 1
     assert questions[0].startswith("Column 'paid' alone reaches ")
     clean = compare(leaking.drop(columns="paid"), "y", out=tmp_path / "clean", **options)
-    assert not [one for one in clean.finding if "is it known before" in one]
+    assert not [one for one in clean.summary if "is it known before" in one]
     page = (clean.folder / "report.html").read_text()
     assert "Each column alone" in page
     assert "shop" in page

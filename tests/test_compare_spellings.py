@@ -173,7 +173,7 @@ def test_what_only_looks_like_numbers_is_left_and_this_is_said(name, tmp_path):
         notes = []
         got, _ = read_typed(table, notes=notes)
         assert got["x"].tolist() == LEFT[name]
-        assert ["'x' looks like numbers but is left as text" in note for note in notes] == [True]
+        assert ["'x' looks like numbers but is read as text" in note for note in notes] == [True]
         assert "--numeric x" in notes[0]
 
 
@@ -209,8 +209,8 @@ def test_whole_numbers_as_text_stay_text_where_a_table_has_types(tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")
     for table in (frame, tmp_path / "t.parquet"):
         prepared = prepare(table, "y")
-        assert prepared.features.kinds == {"id": "symbols"}
-        assert any("'id' holds numbers as text and is left as text" in note for note in prepared.notes)
+        assert prepared.features.kinds == {"id": "categories"}
+        assert any("'id' holds numbers as text and is read as text" in note for note in prepared.notes)
         assert prepare(table, "y", reading=ReadOptions(numeric=["id"])).features.kinds == {"id": "number"}
 
 
@@ -253,8 +253,8 @@ def test_tab_can_be_asked_for_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"numeric": ["c"]}, "'c' is to be numeric, but most of its cells are no numbers"),
-        ({"numeric": ["u"]}, "'u' is to be numeric, but its cells mix the units"),
+        ({"numeric": ["c"]}, "'c' is in numeric, but most of its cells are not numbers"),
+        ({"numeric": ["u"]}, "'u' is in numeric, but its cells mix the units"),
     ],
 )
 def test_what_cannot_be_numeric_is_named(options, says):

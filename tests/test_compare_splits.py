@@ -401,14 +401,16 @@ def test_repeats_of_what_is_always_the_same(how):
 
 @pytest.mark.parametrize("how", ["groups", "time", "column"])
 def test_missing_values_where_rows_are_split_by(how):
-    refused(lambda: plan_of(pd.Series(["2024-01-01", None, "2024-01-03", None]), how, folds=2), "'c'", "2 values")
+    refused(
+        lambda: plan_of(pd.Series(["2024-01-01", None, "2024-01-03", None]), how, folds=2), "'c'", "2 missing values"
+    )
 
 
 def test_too_few_groups_symbols_moments():
     column = ["a", "b", "a", "b"]
     refused(lambda: plan_of(column, "groups"), "'c'", "2 groups", "3 folds")
-    refused(lambda: plan_of(column, "unseen"), "'c'", "2 symbols", "3 folds")
-    refused(lambda: plan_of([1, 2, 3, 3], "time"), "'c'", "3 moments", "3 folds")
+    refused(lambda: plan_of(column, "unseen"), "'c'", "2 categories", "3 folds")
+    refused(lambda: plan_of([1, 2, 3, 3], "time"), "'c'", "3 distinct times", "3 folds")
     assert plan_of([1, 2, 3, 3], "time", folds=2).folds == 2  # the first is trained on, two are tested
     refused(lambda: plan_of([1, 1, 1], "column"), "'c'", "one value")
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from tabsym.compare.ranking import rank
 from tabsym.compare.rows import _pair
-from tabsym.compare.verdicts import Pair, adjusted_for_pairs, against_best, fold_apart
+from tabsym.compare.verdicts import Pair, adjusted_for_pairs, against_best, outlying_fold
 from tabsym.compare.words import difference, summary, verdict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -125,7 +125,7 @@ SURE = {"constant": [9, 9.1, 9, 9.2, 9], "good": [1, 1.1, 1, 1.2, 1]}
 def test_a_contender_that_diverges_is_unstable_and_not_equivalent():
     ranking, sentences, told = made(SURE | {"wild": [1.01, 1.11, 1.01, 40, 90], "close": [1.3, 1.4, 1.31, 1.5, 1.3]})
     wild = by_name(ranking)["wild"]
-    assert wild["verdict"] == "unstable"
+    assert wild["verdict"] == "unstable across folds"
     assert verdict(wild, told) == "unstable across folds, worse than the baseline"
     assert "Unstable across folds, worse than the baseline in some: Wild (in 2 of 5)." in sentences
     assert not any("No significant difference" in one for one in sentences)
@@ -134,8 +134,8 @@ def test_a_contender_that_diverges_is_unstable_and_not_equivalent():
 def test_no_significant_difference_comes_with_its_interval_and_no_advice():
     ranking, sentences, _ = made(SURE | {"other": [1.3, 0.9, 1.4, 1.0, 1.5]})
     text = " ".join(sentences)
-    assert by_name(ranking)["other"]["verdict"] == "inconclusive"
-    assert "No significant difference to it, which does not mean equal: Other (2 % worse, 95 % CI" in text
+    assert by_name(ranking)["other"]["verdict"] == "no significant difference"
+    assert "No significant difference to the best, which does not mean equal: Other (2 % worse, 95 % CI" in text
     assert "worse in 3 of 5 folds" in text
     assert "--repeats 3" in text
     assert "fits" not in text
@@ -144,8 +144,8 @@ def test_no_significant_difference_comes_with_its_interval_and_no_advice():
 def test_a_faster_one_is_named_only_where_it_is_equivalent():
     level = {"other": [1.001, 1.101, 1.0, 1.2, 1.0005]}
     ranking, sentences, told = made(SURE | level)
-    assert by_name(ranking)["other"]["verdict"] == "equivalent"
-    assert any(one.startswith("Practically equivalent to it") and "Other" in one for one in sentences)
+    assert by_name(ranking)["other"]["verdict"] == "practically equivalent"
+    assert any(one.startswith("Practically equivalent to the best") and "Other" in one for one in sentences)
     other = by_name(ranking)["other"]
     other |= {"fit_seconds": 0.1, "fit_cpu_seconds": 0.08}
     said = "Other, practically equivalent to the best, fits 10.0 times as fast (12.5 times in processor time)."
@@ -174,7 +174,7 @@ def test_told_apart_alone_but_not_among_many():
     ranking, sentences, told = made(SURE | {"near": [1.1, 1.19, 1.05, 1.3, 1.09]} | others)
     near = by_name(ranking)["near"]
     assert near["p"] < 0.05 < near["p_adjusted"]
-    assert near["verdict"] == "likely"
+    assert near["verdict"] == "worse before adjustment for multiple comparisons"
     assert verdict(near, told).startswith("worse before adjustment for multiple comparisons (p = .0")
     assert any(
         one.startswith("Worse before adjustment for multiple comparisons of 11 contenders:") for one in sentences
@@ -185,7 +185,7 @@ def test_nothing_is_found_in_noise():
     rng = np.random.default_rng(0)
     scores = {"constant": 1 + 0.01 * rng.normal(size=5), "a": 0.999 + 0.01 * rng.normal(size=5)}
     _, sentences, _ = made(scores)
-    assert "Nothing here significantly predicts the target." in sentences
+    assert "No contender predicts the target significantly better than the baseline." in sentences
     _, sentences, _ = made({"constant": [1.0, 1.01, 1, 1, 1], "a": [1.2, 1.3, 1.21, 1.2, 1.25]})
     assert "No contender does better than the baseline." in sentences
     assert "Worse than the baseline on average: A." in sentences
@@ -204,7 +204,7 @@ def test_of_scores_where_more_is_better_worse_is_less():
     ({"split": "time"}, "More rows would be needed to show one."),
     ({"repeats": 2}, "--repeats 4"),
     ({"repeats": 10}, "More rows would be needed to show one."),
-    ({"folds": 3}, "With 3 folds little is significant: try --folds 5."),
+    ({"folds": 3}, "With 3 folds only large differences are significant: try --folds 5."),
 ])  # fmt: skip
 def test_what_would_tell_more(options, words):
     _, sentences, _ = made(SURE | {"other": [1.3, 0.9, 1.4, 1.0, 1.5]}, **options)
@@ -214,27 +214,30 @@ def test_what_would_tell_more(options, words):
 def test_partial_and_unweighted_contenders_are_named():
     some = {"label": "Slow", "folds": 2, "error": "x", "score": 1.5, "best": "Good", "best_score": 1.25}
     ranking, sentences, told = made(SURE, partial=[some])
-    assert "Slow did 2 of 5 folds and is not ranked: rmse 1.5 on these, where Good has 1.25." in sentences
+    assert (
+        "Slow completed 2 of 5 folds and is not ranked: rmse 1.5 on these folds; Good has 1.25 on the same folds."
+        in sentences
+    )
     by_name(ranking)["good"]["unweighted"] = True
-    assert "Trained without the weights, which they do not take: Good." in summary(ranking, [], told)
+    assert "Trained without the sample weights, as their fit takes none: Good." in summary(ranking, [], told)
     assert summary([], [some], told)[0] == "No contender completed all folds."
 
 
 @pytest.mark.parametrize(
     ("partial", "why"),
-    [([], "was asked for"), ([{"label": "Wide", "folds": 2, "score": 1.0, "error": "stopped"}], "finished all folds")],
+    [([], "was chosen"), ([{"label": "Wide", "folds": 2, "score": 1.0, "error": "stopped"}], "finished all folds")],
 )
 def test_the_constant_alone_says_nothing_of_the_target(partial, why):
     sentences = made({"constant": [1.0, 2.0, 1.5]}, partial=partial)[1]
     assert sentences[1] == (
-        f"No contender but the baseline {why}, so that nothing is known of what predicts the target."
+        f"Only the baseline {why}, so that the comparison does not show whether the columns predict the target."
     )
-    assert "Nothing here significantly predicts the target." not in sentences
+    assert "No contender predicts the target significantly better than the baseline." not in sentences
 
 
 def test_what_is_equal_to_a_constant_that_is_best():
     sentences = made({"constant": [1.0, 2.0, 1.5], "same": [1.0, 2.0, 1.5]})[1]
-    assert "Equal to it: Same." in sentences
+    assert "Equal to the baseline: Same." in sentences
     assert not any("gain over the baseline" in one for one in sentences)
 
 
@@ -247,36 +250,36 @@ def test_losses_that_grow_in_time_are_compared_by_ratios():
     assert row["difference"] == pytest.approx(np.mean(scores["a"]) * (np.exp(ratio.mean()) - 1))
     assert row["p"] == pytest.approx(2 * stats.t.sf(ratio.mean() / (ratio.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)), 4))
     assert row["verdict"] == "worse"
-    assert not any("Nothing here" in one for one in sentences)
+    assert not any("No contender predicts" in one for one in sentences)
 
 
 def test_a_best_that_is_never_beaten_by_the_constant_predicts_something():
     _, sentences, _ = made({"constant": [1.0, 1.5, 1.2, 1.9, 1.1], "a": [0.99, 0.5, 1.19, 0.2, 1.09]})
-    assert not any("Nothing here" in one for one in sentences)
+    assert not any("No contender predicts" in one for one in sentences)
 
 
 def test_next_to_nothing_is_no_base_for_per_cents():
     scores = {"constant": [17.0, 17.5, 17.2, 17.1, 17.3], "a": [0.0005] * 5, "b": [0.11, 0.12, 0.1, 0.13, 0.1]}
     ranking, _, told = made(scores)
-    assert by_name(ranking)["b"]["verdict"] == "equivalent"
+    assert by_name(ranking)["b"]["verdict"] == "practically equivalent"
     assert difference(by_name(ranking)["b"], told).startswith("0.65 % worse [")
     same, _, told = made({"constant": [1.0] * 5, "a": [1.0 + 1e-15] * 5})
     assert difference(same[1], told) == "0 worse [+0 to +0]"
 
 
 def test_one_fold_that_makes_the_interval_wide_is_named():
-    assert fold_apart(np.array([5.0, 330.0, 8.0])) == 2
-    assert fold_apart(np.array([5.0, 6.0, 8.0, 7.0])) is None
-    assert fold_apart(np.array([1.0, 100.0])) is None
+    assert outlying_fold(np.array([5.0, 330.0, 8.0])) == 2
+    assert outlying_fold(np.array([5.0, 6.0, 8.0, 7.0])) is None
+    assert outlying_fold(np.array([1.0, 100.0])) is None
     _, sentences, _ = made(SURE | {"other": [1.01, 1.11, 1.02, 1.21, 6.0]})
-    assert "worse in 5 of 5 folds; one fold, number 5, differs widely from the others)" in " ".join(sentences)
+    assert "worse in 5 of 5 folds; fold 5 differs widely from the others)" in " ".join(sentences)
 
 
 def test_table_sentence_and_verdict_have_one_denominator():
     """A contender is equivalent exactly where its interval in the table is within one percent."""
     ranking, _, told = made(SURE | {"in": [1.001, 1.101, 1.0, 1.2, 1.0005], "out": [1.2, 1.3, 1.2, 1.4, 1.2]})
     rows = by_name(ranking)
-    assert (rows["in"]["verdict"], rows["out"]["verdict"]) == ("equivalent", "worse")
+    assert (rows["in"]["verdict"], rows["out"]["verdict"]) == ("practically equivalent", "worse")
     assert rows["in"]["gain"] == pytest.approx(8.0)
     assert difference(rows["constant"], told).startswith("100 % worse")
     assert difference(rows["out"], told).startswith("2.5 % worse")

@@ -246,7 +246,7 @@ def test_no_more_folds_than_tell_enough(monkeypatch):
 @pytest.mark.parametrize("part", [{"booster": "xgb"}, {"wide": 3}, {"booster": LGBMClassifier}], ids=str)
 def test_parts_that_are_no_estimators_are_named(part):
     name, value = next(iter(part.items()))
-    with pytest.raises(TypeError, match=re.escape(f"{name}={value!r} is no estimator; pass an instance")):
+    with pytest.raises(TypeError, match=re.escape(f"{name}={value!r} is not an estimator; pass an instance")):
         WideBoostClassifier(**part).fit(pd.DataFrame({"a": list("uv") * 10}), [0, 1] * 10)
 
 
@@ -384,7 +384,7 @@ def test_rounds_are_chosen_by_one_only():
         WideBoostClassifier(mode="margin", early_stopping=False).fit(X, TWO, eval_set=(X, TWO))
     for booster in (LGBMClassifier(early_stopping_round=5), XGBClassifier(early_stopping_rounds=5),
                     CatBoostClassifier(early_stopping_rounds=5)):  # fmt: skip
-        with pytest.raises(ValueError, match=r"early_stopping_rounds?=5\) waits for rows to stop by"):
+        with pytest.raises(ValueError, match=r"early_stopping_rounds?=5\) needs an evaluation set"):
             WideBoostClassifier(booster=booster).fit(X, TWO)
 
 
@@ -632,7 +632,7 @@ def test_rare_counts_leave_out_folds_that_hold_none(n_found):
 def test_the_own_stopping_of_scikit_learns_boosters_is_refused():
     X, y = pd.DataFrame({"a": list("uvwx") * 20}), np.arange(80.0)
     booster = HistGradientBoostingRegressor(early_stopping=True)
-    with pytest.raises(ValueError, match=r"early_stopping=True\) stops by rows of its own, and the stack"):
+    with pytest.raises(ValueError, match=r"early_stopping=True\) holds out rows of its own, but the stack"):
         WideBoostRegressor(booster=booster).fit(X, y)
 
 
@@ -660,13 +660,13 @@ def test_shares_that_cannot_be_held_out_are_told_of(rows):
     else:
         y[0] = "rare"
     model = WideBoostClassifier(early_stopping=0.2, cv=GroupKFold(2) if groups is not None else 5)
-    with pytest.raises(ValueError, match=r"early_stopping=0\.2 can't hold out such a share.*use 'folds'"):
+    with pytest.raises(ValueError, match=r"early_stopping=0\.2 cannot be held out.*use 'folds'"):
         model.fit(X, y, groups=groups)
 
 
 def test_boosters_that_read_no_missing_values_and_columns_that_are_not_there():
     X = pd.DataFrame({"a": list("uvwx") * 20, "x": [1.0, np.nan] * 40})
-    with pytest.raises(ValueError, match="Ridge reads no missing values; use a pipeline that imputes them"):
+    with pytest.raises(ValueError, match="Ridge does not accept missing values; use a pipeline that imputes them"):
         WideBoostRegressor(booster=Ridge(), codes="ordinal").fit(X, np.arange(80.0))
     with pytest.raises(ValueError, match=r"booster_cols=\['nope'\]: "):
         WideBoostRegressor(booster_cols=["nope"]).fit(X, np.arange(80.0))

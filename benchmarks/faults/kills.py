@@ -141,7 +141,7 @@ def outcome(out: Path) -> dict[str, Any]:
     }
     files = {str(p.relative_to(out)): p.read_bytes() for p in sorted((out / "predictions").rglob("*.npy"))}
     ranking = [[row["name"], row["score"], row["difference"]] for row in body["ranking"]]
-    return {"folds": folds, "files": files, "ranking": ranking, "finding": body["settings"]["finding"],
+    return {"folds": folds, "files": files, "ranking": ranking, "summary": body["settings"]["summary"],
             "parts": [p.name for p in out.rglob("*.part")]}  # fmt: skip
 
 

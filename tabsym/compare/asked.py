@@ -1,4 +1,4 @@
-"""What was asked for, as far as it can be refused before a table is read."""
+"""Validation of the options that do not need the table."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def reading_options(
     if decimal not in (None, ".", ","):
         raise ValueError(f"decimal={decimal!r} is not possible; use '.' or ','.")
     if thousands is not None and (len(thousands) > 1 or thousands.isalnum() or thousands == decimal):
-        raise ValueError(f"thousands={thousands!r} is not possible; use one sign that is not the decimal one, or ''.")
+        raise ValueError(
+            f"thousands={thousands!r} is not possible; use one character other than the decimal separator, or ''."
+        )
     return ReadOptions(
         [str(name) for name in numeric or []], [str(name) for name in categorical or []], _na_values(na_values),
         decimal, thousands, sep, encoding, dayfirst,
@@ -82,13 +84,13 @@ def _na_values(given: Any) -> dict[str, list[str]]:
 def check_resume(out: str | Path | None, resume: bool) -> None:
     """Results to go on with have a name: of the folders that were made without one, which is meant is not known."""
     if resume and out is None:
-        raise ValueError("Say which results to go on with: out='FOLDER' (--out FOLDER) beside resume.")
+        raise ValueError("resume needs the folder of the results: add out='FOLDER' (--out FOLDER).")
 
 
 def file_for_best(path: str | Path) -> Path:
     """The file for the best contender, by its ending if it has none."""
     if not Path(path).resolve().parent.is_dir():
-        raise ValueError(f"There is no folder for save_best={str(path)!r}; make it first.")
+        raise ValueError(f"The folder of save_best={str(path)!r} does not exist; create it first.")
     file = Path(path) if Path(path).suffix else Path(f"{path}.skops")
     if Path(path).is_dir() or file.is_dir():
         raise ValueError(f"save_best={str(path)!r} is a folder; name a file in it, such as best.skops.")
@@ -103,7 +105,7 @@ def source_of(table: Any, target: str | None) -> tuple[str, Any, str]:
         return "retail", make_retail(), target or "sales"
     name = name_of_file(table) if isinstance(table, (str, Path)) else "table"
     if target is None:
-        raise ValueError("Say which column to predict: target='NAME' (--target NAME).")
+        raise ValueError("The column to predict is missing: add target='NAME' (--target NAME).")
     return name, table, str(target)
 
 

@@ -1,4 +1,4 @@
-"""From the winner to use: the best contender trained on all rows, with all that was done to the table before."""
+"""The winner: the best contender trained on all rows, with the preparation of the table."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from tabsym.export.files import load_model
 
 @dataclass(frozen=True)
 class Winner:
-    """A contender trained on all rows of a comparison; takes tables as the comparison took them.
+    """A contender trained on all rows of a comparison; it takes tables in the form that the comparison took.
 
     Attributes
     ----------
     name, label : str
-        Which contender.
+        Name and label of the contender.
     task : {"binary", "multiclass", "regression", "count"}
     estimator : estimator
-        The trained pipeline; it gets the columns as `features` makes them.
+        The trained pipeline; its input are the columns prepared by `features`.
     classes_ : array of shape (n_classes,)
         The classes in the order of `predict_proba`.
     """
@@ -52,7 +52,7 @@ class Winner:
     retyping: Retyping = field(default_factory=Retyping)
 
     def predict(self, table: Any) -> NDArray[Any]:
-        """Predicted classes or numbers (n_rows,); an exposure or offset is read from the column named before.
+        """Predicted classes or values (n_rows,); exposure and offset are read from the columns of the comparison.
 
         Parameters
         ----------
@@ -68,19 +68,19 @@ class Winner:
         Raises
         ------
         TypeError
-            The target is no class.
+            The task is not classification.
         """
         if self.task not in CLASSES:
-            raise TypeError(f"The target is a number ({self.task}), which has no probabilities; use predict.")
+            raise TypeError(f"The task is {self.task}, which has no probabilities; use predict.")
         return self._values(table)
 
     def save(self, path: str | Path) -> Path:
-        """Write the winner to a file that holds no code; `tabsym.compare.load` and `tabsym.load` read it.
+        """Write the winner to a file without code; `tabsym.compare.load` and `tabsym.load` read it.
 
         Raises
         ------
         ValueError
-            A part of it cannot be written so.
+            A part of it cannot be written without code.
         OSError
             The file cannot be written.
         """
@@ -104,20 +104,20 @@ class Winner:
 def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters: bool = True) -> Winner:
     """Read a winner that `Winner.save` or ``tabsym compare --save-best`` wrote.
 
-    Nothing is run that the file could bring along, see `tabsym.load`, which reads other estimators as well.
+    No code in the file is run; see `tabsym.load`, which reads other estimators as well.
 
     Parameters
     ----------
     path : path
     trusted : iterable of str or type
-        Full names of further types that may be made, of a contender of your own.
+        Full names of further types that may be created, for your own contenders.
     allow_boosters : bool, default True
-        Whether a booster's bytes may be given to its library. False for files whose writer you do not know.
+        Whether a booster's bytes may be passed to its library. Use False for files from unknown sources.
 
     Raises
     ------
     ValueError
-        It is no such file, is damaged, or holds other types.
+        The file is not such a file, is damaged, or contains other types.
     """
     winner: Winner = load_model(path, trusted=trusted, allow_boosters=allow_boosters, root="Winner")
     return winner
@@ -126,7 +126,7 @@ def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters
 def train_best(
     contender: Contender, prepared: Prepared, plan: Plan, metric: Metric, budget: str | None, seed: int, n_jobs: int
 ) -> Winner:
-    """The contender at the settings it was compared with, on all rows; tuned anew on them where it was tuned."""
+    """The contender at the settings it was compared with, on all rows; tuned again on them if it was tuned."""
     names = prepared.target.classes if contender.raw and prepared.task in CLASSES else None
     data = Data(
         prepared.raw if contender.raw else prepared.X, prepared.y, prepared.task, len(prepared.classes),
@@ -150,5 +150,5 @@ def train_best(
 
 def _column(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
     if name not in frame.columns:
-        raise ValueError(f"There is no column {name!r}, which the predictions need.")
+        raise ValueError(f"There is no column {name!r}, which the predictions need; add it to the table.")
     return frame[name].to_numpy(dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Whether predictions can be taken at their word: predicted next to observed, by parts of equal size."""
+"""Calibration: predicted and observed means, by quantiles of the prediction."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def headings(settings: dict[str, Any], *, judged: bool) -> list[str]:
 
 
 def cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str]:
-    """A row of the ranking; its verdict where it has one."""
+    """A row of the ranking, with its significance if it has one."""
     if "verdict" in row:
         said = [words.difference(row, settings), words.verdict(row, settings)]
     else:
@@ -27,11 +27,11 @@ def cells(row: dict[str, Any], place: int, settings: dict[str, Any]) -> list[str
     tuned = [f"{row['tune_seconds']:.1f}" if row["tune_seconds"] is not None else ""] if settings.get("tune") else []
     units = []
     if "verdict" in row and words.units(settings):
-        units = ["" if row.get("unit_error") is None else _two_digits(row["unit_error"])]
+        units = ["" if row.get("clustered_error") is None else _two_digits(row["clustered_error"])]
     return [
         str(place),
         row["label"],
-        f"{row['score']:.5g} ± {_two_digits(row['spread'])}",
+        f"{row['score']:.5g} ± {_two_digits(row['sd'])}",
         *units,
         *said,
         *tuned,

@@ -1,4 +1,4 @@
-"""What a comparison gives back."""
+"""The result of a comparison."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from tabsym.compare.processes import Course
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison gave.
+    """The result of a comparison.
 
     Attributes
     ----------
     ranking : pandas.DataFrame
-        Complete contenders, best first: score, spread over folds, all metrics, difference to the best with its
-        interval, p-value and verdict, totals, times, memory, model size.
-    finding : list of str
-        What can be said of it, and what not, in sentences.
+        Contenders that completed all folds, best first: score, standard deviation over folds (`sd`), all metrics,
+        difference to the best with its interval, p-values, significance in words (`verdict`), totals, times, memory,
+        model size.
+    summary : list of str
+        The conclusions, in sentences.
     failures : dict of str -> str
-        What went wrong, by contender.
+        The reason of each contender that failed or was not run.
     folder : Path
-        Where results.json, results.csv, report.html and the predictions are.
+        The folder of results.json, results.csv, report.html and the predictions.
     larger_is_better : bool
-        Of the metric that ranks.
+        Whether a larger value of the ranking metric is better.
     best : Winner
-        The best contender trained on all rows, when it is first asked for.
+        The best contender, trained on all rows at the first access.
     """
 
     ranking: pd.DataFrame
-    finding: list[str]
+    summary: list[str]
     failures: dict[str, str]
     folder: Path
     larger_is_better: bool
@@ -45,7 +46,7 @@ class Comparison:
 
     @property
     def not_installed(self) -> list[str]:
-        """Names of contenders that were left out, as their libraries are absent."""
+        """Names of contenders that were left out because their libraries are not installed."""
         return [name for name in self.failures if name in self._contenders and self._contenders[name].missing()]
 
     @cached_property
@@ -55,15 +56,17 @@ class Comparison:
         Raises
         ------
         ValueError
-            No contender completed all folds, or the best is of a run that this one went on with, and not chosen now.
+            No contender completed all folds, or the best one is of an earlier run and not among the contenders now.
         """
         if not len(self.ranking):
-            raise ValueError("No contender completed all folds, so there is no best one.")
+            raise ValueError(
+                "No contender completed all folds, so that there is no best one; see failures for the reasons."
+            )
         name = self.ranking["name"].iloc[0]
         if name not in self._contenders:
             raise ValueError(
-                f"The best contender, {name!r}, is of the run before and was not chosen now; name it among contenders, "
-                "too, to train it."
+                f"The best contender, {name!r}, is of an earlier run and not among the contenders now; add it "
+                "to contenders to train it."
             )
         course, contender = self._course, self._contenders[name]
         return train_best(

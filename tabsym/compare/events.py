@@ -126,19 +126,19 @@ def wrong_with(event: dict[str, Any], todo: Collection[int]) -> str | None:
     fold = event.get("fold")
     if "error" in event:
         fits = isinstance(event["error"], str) and (fold is None or type(fold) is int)
-        return None if fits else "its process sent an error that is no text"
+        return None if fits else "its process sent an error that is not text"
     if type(fold) is not int or fold not in todo:
-        return f"its process sent a result of a fold that it was not asked for ({fold!r})"
+        return f"its process sent a result for an unexpected fold ({fold!r})"
     tuned = any(name in event for name in (*_TUNED, "params"))
     for name in (*_NUMBERS, *(_TUNED if tuned else ())):
         value = event.get(name)
         unknown = name == "model_bytes" and name in event and value is None
         if not unknown and not (is_number(value) and value >= 0):
-            return f"its process sent {name} that is no number"
+            return f"its process sent a {name} that is not a number"
     if tuned and not isinstance(event.get("params"), dict):
-        return "its process sent settings that are none"
+        return "its process sent invalid settings"
     if type(event.get("unweighted")) is not bool:
-        return "its process did not say whether weights were used"
+        return "its process did not report whether weights were used"
     return None
 
 
@@ -159,7 +159,7 @@ def read_prediction(path: Path, n_rows: int, n_classes: int) -> NDArray[np.float
         The file is absent or damaged, or what it holds is no prediction of these rows.
     """
     if path.is_symlink() or not path.is_file():
-        raise ValueError("the file of its prediction is absent")
+        raise ValueError("the file of its prediction is missing")
     try:
         values = np.load(path, allow_pickle=False)
     except Exception:  # damaged files raise almost anything
@@ -174,11 +174,11 @@ def wrong_prediction(values: Any, n_rows: int, n_classes: int) -> str | None:
     """Why these values are no prediction of `n_rows` rows; None where they are one."""
     shape = (n_rows, n_classes) if n_classes else (n_rows,)
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu":
-        return "its prediction is no array of numbers"
+        return "its prediction is not an array of numbers"
     if values.shape != shape:
         return f"its prediction has shape {values.shape}, not {shape}"
     if not np.isfinite(values).all():
-        return "its prediction holds NaN or infinity"
+        return "its prediction contains NaN or infinity"
     if n_classes and ((values < -_OFF).any() or (values > 1 + _OFF).any()):
         return "its probabilities are not between 0 and 1"
     if n_classes and n_rows and np.abs(values.sum(axis=1) - 1).max() > _OFF:

@@ -23,7 +23,7 @@ _NUMBERS = (numbers.Real, Decimal, np.number)
 class Features:
     """What each column is.
 
-    `kinds`: "symbols" (categories), "number", "boolean", "moments", or the format of the dates it holds as text.
+    `kinds`: "categories" (categories), "number", "boolean", "moments", or the format of the dates it holds as text.
     `parts`: of columns of dates, the parts that are used.
     """
 
@@ -31,17 +31,17 @@ class Features:
     parts: dict[str, list[str]] = field(default_factory=dict)
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The columns as they were learned; one that is not there, or is something else now, is named.
+        """The columns of a table, prepared as in training.
 
         Raises
         ------
         ValueError
-            A column is not there, or does not hold what it held.
+            A column is missing, or its values have another type.
         """
         columns: dict[str, Any] = {}
         for name, kind in self.kinds.items():
             if name not in frame.columns:
-                raise ValueError(f"There is no column {name!r}, which the model was trained with.")
+                raise ValueError(f"There is no column {name!r}, with which the model was trained.")
             if name in self.parts:
                 columns |= date_columns(name, moments_of(name, frame[name], kind), self.parts[name], self.kinds)
             else:
@@ -64,10 +64,10 @@ def learn_features(
     for column in table.columns:
         name, series = column.name, frame[column.name]
         if column.series.is_null().all():
-            notes.append(f"Column {name!r} is empty and was left out.")
+            notes.append(f"Column {name!r} has no values and is left out.")
             continue
         kinds[name] = kind = _kind_of(series, column.kind, name in categorical, dayfirst)
-        if kind not in ("symbols", "number", "boolean"):
+        if kind not in ("categories", "number", "boolean"):
             moments = moments_of(name, series, kind)
             parts[name] = parts_that_vary(moments)
             notes.append(_note_of_dates(name, series, kind, moments, parts[name]))
@@ -77,15 +77,15 @@ def learn_features(
 def _note_of_dates(name: str, series: pd.Series, kind: str, moments: pd.Series, parts: list[str]) -> str:
     order = day_and_month(kind, _text(series)) if kind not in ("moments", "ISO8601") else ""
     lost = series[moments.isna().to_numpy() & series.notna().to_numpy()]
-    cells = "1 cell that is no date" if len(lost) == 1 else f"{len(lost):,} cells that are no dates"
+    cells = "1 cell that is not a date" if len(lost) == 1 else f"{len(lost):,} cells that are not dates"
     missing = f"; {cells} ({str(lost.iloc[0])!r}) as missing" if len(lost) else ""
     used = ", ".join(["days", *parts[:-1]]) + f" and {parts[-1]}"
-    return f"Column {name!r} holds dates{f' ({order})' if order else ''}: used as {used}{missing}."
+    return f"Column {name!r} contains dates{f' ({order})' if order else ''}: used as {used}{missing}."
 
 
 def _kind_of(series: pd.Series, kind: Kind, as_categories: bool, dayfirst: bool | None) -> str:
     if as_categories:
-        return "symbols"
+        return "categories"
     if kind is Kind.SYMBOLIC:
         if _holds(series, bool, np.bool_) and not series.isna().any():
             return "boolean"
@@ -95,7 +95,7 @@ def _kind_of(series: pd.Series, kind: Kind, as_categories: bool, dayfirst: bool 
     if date is not None:
         return date
     if kind is Kind.SYMBOLIC:
-        return "symbols"
+        return "categories"
     return "boolean" if kind is Kind.BOOLEAN and not series.isna().any() else "number"
 
 
@@ -105,7 +105,7 @@ def _holds(series: pd.Series, *types: type) -> bool:
 
 
 def _column(name: str, series: pd.Series, kind: str) -> Any:
-    if kind == "symbols":
+    if kind == "categories":
         return _text(series)
     return _booleans(name, series) if kind == "boolean" else _numbers(name, series)
 
@@ -123,7 +123,7 @@ def _number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"Column {name!r} held numbers in training and now holds {_shown(value)}.") from None
+        raise ValueError(f"Column {name!r} contained numbers in training and now contains {_shown(value)}.") from None
 
 
 def _booleans(name: str, series: pd.Series) -> NDArray[Any]:
@@ -136,7 +136,7 @@ def _booleans(name: str, series: pd.Series) -> NDArray[Any]:
         elif str(value).strip().lower() in words:
             found.append(words[str(value).strip().lower()])
         else:
-            raise ValueError(f"Column {name!r} held True and False in training and now holds {_shown(value)}.")
+            raise ValueError(f"Column {name!r} contained True and False in training and now contains {_shown(value)}.")
     return np.array(found, dtype=np.float64 if series.isna().any() else bool)
 
 

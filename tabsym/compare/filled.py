@@ -1,4 +1,4 @@
-"""Other answers for unseen symbols, to compare ours with: the nearest rows, and symbols of similar names."""
+"""Baseline imputation of unknown categories: by the nearest rows, or by known categories of similar names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_NEIGHBOURS = 10_000
 
 
 class FilledEncoder(TransformerMixin, BaseEstimator):
-    """A fitted encoder's values for seen symbols; for unseen ones the mean target of near rows or of similar names.
+    """A fitted encoder's values for known categories; for unknown ones the mean target of near rows or similar names.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class FilledEncoder(TransformerMixin, BaseEstimator):
         For one column.
     column : str
     by : {"knn", "names"}
-        "knn": of the 40 training rows that are nearest in the other columns; "names": of seen symbols, by the cosine of
-        pieces of their names.
+        "knn": of the 40 training rows that are nearest in the other columns; "names": of known categories, by
+        the cosine of n-grams of their names.
     """
 
     def __init__(self, encoder, column, by="knn"):
@@ -53,7 +53,7 @@ class FilledEncoder(TransformerMixin, BaseEstimator):
         return out
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Rows with a seen symbol as the encoder has them."""
+        """Rows with a known category as the encoder has them."""
         out = self.encoder_.transform(X)
         rows = self.encoder_.unseen_rows(X, self.column).rows
         if not len(rows):
@@ -93,11 +93,11 @@ class FilledEncoder(TransformerMixin, BaseEstimator):
         near = self.search_.kneighbors(self.points_.transform(X.drop(columns=self.column)), return_distance=False)
         return np.asarray(self.targets_[near].mean(axis=1))
 
-    def _by_names(self, symbols: pd.Series) -> Floats:
+    def _by_names(self, categories: pd.Series) -> Floats:
         fitted = self.encoder_.columns_[self.column].fitted
         reader = NameReader.fit(fitted.symbols)
-        codes, found = pd.factorize(symbols, use_na_sentinel=False)
-        texts = [None if pd.isna(symbol) else symbol for symbol in found]
+        codes, found = pd.factorize(categories, use_na_sentinel=False)
+        texts = [None if pd.isna(category) else category for category in found]
         alike = reader(texts).cosines(reader(fitted.symbols)) + 1e-9
         return np.asarray((alike @ fitted.estimates / alike.sum(axis=1, keepdims=True))[codes])
 

@@ -1,8 +1,8 @@
-"""One contender trained on some rows and asked about others: weights, exposures and absent classes are dealt with here.
+"""One contender trained on some rows, with predictions of others; weights, exposures and absent classes.
 
 A count with an exposure e is trained as the rate y / e with e times the weight, which is the same Poisson loss as
-ln e as an offset, and the prediction is multiplied by e; so any contender that takes weights takes exposures. An
-offset of an amount is subtracted before training and added afterwards.
+ln e as an offset, and the prediction is multiplied by e; so any contender that takes weights takes exposures.
+In regression an offset is subtracted before training and added afterwards.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def train(model: Any, data: Data) -> Trained:
     weight = relative_weights(weight)  # boosters and MODL count rows by them
     arguments = {} if weight is None else weights_for(fresh, weight)
     if weight is not None and not arguments and data.exposure is not None:
-        raise ValueError("exposures need sample_weight, and its fit takes none")
+        raise ValueError("its fit takes no sample_weight, which exposures need")
     fresh.fit(data.X, y, **arguments)
     if names is not None and data.task in CLASSES:
         seen = _places_of(fresh, names, seen)

@@ -1,6 +1,6 @@
-"""What a reader of tables would ask about: ids, codes held as numbers, spellings that differ in case, far values.
+"""Hints on columns: ids, codes stored as numbers, spellings that differ in case, outlying values.
 
-Nothing is changed by a hint; each is a sentence with the option that would.
+A hint changes nothing; it names the option that would.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ def hints(X: pd.DataFrame, target: pd.Series, *, classes: bool, taken: Sequence[
             else:
                 said += _case(column, f"Categories of column {name!r}")
     if ids:
-        them = "it" if len(ids) == 1 else "them"
+        them, they = ("it", "it is") if len(ids) == 1 else ("them", "they are")
         said.append(
-            f"{_columns(ids)} another value in nearly every row, as ids have; if nothing can be learned of {them}, "
+            f"{_columns(ids)} a different value in nearly every row, as ids have; if {they} not predictive, "
             f"leave {them} out: --drop {','.join(ids[:5])}."
         )
     if codes:
         said.append(
             f"{_columns(codes)} whole numbers that look like codes, and {'is' if len(codes) == 1 else 'are'} read as "
-            f"numbers; if they name things: --categorical {','.join(codes[:5])}."
+            f"numbers; if they are codes: --categorical {','.join(codes[:5])}."
         )
     return said
 
@@ -95,7 +95,10 @@ def _case(column: pd.Series, what: str) -> list[str]:
         return []
     shown = "; ".join(" and ".join(map(repr, group[:3])) for group in same[:5])
     more = f"; and {len(same) - 5:,} more" if len(same) > 5 else ""
-    return [f"{what} differ in case or blanks only: {shown}{more}; write them alike if they mean the same."]
+    return [
+        f"{what} differ in case or blanks only: {shown}{more}; if they mean the same, change the table so that they "
+        "are equal."
+    ]
 
 
 def _far(name: str, column: pd.Series) -> list[str]:

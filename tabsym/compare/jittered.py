@@ -1,4 +1,4 @@
-"""A booster with its own treatment of categories, whose unseen symbols are answered for by their donors."""
+"""A booster with its own treatment of categories, with `JitterPredictor` for unknown categories."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _dump(path: Path, what: Any) -> None:
         path.write_bytes(cloudpickle.dumps(what))
     except Exception as error:
         raise TypeError(
-            f"it cannot be handed to a process of its own ({type(error).__name__}: {error}); "
+            f"it cannot be sent to another process ({type(error).__name__}: {error}); "
             "define it in a module and name it by address, 'package.module:factory'"
         ) from None
 

@@ -1,4 +1,4 @@
-"""What a person sees while the comparison runs: a live table, or a line per step where there is no terminal."""
+"""Progress of a comparison: a live table on a terminal, a line per step elsewhere."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Live:
         self._draw()
 
     def note(self, text: str) -> None:
-        """Something to tell the user."""
+        """A message for the user."""
         self._notes.append(text)
         if not self.quiet and self._rich is None:
             self._print(f"  {text}")
@@ -69,12 +69,12 @@ class Live:
                 self._say_lines(results)
         self._draw()
 
-    def close_with(self, results: Results, ranking: list[dict[str, Any]], finding: list[str], folder: Path) -> None:
-        """The last word: ranking, failures, the finding, where the files are."""
+    def close_with(self, results: Results, ranking: list[dict[str, Any]], sentences: list[str], folder: Path) -> None:
+        """Print ranking, failures, the summary and the paths of the files."""
         self._print()
         self._print(plain_ranking(results, ranking))
         self._print()
-        self._print("\n".join(finding))
+        self._print("\n".join(sentences))
         self._print(f"\nResults and report: {folder}/report.html, results.json, results.csv")
 
     def _print(self, text: str = "") -> None:
@@ -95,9 +95,7 @@ class Live:
             elif len(entry["folds"]) == self.settings["n_splits"]:
                 scores = [r["scores"][metric] for r in entry["folds"].values()]
                 seconds = sum(r["fit_seconds"] for r in entry["folds"].values())
-                self._print(
-                    f"  {entry['label']}: {metric} {sum(scores) / len(scores):.4f}, fits {seconds:.1f} s in all"
-                )
+                self._print(f"  {entry['label']}: {metric} {sum(scores) / len(scores):.4f}, all fits {seconds:.1f} s")
 
     def _draw(self) -> None:
         if self._rich is None:
@@ -118,7 +116,9 @@ def opening(settings: dict[str, Any]) -> list[str]:
     """What is about to be done, the reading of the target first."""
     notes = settings["notes"]
     tuned = (
-        f"each tuned with {settings['tune']} in every fold" if settings["tune"] else "every contender at its defaults"
+        f"all contenders tuned with {settings['tune']} in every fold"
+        if settings["tune"]
+        else "all contenders at their defaults"
     )
     return [
         notes[0],
@@ -136,9 +136,9 @@ def split_words(settings: dict[str, Any]) -> str:
     how = {
         "random": times,
         "groups": f"{times}, groups of {column!r} kept together",
-        "time": f"{folds} one after another in {column!r}, each trained on what was before",
-        "column": f"{folds} given by {column!r}",
-        "unseen": f"{times}, whole symbols of {column!r} held out",
+        "time": f"{folds} in the order of {column!r}, each trained on the earlier rows",
+        "column": f"{folds} of column {column!r}",
+        "unseen": f"{times}, whole categories of {column!r} held out",
     }
     return how[settings["split"]]
 

@@ -25,7 +25,7 @@ _LEAST_CONTENDERS, _LEAST_TABLES = 3, 2  # of Friedman's test
 
 @dataclass(frozen=True)
 class Comparisons:
-    """What comparisons of several tables gave.
+    """The comparisons of several tables, and the ranks of the contenders over all of them.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class Comparisons:
     ranks : pandas.DataFrame
         Contenders (rows, best mean rank first) by tables, with the mean in the column ``mean``.
     critical_difference : float
-        Mean ranks further apart than this differ (Nemenyi, 5 %).
+        Mean ranks further apart than this differ significantly (Nemenyi, 5 %).
     p : float
-        Friedman's test that all are equal; 1 where there are fewer than three contenders or two tables.
-    finding : list of str
-        What can be said over all tables, in sentences.
+        P-value of Friedman's test that all are equal; 1 with fewer than three contenders or two tables.
+    summary : list of str
+        The conclusions over all tables, in sentences.
     failures : dict of str -> str
         Tables that could not be compared, and why.
     folder : Path
@@ -48,7 +48,7 @@ class Comparisons:
     ranks: pd.DataFrame
     critical_difference: float
     p: float
-    finding: list[str]
+    summary: list[str]
     failures: dict[str, str]
     folder: Path
 
@@ -78,7 +78,7 @@ def compare_tables(
     Raises
     ------
     ValueError
-        Fewer than two tables, two of one name, or none could be compared.
+        There are fewer than two tables, two have the same name, or none could be compared.
 
     Examples
     --------
@@ -86,9 +86,9 @@ def compare_tables(
     >>> from tabsym.compare import compare_tables
     >>> sales = datasets.make_retail(900)
     >>> tables = {"first": (sales.head(300), "sales"), "second": (sales.tail(300), "sales")}
-    >>> found = compare_tables(tables, contenders=["wide", "onehot-linear"], folds=2,
-    ...                        out=getfixture("tmp_path") / "all", quiet=True)
-    >>> found.ranks.shape
+    >>> result = compare_tables(tables, contenders=["wide", "onehot-linear"], folds=2,
+    ...                         out=getfixture("tmp_path") / "all", quiet=True)
+    >>> result.ranks.shape
     (3, 3)
     """
     named = _named(tables)
@@ -100,7 +100,7 @@ def compare_tables(
             done[name] = compare(table, target, out=folder / name, quiet=quiet, **options)
         except KeyboardInterrupt:
             if not quiet:
-                print(f"All tables go on by the same command with --resume --out {folder}.")
+                print(f"To continue with all tables, repeat the command with --resume --out {folder}.")
             raise
         except (ValueError, TypeError, OSError) as error:  # the other tables go on
             failures[name] = str(error)
@@ -110,14 +110,14 @@ def compare_tables(
         raise ValueError("No table could be compared: " + "; ".join(f"{n}: {why}" for n, why in failures.items()))
     ranks = rank_tables(done)
     critical, p = critical_difference(len(ranks), len(done)), friedman(ranks)
-    finding = summary(ranks, critical, p, failures)
-    found = Comparisons(done, ranks, critical, p, finding, failures, folder)
+    sentences = summary(ranks, critical, p, failures)
+    result = Comparisons(done, ranks, critical, p, sentences, failures, folder)
     from tabsym.compare.summary import write_summary
 
-    write_summary(found)
+    write_summary(result)
     if not quiet:
-        print(f"\n{ranks.round(2).to_string()}\n\n" + "\n".join(finding) + f"\n\nSummary: {folder}/summary.html")
-    return found
+        print(f"\n{ranks.round(2).to_string()}\n\n" + "\n".join(sentences) + f"\n\nSummary: {folder}/summary.html")
+    return result
 
 
 def rank_tables(done: dict[str, Comparison]) -> pd.DataFrame:
@@ -157,14 +157,14 @@ def _can_be_tested(ranks: pd.DataFrame) -> bool:
 
 
 def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, str]) -> list[str]:
-    """What can be said over all tables."""
+    """The conclusions over all tables."""
     n = ranks.shape[1] - 1
     best, mean = str(ranks.index[0]), float(ranks["mean"].iloc[0])
     out = [f"Over {n} tables {best} has the best mean rank ({mean:.2f} of {len(ranks)})."]
     if not _can_be_tested(ranks):
         out.append(
-            f"Whether contenders differ at all was not tested: Friedman's test needs {_LEAST_CONTENDERS} contenders "
-            f"and {_LEAST_TABLES} tables, and here are {len(ranks)} and {n}."
+            f"Differences between contenders were not tested: Friedman's test needs {_LEAST_CONTENDERS} contenders "
+            f"and {_LEAST_TABLES} tables; there are {len(ranks)} and {n}."
         )
     elif p >= ALPHA:
         out.append(f"No significant difference between contenders over {n} tables (Friedman, p = {p:.2f}).")
@@ -173,9 +173,9 @@ def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, 
         near = [str(name) for name in ranks.index[1:] if str(name) not in worse]
         out.append(f"Mean ranks that differ by more than {critical:.2f} differ significantly (Nemenyi, 5 %).")
         if worse:
-            out.append(f"Significantly worse than it over these tables: {'; '.join(worse)}.")
+            out.append(f"Significantly worse than {best}: {'; '.join(worse)}.")
         if near:
-            out.append(f"No significant difference to it over these tables: {'; '.join(near)}.")
+            out.append(f"No significant difference to {best}: {'; '.join(near)}.")
     if failures:
         out.append("Not compared: " + "; ".join(f"{name} ({why})" for name, why in failures.items()) + ".")
     return out
@@ -186,7 +186,7 @@ def _named(tables: Mapping[str, tuple[Any, str]] | Sequence[tuple[Any, str]]) ->
         names = [Path(path).stem for path, _ in tables]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"Two tables are named {name!r}; give a dict with names of your own.")
+                raise ValueError(f"Two tables are named {name!r}; pass a dict with another name for one of them.")
         tables = dict(zip(names, tables, strict=True))
     if len(tables) < 2:
         raise ValueError("compare_tables needs two tables or more; use compare for one.")

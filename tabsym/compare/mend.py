@@ -1,4 +1,4 @@
-"""A damaged folder is mended fold by fold: what is not whole is forgotten, with a sentence, and run anew."""
+"""Repair of a damaged folder: folds that are not complete are ignored, with a message, and run again."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ def mend(results: Results, folder: Path, course: Course) -> list[str]:
         entry = results.contenders[name]
         if not _is_entry(name, entry):
             del results.contenders[name]
-            said.append(f"{_short(name)}: {_DAMAGED[4:]} and forgotten; it is run anew if asked for.")
+            said.append(f"{_short(name)}: {_DAMAGED[4:]} and is ignored; the contender is run again if it is chosen.")
             continue
         entry = results.contenders[name] = {key: entry[key] for key in _KNOWN if key in entry} | {"error": None}
         for fold in list(entry["folds"]):
             why = _wrong(entry["folds"][fold], fold, name, folder, course)
             if why:
                 del entry["folds"][fold]
-                said.append(f"{_short(name)}: its fold {_short(fold)} is forgotten and run anew if asked for: {why}.")
+                said.append(
+                    f"{_short(name)}: fold {_short(fold)} is ignored and run again if the contender is chosen: {why}."
+                )
     return said
 
 
@@ -72,13 +74,13 @@ def _wrong(result: Any, fold: str, name: str, folder: Path, course: Course) -> s
     if not _is_result(result, number, course):
         return _DAMAGED
     if DIGEST in result:
-        return None if result[DIGEST] == digest_of(result, prediction) else "its entry or its prediction has changed"
+        return None if result[DIGEST] == digest_of(result, prediction) else "its entry or its prediction was changed"
     try:  # of an earlier version
         scored = score_fold(course.prepared, rows, prediction, course.metric)
     except Exception:  # the user's own metric may raise anything
         return "its prediction cannot be scored"
     if not all(_close(result[part], scored[part]) for part in scored):
-        return "its scores are not those of its prediction"
+        return "its scores do not match its prediction"
     result |= scored
     return None
 

@@ -1,4 +1,4 @@
-"""The metrics: a score of predictions, and what each row adds to it, which tells how sure the score is."""
+"""The metrics: a score of predictions, and the contribution of each row, for its standard error."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Metric:
     name : str
     larger_is_better : bool
     score : callable (y, p) or (y, p, weight) -> float
-        Numbers: values and predictions (n,). Classes: codes (n,) of the sorted classes, and probabilities
-        (n, classes). `weight` (n,) is given where the comparison has weights, which the callable must then take.
+        Regression: values and predictions (n,). Classification: codes (n,) of the sorted classes, and probabilities
+        (n, classes). `weight` (n,) is passed if the comparison has weights; the callable must then take it.
     by_row : callable (y, p, weight) -> array of shape (n,), optional
-        What each row adds to the score, which is their weighted mean. For scores that are no means, such as the
-        AUC, to first order (influence values). Without it a test sees the scores of the folds only.
+        The contribution of each row; the score is their weighted mean. For scores that are not means, such as the
+        AUC, a first-order approximation (influence values). Without it, tests use the scores of the folds only.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def choose_metric(task: str, name: str | Metric | None) -> Metric:
         return next(iter(known.values()))
     if callable(name):
         raise ValueError(
-            "A metric of your own needs a name and a direction: "
+            "A custom metric needs a name and a direction; pass "
             "metric=tabsym.compare.Metric('cost', larger_is_better=False, score=function)."
         )
     if name not in known:
@@ -188,7 +188,7 @@ def all_scores(task: str, ranking: Metric, y: Floats, p: Floats, weight: Floats 
         A prediction or the ranking score is not a finite number, or another one is infinite.
     """
     if not np.isfinite(p).all():
-        raise ValueError("The predictions hold NaN or infinity.")
+        raise ValueError("The predictions contain NaN or infinity.")
     scores = {one.name: one.of(y, p, weight) for one in {**METRICS[task], ranking.name: ranking}.values()}
     if np.isinf(list(scores.values())).any() or np.isnan(scores[ranking.name]):
         raise ValueError("A score is not finite: the target or the predictions are too large.")

@@ -20,7 +20,7 @@ _ORDER = 5  # after the constant, before all others
 
 
 def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contender]:
-    """The contenders that take part, the constant always among them; `unseen`: whether whole symbols are held out.
+    """The contenders that take part, the baseline always among them; `unseen`: whether whole categories are held out.
 
     Raises
     ------
@@ -34,13 +34,15 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
     if contenders is not None:
         asked = dict(contenders) if isinstance(contenders, Mapping) else dict.fromkeys(contenders)
     if not asked:
-        raise ValueError(f"contenders names nobody; name some, or leave it out, which is {ALL!r}.")
+        raise ValueError(f"contenders is empty; name at least one, or leave it out for {ALL!r}.")
     chosen = {CONSTANT: known[CONSTANT]}
     for name, value in asked.items():
         if not isinstance(name, str):
-            raise TypeError(f"contenders holds {name!r}; estimators go by a name of yours: contenders={{'mine': ...}}.")
+            raise TypeError(
+                f"contenders contains {name!r}; pass estimators in a dict with names: contenders={{'mine': ...}}."
+            )
         if value is not None and (name in known or name == ALL):
-            raise ValueError(f"{name!r} is a contender of ours; give yours another name.")
+            raise ValueError(f"{name!r} is the name of a built-in contender; give yours another name.")
         if value is not None:
             chosen[name] = _own(str(name), value, task)
         elif name == ALL:
@@ -48,7 +50,7 @@ def choose(contenders: Any, task: str, *, unseen: bool = False) -> list[Contende
             fit = {n: contender for n, contender in of_all.items() if unseen or not contender.for_unseen}
             chosen |= {n: contender for n, contender in fit.items() if n not in asked}
         elif name in known and known[name].for_unseen and not unseen:
-            raise ValueError(f"Contender {name!r} takes part only where symbols are held out; add unseen (--unseen).")
+            raise ValueError(f"Contender {name!r} needs held-out categories; add unseen (--unseen).")
         elif name in known:
             chosen[name] = known[name]
         else:
@@ -75,7 +77,7 @@ def _own(name: str, value: Any, task: str) -> Contender:
 def _check_estimator(name: str, model: Any, task: str) -> None:
     if isinstance(model, type) or not hasattr(model, "fit"):
         raise TypeError(
-            f"Contender {name!r} is {model!r}, which is no estimator; pass an instance with fit and predict."
+            f"Contender {name!r} is {model!r}, which is not an estimator; pass an instance with fit and predict."
         )
     if task in CLASSES and not hasattr(model, "predict_proba"):
         raise TypeError(
@@ -88,7 +90,7 @@ def _check_address(name: str, address: str) -> None:
     module, _, attribute = address.partition(":")
     if not module or not attribute:
         raise ValueError(
-            f"Contender {name!r} is {address!r}, which is no address; write package.module:factory, where factory "
+            f"Contender {name!r} is {address!r}, which is not an address; write package.module:factory, where factory "
             "makes the estimator."
         )
 

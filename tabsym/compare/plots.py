@@ -1,4 +1,4 @@
-"""The plots of a report, as images that hold no script; one contender that failed does not squash the others."""
+"""The plots of a report, as images without scripts; axes are chosen without contenders that are far off."""
 
 from __future__ import annotations
 

@@ -110,10 +110,10 @@ def prepare(
         table, reading, notes, check=lambda names: _check_names(names, target, drop, reading, roles), target=target
     )
     if not len(frame):
-        raise ValueError("The table has no rows; there is nothing to compare.")
+        raise ValueError("The table has no rows; pass a table with rows.")
     present = frame[target].notna().to_numpy()
     if not present.all():
-        notes.insert(0, f"{int((~present).sum()):,} rows without a target were left out.")
+        notes.insert(0, f"{int((~present).sum()):,} rows without a target are left out.")
     frame = frame[present]
     read_as = read_target(frame[target], target, task)
     notes.insert(0, read_as.reading)
@@ -122,10 +122,13 @@ def prepare(
     own = dict.fromkeys([target, *drop, *roles.named().values()])
     raw = frame.drop(columns=list(own))
     if roles.groups is not None:
-        notes.append(f"Column {roles.groups!r} groups the rows and is no feature: no test row's group is trained on.")
+        notes.append(
+            f"Column {roles.groups!r} groups the rows and is not a feature, as the groups of test rows are not in the "
+            "training rows."
+        )
     if raw.shape[1] == 0:
         if len(own) == 1:
-            raise ValueError(f"The table holds nothing beside the target {target!r}; give it columns to predict it by.")
+            raise ValueError(f"The table has no column but the target {target!r}; add columns to predict it from.")
         raise ValueError("No feature column is left; drop fewer columns.")
     features = learn_features(raw, reading.categorical, notes, dayfirst=reading.dayfirst)
     if not features.kinds:
@@ -145,7 +148,7 @@ def _note_rare(target: Target, notes: list[str]) -> None:
         if rare:
             words = "Class of fewer" if len(rare) == 1 else "Classes of fewer"
             more = f" and {len(rare) - _SHOWN:,} more" if len(rare) > _SHOWN else ""
-            notes.append(f"{words} than {_RARE} rows, which folds lack: {', '.join(rare[:_SHOWN])}{more}.")
+            notes.append(f"{words} than {_RARE} rows, so that some folds have none: {', '.join(rare[:_SHOWN])}{more}.")
 
 
 def _check_names(have: list[str], target: str, drop: list[str], reading: ReadOptions, roles: Columns) -> None:
@@ -155,9 +158,9 @@ def _check_names(have: list[str], target: str, drop: list[str], reading: ReadOpt
         if name not in have:
             raise ValueError(f"There is no column {name!r}{perhaps(name, have)}; the table has {listed(have)}.")
     if target in drop:
-        raise ValueError(f"{target!r} is the target and is to be dropped; leave it out of drop.")
+        raise ValueError(f"{target!r} is the target and cannot be dropped; remove it from drop.")
     if target in categorical:
-        raise ValueError(f"{target!r} is the target and no feature; leave it out of categorical.")
+        raise ValueError(f"{target!r} is the target and not a feature; remove it from categorical.")
     for first, names, second, others in (
         ("drop", drop, "categorical", categorical),
         ("drop", drop, "numeric", numeric),
@@ -165,7 +168,7 @@ def _check_names(have: list[str], target: str, drop: list[str], reading: ReadOpt
     ):
         for name in names:
             if name in others:
-                raise ValueError(f"Column {name!r} is in {first} and in {second}; leave it out of one of the two.")
+                raise ValueError(f"Column {name!r} is in {first} and in {second}; remove it from one of the two.")
     for role, name in roles.named().items():
         if name == target:
             raise ValueError(f"{name!r} is the target and cannot be the {role}, too; name another column.")
@@ -183,26 +186,28 @@ def _weights(frame: pd.DataFrame, task: str, roles: Columns) -> tuple[Floats | N
         if task != "count":
             raise ValueError(f"exposure={roles.exposure!r} is for counts, and the task is {task!r}; use task='count'.")
         if exposure.min() <= 0:
-            raise ValueError(f"The exposures in {roles.exposure!r} must be above 0; drop such rows.")
+            raise ValueError(f"The exposures in {roles.exposure!r} must be above 0; drop the other rows.")
     if offset is None:
         return weight, exposure, offset
     if task in CLASSES:
         raise ValueError(
-            f"offset={roles.offset!r} does not go with classes: few contenders take one; make it a feature."
+            f"offset={roles.offset!r} cannot be used in classification, as few contenders take one; use it as a "
+            "feature."
         )
     if task == "regression":
         return weight, exposure, offset
     if exposure is not None:
         raise ValueError(
-            "exposure and offset cannot go together: the offset of a count is the logarithm of its exposure."
+            "exposure and offset cannot be combined: the offset of a count is the logarithm of its exposure; leave "
+            "one out."
         )
     return weight, np.exp(offset), None
 
 
 def _numbers(values: pd.Series, name: str, role: str) -> Floats:
     if not is_number(values):
-        raise ValueError(f"The {role} {name!r} holds no numbers; choose another column.")
+        raise ValueError(f"The {role} {name!r} is not numeric; choose another column.")
     numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
     if not np.isfinite(numbers).all():
-        raise ValueError(f"The {role} {name!r} holds missing or infinite values; fill them, or drop such rows.")
+        raise ValueError(f"The {role} {name!r} contains missing or infinite values; fill them, or drop such rows.")
     return np.asarray(numbers)

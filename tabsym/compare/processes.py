@@ -104,13 +104,13 @@ class Runner:
                     thread.join()
                 self.results.save(self.folder)
                 self.live.note(
-                    f"Interrupted; what was done is in {self.folder}: go on with --resume --out {self.folder}."
+                    f"Interrupted; the results so far are in {self.folder}. To continue: --resume --out {self.folder}."
                 )
                 raise
         if self._folder_error is not None:
             raise OSError(
-                f"The results in {self.folder} cannot be written ({self._folder_error}); what was done before is "
-                f"there: go on with --resume --out {self.folder}."
+                f"The results in {self.folder} cannot be written ({self._folder_error}); earlier results are kept. "
+                f"To continue: --resume --out {self.folder}."
             )
         self._name_missing(contenders)
 
@@ -330,7 +330,7 @@ def last_words(status: int, errors: str) -> str:
             name = signal.Signals(-status).name
         except ValueError:
             name = f"signal {-status}"
-        hint = ", which is what a machine sends that runs out of memory" if name == "SIGKILL" else ""
+        hint = ", which often means that the machine ran out of memory" if name == "SIGKILL" else ""
         return f"the process was killed by {name}{hint},"
     lines = [
         line for line in errors.strip().splitlines() if "RuntimeWarning" not in line and "<frozen runpy>" not in line

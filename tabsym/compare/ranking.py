@@ -17,7 +17,7 @@ def rank(
 ) -> list[dict[str, Any]]:
     """Complete contenders, best mean score first, each with its difference to the best.
 
-    With `pairs`, by contender what the rows say of its difference to the best, also a verdict on it; see `verdicts`.
+    With `pairs`, by contender the variance over rows of its difference to the best, also its significance.
     """
     names = complete(settings, contenders)
     rows = [_row(settings, name, contenders[name]) for name in names]
@@ -30,8 +30,8 @@ def rank(
         row["folds_won"] = int((difference != 0).sum() - worse.sum())
         if CONSTANT in scores and row["name"] != CONSTANT:
             beyond = scores[row["name"]] - scores[CONSTANT]
-            row["folds_under_constant"] = int((beyond < 0 if settings["larger_is_better"] else beyond > 0).sum())
-            row["under_constant"] = bool(beyond.mean() < 0 if settings["larger_is_better"] else beyond.mean() > 0)
+            row["folds_worse_than_baseline"] = int((beyond < 0 if settings["larger_is_better"] else beyond > 0).sum())
+            row["worse_than_baseline"] = bool(beyond.mean() < 0 if settings["larger_is_better"] else beyond.mean() > 0)
     if pairs is not None:
         judge(rows, scores, pairs, settings)
     return rows
@@ -45,7 +45,7 @@ def complete(settings: dict[str, Any], contenders: dict[str, dict[str, Any]]) ->
 
 
 def partial(settings: dict[str, Any], contenders: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those that did some folds, beside the best of the ranking on the same folds."""
+    """Those that completed some folds, compared with the best of the ranking on the same folds."""
     best = complete(settings, contenders)[:1]
     metric, out = settings["metric"], []
     for entry in contenders.values():
@@ -85,7 +85,7 @@ def _row(settings: dict[str, Any], name: str, entry: dict[str, Any]) -> dict[str
         "name": name,
         "label": entry["label"],
         "score": float(scores.mean()),
-        "spread": float(scores.std(ddof=1)) if len(scores) > 1 else 0.0,
+        "sd": float(scores.std(ddof=1)) if len(scores) > 1 else 0.0,
         "scores": {metric: _mean_of(folds, metric) for metric in folds[0]["scores"]},
         "totals": [None if np.isnan(one) else float(one) for one in totals],
         "fit_seconds": median("fit_seconds"),

@@ -24,17 +24,17 @@ _SNIFFED = 20_000  # characters by which the separator of a text file is guessed
 _SEPARATORS = ",;\t|"
 _PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _TEXT = (".csv", ".tsv", ".txt")
-_ENDINGS = ".csv, .tsv, .parquet, .arrow, .jsonl, .json or .xlsx (.csv.gz and the like, too)"
+_ENDINGS = ".csv, .tsv, .parquet, .arrow, .jsonl, .json or .xlsx (also compressed, such as .csv.gz)"
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the user decided of reading a table.
+    """The user's options for reading a table.
 
     Attributes
     ----------
     numeric, categorical : sequence of str
-        Columns that are numbers however they are written, and columns that are categories although they hold numbers.
+        Columns to read as numbers, and columns of numbers to read as categories.
     na_values : dict of str -> list of str
         Column, or "" for all -> cells that mean missing.
     decimal, thousands : str or None
@@ -84,7 +84,7 @@ def read(table: Any, options: ReadOptions | None = None) -> Source:
     notes: tuple[str, ...] = ()
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
-        notes = (f"The lazy table was collected whole: {len(frame):,} rows.",)
+        notes = (f"The lazy table was collected: {len(frame):,} rows.",)
     return Source(_named(frame.to_pandas()), notes=notes)
 
 
@@ -113,7 +113,7 @@ def read_path(path: str | Path, options: ReadOptions | None = None) -> Source:
         return _read_text(path, ending, data if data is not None else path.read_bytes(), options)
     for name in ("sep", "encoding"):
         if getattr(options, name) is not None:
-            raise ValueError(f"{name} (--{name}) is for text files such as CSV, and {path.name} is none; leave it out.")
+            raise ValueError(f"{name} (--{name}) is for text files such as CSV; leave it out for {path.name}.")
     for endings, parse in _PARSERS.items():
         if ending in endings:
             try:
@@ -125,9 +125,9 @@ def read_path(path: str | Path, options: ReadOptions | None = None) -> Source:
             except (ValueError, TypeError, KeyError, OSError, zipfile.BadZipFile) as error:
                 what = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise ValueError(
-                    f"{path.name} cannot be read as {ending} ({what}); write it anew, or give it its right ending."
+                    f"{path.name} cannot be read as {ending} ({what}); write it again, or give it the right ending."
                 ) from None
-    raise ValueError(f"{path.name} has an ending that is not known; use {_ENDINGS}.")
+    raise ValueError(f"{path.name} has an unknown ending; use {_ENDINGS}.")
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
@@ -146,7 +146,9 @@ def _unpacked(path: Path) -> bytes:
         with _PACKED[path.suffix.lower()](path) as file:
             return bytes(file.read())
     except (OSError, EOFError, ValueError, lzma.LZMAError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path.name} cannot be unpacked ({error}); pack it anew, or give it unpacked.") from None
+        raise ValueError(
+            f"{path.name} cannot be decompressed ({error}); compress it again, or pass it uncompressed."
+        ) from None
 
 
 def _json(source: Any) -> Source:
@@ -186,7 +188,7 @@ def _excel(source: Any) -> Source:
     if not filled:
         raise ValueError("it has no sheet with rows")
     title, rows = filled[0]
-    notes = [] if len(filled) == 1 else [f"Sheet {title!r} was read, the first of {len(filled)} that hold rows."]
+    notes = [] if len(filled) == 1 else [f"Sheet {title!r} was read, the first of {len(filled)} with rows."]
     width = max(len(row) for row in rows)
     header = [*rows[0], *[None] * (width - len(rows[0]))]
     names, kept = _header([str(name) if name is not None else "" for name in header], notes,
@@ -214,7 +216,7 @@ _PARSERS: dict[tuple[str, ...], Callable[[Any], Source]] = {
 def _read_text(path: Path, ending: str, data: bytes, options: ReadOptions) -> Source:
     text = _decoded(path, data, options.encoding)
     if not text.strip():
-        raise ValueError(f"{path.name} is empty; give a file with a header and rows.")
+        raise ValueError(f"{path.name} is empty; pass a file with a header and rows.")
     separator = _separator(text, ending, options.sep)
     blanks = _blanks_follow(text, separator)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=blanks)
@@ -232,7 +234,7 @@ def _read_text(path: Path, ending: str, data: bytes, options: ReadOptions) -> So
         what = str(error).removeprefix("Error tokenizing data. C error: ").strip()
         raise ValueError(
             f"{path.name} is not a table of equal rows, read with {separator!r} between fields ({what}); "
-            "mend that line, or quote the field."
+            "correct that line, or quote the field."
         ) from None
     frame = frame.iloc[1:].reset_index(drop=True)
     if re.search(rf'(?:^|{re.escape(separator)})""(?:{re.escape(separator)}|\r?$)', text, re.MULTILINE):
@@ -274,7 +276,7 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
         except LookupError:
             raise ValueError(f"encoding={encoding!r} is not known; use one such as utf-8 or cp1252.") from None
         except UnicodeError as error:
-            raise ValueError(f"{path.name} is not encoded as {encoding} ({error}); name another encoding.") from None
+            raise ValueError(f"{path.name} is not encoded as {encoding} ({error}); pass another encoding.") from None
     utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     try:
         return data.decode("utf-16" if utf16 else "utf-8-sig")
@@ -311,12 +313,12 @@ def _check_rows(path: Path, rows: Any, separator: str, n_columns: int) -> None:
             if any(row[n_columns:]):
                 raise ValueError(
                     f"{path.name} is not a table of equal rows, read with {separator!r} between fields (line "
-                    f"{rows.line_num} has {len(row)} fields, the header {n_columns}); mend that line, quote the "
-                    "field, or name the separator (--sep)."
+                    f"{rows.line_num} has {len(row)} fields, the header {n_columns}); correct that line, quote "
+                    "the field, or pass the separator (--sep)."
                 )
     except csv.Error as error:
         raise ValueError(
-            f"{path.name} is no table of text (line {rows.line_num}: {error}); give it its right ending."
+            f"{path.name} is not a text table (line {rows.line_num}: {error}); give it the right ending."
         ) from None
 
 

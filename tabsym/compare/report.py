@@ -1,4 +1,4 @@
-"""report.html: one self-contained page; how the table was read first, then the summary, the ranking and what is behind.
+"""report.html: one self-contained page; how the table was read first, then the summary, the ranking and its details.
 
 Nothing is loaded from elsewhere: images are data addresses, the only script sorts tables, and a policy in the page
 allows that script alone. Names from data are escaped, in text and in attributes.
@@ -38,7 +38,7 @@ _SCRIPT = Path(__file__).with_name("sort.js")
 
 
 def write_report(
-    results: Results, ranking: list[dict[str, Any]], finding: list[str], folder: Path,
+    results: Results, ranking: list[dict[str, Any]], sentences: list[str], folder: Path,
     prepared: Prepared, splits: list[Split], clusters: NDArray[np.int64] | None = None,
 ) -> Path:  # fmt: skip
     """Write ``report.html`` into a folder; names from data are escaped."""
@@ -65,7 +65,7 @@ def write_report(
             [*other_cells(row, place, settings), *([_gini(known.get(row["name"]))] if known else [])]
             for place, row in enumerate(ranking, 1)
         ],
-        finding=finding,
+        summary=sentences,
         failures=[(e["label"], e["error"]) for e in results.contenders.values() if e["error"]],
         plots=_plots(results, ranking, prepared, splits, folder) if ranking else [],
         lift=_lift(ranking, known, settings),
@@ -93,18 +93,18 @@ def sort_key(text: Any) -> float | None:
 def _plots(
     results: Results, ranking: list[dict[str, Any]], prepared: Prepared, splits: list[Split], folder: Path
 ) -> list[tuple[str, str, str]]:
-    """Alternative texts, images, and what is to be said below each."""
+    """Alternative texts, images, and captions."""
     settings = results.settings
     plots = [
         ("Scores by fold", scores_plot(settings, results.contenders, ranking), ""),
-        ("Score against fit time", time_plot(settings, ranking), "Numbers are places in the ranking."),
+        ("Score against fit time", time_plot(settings, ranking), "Numbers are ranks."),
     ]
     curves = [(row["label"], reliability(row["name"], prepared, splits, folder)) for row in ranking[:_MAX_CURVES]]
     known = [(label, curve) for label, curve in curves if curve is not None]
     if known:
-        words = "Reliability: on the line, predicted is observed."
+        words = "Reliability: on the diagonal, predictions equal observations."
         if settings["task"] == "multiclass":
-            words += " Probabilities of all classes together."
+            words += " Probabilities of all classes are pooled."
         plots.append(("Reliability", reliability_plot(known, settings["task"]), words))
     return plots
 

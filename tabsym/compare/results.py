@@ -109,7 +109,7 @@ def _refuse(path: Path, folder: Path, wanted: str) -> None:
             return
     elif stat.S_ISDIR(mode):
         return
-    what = "a link to elsewhere" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else f"no {wanted}"
+    what = "a link to another place" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else f"no {wanted}"
     raise ValueError(f"{path} is {what}; remove it, or choose another folder than {folder}.")
 
 
@@ -140,9 +140,11 @@ def load_results(folder: Path) -> Results:
     except (ValueError, RecursionError, OSError):  # no JSON, no text, or not to be read
         body = None
     if isinstance(body, dict) and body.get("format", FORMAT) != FORMAT:
-        raise ValueError(f"The results in {folder} are of another version of tabsym; choose another folder.")
+        raise ValueError(f"The results in {folder} were written by another version of tabsym; choose another folder.")
     if not isinstance(body, dict) or not all(isinstance(body.get(part), dict) for part in ("settings", "contenders")):
-        raise ValueError(f"{path} is damaged and cannot be gone on with; remove it, or choose another folder.")
+        raise ValueError(
+            f"{path} is damaged, so that the comparison cannot be continued; remove the file, or choose another folder."
+        )
     return Results(body["settings"], body["contenders"])
 
 

@@ -155,7 +155,7 @@ def retype(
     Raises
     ------
     ValueError
-        A column that is to be numeric holds mostly text.
+        A column in `numeric` contains mostly text.
     """
     frame = without(frame, options.na_values)
     text = {name: _cells(frame[name]) for name in frame.columns if _holds_text(frame[name])}
@@ -193,8 +193,8 @@ def retype(
                 notes.append(line)
     if whole:
         notes.append(
-            f"{_columns(whole)} numbers as text and {'is' if len(whole) == 1 else 'are'} left as text; "
-            f"--numeric {','.join(whole[:5])} reads numbers."
+            f"{_columns(whole)} numbers as text and {'is' if len(whole) == 1 else 'are'} read as text; "
+            f"use --numeric {','.join(whole[:5])} to read numbers."
         )
     frame = frame.assign(**out) if out else frame
     number_columns = [name for name in frame.columns if name not in formats and _is_number(frame[name])]
@@ -216,7 +216,7 @@ class _Reader:
     untyped: bool
 
     def read(self) -> tuple[NumberFormat, str] | str | _Whole | None:
-        """The format and a note; a note that the column is left as text; None where it is plainly text."""
+        """The format and a note; a note that the column is read as text; None where it is plainly text."""
         forced = self.name in self.options.numeric
         cells, words = self._split()
         total = sum(self.counts.values())
@@ -247,9 +247,7 @@ class _Reader:
             )
         if not forced and self._codes(good, cells, decimal, thousands):
             zeros = any(text.strip().startswith("0") and len(text.strip()) > 1 for text in good)
-            why = (
-                "leading zeros, as codes have them" if zeros else "several spellings of one number, as codes have them"
-            )
+            why = "leading zeros, as codes have" if zeros else "several spellings of one number, as codes have"
             return self._left(f"they have {why}")
         plain = not other and all(is_plain(text) and "." not in text for text in good)
         if plain and not forced and not self.untyped:
@@ -315,38 +313,38 @@ class _Reader:
             shown = next(cell for cell in digits if ambiguous in cell)
             value = number_of(shown, format_.decimal, format_.thousands)
             how.append(
-                f"{shown!r} being {value:,.15g}"
-                + (f"; --decimal {ambiguous} reads it otherwise" if ambiguous != format_.decimal else "")
+                f"{shown!r} read as {value:,.15g}"
+                + (f"; use --decimal {ambiguous} for the other reading" if ambiguous != format_.decimal else "")
             )
         if any(cells[text][0].about for text in good):
-            how.append("signs such as '<' left out")
+            how.append("signs such as '<' ignored")
         scaled = sorted(unit for unit, factor in format_.factors.items() if factor != 1.0)
         if scaled:
             how.append("with " + ", ".join(f"{unit!r} as {format_.factors[unit]:,.10g} times" for unit in scaled[:5]))
         blank = {text: times for text, times in other.items() if text.strip()}
         if blank:
             times = sum(blank.values())
-            cells_are = "1 cell that is no number" if times == 1 else f"{times:,} cells that are no numbers"
+            cells_are = "1 cell that is not a number" if times == 1 else f"{times:,} cells that are not numbers"
             how.append(f"{cells_are} ({_quoted(blank)}) as missing")
         if not how and self.untyped:
             return ""
         said = f" ({'; '.join(how)})" if how else " (its type is text)"
-        return f"Column {self.name!r} is read as numbers{said}; --categorical {self.name} keeps the text."
+        return f"Column {self.name!r} is read as numbers{said}; use --categorical {self.name} to keep the text."
 
     def _left(self, why: str) -> str:
         return (
-            f"Column {self.name!r} looks like numbers but is left as text, as {why}; "
-            f"--numeric {self.name} reads numbers."
+            f"Column {self.name!r} looks like numbers but is read as text, as {why}; "
+            f"use --numeric {self.name} to read numbers."
         )
 
     def _refuse(self, words: Mapping[str, int]) -> str:
         raise ValueError(
-            f"Column {self.name!r} is to be numeric, but most of its cells are no numbers ({_quoted(words)}); "
-            "leave it out of numeric (--numeric)."
+            f"Column {self.name!r} is in numeric, but most of its cells are not numbers ({_quoted(words)}); "
+            "remove it from numeric (--numeric)."
         )
 
     def _refuse_mixed(self, why: str) -> str:
-        raise ValueError(f"Column {self.name!r} is to be numeric, but {why}; bring them to one unit first.")
+        raise ValueError(f"Column {self.name!r} is in numeric, but {why}; convert them to one unit first.")
 
 
 def _all_plain(counts: Mapping[str, int]) -> bool:
@@ -368,8 +366,8 @@ def _doubt(name: str, cells: list[str], options: ReadOptions) -> list[str]:
     shown = next((cell for cell in cells if cell.endswith("0") and "." in cell), None)
     if options.decimal or shown is None or looks_ambiguous(cells) != ".":
         return []
-    return [f"Column {name!r} is read as numbers with decimal points, {shown!r} being {float(shown):g}; "
-            "--decimal , reads thousands."]  # fmt: skip
+    return [f"Column {name!r} is read as numbers with decimal points, {shown!r} read as {float(shown):g}; "
+            "use --decimal , if they are thousands."]  # fmt: skip
 
 
 def _usual_decimal(text: Mapping[str, Mapping[str, int]], separator: str) -> str:

@@ -1,4 +1,4 @@
-"""What each test row adds to the difference of two contenders: thousands of rows say more than five folds."""
+"""The contribution of each test row to the difference of two contenders, for its variance over rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pairs_with(
 ) -> dict[str, Pair]:  # fmt: skip
     """By contender, how its rows differ from the best's; without those whose predictions or rows cannot be had.
 
-    `clusters` (n,): groups or symbols that are held out whole, which then are what was chosen, and not their rows.
+    `clusters` (n,): groups or categories that are held out whole, which then are the sampling units instead of rows.
     """
     if metric.by_row is None:
         return {}
@@ -38,10 +38,10 @@ def pairs_with(
     return pairs
 
 
-def unit_errors(
+def clustered_errors(
     names: list[str], prepared: Prepared, splits: list[Split], metric: Metric, folder: Path, clusters: NDArray[np.int64]
 ) -> dict[str, float]:
-    """By contender, the standard error of its score that comes from the choice of groups or symbols."""
+    """By contender, the standard error of its score that comes from the choice of groups or categories."""
     errors = {}
     for name in names if metric.by_row is not None else []:
         scores = _by_row(name, prepared, splits, metric, folder)

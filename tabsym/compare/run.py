@@ -28,7 +28,7 @@ from tabsym.compare.prepare import Columns, Prepared, prepare
 from tabsym.compare.processes import Course, Runner
 from tabsym.compare.ranking import complete, partial, rank
 from tabsym.compare.results import Results
-from tabsym.compare.rows import pairs_with, unit_errors
+from tabsym.compare.rows import clustered_errors, pairs_with
 from tabsym.compare.scores import refuse_unscorable
 from tabsym.compare.settings import begin, forget_changed, open_folder, settings_of
 from tabsym.compare.single import column_gains, leak_sentences
@@ -73,7 +73,7 @@ def compare(
     save_best: str | Path | None = None,
     quiet: bool = False,
 ) -> Comparison:
-    """Compare treatments of categories on a table, under the same folds.
+    """Compare treatments of categories on a table, on the same folds.
 
     Parameters
     ----------
@@ -83,61 +83,64 @@ def compare(
     target : str
         The column to predict.
     task : {"binary", "multiclass", "regression", "count"}, optional
-        Guessed from the target where it is not given; the guess is the first thing said.
+        Default: detected from the target; the first line of the output says which.
     contenders : list of str, or dict of name -> estimator, optional
-        Names of those that take part; default: all whose libraries are installed. In a dict a name stands for an
-        estimator or pipeline of your own, ``(estimator, space)`` with where to tune it, an address
-        ``"package.module:factory"``, or, with None, for the contender of that name; "all" for all. Your own get the
-        columns as they are in the table. The constant always takes part.
+        Names of built-in contenders; default: all whose libraries are installed. The values of a dict are estimators
+        or pipelines of your own, ``(estimator, space)`` with a search space for `tune`, addresses
+        ``"package.module:factory"``, or None for the built-in contender of that name (``"all": None`` for all).
+        Your own estimators get the columns as they are in the table. The baseline always takes part.
     folds, repeats : int, default 5 and 1
+        Folds of a cross-validation, and how often it is repeated with other folds.
     metric : str or Metric, optional
-        What ranks: auc (default for two classes), log_loss (for more), average_precision, brier,
-        accuracy; rmse (default for regression), mae, r2; poisson_deviance (default for counts); or your own.
+        Ranking metric: auc (default for two classes), log_loss (default for more), average_precision, brier, accuracy;
+        rmse (default for regression), mae, r2; poisson_deviance (default for counts); or your own.
     groups : str, optional
-        Keep all rows with the same value of this column together; it is no feature then.
+        Column of groups; all rows of a group are in the same fold. It is not used as a feature.
     time : str, optional
-        Train on what was before in this column and test on what came next, `folds` times.
+        Column of times: train on earlier rows and test on the next ones, `folds` times.
     fold_column : str, optional
-        A column that says which fold a row is tested in.
+        Column with the fold in which each row is tested.
     unseen : str, optional
-        Hold out whole symbols of this column, so that every test row has an unseen one.
+        Column whose categories are held out whole, so that every test row has an unknown category.
     weight : str, optional
-        Column of sample weights, in training as far as a contender takes them, and in every score.
+        Column of sample weights, for training (where `fit` takes weights) and for every score.
     exposure : str, optional
-        Of counts: the column of what they are to be divided by.
+        Column of exposures, for counts: the predicted rate is per unit of exposure.
     offset : str, optional
-        Column that is added to the prediction as it is: of amounts; of counts to their logarithm.
+        Column that is added to the prediction of a continuous target, or to the logarithm of a predicted count.
     tune : int or str, optional
-        Budget for choosing settings inside every fold, the same for every contender: so many settings, or seconds
-        as in "60s". Default: everybody runs at its defaults.
+        Budget for tuning inside every fold, the same for every contender: a number of settings, or seconds as in
+        "60s". Default: no tuning.
     drop : list of str, optional
         Columns to leave out.
     numeric : list of str, optional
-        Text columns to read as numbers, however they are written; what is no number is missing, and this is reported.
+        Text columns to read as numbers; other cells become missing, and their number is reported.
     categorical : list of str, optional
-        Columns to take as categories although they hold numbers: codes and ids.
+        Columns of numbers to read as categories, such as codes and ids.
     na_values : list of str, or dict of column -> list of str, optional
-        Cells that mean missing, besides empty ones; in a list ``"COLUMN=CELL"`` is for one column.
+        Values that mean missing, besides empty cells; in a list, ``"COLUMN=VALUE"`` is for one column.
     decimal, thousands : str, optional
-        How numbers in text columns are written; found by column where it is not given.
+        Separators of numbers in text columns; default: detected by column.
     sep, encoding : str, optional
-        Of a text file; found where they are not given.
+        Field separator and encoding of a text file; default: detected.
     dayfirst : bool, optional
-        Whether 03/04 is the third of April; found by column where it is not given.
+        Whether 03/04 is the third of April; default: detected by column.
     time_limit : float, optional
-        Seconds for one contender, all folds together; what was done by then is kept, but not ranked.
+        Seconds for one contender, all folds together; a contender that is stopped keeps its folds, but is not ranked.
     seed : int, default 0
+        Seed of the folds and of the contenders.
     jobs : int, default 1
-        Contenders at a time; more than one makes times less comparable.
+        Contenders that run at a time; with more than one, times are less comparable.
     threads : int, optional
-        Of each contender; default: OMP_NUM_THREADS where it is set, else the processors divided by `jobs`.
+        Threads of each contender; default: OMP_NUM_THREADS if it is set, else the processors divided by `jobs`.
     out : path, optional
         Folder for the results; default: a new folder ``tabsym-compare-NAME``.
     resume : bool, default False
-        Go on with the results in `out`.
+        Continue the comparison whose results are in `out`.
     save_best : path, optional
         Write the best contender, trained on all rows, to this file; a name without an ending gets ``.skops``.
     quiet : bool, default False
+        Print nothing.
 
     Returns
     -------
@@ -146,7 +149,7 @@ def compare(
     Raises
     ------
     ValueError
-        In a sentence that names the column or option.
+        An option or the table is not valid; the message names the column or option and the remedy.
 
     Examples
     --------
@@ -183,40 +186,40 @@ def compare(
     with owned(folder), Live(settings, quiet=quiet) as live:
         results = begin(folder, settings, resume)
         if resume and not results.contenders:
-            live.note(f"There are no results in {folder} to go on with; all contenders are run.")
+            live.note(f"There are no results in {folder} to continue; all contenders are run.")
         for damaged in mend(results, folder, course) if resume else []:
             live.note(damaged)
         for changed in forget_changed(results, chosen):
             live.note(changed)
         Runner(course, results, folder, live).run(_able(chosen, results, live))
         ranking = _judged(course, results, folder)
-        finding = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
-        results.settings["finding"] = finding
-        _write(results, ranking, finding, folder, course)
-        live.note("the gain of each column alone, for the report and to find leaks: at most a minute or two")
+        sentences = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
+        results.settings["summary"] = sentences
+        _write(results, ranking, sentences, folder, course)
+        live.note("computing the gain of each column alone, for the report and to detect leaks (at most two minutes)")
         results.settings["levels"] = _levels(prepared, seed, live)
         results.settings["column_gains"] = _gains(course, ranking, folder, live)
-        finding = [*finding, *leak_sentences(results.settings["column_gains"], ranking)]
-        results.settings["finding"] = finding
-        _write(results, ranking, finding, folder, course)
+        sentences = [*sentences, *leak_sentences(results.settings["column_gains"], ranking)]
+        results.settings["summary"] = sentences
+        _write(results, ranking, sentences, folder, course)
     failures = {n: e["error"] for n, e in results.contenders.items() if e["error"]}
     by_name = {one.name: one for one in chosen}
     larger = ranked_by.larger_is_better
     table_of = pd.DataFrame(ranking, columns=None if ranking else ["name", "label", "score"])
-    comparison = Comparison(table_of, finding, failures, folder, larger, course, by_name)
+    comparison = Comparison(table_of, sentences, failures, folder, larger, course, by_name)
     if not quiet:
-        live.close_with(results, ranking, finding, folder)
+        live.close_with(results, ranking, sentences, folder)
     if best_file is not None and ranking:
         _save_best(comparison, best_file, quiet)
     return comparison
 
 
 def _levels(prepared: Prepared, seed: int, live: Live) -> list[dict[str, Any]]:
-    """What each column says; where that fails it is left out, and said in a note: results are not lost by it."""
+    """The Level of each column; where that fails, a note, so that results are not lost."""
     try:
         return column_levels(prepared, seed)
     except Exception as error:
-        why = f"MODL's Level of the columns is left out: {in_one_line(error)}"
+        why = f"The report leaves out the Levels of the columns: {in_one_line(error)}"
         prepared.notes.append(why)  # which the settings hold, too
         live.note(why)
         return []
@@ -227,18 +230,18 @@ def _gains(course: Course, ranking: list[dict[str, Any]], folder: Path, live: Li
     try:
         return column_gains(course.prepared, course.splits, course.metric, ranking, folder, course.seed)
     except Exception as error:
-        why = f"Gains of single columns are left out: {in_one_line(error)}"
+        why = f"The report leaves out the gains of single columns: {in_one_line(error)}"
         course.prepared.notes.append(why)
         live.note(why)
         return []
 
 
-def _write(results: Results, ranking: list[dict[str, Any]], finding: list[str], folder: Path, course: Course) -> None:
+def _write(results: Results, ranking: list[dict[str, Any]], sentences: list[str], folder: Path, course: Course) -> None:
     """The files, first without the columns' Levels and then with them."""
     from tabsym.compare.report import write_report
 
     results.save(folder, ranking)
-    write_report(results, ranking, finding, folder, course.prepared, course.splits, course.plan.clusters)
+    write_report(results, ranking, sentences, folder, course.prepared, course.splits, course.plan.clusters)
 
 
 def _failed(results: Results) -> list[tuple[str, str]]:
@@ -253,7 +256,10 @@ def _save_best(comparison: Comparison, path: Path, quiet: bool) -> None:
         warn_user(str(error))
         return
     except OSError as error:
-        warn_user(f"The best contender could not be written to {path} ({error}); write it by comparison.best.save.")
+        warn_user(
+            f"The best contender could not be written to {path} ({error}); call best.save(path) on the comparison to "
+            "write it."
+        )
         return
     if not quiet:
         print(f"{comparison.best.label}, trained on all rows: {path}")
@@ -277,8 +283,8 @@ def _course(
             )
     if split["unseen"] is not None and split["unseen"] not in prepared.raw.columns:
         raise ValueError(
-            f"Column {split['unseen']!r} is no feature, as it is dropped or has another part, so that its symbols "
-            "cannot be held out; leave it in, or name another unseen column."
+            f"Column {split['unseen']!r} is not a feature, as it is dropped or has another role, so that its "
+            "categories cannot be held out; keep it as a feature, or name another unseen column."
         )
     frame = prepared.frame
     if split["unseen"] is not None and split["unseen"] in prepared.X.columns:
@@ -292,16 +298,16 @@ def _course(
 
 
 def _judged(course: Course, results: Results, folder: Path) -> list[dict[str, Any]]:
-    """The ranking with verdicts."""
+    """The ranking with the significance of differences."""
     names = complete(results.settings, results.contenders)
     pairs, clusters = {}, course.plan.clusters
     if len(names) > 1:
         pairs = pairs_with(names[0], names[1:], course.prepared, course.splits, course.metric, folder, clusters)
     ranking = rank(results.settings, results.contenders, pairs)
     if clusters is not None:
-        errors = unit_errors(names, course.prepared, course.splits, course.metric, folder, clusters)
+        errors = clustered_errors(names, course.prepared, course.splits, course.metric, folder, clusters)
         for row in ranking:
-            row["unit_error"] = errors.get(row["name"])
+            row["clustered_error"] = errors.get(row["name"])
     return ranking
 
 

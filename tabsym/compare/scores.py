@@ -49,12 +49,12 @@ def refuse_unscorable(prepared: Prepared, plan: Plan, splits: Sequence[Split], m
             if prepared.weight is not None and not prepared.weight[rows].any():
                 raise ValueError(
                     f"All {what} rows of {name} have weight 0 in column {prepared.roles.weight!r}; "
-                    "weigh some of them, leave the rows of weight 0 out of the table, or split otherwise."
+                    "give some of them weight, drop the rows of weight 0, or choose another split."
                 )
         if METRICS[prepared.task].get(metric.name) is metric and np.isnan(_score_of_guess(prepared, test, metric)):
             raise ValueError(
-                f"metric={metric.name!r} cannot be computed of the test rows of {name} ({len(test):,} of them); "
-                "use fewer folds, other ones, or another metric."
+                f"metric={metric.name!r} cannot be computed on the test rows of {name} ({len(test):,} of them); "
+                "use fewer folds, another split, or another metric."
             )
 
 

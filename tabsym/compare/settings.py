@@ -66,7 +66,9 @@ def open_folder(out: str | Path | None, name: str, resume: bool) -> Path:
     if out is not None:
         folder = Path(out)
         if (folder / "results.json").exists() and not resume:
-            raise ValueError(f"{folder} holds results already; use resume (--resume) to go on, or another folder.")
+            raise ValueError(
+                f"{folder} contains results already; use resume (--resume) to continue them, or choose another folder."
+            )
     else:
         folder = Path(f"tabsym-compare-{name}")
         number = 1
@@ -98,7 +100,8 @@ def begin(folder: Path, settings: dict[str, Any], resume: bool) -> Results:
         if old.settings.get(key) != settings[key]:
             what = _HASHED.get(key, f"{key}: {_shown(old.settings.get(key))}, now {settings[key]!r}")
             raise ValueError(
-                f"The results in {folder} are of another comparison ({what}); use the same settings, or another folder."
+                f"The results in {folder} are of a comparison with other settings ({what}); use the same settings, or "
+                "choose another folder."
             )
     for entry in old.contenders.values():
         if isinstance(entry, dict):
@@ -121,7 +124,7 @@ def forget_changed(results: Results, chosen: Sequence[Contender]) -> list[str]:
         why = _changed(entry, contender) if entry["folds"] else None
         if why is not None:
             entry["folds"] = {}
-            said.append(f"{contender.name} is run anew: {why}.")
+            said.append(f"{contender.name} is run again: {why}.")
         entry["address"], entry["made_by"] = contender.address, contender.made_by
     return said
 
@@ -135,5 +138,5 @@ def _changed(entry: dict[str, Any], contender: Contender) -> str | None:
     if not contender.raw or "made_by" not in entry:
         return None
     if contender.made_by is None:
-        return f"whether {what} has changed cannot be told"
+        return f"whether {what} has changed is unknown"
     return f"{what} has changed" if entry["made_by"] != contender.made_by else None

@@ -1,7 +1,7 @@
 """How much of the best contender's gain one column reaches alone, out of sample: the order of columns, and leaks.
 
-A model of one column (a table of shrunk means by category; for numbers also a small tree over their ranks, and of
-amounts a straight line with such a tree over what it leaves, as trees alone do not reach long tails) is fitted on the
+A model of one column (a table of shrunk means by category; for numbers also a small tree over their ranks, and in
+regression a straight line with such a tree over its residuals, as trees alone do not reach long tails) is fitted on the
 training rows of a fold and scored on its test rows, by the metric that ranks, with weights, exposure and offset as the
 contenders get them. Its gain over the baseline on the same rows is given as a fraction of the best contender's.
 """
@@ -113,8 +113,8 @@ def has_gain(ranking: list[dict[str, Any]]) -> bool:
 def leak_sentences(gains: list[dict[str, Any]], ranking: list[dict[str, Any]]) -> list[str]:
     """A question for each column that alone reaches nearly all of the best's gain; none of a table's only column.
 
-    Of classes it must also save more than half of the baseline's log loss, so that more is known of the target than
-    not: by the AUC a good predictor of rare events is near to the best, and yet tells of few rows what they are.
+    In classification it must also save more than half of the baseline's log loss: by the AUC, a good predictor of rare
+    events is near to the best without containing the target.
     """
     if len(gains) < 2:
         return []
@@ -228,7 +228,7 @@ class _Fold:
         )
 
     def _shrunk_means(self, codes: Ints, n_codes: int, target: Floats) -> Floats:
-        """Means by code, drawn to the mean of all as far as leave-one-out errors say."""
+        """Means by code, shrunk towards the mean as far as leave-one-out errors favour."""
         mean, average = np.average(target, axis=0, weights=self.weight), self.weight.mean() or 1.0
         count = np.bincount(codes, self.weight, n_codes)
         sums = np.stack([np.bincount(codes, self.weight * one, n_codes) for one in target.T], axis=1)

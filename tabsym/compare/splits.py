@@ -1,4 +1,4 @@
-"""The splits, the same for all: at random, by groups, by time, by a given column, or with symbols held out."""
+"""The splits, the same for all: at random, by groups, by time, by a given column, or with whole categories held out."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Plan:
     """How rows are split.
 
     `how` is one of "random" (stratified by class), "groups" (all rows of a group together), "time" (train on what
-    was before), "column" (the folds are given) and "unseen" (as "groups", of the symbols of a feature). `keys` (n,):
-    codes of groups, folds or symbols; for time, ranks of the moments, equal where those are.
+    was before), "column" (the folds are given) and "unseen" (as "groups", of the categories of a feature). `keys` (n,):
+    codes of groups, folds or categories; for time, ranks of the moments, equal where those are.
     """
 
     how: str
@@ -37,12 +37,12 @@ class Plan:
 
     @property
     def unseen(self) -> str | None:
-        """The column whose symbols are held out, if there is one."""
+        """The column whose categories are held out, if there is one."""
         return self.column if self.how == "unseen" else None
 
     @property
     def clusters(self) -> Places | None:
-        """Groups or symbols (n,) that are held out whole, if any are."""
+        """Groups or categories (n,) that are held out whole, if any are."""
         return self.keys if self.how in ("groups", "unseen") else None
 
     def splits(self, y: NDArray[np.generic], task: str) -> list[Split]:
@@ -107,7 +107,7 @@ class Plan:
         remedy = {"unseen": "another --unseen column", "groups": "another --groups column"}.get(self.how, "more rows")
         for train, test in splits:
             if len(np.unique(y[train])) < 2 or (len(np.unique(y)) == 2 and len(np.unique(y[test])) < 2):
-                raise ValueError(f"A fold has one class only; use fewer folds or {remedy}.")
+                raise ValueError(f"A fold contains one class only; use fewer folds or {remedy}.")
 
 
 def make_plan(
@@ -140,28 +140,30 @@ def make_plan(
     column = frame[name]
     if how != "unseen" and column.isna().any():
         raise ValueError(
-            f"Column {name!r}, which splits the rows, lacks {int(column.isna().sum()):,} values; fill them."
+            f"Column {name!r}, which splits the rows, has {int(column.isna().sum()):,} missing values; fill them or "
+            "drop the rows."
         )
     if how == "time":
         keys = _ranks_of_moments(column, name)
         if keys.max() < folds:
             raise ValueError(
-                f"Column {name!r} has {keys.max() + 1} moments, too few for {folds} folds in time; use fewer folds."
+                f"Column {name!r} has {keys.max() + 1} distinct times, too few for {folds} folds in time; use fewer "
+                "folds."
             )
         return Plan(how, name, folds, repeats, seed, keys)
     if how == "unseen" and pd.api.types.is_float_dtype(column):
         raise ValueError(
-            f"Column {name!r} is read as a number; to hold its symbols out, let it be read as categories: "
+            f"Column {name!r} is read as a number; to hold its categories out, read it as categories: "
             f"categorical=[{name!r}] (--categorical {name})."
         )
-    codes, symbols = pd.factorize(column, sort=how == "column", use_na_sentinel=False)
+    codes, categories = pd.factorize(column, sort=how == "column", use_na_sentinel=False)
     if how == "column":
-        if len(symbols) < 2:
-            raise ValueError(f"Column {name!r} has one value only, and folds are two or more; choose another column.")
-        return Plan(how, name, len(symbols), repeats, seed, np.asarray(codes, dtype=np.int64))
-    if len(symbols) < folds:
-        words = "symbols" if how == "unseen" else "groups"
-        raise ValueError(f"Column {name!r} has {len(symbols)} {words}, fewer than {folds} folds; use fewer folds.")
+        if len(categories) < 2:
+            raise ValueError(f"Column {name!r} has one value only, which cannot be split; choose another column.")
+        return Plan(how, name, len(categories), repeats, seed, np.asarray(codes, dtype=np.int64))
+    if len(categories) < folds:
+        words = "categories" if how == "unseen" else "groups"
+        raise ValueError(f"Column {name!r} has {len(categories)} {words}, fewer than {folds} folds; use fewer folds.")
     return Plan(how, name, folds, repeats, seed, np.asarray(codes, dtype=np.int64))
 
 
@@ -173,7 +175,9 @@ def _ranks_of_moments(column: pd.Series, name: str) -> Places:
         moments = pd.to_datetime(text, format=date_format(text) or "ISO8601", errors="coerce", utc=True)
         if moments.isna().any():
             strange = text[moments.isna()].iloc[0]
-            raise ValueError(f"Column {name!r} holds {strange!r}, which is no moment; give dates or numbers.")
+            raise ValueError(
+                f"Column {name!r} contains {strange!r}, which is neither a date nor a number; fix or drop such rows."
+            )
         column = moments
     return np.asarray(np.unique(column.to_numpy(), return_inverse=True)[1], dtype=np.int64)
 

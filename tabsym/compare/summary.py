@@ -23,7 +23,7 @@ def write_summary(found: Comparisons) -> Path:
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         n_tables=len(found.tables),
-        finding=found.finding,
+        summary=found.summary,
         plot=ranks_plot(found.ranks["mean"], found.critical_difference),
         tables=list(found.tables),
         rows=[_row(found, label) for label in found.ranks.index],

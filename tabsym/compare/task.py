@@ -16,9 +16,9 @@ TASKS = ("binary", "multiclass", "regression", "count")
 CLASSES = ("binary", "multiclass")
 
 _MOST_CLASSES = 20
-_AMOUNTS = "if they are amounts: --task regression"
-_NAMES = "if they name classes: --task multiclass"
-_EVENTS = "if they count events: --task count"
+_AMOUNTS = "for a continuous target: --task regression"
+_NAMES = "for classes: --task multiclass"
+_EVENTS = "for counts of events: --task count"
 _CLASS_NAMES = re.compile(r"class|label|type|species|categor|cluster|segment|kind|group", re.IGNORECASE)
 
 
@@ -47,7 +47,7 @@ def read_target(values: pd.Series, name: str, task: str | None) -> Target:
     """
     name, values = str(name), values.infer_objects()
     if not len(values):
-        raise ValueError(f"Every row lacks the target {name!r}; there is nothing to compare.")
+        raise ValueError(f"The target {name!r} is missing in every row; choose another target.")
     if task is not None and task not in TASKS:
         raise ValueError(f"task={task!r} is not known; use {', '.join(map(repr, TASKS))}.")
     if values.nunique() < 2:
@@ -55,9 +55,9 @@ def read_target(values: pd.Series, name: str, task: str | None) -> Target:
         only = only.item() if isinstance(only, np.generic) else only
         raise ValueError(f"The target {name!r} has one value only ({only!r}); choose another target.")
     if is_number(values) and not np.isfinite(values.to_numpy(dtype=np.float64)).all():
-        raise ValueError(f"The target {name!r} holds an infinite value; drop such rows.")
+        raise ValueError(f"The target {name!r} contains an infinite value; drop such rows.")
     guess, why = _guess(values, name)
-    reading = f"Target {name!r}: {why}." if task is None else f"Target {name!r}: task {task!r}, as asked."
+    reading = f"Target {name!r}: {why}." if task is None else f"Target {name!r}: task {task!r}, as requested."
     task = task or guess
     if task in CLASSES:
         _check_classes(values, name, task)
@@ -76,24 +76,24 @@ def _guess(values: pd.Series, name: str) -> tuple[str, str]:
     distinct = values.nunique()
     if distinct == 2:
         shown = " and ".join(str(value) for value in sorted(values.unique(), key=str))
-        return "binary", f"two values ({shown}), taken as two classes" + (f"; {_AMOUNTS}" if is_number(values) else "")
+        return "binary", f"two values ({shown}), read as two classes" + (f"; {_AMOUNTS}" if is_number(values) else "")
     if not is_number(values):
-        return "multiclass", f"{distinct} values that are not numbers, taken as classes"
+        return "multiclass", f"{distinct} values that are not numbers, read as classes"
     numbers = values.to_numpy(dtype=np.float64)
     whole = bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())
     if not whole or distinct > _MOST_CLASSES:
         further = f"; {_EVENTS}" if whole and numbers.min() >= 0 else ""
         further += f"; {_NAMES}" if distinct <= _MOST_CLASSES else ""
-        return "regression", f"{distinct:,} different numbers, taken as amounts{further}"
+        return "regression", f"{distinct:,} different numbers, read as a continuous target{further}"
     low, high = int(numbers.min()), int(numbers.max())
     few = f"{distinct} whole numbers from {low} to {high}"
     if not _CLASS_NAMES.search(name):
         times = np.bincount((numbers - low).astype(np.int64)) if high - low < 10 * _MOST_CLASSES else np.zeros(0)
         if _like_counts(low, times):
-            return "count", f"{few}, most of them small, taken as counts; {_AMOUNTS}, {_NAMES}"
+            return "count", f"{few}, most of them small, read as counts; {_AMOUNTS}, {_NAMES}"
         if _like_ratings(times):
-            return "regression", f"{few} in a row, taken as ratings, that is as numbers; {_NAMES}, {_EVENTS}"
-    return "multiclass", f"{few}, taken as names of {distinct} classes; {_AMOUNTS}, {_EVENTS}"
+            return "regression", f"{few} in a row, read as ratings, that is as a continuous target; {_NAMES}, {_EVENTS}"
+    return "multiclass", f"{few}, read as labels of {distinct} classes; {_AMOUNTS}, {_EVENTS}"
 
 
 def _like_counts(low: int, times: NDArray[Any]) -> bool:
@@ -133,8 +133,8 @@ def _check_classes(values: pd.Series, name: str, task: str) -> None:
     if not is_number(values) and distinct > max(_MOST_CLASSES, len(values) // 10):
         raise ValueError(
             f"The target {name!r} is text with {distinct:,} different values in {len(values):,} rows "
-            f"({_stranger(values)}), too many to be classes; if it is a number, mend or blank the values that are not, "
-            "else choose another target."
+            f"({_stranger(values)}), too many to be classes; if it is numeric, correct or clear such "
+            "values, else choose another target."
         )
 
 
@@ -142,12 +142,12 @@ def _numbers(values: pd.Series, name: str, task: str) -> NDArray[np.float64]:
     if not is_number(values) and not pd.api.types.is_bool_dtype(values):
         raise ValueError(
             f"The target {name!r} is not numeric ({_stranger(values)}), so task={task!r} does not fit; "
-            "mend such values, or leave them blank."
+            "correct or clear such values."
         )
     numbers = check_regression_target(values.to_numpy(dtype=np.float64), len(values), who="compare")
     if task == "count" and numbers.min() < 0:
         raise ValueError(
-            f"The target {name!r} holds {numbers.min():g}, and counts are 0 or more; use task='regression'."
+            f"The target {name!r} contains {numbers.min():g}, and counts are 0 or more; use task='regression'."
         )
     return numbers
 

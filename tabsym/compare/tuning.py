@@ -25,7 +25,7 @@ _MOST_SETTINGS = 10_000  # within a budget of seconds
 
 @dataclass(frozen=True)
 class Budget:
-    """So many settings, the defaults counted, or so many seconds in each fold; the defaults are tried in any case."""
+    """A number of settings, including the defaults, or of seconds in each fold; the defaults are always tried."""
 
     settings: int | None = None
     seconds: float | None = None
@@ -61,7 +61,7 @@ def read_budget(tune: int | float | str | None) -> Budget | None:
         budget = Budget(settings=0)
     if not (budget.seconds or budget.settings or 0) > 0:
         raise ValueError(
-            f"tune={tune!r} is no budget; use a number of settings, such as 20, or seconds, such as '60s'."
+            f"tune={tune!r} is not a budget; use a number of settings, such as 20, or seconds, such as '60s'."
         )
     return budget
 

@@ -1,4 +1,4 @@
-"""Verdicts: how much worse than the best a contender is, with an interval, and what can be said of it.
+"""The significance of differences: how much worse than the best a contender is, with an interval and a label.
 
 A mean difference of two contenders is uncertain for two reasons. One is the choice of the rows that were tested, which
 is measured on thousands of them. The other is the training, which is what the differences of the folds scatter beyond
@@ -23,7 +23,10 @@ from scipy import special, stats
 Floats = NDArray[np.float64]
 
 CONSTANT = "constant"
-"""The contender that every gain is measured from."""
+"""The name of the baseline, from which gains are measured."""
+BEST, WORSE, EQUIVALENT = "best", "worse", "practically equivalent"
+UNADJUSTED = "worse before adjustment for multiple comparisons"
+UNSTABLE, INCONCLUSIVE = "unstable across folds", "no significant difference"
 ALPHA = 0.05
 ROUNDING = 1e-9
 """Mean differences below this share of the scores are rounding."""
@@ -61,18 +64,18 @@ class Tests:
 def judge(
     rows: list[dict[str, Any]], scores: dict[str, Floats], pairs: dict[str, Pair], settings: dict[str, Any]
 ) -> None:
-    """Add to each row of a ranking, best first: its difference with an interval, p-values, and a verdict in a word.
+    """Add to each row of a ranking, best first: its difference with an interval, p-values, and a label (`verdict`).
 
-    "best"; "equivalent": the interval is within `MARGIN` of the best's gain over the baseline, significant or not;
-    "worse": significant after adjustment for all pairs; "likely": significant before adjustment only; "unstable": not
-    significant because scores vary so much over folds, and worse than the baseline in some folds, where the baseline
-    is worse than the best; "inconclusive": none of these.
+    `BEST`; `EQUIVALENT`: the interval is within `MARGIN` of the best's gain over the baseline, significant or not;
+    `WORSE`: significant after adjustment for all pairs; `UNADJUSTED`: significant before adjustment only; `UNSTABLE`:
+    not significant because scores vary so much over folds, and worse than the baseline in some folds, where the
+    baseline is worse than the best; `INCONCLUSIVE`: none of these.
 
     `gain`: the best's gain over the baseline, the unit of all differences; None where there is no baseline or no
-    significant gain. `fold_apart`: the fold whose difference alone makes an inconclusive interval wide.
+    significant gain. `outlying_fold`: the fold whose difference alone makes the interval wide.
     """
     for row in rows:
-        row |= {"verdict": "best", "p": None, "p_adjusted": None, "low": 0.0, "high": 0.0, "gain": None}
+        row |= {"verdict": BEST, "p": None, "p_adjusted": None, "low": 0.0, "high": 0.0, "gain": None}
     if len(rows) < 2:
         return
     best, others = rows[0]["name"], [row["name"] for row in rows[1:]]
@@ -82,15 +85,15 @@ def judge(
         for what in ("p", "p_adjusted", "difference", "low", "high"):
             row[what] = float(getattr(tests, what)[place])
         if max(abs(row["low"]), abs(row["high"])) <= margin:
-            row["verdict"] = "equivalent"
+            row["verdict"] = EQUIVALENT
         elif row["p_adjusted"] < ALPHA:
-            row["verdict"] = "worse"
+            row["verdict"] = WORSE
         else:
-            row["verdict"] = "likely" if row["p"] < ALPHA else "inconclusive"
-    if any(row["name"] == CONSTANT and row["verdict"] == "worse" for row in rows):
+            row["verdict"] = UNADJUSTED if row["p"] < ALPHA else INCONCLUSIVE
+    if any(row["name"] == CONSTANT and row["verdict"] == WORSE for row in rows):
         for row in rows[1:]:
-            if row["verdict"] != "worse" and row.get("folds_under_constant"):
-                row["verdict"] = "unstable"
+            if row["verdict"] != WORSE and row.get("folds_worse_than_baseline"):
+                row["verdict"] = UNSTABLE
     _add_units(rows, scores, margin / MARGIN)
 
 
@@ -101,12 +104,12 @@ def _add_units(rows: list[dict[str, Any]], scores: dict[str, Floats], gain: floa
     best = scores[rows[0]["name"]]
     for row in rows:
         row["gain"] = gain if significant and gain > ROUNDING * abs(float(best.mean())) else None
-        row["fold_apart"] = None
-        if row["verdict"] == "inconclusive":
-            row["fold_apart"] = fold_apart(scores[row["name"]] - best)
+        row["outlying_fold"] = None
+        if row["verdict"] == INCONCLUSIVE:
+            row["outlying_fold"] = outlying_fold(scores[row["name"]] - best)
 
 
-def fold_apart(differences: Floats) -> int | None:
+def outlying_fold(differences: Floats) -> int | None:
     """The fold (from 1) without which the differences hardly vary any more; None where there is none."""
     if len(differences) < 3 or differences.std() == 0:
         return None
@@ -212,7 +215,7 @@ def adjusted_for_pairs(p: Floats) -> Floats:
 
 
 def _margin(scores: dict[str, Floats], best: str) -> float:
-    """The difference that is practically none; 0 where there is no constant to measure by."""
+    """The difference that is practically none; 0 where there is no baseline."""
     if CONSTANT not in scores or best == CONSTANT:
         return 0.0
     return MARGIN * abs(float(scores[best].mean() - scores[CONSTANT].mean()))

@@ -1,4 +1,4 @@
-"""The comparison in words: each contender's significance label, and the summary, which claim no more than is known."""
+"""The sentences of a comparison: each contender's significance, and the summary."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from tabsym.compare.verdicts import CONSTANT
+from tabsym.compare.verdicts import BEST, CONSTANT, EQUIVALENT, INCONCLUSIVE, UNADJUSTED, UNSTABLE, WORSE
 
 _WORTH_SAYING = 1.5  # ratios of times below this may be noise
 _MOST_REPEATS = 10
@@ -25,10 +25,10 @@ def in_one_line(error: Exception) -> str:
 
 
 def perhaps(name: str, names: Sequence[str]) -> str:
-    """The nearest of the names that there are, in brackets, to be put behind one that there is not."""
+    """The nearest of the names that there are, in brackets, to be put behind an unknown one."""
     lower = {one.lower(): one for one in names}
     near = get_close_matches(name.lower(), lower, n=1)
-    return f" (perhaps {lower[near[0]]!r})" if near else ""
+    return f" (did you mean {lower[near[0]]!r}?)" if near else ""
 
 
 def listed(names: Sequence[str]) -> str:
@@ -38,25 +38,20 @@ def listed(names: Sequence[str]) -> str:
 
 
 def verdict(row: dict[str, Any], settings: dict[str, Any]) -> str:
-    """In a few words, how a contender compares with the best."""
-    what = {
-        "best": "best",
-        "worse": f"worse (adjusted p {_equals(row['p_adjusted'])})" if row["p_adjusted"] is not None else "",
-        "likely": f"worse before adjustment for multiple comparisons (p {_equals(row['p'])})"
-        if row["p"] is not None
-        else "",
-        "equivalent": "practically equivalent",
-        "unstable": "unstable across folds",
-        "inconclusive": "no significant difference",
-    }[row["verdict"]]
-    return what + under_constant(row, settings)
+    """A contender's significance, with its p-value and whether the baseline does better."""
+    what = row["verdict"]
+    if what == WORSE:
+        what += f" (adjusted p {_equals(row['p_adjusted'])})"
+    elif what == UNADJUSTED:
+        what += f" (p {_equals(row['p'])})"
+    return what + worse_than_baseline(row, settings)
 
 
-def under_constant(row: dict[str, Any], settings: dict[str, Any]) -> str:
+def worse_than_baseline(row: dict[str, Any], settings: dict[str, Any]) -> str:
     """Whether the baseline does better."""
-    if row.get("under_constant"):
+    if row.get("worse_than_baseline"):
         return ", worse than the baseline"
-    folds = row.get("folds_under_constant", 0)
+    folds = row.get("folds_worse_than_baseline", 0)
     return f", worse than the baseline in {folds} of {settings['n_splits']} folds" if folds else ""
 
 
@@ -67,7 +62,7 @@ def units(settings: dict[str, Any]) -> str:
 
 def difference(row: dict[str, Any], settings: dict[str, Any]) -> str:
     """A contender's difference to the best with its interval, worse being positive; see `unit`."""
-    if row["verdict"] == "best":
+    if row["verdict"] == BEST:
         return ""
     return f"{_worse(row, settings, 'difference')} [{_bounds(row, settings)}]"
 
@@ -86,10 +81,10 @@ def summary(
         out.append(_constant_alone(asked_for_more=bool(partial or failures)))
     out += _gain(ranking) + _against_constant(ranking)
     out += _others(best, others, settings, nothing=nothing_predicts(ranking))
-    if nothing_predicts(ranking):
-        out.append("Nothing here significantly predicts the target.")
-    else:
+    if not nothing_predicts(ranking):
         out += _fastest(ranking)
+    elif best["name"] != CONSTANT:
+        out.append("No contender predicts the target significantly better than the baseline.")
     out += _under(ranking, settings)
     return out + _busy(ranking) + _incomplete(partial, settings) + _incomplete_weights(ranking) + failures
 
@@ -99,13 +94,13 @@ def nothing_predicts(ranking: list[dict[str, Any]]) -> bool:
     constant = next((row for row in ranking if row["name"] == CONSTANT), None)
     if constant is None or len(ranking) < 2:
         return False
-    return constant["verdict"] == "best" or (constant["verdict"] == "inconclusive" and constant["folds_won"] > 0)
+    return constant["verdict"] == BEST or (constant["verdict"] == INCONCLUSIVE and constant["folds_won"] > 0)
 
 
 def _constant_alone(*, asked_for_more: bool) -> str:
     """That nothing was tried, or nothing got so far, says nothing of the target."""
-    why = "finished all folds" if asked_for_more else "was asked for"
-    return f"No contender but the baseline {why}, so that nothing is known of what predicts the target."
+    why = "finished all folds" if asked_for_more else "was chosen"
+    return f"Only the baseline {why}, so that the comparison does not show whether the columns predict the target."
 
 
 def _others(
@@ -113,42 +108,42 @@ def _others(
 ) -> list[str]:
     by = {
         word: [row for row in others if row["verdict"] == word]
-        for word in ("worse", "likely", "equivalent", "unstable", "inconclusive")
+        for word in (WORSE, UNADJUSTED, EQUIVALENT, UNSTABLE, INCONCLUSIVE)
     }
     out = []
-    if others and len(by["worse"]) == len(others):
+    if others and len(by[WORSE]) == len(others):
         out.append(
             "Every other contender is significantly worse."
             if len(others) > 1
             else f"{others[0]['label']} is significantly worse."
         )
-    elif by["worse"]:
-        out.append(f"Significantly worse: {len(by['worse'])} of the {len(others)} others.")
-    if by["likely"]:
-        each = [f"{row['label']} ({_worse(row, settings, 'difference')})" for row in by["likely"]]
+    elif by[WORSE]:
+        out.append(f"Significantly worse: {len(by[WORSE])} of the {len(others)} others.")
+    if by[UNADJUSTED]:
+        each = [f"{row['label']} ({_worse(row, settings, 'difference')})" for row in by[UNADJUSTED]]
         out.append(
             f"Worse before adjustment for multiple comparisons of {len(others) + 1} contenders: {'; '.join(each)}."
         )
-    if by["equivalent"] and best["name"] == CONSTANT:  # which has no gain over itself
-        out.append(f"Equal to it: {_names(by['equivalent'])}.")
-    elif by["equivalent"]:
+    if by[EQUIVALENT] and best["name"] == CONSTANT:  # which has no gain over itself
+        out.append(f"Equal to the baseline: {_names(by[EQUIVALENT])}.")
+    elif by[EQUIVALENT]:
         out.append(
-            f"Practically equivalent to it (within 1 % of its gain over the baseline): {_names(by['equivalent'])}."
+            f"Practically equivalent to the best (within 1 % of its gain over the baseline): {_names(by[EQUIVALENT])}."
         )
-    if by["unstable"]:
+    if by[UNSTABLE]:
         each = [
-            f"{row['label']} (in {row['folds_under_constant']} of {settings['n_splits']})" for row in by["unstable"]
+            f"{row['label']} (in {row['folds_worse_than_baseline']} of {settings['n_splits']})" for row in by[UNSTABLE]
         ]
         out.append(f"Unstable across folds, worse than the baseline in some: {'; '.join(each)}.")
-    if by["inconclusive"]:
+    if by[INCONCLUSIVE]:
         each = [
             f"{row['label']} ({_worse(row, settings, 'difference')}, 95 % CI {_bounds(row, settings)}; "
             f"worse in {row['folds_lost']} of {settings['n_splits']} folds{_apart(row)})"
-            for row in by["inconclusive"][:_SHOWN]
+            for row in by[INCONCLUSIVE][:_SHOWN]
         ]
-        more = f", and {len(by['inconclusive']) - _SHOWN} more" if len(by["inconclusive"]) > _SHOWN else ""
+        more = f", and {len(by[INCONCLUSIVE]) - _SHOWN} more" if len(by[INCONCLUSIVE]) > _SHOWN else ""
         out.append(
-            f"No significant difference to it, which does not mean equal: {'; '.join(each)}{more}."
+            f"No significant difference to the best, which does not mean equal: {'; '.join(each)}{more}."
             + ("" if nothing else _remedy(settings))
         )
     return out
@@ -160,7 +155,7 @@ def _remedy(settings: dict[str, Any]) -> str:
         return " More rows would be needed to show one."
     now = settings["repeats"]
     if settings["folds"] < 5:
-        return f" With {settings['folds']} folds little is significant: try --folds 5."
+        return f" With {settings['folds']} folds only large differences are significant: try --folds 5."
     if now >= _MOST_REPEATS:
         return " More rows would be needed to show one."
     return f" More repeats may show a difference: --repeats {min(_MOST_REPEATS, max(3, 2 * now))}."
@@ -176,7 +171,7 @@ def _against_constant(ranking: list[dict[str, Any]]) -> list[str]:
 def _fastest(ranking: list[dict[str, Any]]) -> list[str]:
     """A faster contender, where it is known to be as good, and the clock and the processors agree that it is faster."""
     best = ranking[0]
-    equal = [row for row in ranking if row["verdict"] in ("best", "equivalent") and not row.get("busy")]
+    equal = [row for row in ranking if row["verdict"] in (BEST, EQUIVALENT) and not row.get("busy")]
     if best.get("busy") or not equal:
         return []
     fastest = min(equal, key=lambda row: row["fit_seconds"])
@@ -200,14 +195,16 @@ def _busy(ranking: list[dict[str, Any]]) -> list[str]:
 
 
 def _under(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
-    under = [row for row in ranking if row.get("under_constant")]
-    some = [row for row in ranking if row.get("folds_under_constant") and not row.get("under_constant")]
-    some = [row for row in some if row["verdict"] != "unstable"]
+    under = [row for row in ranking if row.get("worse_than_baseline")]
+    some = [row for row in ranking if row.get("folds_worse_than_baseline") and not row.get("worse_than_baseline")]
+    some = [row for row in some if row["verdict"] != UNSTABLE]
     out = []
     if under:
         out.append(f"Worse than the baseline on average: {_names(under)}.")
     if some:
-        each = [f"{row['label']} (in {row['folds_under_constant']} of {settings['n_splits']} folds)" for row in some]
+        each = [
+            f"{row['label']} (in {row['folds_worse_than_baseline']} of {settings['n_splits']} folds)" for row in some
+        ]
         out.append(f"Worse than the baseline in some folds: {'; '.join(each)}.")
     return out
 
@@ -215,17 +212,17 @@ def _under(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]
 def _incomplete(partial: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
     out = []
     for one in partial:
-        text = f"{one['label']} did {one['folds']} of {settings['n_splits']} folds and is not ranked: "
-        text += f"{settings['metric']} {one['score']:.5g} on these"
+        text = f"{one['label']} completed {one['folds']} of {settings['n_splits']} folds and is not ranked: "
+        text += f"{settings['metric']} {one['score']:.5g} on these folds"
         if "best" in one:
-            text += f", where {one['best']} has {one['best_score']:.5g}"
+            text += f"; {one['best']} has {one['best_score']:.5g} on the same folds"
         out.append(text + ".")
     return out
 
 
 def _incomplete_weights(ranking: list[dict[str, Any]]) -> list[str]:
     rows = [row for row in ranking if row["unweighted"] and row["name"] != CONSTANT]
-    return [f"Trained without the weights, which they do not take: {_names(rows)}."] if rows else []
+    return [f"Trained without the sample weights, as their fit takes none: {_names(rows)}."] if rows else []
 
 
 def unit(ranking: list[dict[str, Any]], settings: dict[str, Any]) -> str:
@@ -245,8 +242,8 @@ def _gain(ranking: list[dict[str, Any]]) -> list[str]:
 
 def _apart(row: dict[str, Any]) -> str:
     """That one fold differs widely from the others, and makes the interval wide."""
-    fold = row.get("fold_apart")
-    return "" if fold is None else f"; one fold, number {fold}, differs widely from the others"
+    fold = row.get("outlying_fold")
+    return "" if fold is None else f"; fold {fold} differs widely from the others"
 
 
 def _worse(row: dict[str, Any], settings: dict[str, Any], what: str) -> str:

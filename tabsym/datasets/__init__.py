@@ -1,4 +1,4 @@
-"""Tables to try things on: generated ones, and public ones by name."""
+"""Example tables: generated ones, and public ones by name."""
 
 from tabsym.datasets.public import PUBLIC, load
 from tabsym.datasets.retail import make_retail

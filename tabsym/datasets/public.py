@@ -89,12 +89,12 @@ def load(name: str, folder: str | Path | None = None) -> tuple[pd.DataFrame, pd.
     Returns
     -------
     (X, y) : DataFrame and Series
-        Features, without columns that tell the target, and the target.
+        Features, without columns that contain the target, and the target.
 
     Raises
     ------
     ValueError
-        An unknown name, or a table that OpenML does not have.
+        The name is unknown, or OpenML does not have the table.
     FileNotFoundError
         The folder has no such file.
     """
@@ -105,7 +105,7 @@ def load(name: str, folder: str | Path | None = None) -> tuple[pd.DataFrame, pd.
     if folder:
         path = Path(folder) / f"{name}.parquet"
         if not path.exists():
-            raise FileNotFoundError(f"There is no {path.name} in the folder {str(folder)!r}; put it there.")
+            raise FileNotFoundError(f"There is no {path.name} in the folder {str(folder)!r}; add it there.")
         table = pd.read_parquet(path)
         target = entry.target
     else:

@@ -1,4 +1,4 @@
-"""Retail sales: a generated table with long-tailed alphabets and a known process."""
+"""Retail sales: a generated table with long-tailed categorical columns and a known process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WEEKS = 52
 
 @dataclass(frozen=True)
 class Truth:
-    """What `make_retail` drew: factors by symbol; sales = base * their product * price effect * noise."""
+    """The factors that `make_retail` drew, by category; sales = base * their product * price effect * noise."""
 
     store: pd.Series
     colour: pd.Series
@@ -44,13 +44,13 @@ def make_retail(
     """Make a table of retail sales, one row a product in a store in a week.
 
     The columns are `store`, `city`, `group`, `colour`, `size`, `supplier` and
-    `week` (symbols, with long tails and some missing values), `price` and
+    `week` (categories, with long tails and some missing values), `price` and
     `promotion` (numbers), and `sales`, the target:
 
         sales = 20 * store * colour * size * season[group, week]
                 * (price / usual price of the group)**-1.2 * 1.3**promotion * noise
 
-    with log-normal noise. City and supplier tell nothing beyond the others.
+    with log-normal noise. City and supplier have no effect of their own.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def make_retail(
         Standard deviation of the logarithm of the noise.
     random_state : int, RandomState or None, default 0
     return_truth : bool, default False
-        Return the factors too.
+        Return the true factors, too.
 
     Returns
     -------

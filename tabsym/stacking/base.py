@@ -134,8 +134,8 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         crossed = Crossed(Learner(settled, rows.X, given, rows.weight, labels), splits)
         if len(crossed.rows) < len(rows):
             warn_user(
-                f"cv holds {len(rows) - len(crossed.rows):,} of {len(rows):,} rows out in no fold: they have no margin "
-                "out of fold, and a booster that starts from margins is trained without them."
+                f"cv holds {len(rows) - len(crossed.rows):,} of {len(rows):,} rows out in no fold: they have "
+                "no margin out of fold, and a booster that starts from margins is trained without them."
             )
         started = rows if len(crossed.rows) == len(rows) else taken(rows, crossed.rows)
         learned = cache(lambda: replace(started, margins=crossed.margins()))  # where something starts from them
@@ -178,19 +178,20 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         for option in ("offset_column", "exposure_column"):
             if getattr(self.wide, option, None) is not None:
                 raise ValueError(
-                    f"wide has {option}={getattr(self.wide, option)!r}, which the booster would take for a feature; "
+                    f"wide has {option}={getattr(self.wide, option)!r}, which the booster would use as a feature; "
                     "leave it out."
                 )
         for name, part in (("wide", self.wide), ("booster", self.booster)):
             if part is not None and (isinstance(part, type) or not hasattr(part, "get_params")):
-                raise TypeError(f"{name}={part!r} is no estimator; pass an instance with fit and predict, or None.")
+                raise TypeError(f"{name}={part!r} is not an estimator; pass an instance with fit and predict, or None.")
         if self.mode not in MODES:
             raise ValueError(f"mode={self.mode!r} is not known; use {', '.join(map(repr, MODES))}.")
         stop = self.early_stopping
         is_share = isinstance(stop, Real) and not isinstance(stop, bool) and 0 < float(stop) < 1
         if not (stop is False or is_share or (isinstance(stop, str) and stop == "folds")):
             raise ValueError(
-                f"early_stopping={stop!r} is not known; use 'folds', a share of the rows to hold out such as 0.1, or "
+                f"early_stopping={stop!r} is not known; use 'folds', a fraction of the rows to hold out such as 0.1, "
+                "or "
                 "False for all the rounds that the booster asks for."
             )
         if stop is False and has_eval_set:
@@ -200,7 +201,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             )
         if stop is False and self.mode == "auto":
             raise ValueError(
-                "mode='auto' is chosen by rows held out, of which early_stopping=False has none; name the mode, or use "
+                "mode='auto' needs held-out rows, and early_stopping=False has none; name the mode, or use "
                 "early_stopping='folds'."
             )
         if self.booster is not None:
@@ -251,8 +252,9 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             train, test = next(splitter.split(np.zeros((len(y), 1)), y, groups))
         except ValueError as error:
             raise ValueError(
-                f"early_stopping={self.early_stopping!r} can't hold out such a share and train on the rest ({error}); "
-                "use 'folds', another share, or eval_set."
+                f"early_stopping={self.early_stopping!r} cannot be held out with enough rows left to train on "
+                f"({error}); "
+                "use 'folds', another fraction, or eval_set."
             ) from error
         train, test = np.sort(train), np.sort(test)
         return train, (take_rows(data, test), y[test], None if weight is None else weight[test])
@@ -292,15 +294,16 @@ def _refuse_own_stop(booster: Any) -> None:
     """The stack chooses the rounds: a booster that wants rows of its own to stop by would find none."""
     if isinstance(booster, HIST) and booster.early_stopping is True:  # other estimators' own stops are their affair
         raise ValueError(
-            f"{type(booster).__name__}(early_stopping=True) stops by rows of its own, and the stack chooses the rounds "
-            "itself; leave it out, and use early_stopping='folds' or a share of the rows."
+            f"{type(booster).__name__}(early_stopping=True) holds out rows of its own, but the stack chooses the "
+            "number of "
+            "rounds; leave it out, and use early_stopping='folds' or a fraction of the rows."
         )
     for name in OWN_STOPS:
         value = booster.get_params().get(name)
         if value:
             raise ValueError(
-                f"{type(booster).__name__}({name}={value!r}) waits for rows to stop by, which the stack holds out "
-                "itself; leave it out, and use early_stopping='folds' or a share of the rows."
+                f"{type(booster).__name__}({name}={value!r}) needs an evaluation set, but the stack chooses the "
+                "number of rounds; leave it out, and use early_stopping='folds' or a fraction of the rows."
             )
 
 

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @fill_in(parameters=STACK_PARAMETERS, attributes=STACK_ATTRIBUTES, notes=STACK_NOTES)
 class WideBoostClassifier(LabelClassifier, WideBoost):
-    """A wide classifier under a booster: symbols by the one, what is left by the other.
+    """A wide classifier with a booster on top: the wide model fits categories, the booster the rest.
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         X : dataframe or array-like of shape (n_rows, n_columns)
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
-            Rows of weight 0 count as absent.
+            Rows of weight 0 are ignored.
         groups : array-like of shape (n_rows,), optional
             For a `cv` that keeps groups together, such as GroupKFold.
         eval_set : tuple of a table and its target, optional
-            Rows that choose the rounds, instead of those of the folds.
+            Rows that choose the number of rounds, instead of the folds.
 
         Returns
         -------
@@ -75,14 +75,16 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column or argument.
+            The input is not valid; the message names the column or argument.
         """
         X, y = split_target(X, y, type(self).__name__)
         table = read_rows(type(self).__name__, X, y, sample_weight, groups)
         weight = check_weights(sample_weight, len(table))
         target = check_classes(y, len(table), who=type(self).__name__)
         if weight is not None and len(np.unique(target.codes[weight > 0])) < 2:
-            raise ValueError("After dropping rows of weight 0 the target has 1 class only; give both classes weight.")
+            raise ValueError(
+                "Without the rows of weight 0 the target has 1 class only; give rows of both classes weight."
+            )
         self._fit(table, target.codes.astype(np.int64), target.classes, sample_weight, groups, eval_set)
         self.classes_ = target.classes
         return self
@@ -126,7 +128,7 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
 
 @fill_in(parameters=STACK_PARAMETERS, attributes=STACK_ATTRIBUTES, notes=STACK_NOTES)
 class WideBoostRegressor(RegressorMixin, WideBoost):
-    """A wide regressor under a booster: symbols by the one, what is left by the other.
+    """A wide regressor with a booster on top: the wide model fits categories, the booster the rest.
 
     Parameters
     ----------
@@ -139,8 +141,8 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
     Notes
     -----
     {notes}
-    A wide regressor with a log link (``loss="poisson"``, "gamma", "tweedie", or "choose") makes margins of logarithms;
-    the booster's objective is set to the same loss where you name none, and refused where its link is another.
+    A wide regressor with a log link (``loss="poisson"``, "gamma", "tweedie", or "auto") has margins on the
+    log scale; the booster gets the objective of the same loss if it has none, and must have the same link.
 
     Examples
     --------
@@ -163,11 +165,11 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
         X : dataframe or array-like of shape (n_rows, n_columns)
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
-            Rows of weight 0 count as absent.
+            Rows of weight 0 are ignored.
         groups : array-like of shape (n_rows,), optional
             For a `cv` that keeps groups together, such as GroupKFold.
         eval_set : tuple of a table and its target, optional
-            Rows that choose the rounds, instead of those of the folds.
+            Rows that choose the number of rounds, instead of the folds.
 
         Returns
         -------
@@ -176,7 +178,7 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
         Raises
         ------
         ValueError, TypeError
-            In a sentence that names the column or argument.
+            The input is not valid; the message names the column or argument.
         """
         X, y = split_target(X, y, type(self).__name__)
         table = read_rows(type(self).__name__, X, y, sample_weight, groups)

@@ -1,8 +1,8 @@
 """Whether a booster helps a wide model, and after how many rounds it stops: by rows that it has not seen.
 
 In-sample a booster always helps. On rows held out some do not: over margins that already hold what thousands of
-symbols tell, or on few rows. Round 0 of a booster on top of margins is the wide model alone, so that a booster which
-hurts is left out. Of 40 numbers of rounds and 11 shares the best looks better than it is: what is more than the
+categories explain, or on few rows. Round 0 of a booster on top of margins is the wide model alone, so that a booster
+which hurts is left out. Of 40 numbers of rounds and 11 shares the best looks better than it is: what is more than the
 wide model must gain more than a standard error over the rows.
 
 The first fold scouts: a booster that does not help there at all is left out, and one that has its best rounds early is

@@ -34,7 +34,7 @@ class Plan:
     ----------
     booster : estimator
     mode : "margin", on top of margins; "feature", with margins as columns; "alone", without them
-    codes : what symbols become (`coder_of`)
+    codes : how categories are coded (`coder_of`)
     task : "binary", "multiclass" or "regression"
     columns : those of the table that the booster sees, None for all
     """
@@ -134,13 +134,14 @@ class Layer:
         except ValueError as error:
             if "contains NaN" in str(error):
                 raise ValueError(
-                    f"{type(booster).__name__} reads no missing values; use a pipeline that imputes them, or another "
+                    f"{type(booster).__name__} does not accept missing values; use a pipeline that imputes them, or "
+                    "another "
                     "booster."
                 ) from error
             if "could not convert string" not in str(error):
                 raise
             raise ValueError(
-                f"{type(booster).__name__} reads no categories, as codes={self._codes!r} hands symbols over ({error}); "
+                f"{type(booster).__name__} cannot read the categories of codes={self._codes!r} ({error}); "
                 "use codes='ordinal', or a pipeline that encodes them."
             ) from error
 
@@ -195,7 +196,7 @@ def matched(booster: Any, loss: Loss, mode: str) -> Any:
             "booster of LightGBM, XGBoost or CatBoost."
         )
     if is_classifier(booster) and not hasattr(booster, "predict_proba"):
-        raise ValueError(f"{type(booster).__name__} has no predict_proba; use a booster with probabilities.")
+        raise ValueError(f"{type(booster).__name__} has no predict_proba; use a booster that has it.")
     if isinstance(booster, HistGradientBoostingRegressor) and link == "log" and booster.loss == "squared_error":
         return clone(booster).set_params(loss="gamma" if loss.name == "gamma" else "poisson")
     return clone(booster)

@@ -829,7 +829,7 @@ def comparison(table: Table) -> Found:
         page = (result.folder / "report.html").read_text(encoding="utf-8")
         return {
             "ranking": names.ranking(result),
-            "finding": _without_times("\n".join(result.finding)),
+            "summary": _without_times("\n".join(result.summary)),
             "printed": _without_times(_printed(said.getvalue().replace(folder, "FOLDER"))),
             "report": _without_times(_words_of(page)),
         }

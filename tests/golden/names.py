@@ -425,4 +425,4 @@ def compared(table: pd.DataFrame, target: str, contenders: list[str], folder: An
 
 def ranking(result: Any) -> pd.DataFrame:
     """By contender, in the order of the ranking: what does not depend on the machine."""
-    return result.ranking.set_index("name")[["score", "spread", "difference", "p", "verdict"]]
+    return result.ranking.set_index("name")[["score", "sd", "difference", "p", "verdict"]]

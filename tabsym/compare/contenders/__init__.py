@@ -1,7 +1,7 @@
 """The contenders: one small file each.
 
 A file in this folder that defines ``CONTENDERS``, a list of `Contender`,
-takes part: nothing else needs to be told of it.
+takes part; nothing else registers it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class Contender:
     Attributes
     ----------
     name : str
-        What ``--contenders`` and the results call it.
+        Its name in ``--contenders`` and in the results.
     label : str
-        What people read.
+        Its label in the report.
     make : callable (task, random_state, n_jobs) -> estimator
         The estimator, unfitted, at its defaults. It gets a pandas frame of text, number
         and boolean columns, classes coded 0, 1, ..., and must have `fit` and `predict`,
         for classes `predict_proba`.
     space : callable (task) -> dict of parameter -> list or scipy.stats distribution
-        Where ``--tune`` looks for better settings; parameters as `set_params` names them.
+        The search space of ``--tune``; parameters as `set_params` names them.
     requires : dict of module -> what to install
     order : int
         Cheap ones run first, so that a ranking appears early.
@@ -42,12 +42,12 @@ class Contender:
     made_by : str or None
         Of a contender of the user's own: a digest of the file at its address, or of the estimator and its space.
     for_unseen : bool
-        Whether it takes part where whole symbols of a column are held out, and only there; `make` then gets the name
-        of that column as a fourth argument.
+        Whether it takes part only where whole categories of a column are held out; `make` then gets the name of that
+        column as a fourth argument.
     for_metric : bool
         Whether `make` gets the name of the metric that ranks as a last argument.
     by_name : bool
-        Whether it takes part only where it is named: much like another one, and not worth everybody's time.
+        Whether it takes part only where it is named, as it is similar to another one.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Contender:
     by_name: bool = False
 
     def estimator(self, task: str, random_state: int, n_jobs: int, unseen: str | None, metric: str = "") -> Any:
-        """The estimator, unfitted; `unseen`: the column whose symbols are held out, if there is one.
+        """The estimator, unfitted; `unseen`: the column whose categories are held out, if there is one.
 
         `metric`: the name of the one that ranks, where that is known.
         """
@@ -80,7 +80,7 @@ class Contender:
         """What to install, where a library that the contender needs is absent."""
         for module, remedy in self.requires.items():
             if find_spec(module) is None:
-                return f"{self.label} is left out: it needs {module}; pip install {remedy!r}"
+                return f"{self.label} was not run, as {module} is not installed: pip install {remedy!r}"
         return None
 
 

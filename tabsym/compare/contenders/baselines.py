@@ -1,4 +1,4 @@
-"""The cheapest answers: a constant, and one-hot encoding under a linear model."""
+"""The baselines: a constant prediction, and one-hot encoding with a linear model."""
 
 from __future__ import annotations
 

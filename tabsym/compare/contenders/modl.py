@@ -1,6 +1,6 @@
-"""The boosters over columns that MODL grouped: symbols that do the same to the target are one category.
+"""The boosters over columns that MODL grouped: categories with the same effect on the target are one group.
 
-A few groups where there were thousands of symbols: trees have less to memorise, and
+A few groups instead of thousands of categories: trees have less to memorise, and
 HistGradientBoosting's limit of 255 categories is no limit any more.
 """
 

@@ -1,4 +1,4 @@
-"""The wide model at its best under a gentle booster: LightGBM by default, and where they are named the others."""
+"""Stacks of the wide model and a booster: LightGBM by default, the others where they are named."""
 
 from __future__ import annotations
 

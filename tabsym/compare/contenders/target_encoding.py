@@ -1,4 +1,4 @@
-"""category_encoders' target encoding under LightGBM: what many people do today."""
+"""category_encoders' target encoding with LightGBM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Target encoding by TIWS under LightGBM, where symbols are seen; where they are not, see `unseen`."""
+"""TIWS target encoding with LightGBM, for known categories; see `unseen` for unknown ones."""
 
 from __future__ import annotations
 

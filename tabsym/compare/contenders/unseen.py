@@ -1,6 +1,6 @@
-"""What can be made of symbols never seen in training: all under LightGBM, but for the routing through each booster.
+"""Treatments of unknown categories: all with LightGBM, except jittering of each booster.
 
-They take part where whole symbols of a column are held out, beside the boosters' own treatment.
+They take part where whole categories of a column are held out, along with the boosters' own treatment.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _contender(name: str, label: str, make: Make, order: int, step: str = "nativ
 
 CONTENDERS = [
     _contender("blind", "Without the column", _blind, 32),
-    _contender("mean", "Mean of symbols", _encoded(context="observed"), 33),
+    _contender("mean", "Mean over categories", _encoded(context="observed"), 33),
     _contender("knn", "kNN of the rows", _filled("knn"), 36),
     _contender("names", "Similar names", _filled("names"), 34),
     _contender("tiws-printed", "TIWS as printed", _encoded(method="poster"), 34),

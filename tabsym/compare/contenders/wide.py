@@ -1,8 +1,8 @@
 """The wide models: `WideClassifier()` and `WideRegressor()`, and online with interactions chosen, none, and all pairs.
 
-What the second one does with numbers was chosen on ten tables (benchmarks/README.md): bins by MODL
-for classes, quantiles for amounts, both never detectably worse than slopes. The first one chooses its loss by the
-metric that ranks.
+The second one's treatment of numbers was chosen on ten tables (benchmarks/README.md): bins by MODL in
+classification, quantiles in regression, both never significantly worse than slopes. The first one selects its loss by
+the ranking metric.
 """
 
 from __future__ import annotations
