@@ -10,7 +10,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from sklearn.exceptions import ConvergenceWarning
 
-from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
+from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.wide.optimizers import Newton
 from tests.options import ADDITIVE, GLM
 
@@ -577,3 +577,39 @@ def test_a_penalty_given_is_at_its_optimum_beside_dense_algebra():
     found = model.coefs_["g"].sort_index()["value"].to_numpy()
     np.testing.assert_allclose(found, want[:30] - want[:30].mean(), atol=1e-3)
     np.testing.assert_allclose(model.predict(X), design @ want, atol=1e-3)
+
+
+def three_classes():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"g": rng.choice(list("pqrstu"), 1500), "x": rng.normal(size=1500)})
+    effects = {"p": 0.0, "q": 0.3, "r": -0.5, "s": 0.2, "t": 0.4, "u": -0.4}
+    score = np.outer(X["x"], [0.0, 0.5, -0.4]) + np.outer(X["g"].map(effects), [0.0, 1.0, -1.0])
+    p = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    return X, (rng.random((1500, 1)) > p.cumsum(axis=1)).sum(axis=1)
+
+
+def test_several_classes_are_those_of_a_multinomial_logit():
+    """Coefficients sum to 0 over the classes; statsmodels' are differences to the first class."""
+    X, y = three_classes()
+    model = WideClassifier(alpha=0.0, tol=1e-6, **ADDITIVE).fit(X, y)
+    design = sm.add_constant(pd.get_dummies(X["g"], drop_first=True).astype(float).assign(x=X["x"]))
+    logit = sm.MNLogit(y, design).fit(disp=0, tol=1e-12, maxiter=100)
+    centring = (np.eye(3) - 1 / 3)[:, 1:]
+    for name, frame in (("x", model.coefs_["x"]), ("s", model.contrast("g", "s", "p"))):
+        places = [(str(k), name) for k in (1, 2)]
+        want = centring @ logit.params.loc[name]
+        sd = np.sqrt(np.diag(centring @ logit.cov_params().loc[places, places].to_numpy() @ centring.T))
+        found = frame.to_numpy().ravel() if name == "x" else frame["value"].to_numpy()
+        np.testing.assert_allclose(found[:3], want, atol=1e-3 * sd.min())
+        np.testing.assert_allclose(found[3:] if name == "x" else frame["sd"], sd, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [WideClassifier, WideSGDClassifier])
+def test_coefficients_of_several_classes_sum_to_zero(kind):
+    X, y = three_classes()
+    options = {"alpha": 0.0} if kind is WideClassifier else {"random_state": 0}
+    model = kind(**options).fit(X, y)
+    for name in model.coefs_:
+        np.testing.assert_allclose(model.coefs_[name].iloc[:, :3].sum(axis=1), 0.0, atol=1e-12)
+    formula = kind("w[g] * v[g] + b[1]", **({} if kind is WideClassifier else {"random_state": 0})).fit(X, y)
+    np.testing.assert_allclose(formula.coefs_["b"].iloc[:, :3].sum(axis=1), 0.0, atol=1e-12)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tabsym.wide.layout import Layout, Term
 from tabsym.wide.model import WideModel
 from tabsym.wide.plan import show
+from tabsym.wide.slopes import MULTINOMIAL
 from tabsym.wide.sources import Flag
 from tabsym.wide.start import with_state
 
@@ -121,10 +122,27 @@ def move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: C
 
 
 def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
-    """The model with the means of its terms in the intercept, in training's units as in the user's."""
+    """The model with the means of its terms in the intercept, in training's units as in the user's.
+
+    With several classes coefficients also sum to 0 over the classes, as the softmax is the same for any common shift.
+    """
     k, units, layout = model.n_outputs, model.units, model.layout
     state = model.state.copy()
     for column in {0, model.columns.shown}:
         theta = units.to_user(layout, state[:, column].reshape(-1, k))
-        state[:, column] = units.to_training(layout, move_means(layout, theta, shares)).ravel()
+        theta = move_means(layout, theta, shares)
+        if model.loss.code == MULTINOMIAL:
+            additive = _additive_entries(layout)
+            theta[additive] -= theta[additive].mean(axis=1, keepdims=True)
+        state[:, column] = units.to_training(layout, theta).ravel()
     return with_state(model, state, model.n_steps)
+
+
+def _additive_entries(layout: Layout) -> NDArray[np.bool_]:
+    """The entries (entries,) of blocks that no term multiplies by another block."""
+    additive = np.ones(layout.n_entries, dtype=np.bool_)
+    for term in layout.learned:
+        if len(term.factors) > 1:
+            for factor in term.factors:
+                additive[layout.entries(factor.block)] = False
+    return additive

@@ -177,9 +177,6 @@ def _inverse_of_positive(scaled: Floats) -> Floats | None:
 def whole_covariance(turns: Turns, places: Sequence[int], shares: dict[int, Floats]) -> Whole | None:
     """Of the pieces at `places` together, in their order; None where they are too many."""
     information = Information(turns, shares)
-    free = [one for one in places if turns.pieces[one].prior is Prior.RIDGE and turns.precision[one] == 0.0]
-    if information.k > 1 and free:  # of classes that a category never meets nearly nothing is known
-        return None
     p = sum(turns.pieces[place].size for place in places)
     if p * information.k > MOST_ENTRIES or (information.k > 1 and information.visits(places) > MOST_VISITS):
         return None
