@@ -184,24 +184,8 @@ def compare(
     settings = settings_of(course, name)
     folder = open_folder(out, name, resume)
     with owned(folder), Live(settings, quiet=quiet) as live:
-        results = begin(folder, settings, resume)
-        if resume and not results.contenders:
-            live.note(f"There are no results in {folder} to continue; all contenders are run.")
-        for damaged in mend(results, folder, course) if resume else []:
-            live.note(damaged)
-        for changed in forget_changed(results, chosen):
-            live.note(changed)
-        Runner(course, results, folder, live).run(_able(chosen, results, live))
-        ranking = _judged(course, results, folder)
-        sentences = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
-        results.settings["summary"] = sentences
-        _write(results, ranking, sentences, folder, course)
-        live.note("computing the gain of each column alone, for the report and to detect leaks (at most two minutes)")
-        results.settings["levels"] = _levels(prepared, seed, live)
-        results.settings["column_gains"] = _gains(course, ranking, folder, live)
-        sentences = [*sentences, *leak_sentences(results.settings["column_gains"], ranking)]
-        results.settings["summary"] = sentences
-        _write(results, ranking, sentences, folder, course)
+        results = _run(course, chosen, folder, live, settings, resume=resume)
+        ranking, sentences = _concluded(course, results, folder, live)
     failures = {n: e["error"] for n, e in results.contenders.items() if e["error"]}
     by_name = {one.name: one for one in chosen}
     larger = ranked_by.larger_is_better
@@ -212,6 +196,37 @@ def compare(
     if best_file is not None and ranking:
         _save_best(comparison, best_file, quiet)
     return comparison
+
+
+def _run(
+    course: Course, chosen: list[Contender], folder: Path, live: Live, settings: dict[str, Any], *, resume: bool
+) -> Results:
+    """The results of all contenders that can run; with `resume` added to those in the folder."""
+    results = begin(folder, settings, resume)
+    if resume and not results.contenders:
+        live.note(f"There are no results in {folder} to continue; all contenders are run.")
+    for damaged in mend(results, folder, course) if resume else []:
+        live.note(damaged)
+    for changed in forget_changed(results, chosen):
+        live.note(changed)
+    Runner(course, results, folder, live).run(_able(chosen, results, live))
+    return results
+
+
+def _concluded(course: Course, results: Results, folder: Path, live: Live) -> tuple[list[dict[str, Any]], list[str]]:
+    """The ranking and the summary, written before the gains of single columns are computed, and with them."""
+    settings = results.settings
+    ranking = _judged(course, results, folder)
+    sentences = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
+    settings["summary"] = sentences
+    _write(results, ranking, sentences, folder, course)
+    live.note("computing the gain of each column alone, for the report and to detect leaks (at most two minutes)")
+    settings["levels"] = _levels(course.prepared, course.seed, live)
+    settings["column_gains"] = _gains(course, ranking, folder, live)
+    sentences = [*sentences, *leak_sentences(settings["column_gains"], ranking)]
+    settings["summary"] = sentences
+    _write(results, ranking, sentences, folder, course)
+    return ranking, sentences
 
 
 def _levels(prepared: Prepared, seed: int, live: Live) -> list[dict[str, Any]]:
