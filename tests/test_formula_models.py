@@ -1,5 +1,7 @@
 """Models written as formulas: recovery, units, unseen symbols, growth, textbook cases, the paper's theorems."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -273,7 +275,7 @@ def test_additive_formulas_are_in_original_units():
     ("formula", "change", "error", "message"),
     [
         ("w[nowhere] + b[1]", {}, FormulaError, "There is no column 'nowhere' in the table"),
-        ("w[a] * b", {}, FormulaError, r"Column 'b' holds symbols; write w\[b\]"),
+        ("w[a] * b", {}, FormulaError, r"Column 'b' is categorical; write w\[b\]"),
         ("w[a] * x", {"x": np.nan}, ValueError, r"x in the formula has no finite value in row 0 \(x = nan\)"),
         ("w[a] * log(x)", {"x": -1.0}, ValueError, r"log\(x\) in the formula has no finite value in row 0 \(x = -1\)"),
         (["w[a]"], {}, TypeError, "formula must be text"),
@@ -479,3 +481,27 @@ def test_full_batch_gse_is_the_jacobi_step():
     for block, column in (("w", "a"), ("v", "b")):
         want = 0.4 * TABLE.groupby(column)["y"].mean()
         np.testing.assert_allclose(model.coefs_[block]["value"].loc[want.index], want)
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("y ~ w[a] + x", r"adds 'x' without a coefficient, as an offset; write s\[1\]\*x .* or offset_column='x'"),
+        ("y ~ w[a] + 1", r"adds the constant 1; write b\[1\] for an intercept"),
+        ("y ~ w[a] + log(x + 9)", r"adds 'log\(\(x \+ 9\)\)' without a coefficient"),
+    ],
+)
+def test_terms_without_a_coefficient_are_told_of(formula, said):
+    """R and statsmodels estimate a slope, or an intercept, for what is written so."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.choice(list("pqr"), 200), "x": rng.normal(size=200), "y": rng.normal(size=200)})
+    with pytest.warns(UserWarning, match=said):
+        WideSGDRegressor(formula, random_state=0).fit(table)
+
+
+def test_nothing_is_said_of_terms_that_have_coefficients():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.choice(list("pqr"), 200), "x": rng.normal(size=200), "y": rng.normal(size=200)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        WideSGDRegressor("y ~ 2 * w[a] * x + s[1] * x + b[1]", random_state=0).fit(table)

@@ -49,6 +49,6 @@ def _codes_of(y: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
     values = np.asarray(y)
     codes = np.minimum(np.searchsorted(labels, values), len(labels) - 1)
     if (labels[codes] != values).any():
-        stranger = values[labels[codes] != values].tolist()[0]
-        raise ValueError(f"eval_set has class {stranger!r}, which is not in the training data; leave such rows out.")
+        unknown = values[labels[codes] != values].tolist()[0]
+        raise ValueError(f"eval_set has class {unknown!r}, which is not in the training data; leave such rows out.")
     return codes

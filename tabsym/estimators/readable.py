@@ -133,6 +133,7 @@ class Readable:
         """Akaike's criterion, ``2 edf - 2 log likelihood``; the dispersion counts as no coefficient.
 
         With penalties the effective degrees of freedom, given the variance components. NaN for huber and tweedie.
+        Sample weights count relative to their mean, as in `deviance_`: a row of twice the mean weight as two rows.
         """
         certainty = self._certainty("aic_")
         return 2.0 * float(certainty.effective.sum()) - 2.0 * certainty.log_likelihood
@@ -165,7 +166,9 @@ class Readable:
             of the odds.
         base : mapping of term -> category, "largest" or None, default None
             The category that the others of its term are compared with, with the deviation of that difference;
-            "largest": of each term that with most rows. None: categories against the mean of their term.
+            "largest": of each term that with most rows. None: categories against the mean of their term. The
+            intercept is that of the means in any case: the linear predictor of the base categories is the intercept
+            plus their values without `base`.
         level : float, default 0.95
             Of the intervals from `lower` to `upper`.
 

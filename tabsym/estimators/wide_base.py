@@ -33,7 +33,9 @@ from tabsym.warn import warn_user
 from tabsym.wide.losses import Loss
 from tabsym.wide.model import WideModel
 from tabsym.wide.optimizers import Newton
-from tabsym.wide.plan import INTERCEPT
+from tabsym.wide.plan import INTERCEPT, show
+from tabsym.wide.polynomial import expand
+from tabsym.wide.syntax import ColumnRef
 
 Floats = NDArray[np.float64]
 
@@ -69,6 +71,7 @@ class WideBase(Readable, BaseEstimator):
             )
             raise ValueError(f"{column} is for a loss with a log link; {instead}, or leave it out.")
         self._warn_of_codes(config, table, y)
+        self._warn_of_fixed_terms(config)
         given, y, weight = read_rows(
             config.who, config.formula, table, y, sample_weight, None if column is None else column.name
         )
@@ -91,6 +94,20 @@ class WideBase(Readable, BaseEstimator):
                 f"{what} whole numbers that look like codes, and {config.who} takes numbers for amounts; if they name "
                 f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table."
             )
+
+    def _warn_of_fixed_terms(self, config: Config) -> None:
+        """Say which terms of a formula have no coefficient: in R's formulas, and statsmodels', they would have one."""
+        if config.formula is None:
+            return
+        fixed = [term for term in expand(config.formula) if not term.blocks]
+        for term in fixed:
+            if term.numerics:
+                name = " * ".join(map(show, term.numerics))
+                what = f"{name!r} without a coefficient, as an offset; write s[1]*{name} to estimate its slope"
+                remedy = f", or offset_column={name!r} for an offset" if isinstance(term.numerics[0], ColumnRef) else ""
+            else:
+                what, remedy = f"the constant {term.constant:g}; write b[1] for an intercept", ""
+            warn_user(f"The formula of {config.who} adds {what}{remedy}.")
 
     def _has_log_link(self) -> bool:
         """Whether the loss that is asked for has a log link, or will be chosen among such."""

@@ -22,7 +22,7 @@ TargetGiven = Callable[[Places], Places]
 FEW_TARGETS, MOST_VALUES_BESIDE = 9, 64
 """Up to so many distinct targets each of their 256 partitions is looked at, beside so many distinct values or less."""
 FEW_VALUES, FEW_SYMBOLS, MOST_TARGETS_BESIDE = 6, 5, 1024
-"""Up to so many values or categories each of their 31 or 51 partitions is looked at, beside so many targets or less."""
+"""Numbers of values or of categories up to which all 31 or 51 partitions are tried, and of distinct targets."""
 
 
 def every_grid(rows: Rows, options: Options, deadline: float, target_given: TargetGiven) -> Grid | None:

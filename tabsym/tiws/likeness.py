@@ -1,4 +1,4 @@
-"""Likeness of categories, as covariance: kernels over documents, and over names where those are asked for."""
+"""Similarity of categories, as covariance: kernels over documents, and over names where those are asked for."""
 
 from __future__ import annotations
 

@@ -277,7 +277,9 @@ def used_columns(formula: Formula, table: Table) -> list[str]:
                 raise FormulaError(f"There is no column {name!r} in the table; it has {shown}.", formula.text, ref.at)
             if isinstance(ref, ColumnRef) and table[name].kind is Kind.SYMBOLIC:
                 raise FormulaError(
-                    f"Column {name!r} holds symbols; write w[{name}] to learn a number for each.", formula.text, ref.at
+                    f"Column {name!r} is categorical; write w[{name}] for a coefficient of each category.",
+                    formula.text,
+                    ref.at,
                 )
             found.append(name)
     return list(dict.fromkeys(found))

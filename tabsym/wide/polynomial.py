@@ -47,8 +47,8 @@ def expand(formula: Formula) -> list[Monomial]:
     ------
     FormulaError
         A division by a block, a function of a block, a block that drops out, a
-        block read with different numbers of columns, a column that is both a
-        symbol and a number, a formula that learns nothing.
+        block read with different numbers of columns, a column that is both
+        categorical and numeric, a formula without coefficients.
 
     Examples
     --------
@@ -69,9 +69,9 @@ def expand(formula: Formula) -> list[Monomial]:
     used = {ref.block for term in terms for ref in term.blocks}
     for ref in refs:
         if ref.block not in used:
-            raise FormulaError(f"{ref.block}[...] drops out of the score, so nothing is learned.", formula.text, ref.at)
+            raise FormulaError(f"{ref.block}[...] cancels out of the formula; remove it.", formula.text, ref.at)
     if not used:
-        raise FormulaError("The formula learns nothing; add a block such as w[column] or b[1].", formula.text, 0)
+        raise FormulaError("The formula has no coefficients; add a term such as w[column] or b[1].", formula.text, 0)
     return terms
 
 
