@@ -106,7 +106,7 @@ def test_the_posters_estimate_is_as_printed(seed, idf_rows, kind, weighted):
 def test_donors_are_the_methods(seed, kind):
     X, y, weight, new = make(seed, kind, l=[3, 4, 7, 9][seed])
     truth = naive_tiws.documents_method(dicts(X), components(y), weight, "a", dicts(new))
-    found = TIWSEncoder(cols=["a"]).fit(X, y).donors("a", new, n_donors=99)
+    found = TIWSEncoder(cols=["a"]).fit(X, y).donors(new, "a", n_donors=99)
     for unseen, weights in zip(truth.unseen, truth.donors.weights, strict=True):
         of = found[found["category"] == unseen].set_index("donor")["weight"]
         assert of.is_monotonic_decreasing
@@ -123,7 +123,7 @@ def test_the_posters_donors_are_those_of_transform(kind, idf_rows, context):
         X, y, sample_weight=weight
     )
     rows = new.drop_duplicates("a")
-    found = encoder.donors("a", rows, n_donors=99)
+    found = encoder.donors(rows, "a", n_donors=99)
     estimates = [name for name in found if name.startswith("estimate")]
     encoded = encoder.transform(rows)
     made = [name for name in encoded if name == "a" or name.startswith("a_")]
@@ -131,7 +131,7 @@ def test_the_posters_donors_are_those_of_transform(kind, idf_rows, context):
     for symbol, values in zip(rows["a"], encoded[made].to_numpy(), strict=True):
         one = found[found["category"] == symbol]
         np.testing.assert_allclose(one["weight"] @ one[estimates].to_numpy(), values, atol=1e-12)
-    for symbol, one in encoder.donors("a", n_donors=99).groupby("category"):
+    for symbol, one in encoder.donors(None, "a", n_donors=99).groupby("category"):
         assert symbol not in set(one["donor"]) and one["weight"].sum() == pytest.approx(1)
 
 
@@ -235,7 +235,7 @@ def test_relabelled_rows_find_their_symbol(data_folder):
     keep = np.setdiff1d(np.arange(len(X)), renamed)
     encoder = TIWSEncoder(cols=["Embarked"], target_type="classes").fit(X.iloc[keep], titanic["Survived"].iloc[keep])
     new = X.iloc[renamed].assign(Embarked="new")
-    donors = encoder.donors("Embarked", new)
+    donors = encoder.donors(new, "Embarked")
     unseen = _unseen(encoder, new, "Embarked")
     fitted = encoder.columns_["Embarked"].fitted
     distances = fitted.between(unseen).distances[0]
@@ -535,7 +535,7 @@ def test_wrong_calls_are_named():
         (lambda: encoder.transform(new, return_interval="x"), "return_interval='x'"),
         (lambda: encoder.unseen_rows(new, "q"), "Column 'q' is not encoded"),
         (lambda: encoder.unseen_rows(new, "a", context="z"), "context='z'"),
-        (lambda: encoder.donors("a", n_donors=0), "n_donors=0"),
+        (lambda: encoder.donors(None, "a", n_donors=0), "n_donors=0"),
         (lambda: TIWSEncoder(numeric={"zzz": [1.0]}).fit(X, y), "no such column"),
         (lambda: TIWSEncoder(numeric={"n": ["x"]}).fit(X, y), "edges of column 'n'"),
     ):
@@ -544,7 +544,7 @@ def test_wrong_calls_are_named():
     with pytest.raises(ValueError, match="return_interval=2"):
         encoder.transform(new, return_interval=2)
     with pytest.raises(ValueError, match="not encoded"):
-        encoder.donors("b")
+        encoder.donors(None, "b")
     with pytest.raises(TypeError, match="another TIWSEncoder"):
         encoder.merge("x")
     with pytest.raises(ValueError, match="same target"):

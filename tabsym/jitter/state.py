@@ -35,8 +35,11 @@ def check_options(predictor: Any) -> None:
     """A `ValueError` or `TypeError` where an option is not known."""
     if not isinstance(predictor.encoder, TIWSEncoder):
         raise TypeError(f"encoder takes a TIWSEncoder, not {type(predictor.encoder).__name__}.")
-    if not hasattr(predictor.model, "predict"):
-        raise TypeError(f"model takes an estimator with a predict method, not {type(predictor.model).__name__}.")
+    if not (hasattr(predictor.model, "predict") and hasattr(predictor.model, "fit")):
+        raise TypeError(
+            f"model takes an estimator with fit and predict, such as LGBMRegressor or XGBClassifier, not "
+            f"{type(predictor.model).__name__}."
+        )
     if predictor.average not in AVERAGES:
         raise ValueError(f"average={predictor.average!r} is not known; use {', '.join(map(repr, AVERAGES))}.")
     most = predictor.max_donors

@@ -217,7 +217,7 @@ def _check_refs(formula: Formula, refs: list[BlockRef]) -> None:
     for column in columns_read(formula.root):
         if column.name in symbols:
             raise FormulaError(
-                f"Column {column.name!r} is used as a symbol and as a number; copy it under another name for one "
+                f"Column {column.name!r} is used as categories and as a number; copy it under another name for one "
                 "of the two.",
                 formula.text,
                 column.at,

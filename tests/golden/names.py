@@ -305,8 +305,6 @@ def with_intervals(encoder: Any, X: Any, level: float) -> tuple[Any, pd.DataFram
 
 def donors(model: Any, X: Any, column: str, n_donors: int = 3) -> pd.DataFrame:
     """Of a TIWS encoder, a jitter predictor or a jitter tree."""
-    if isinstance(model, tabsym.TIWSEncoder):
-        return model.donors(column, X, n_donors=n_donors)
     return model.donors(X, column, n_donors=n_donors)
 
 

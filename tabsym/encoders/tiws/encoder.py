@@ -361,14 +361,14 @@ class TIWSEncoder(OutOfFoldEncoder):
             return self._encode_table(table), pd.DataFrame(columns, index=table.native.index)
         return self._encode_table(table), frame_of(columns, library_of_frame(table.native))
 
-    def donors(self, column: str, X: Any = None, *, n_donors: int = 5) -> pd.DataFrame:
+    def donors(self, X: Any, column: str, n_donors: int = 5) -> pd.DataFrame:
         """The known categories ("donors") that unknown ones resemble most: their nearest neighbours by context.
 
         Parameters
         ----------
-        column : str
-        X : dataframe or array-like, optional
+        X : dataframe or array-like, or None
             Rows with unknown categories; None: every known category as if it were unknown, and those observed.
+        column : str
         n_donors : int, default 5
             Maximal number for each category.
 
