@@ -106,12 +106,15 @@ def test_wrong_options_are_named(options, words):
 def test_without_proofs_the_parts_are_as_good_or_a_little_dearer():
     sales = make_retail(1500, random_state=3)
     X, y = sales[["colour", "price"]], sales["sales"]
-    whole, quick = MODLEncoder().fit(X, y), MODLEncoder(prove=False).fit(X, y)
+    whole, quick = MODLEncoder(prove=True).fit(X, y), MODLEncoder(prove=False).fit(X, y)
     for name in X:
         assert whole.costs_[name] <= quick.costs_[name] + 1e-9 <= whole.costs_[name] * (1 + 1e-3)
         assert quick.certificates_[name].lower_bound == -np.inf
     classes = MODLEncoder(prove=False).fit(X, y > y.median())
-    assert classes.costs_["price"] == pytest.approx(MODLEncoder().fit(X, y > y.median()).costs_["price"])
+    proved = MODLEncoder(prove=True).fit(X, y > y.median())
+    assert classes.costs_["price"] == pytest.approx(proved.costs_["price"])
+    assert MODLEncoder().fit(X, y).certificates_ == quick.certificates_  # by default of classes only
+    assert MODLEncoder().fit(X, y > y.median()).certificates_ == proved.certificates_ != classes.certificates_
 
 
 @pytest.mark.parametrize("output", ["group", "onehot", "mean"])
