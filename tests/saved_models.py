@@ -118,11 +118,13 @@ def _models():
         "jitter-tree": (JitterTreeClassifier(random_state=0), B),
         "jitter-tree-3": (JitterTreeClassifier(random_state=0), M),
         "jitter-tree-r": (JitterTreeRegressor(random_state=0), Y),
-        "boost-lightgbm": (WideBoostClassifier(random_state=0), B),
-        "boost-xgboost-b": (WideBoostClassifier(booster=XGBClassifier(**trees), random_state=0), B),
-        "boost-xgboost": (WideBoostRegressor(booster=XGBRegressor(**trees), random_state=0), Y),
+        "boost-lightgbm": (WideBoostClassifier(mode="margin", random_state=0), B),
+        "boost-xgboost-b": (WideBoostClassifier(booster=XGBClassifier(**trees), mode="margin", random_state=0), B),
+        "boost-xgboost": (WideBoostRegressor(booster=XGBRegressor(**trees), mode="margin", random_state=0), Y),
         "boost-catboost": (
-            WideBoostRegressor(booster=CatBoostRegressor(**trees, verbose=0, allow_writing_files=False)),
+            WideBoostRegressor(
+                booster=CatBoostRegressor(**trees, verbose=0, allow_writing_files=False), mode="margin", random_state=0
+            ),
             Y,
         ),
         "boost-share": (WideBoostClassifier(booster=LGBMClassifier(**trees, verbose=-1), early_stopping=0.2), B),
