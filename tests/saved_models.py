@@ -104,26 +104,41 @@ def _models():
         "default-3": (WideClassifier(class_weight="balanced"), M),
         "default-r": (WideRegressor(scoring="neg_mean_absolute_error"), np.exp(Y)),
         "boost-hist": (
-            WideBoostClassifier(booster=HistGradientBoostingClassifier(**small), mode="feature", random_state=0),
+            WideBoostClassifier(
+                booster=HistGradientBoostingClassifier(**small), mode="feature", early_stopping=False, random_state=0
+            ),
             B,
         ),
         "boost-hist-3": (
-            WideBoostClassifier(booster=HistGradientBoostingClassifier(**small), mode="feature", random_state=0),
+            WideBoostClassifier(
+                booster=HistGradientBoostingClassifier(**small), mode="feature", early_stopping=False, random_state=0
+            ),
             M,
         ),
         "boost-hist-r": (
-            WideBoostRegressor(booster=HistGradientBoostingRegressor(**small), mode="feature", random_state=0),
+            WideBoostRegressor(
+                booster=HistGradientBoostingRegressor(**small), mode="feature", early_stopping=False, random_state=0
+            ),
             Y,
         ),
         "jitter-tree": (JitterTreeClassifier(random_state=0), B),
         "jitter-tree-3": (JitterTreeClassifier(random_state=0), M),
         "jitter-tree-r": (JitterTreeRegressor(random_state=0), Y),
-        "boost-lightgbm": (WideBoostClassifier(mode="margin", random_state=0), B),
-        "boost-xgboost-b": (WideBoostClassifier(booster=XGBClassifier(**trees), mode="margin", random_state=0), B),
-        "boost-xgboost": (WideBoostRegressor(booster=XGBRegressor(**trees), mode="margin", random_state=0), Y),
+        "boost-lightgbm": (WideBoostClassifier(mode="margin", early_stopping=False, random_state=0), B),
+        "boost-xgboost-b": (
+            WideBoostClassifier(booster=XGBClassifier(**trees), mode="margin", early_stopping=False, random_state=0),
+            B,
+        ),
+        "boost-xgboost": (
+            WideBoostRegressor(booster=XGBRegressor(**trees), mode="margin", early_stopping=False, random_state=0),
+            Y,
+        ),
         "boost-catboost": (
             WideBoostRegressor(
-                booster=CatBoostRegressor(**trees, verbose=0, allow_writing_files=False), mode="margin", random_state=0
+                booster=CatBoostRegressor(**trees, verbose=0, allow_writing_files=False),
+                mode="margin",
+                early_stopping=False,
+                random_state=0,
             ),
             Y,
         ),
