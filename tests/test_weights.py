@@ -109,3 +109,34 @@ def test_relative_weights():
     np.testing.assert_allclose(relative_weights(np.array([1e-300, 3e-300])), [0.5, 1.5], rtol=1e-12)
     np.testing.assert_allclose(relative_weights(np.array([1e307, 0.0, 3e307])), [0.5, 0.0, 1.5], rtol=1e-12)
     np.testing.assert_allclose(relative_weights(np.array([1e-20, 1.0])), [2e-20, 2.0], rtol=1e-12)
+
+
+SAME_NUMBERS = {
+    "solved": WideRegressor(),
+    "solved-huber": WideRegressor(loss="huber"),
+    "solved-dot": WideRegressor("dot(u[a], v[b], rank=2) + c[1]", loss="poisson"),
+    "solved-classes": WideClassifier(),
+    "online-hinge": WideSGDClassifier(loss="hinge", optimizer="sgd", max_iter=5, random_state=0),
+    "online-adam": WideSGDRegressor(optimizer="adam", batch_size=32, max_iter=5, random_state=0),
+    "online-similar": WideSGDRegressor(handle_unknown="similar", max_iter=5, random_state=0),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("unit", [7.0, 0.3, 1e-6, 3e9])
+@pytest.mark.parametrize("name", SAME_NUMBERS)
+def test_weights_in_another_unit_are_the_same_numbers(name, unit):
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({"a": rng.choice(list("abcde"), 150), "b": rng.choice(list("uvwxyz"), 150)})
+    X["z"] = rng.normal(size=150)
+    y = rng.poisson(np.exp(0.3 * X["z"] + (X["a"] == "b")))
+    weight, model = rng.choice([0, 1, 2, 5], 150), SAME_NUMBERS[name]
+    y = np.minimum(y, 1 if "hinge" in name else 2) if "lassifier" in type(model).__name__ else y
+    ask = "decision_function" if "hinge" in name else "predict_proba" if hasattr(model, "predict_proba") else "predict"
+
+    def answers(weights):
+        fitted = clone(model).fit(X, y, weights)
+        return getattr(fitted, ask)(X.replace({"a": {"a": "new"}}) if "formula" not in str(model) else X)
+
+    np.testing.assert_array_equal(answers(unit * weight), answers(weight))
+    np.testing.assert_array_equal(answers(np.full(150, unit)), answers(None))

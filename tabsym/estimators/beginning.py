@@ -96,7 +96,7 @@ def blank_of(
         weights=np.zeros(layout.n_entries),
         target=target,
         numerics=numerics,
-        unit_weight=1.0 if training.weight is None else float(training.weight.mean()),
+        unit_weight=1.0 if training.unit_weight is None else training.unit_weight,
     )
 
 

@@ -125,7 +125,7 @@ def continue_model(
     config: Config, model: WideModel | None, training: Training, loss: Loss, n_outputs: int, rng: Rng
 ) -> Fitted:
     """A model after one pass over some more rows; None for a model that has seen none."""
-    training = training.weighted_rows()
+    training = training.weighted_rows(None if model is None else model.unit_weight)
     if model is None:
         config.refuse_pieces()
         layout = plan_layout(config, training, config.interactions, whole=False)  # type: ignore[arg-type]
@@ -175,7 +175,7 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
     model = replace(model, target=target, numerics=numerics)
     model = grow_model(model, layout, units, codes, rng, model.n_steps if options.is_dense else 0)
     if training.weight is None and (model.weights != model.counts).any():  # others were weighted
-        training = replace(training, weight=np.ones(len(training.y)))
+        training = replace(training, weight=np.full(len(training.y), 1.0 / model.unit_weight))
     return model, Coded(codes, numbers, training)
 
 

@@ -59,7 +59,7 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
 
 def _cut(how: str, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> Cuts:
     """The bins of columns that are all to be cut in one way."""
-    y, weight = training.y, training.relative_weight
+    y, weight = training.y, training.weight
     if how == "smooth" and not loss.for_classes:
         pairs = [cut_twice(column, weight) for column in columns]
         return Cuts([coarse for coarse, _ in pairs], [fine for _, fine in pairs])

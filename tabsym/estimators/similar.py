@@ -39,7 +39,7 @@ class Similar:
     @classmethod
     def fit(cls, model: WideModel, training: Training, n_jobs: int | None) -> Similar:
         """From an additive model and the rows that it was trained on."""
-        table, blocks, weight = training.table, _plain_blocks(model), training.relative_weight
+        table, blocks, weight = training.table, _plain_blocks(model), training.weight
         left = _left_over(model, training, n_jobs)
         counting = Counting("quantile", n_jobs)
         counts = counting.first_piece(table, list(blocks), (left, False), weight, whole=True)

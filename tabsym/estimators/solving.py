@@ -106,9 +106,9 @@ def _with_likelihood(
 ) -> Certainty:
     """With what the training rows say of the fit; scores (n, K) in units of training and of the target."""
     margins = scores * model.units.scale + model.units.centre + np.log(units.of_target)
-    weight = None if training.weight is None else training.weight / model.unit_weight
-    likely = log_likelihood(model.loss, margins, training.y, weight, certainty.dispersion)
-    return replace(certainty, deviance=deviance(model.loss, margins, training.y, weight), log_likelihood=likely)
+    likely = log_likelihood(model.loss, margins, training.y, training.weight, certainty.dispersion)
+    own = deviance(model.loss, margins, training.y, training.weight)
+    return replace(certainty, deviance=own, log_likelihood=likely)
 
 
 def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> WideModel:
@@ -228,7 +228,7 @@ def _counted(model: WideModel, coded: Coded) -> WideModel:
     layout = model.layout
     counts = np.zeros(layout.n_entries, dtype=np.int64)
     weights = np.zeros(layout.n_entries)
-    weight = None if coded.training.weight is None else coded.training.weight / model.unit_weight
+    weight = coded.training.weight
     for place, block in enumerate(layout.blocks):
         own, n = layout.entries(place), layout.sizes[place] // block.rank
         found, heavy = _rows_of_block(layout, place, coded, n, weight)

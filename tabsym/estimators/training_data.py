@@ -44,17 +44,22 @@ class Training:
     given: Table | None = None
     """The table with the column of the offset, where there is one."""
     offset_column: OffsetColumn | None = None
+    unit_weight: float | None = None
+    """The sample weight of which `weight` is in units: None where it is as the user gave it."""
 
-    def weighted_rows(self) -> Training:
-        """Without the rows of weight zero, which count as absent: their symbols are unseen."""
-        if self.weight is None or self.weight.all():
+    def weighted_rows(self, unit: float | None = None) -> Training:
+        """Without the rows of weight zero, which count as absent, and with weights in units of `unit`, or of mean 1.
+
+        Weights in another unit are then the same numbers, so that the fit is the same bit for bit.
+        """
+        if self.unit_weight is not None or self.weight is None:
             return self
-        return self.take(np.flatnonzero(self.weight > 0))
-
-    @property
-    def relative_weight(self) -> Floats | None:
-        """Weights (n,) of mean 1 over the rows that have one, for what counts rows by them."""
-        return relative_weights(self.weight)
+        some = self if self.weight.all() else self.take(np.flatnonzero(self.weight > 0))
+        assert some.weight is not None
+        if unit is not None:
+            return replace(some, weight=some.weight / unit, unit_weight=unit)
+        weight = None if (some.weight == some.weight[0]).all() else relative_weights(some.weight)  # equal ones are none
+        return replace(some, weight=weight, unit_weight=float(some.weight.mean()))
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
         """Some of the rows."""
@@ -67,7 +72,7 @@ class Training:
         table = replace(self.table, columns=(), n_rows=len(rows))
         weight = None if self.weight is None else self.weight[rows]
         offset = None if self.offset is None else self.offset[rows]
-        return Training(table, self.y[rows], weight, offset, self.given, self.offset_column)
+        return Training(table, self.y[rows], weight, offset, self.given, self.offset_column, self.unit_weight)
 
     def with_fixed(self, layout: Layout, numbers: Numbers, n_outputs: int) -> Training:
         """With the terms of a formula that learn nothing taken for a part of the offset."""
@@ -184,7 +189,7 @@ def lay_training(
 ) -> Rows:
     """A coded table as the kernels read it, in units of training, rows in `order`; without codes where they are None.
 
-    Weights are relative to a row of weight one.
+    Weights are in units of the model's `unit_weight`.
     """
     units = model.units
     rows = lay_rows(model.layout, model.program, units, codes, numbers, len(training.y), order, n_jobs)
@@ -193,7 +198,7 @@ def lay_training(
         y = y / np.exp(units.centre)
     elif (units.centre, units.scale) != (0.0, 1.0):
         y = (y - units.centre) / units.scale
-    weight = empty if training.weight is None else training.weight / model.unit_weight
+    weight = empty if training.weight is None else training.weight
     offset = None if training.offset is None else training.offset / units.scale
     if order is not None:
         y = y[order]
