@@ -23,10 +23,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from cProfile import Profile as Profiler
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,31 +54,28 @@ class Tracer:
     """A pytest plugin that notes the functions of the package that each test calls, and how long it takes."""
 
     def __init__(self) -> None:
-        self.found: dict[str, tuple[float, set[str]]] = {}
+        self.found: dict[str, tuple[float, set[Any]]] = {}
         self.names: dict[Any, str | None] = {}
 
     def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> None:
-        seen: set[str] = set()
-        names, here = self.names, [str(ROOT / part) for part in PARTS]
-
-        def called(frame: Any, event: str, arg: Any) -> None:
-            code = frame.f_code
-            if code not in names:
-                within = any(code.co_filename.startswith(part) for part in here)
-                names[code] = f"{Path(code.co_filename).relative_to(ROOT)}:{code.co_firstlineno}" if within else None
-            if (name := names[code]) is not None:
-                seen.add(name)
-
-        self.seen, self.began, self.passed = seen, time.perf_counter(), True
-        threading.settrace(called)
-        sys.settrace(called)
+        self.began, self.passed = time.perf_counter(), True
+        self.profiler = Profiler(builtins=False, subcalls=False)
+        self.profiler.enable()
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        if hasattr(self, "began"):  # xdist's own process runs no test
-            sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
+        if hasattr(self, "profiler"):  # xdist's own process runs no test
+            self.profiler.disable()
+            seen = {self.name(entry.code) for entry in self.profiler.getstats()} - {None}
             if self.passed:
-                self.found[nodeid] = (time.perf_counter() - self.began, self.seen)
+                self.found[nodeid] = (time.perf_counter() - self.began, seen)
+
+    def name(self, code: Any) -> str | None:
+        """`file:line` of a function of the package."""
+        if code not in self.names:
+            file = getattr(code, "co_filename", "")
+            within = any(file.startswith(str(ROOT / part)) for part in PARTS)
+            self.names[code] = f"{Path(file).relative_to(ROOT)}:{code.co_firstlineno}" if within else None
+        return self.names[code]
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.passed = getattr(self, "passed", True) and report.outcome == "passed"

@@ -157,3 +157,15 @@ def test_intervals_of_many_bounds(n_bounds):
     values = np.concatenate([bounds, bounds + 0.5, [-np.inf, np.inf, np.nan]])
     wanted = np.concatenate([np.arange(n_bounds), np.arange(n_bounds) + 1, [0, n_bounds, -1]])
     np.testing.assert_array_equal(interval_codes(stairs(bounds), values, missing=-1), wanted)
+
+
+@pytest.mark.parametrize("n", [8, 300])
+def test_categories_of_an_enum_are_in_the_order_that_the_user_gave(n):
+    values = [["s", None, "r", "t"][i % 4] for i in range(n)]
+    kinds = ["t", "unused", "r", "s"]
+    enums = pl.DataFrame({"c": pl.Series(values, dtype=pl.Enum(kinds))})
+    categories = pd.DataFrame({"c": pd.Categorical(values, categories=kinds)})
+    for frame in (enums, categories):
+        (raw,) = encode_columns([read_table(frame, who="test")["c"]])
+        assert raw.symbols.tolist() == ["t", "r", "s"]
+        assert [raw.symbols[code] if code >= 0 else None for code in raw.codes] == values

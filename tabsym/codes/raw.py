@@ -33,7 +33,7 @@ class RawCodes:
     """`codes` (n,) into `symbols`, -1 for missing.
 
     Symbols are distinct, and in order of first appearance; those of pandas'
-    categories and Arrow's dictionaries in category order. Codes are int32, or
+    categories, polars' Enums and Arrow's dictionaries in category order. Codes are int32, or
     as small as pandas keeps those of categories: fresh memory for a copy
     would cost more than reading them.
     """
@@ -69,6 +69,8 @@ def encode_column(column: Column) -> RawCodes:
     if arrow is not None:
         return _encode_arrow(arrow, column.name)
     is_polars = library_of(stored) == "polars"
+    if is_polars and len(stored) > 1 and _is_enum(stored):
+        return _encode_polars(stored, column, in_order=True)
     if len(stored) <= FEW:
         return _encode_values(column.name, stored.to_list() if is_polars else stored.tolist())
     if is_polars:
@@ -105,7 +107,14 @@ def _refuse_nested(name: str) -> NoReturn:
     ) from None
 
 
-def _encode_polars(series: Any, column: Column) -> RawCodes:
+def _is_enum(series: Any) -> bool:
+    """Whether a polars series has declared categories; its type itself would make Python text of them all."""
+    from polars import Enum, selectors
+
+    return bool(series.to_frame().select(selectors.by_dtype(Enum)).width)
+
+
+def _encode_polars(series: Any, column: Column, *, in_order: bool = False) -> RawCodes:
     import polars as pl  # the caller holds a polars series, so it is there
 
     if column.kind is not Kind.SYMBOLIC:
@@ -117,10 +126,13 @@ def _encode_polars(series: Any, column: Column) -> RawCodes:
         physical = series.to_physical()
     if not physical.dtype.is_integer():
         return _factorize(column.name, _objects_of(series))
-    # Physical codes are global to the session; renumber those that occur.
+    # Physical codes of Categorical are global to the session; renumber those that occur.
     codes, used = pd.factorize(physical.cast(pl.Int64).fill_null(-1).to_numpy())
     first = np.full(len(used), 0, dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    if in_order:
+        order = np.argsort(used)
+        codes, used, first = np.argsort(order)[codes], used[order], first[order]
     return _drop_missing(codes, plain_symbols(series.gather(first).to_list()), used == -1)
 
 
