@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabsym import WideClassifier
+from tabsym import WideClassifier, WideRegressor
 from tabsym.wide.losses import LOSSES
 from tabsym.wide.newton import posterior_classes, spreads_classes
 from tabsym.wide.newton.pieces import Piece, Prior
@@ -131,7 +131,7 @@ def test_formulas_without_an_intercept(block, alpha):
     X = pd.DataFrame({"a": rng.choice(list("abcd"), 300), "b": rng.choice(list("xyz"), 300), "u": rng.normal(size=300)})
     y = rng.integers(0, 3, 300)
     model = WideClassifier(formula=f"y ~ {block}", alpha=alpha, count_effect=False).fit(X, y)
-    assert np.isfinite(model.coefs_["g"].to_numpy()).all()
+    assert np.isfinite(model.coefs_["g"][["0", "1", "2"]].to_numpy()).all()
 
 
 def dense_step(piece, gradient, curvature, theta, precision, ridge):
@@ -261,3 +261,18 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
     for start, (block, Z) in zip(starts, columns.items(), strict=False):
         frame = model.coefs_[block][deviations]
         np.testing.assert_allclose(frame, want[start : start + Z.shape[1]], rtol=5e-3)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
+def test_a_model_whose_only_term_is_out_says_so(n_classes):
+    """A formula of one term, without an intercept, beside a target of noise."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": np.repeat(list("abcd"), 60)})
+    noise = np.concatenate([rng.permutation(np.arange(60) % max(n_classes, 2)) for _ in range(4)])
+    if n_classes == 1:
+        model = WideRegressor("g[a]", loss="squared_error", count_effect=False).fit(X, noise - noise.mean())
+    else:
+        model = WideClassifier("g[a]", count_effect=False).fit(X, noise)
+    assert model.variances_.loc["g", "variance"] < 1e-4
+    values = model.coefs_["g"].drop(columns=["rows"]).filter(regex="^(?!sd)")
+    assert (values.abs() < 1e-9).all(axis=None)

@@ -195,7 +195,7 @@ def test_a_sample_of_a_large_table_has_its_rows_own_weights_and_offsets(monkeypa
 @pytest.mark.parametrize(
     ("kind", "newton"),
     [
-        ("amounts", {"tol": 1e-5, "max_iter": 6}),
+        ("amounts", {"tol": 1e-5, "max_iter": 3}),
         ("classes", {"tol": 1e-4, "max_iter": 8}),
         ("formula", {}),
     ],

@@ -36,7 +36,7 @@ SCORE = (
 ).to_numpy()
 SCORE = SCORE + np.where((X["a"] < "c") == (X["d"] == "p"), 0.0, 2.0)
 AMOUNTS = np.exp(0.5 * SCORE + 0.4 * RNG.standard_t(4, N))
-CLASSES = np.where(SCORE - SCORE.mean() + RNG.logistic(size=N) > 0, "yes", "no")
+CLASSES = np.where(SCORE - SCORE.mean() + RNG.logistic(size=N) > 0.8, "yes", "no")
 NEW = X.head(40).assign(b="never seen")
 
 COMMON = {

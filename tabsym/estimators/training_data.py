@@ -71,6 +71,8 @@ class Training:
         """Some of the rows without their columns, which are coded elsewhere."""
         table = replace(self.table, columns=(), n_rows=len(rows))
         weight = None if self.weight is None else self.weight[rows]
+        if self.unit_weight is not None:
+            weight = relative_weights(weight)  # as if these were all
         offset = None if self.offset is None else self.offset[rows]
         return Training(table, self.y[rows], weight, offset, self.given, self.offset_column, self.unit_weight)
 

@@ -63,11 +63,11 @@ def jointly(model: WideModel, certainty: Certainty, turns: Turns, dispersion: fl
     }
     found: dict[int, TermCovariance] = {}
     n_numbers = layout.n_entries * sum(pieces[place].size for place in loud)
-    whole = whole_covariance(turns, loud, held) if n_numbers <= MOST_NUMBERS else None
+    whole = whole_covariance(turns, loud, held) if loud and n_numbers <= MOST_NUMBERS else None
     sd = certainty.sd.copy()
     if whole is not None:
         found = _of_whole(model, [pieces[place].block for place in loud], whole, shares, random)
-    elif model.n_outputs == 1:
+    elif loud and model.n_outputs == 1:
         parts = Parts(turns, loud, held)
         if certainty.draws is not None and not parts.is_exact:
             found = _of_draws(layout, certainty.draws, shares, random)

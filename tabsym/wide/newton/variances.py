@@ -40,11 +40,41 @@ SILENT = 0.02
 MOST_CHANGE = math.log(30.0)
 """Of a logarithm of a variance at once."""
 
+MOST_RATIO = 0.95
+"""Of an update to the one before it, for extrapolation: on its way to 0 a variance shrinks by the same each time."""
+
+ALIKE = 1.1
+"""Updates that grow by more are not yet on a straight way."""
+
+EXTRAPOLATED_ROWS = 10_000
+"""Of larger tables updates are taken as they are: variances move predictions by less there, and those of interactions
+that are stopped early predict better (log-loss of kick .05 %, of adult .03 %, RMSE of rossmann .3 %; five folds)."""
+
 STILL, STANDING = 30.0, 3.0
 """Variances are settled where an update moves the effective entries, and a sweep lowers the objective, by less than
 this times the tolerance, per row (entries: per class too): a variance is an estimate of a few digits, the parameters
 that follow are not. With twice as much, fits take a twentieth to an eighth less time, and amazon loses .0002 of AUC;
 rossmann is .5 % worse on one seed, .3 % better on two."""
+
+
+class Aitken:
+    """Extrapolation of updates that shrink by a constant ratio to where they lead, every other update at most.
+
+    Fellner and Schall's updates converge linearly, near a variance of 0 as slowly as one likes: what an update moves
+    says little about what is left. Extrapolated (Aitken's process), fits of fifty small tables take 18 sweeps for 22,
+    and end at a third of the distance from where they would go in the end.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._last = np.zeros(size)
+
+    def times(self, at: NDArray[np.intp], moved: Floats) -> Floats:
+        """How many times as far as `moved` (a,), the change of logarithms at places `at`, they should move."""
+        last = self._last[at]
+        ratio = np.divide(moved, last, out=np.zeros(len(at)), where=last != 0.0)
+        ratio = np.where((ratio > 0.0) & (ratio < ALIKE), np.minimum(ratio, MOST_RATIO), 0.0)
+        self._last[at] = np.where(ratio > 0.0, 0.0, moved)
+        return np.asarray(1.0 / (1.0 - ratio))
 
 
 class Evidence:
@@ -63,6 +93,7 @@ class Evidence:
         self.effective = np.array([float(piece.size * turns.n_outputs) for piece in turns.pieces])
         if turns.together:  # a constant column, or one flag of two that are the same, takes no degree of freedom
             self.effective[turns.together] *= rank_of(turns.flat_columns) / len(turns.together)
+        self.aitken = Aitken(len(turns.pieces))
         self.spreads: Spreads = (SpreadsOfClasses if turns.loss.code == MULTINOMIAL else SpreadsOfOne)(turns)
 
     def start(self) -> None:
@@ -78,6 +109,7 @@ class Evidence:
         most `most` but for those before a last look, and whether they stand.
         """
         n_sweeps = 0
+        self.aitken = Aitken(len(self.turns.pieces))
         while n_sweeps < most:
             n_sweeps += self.spreads.n_sweeps
             for _ in range(self.spreads.n_sweeps):
@@ -100,8 +132,13 @@ class Evidence:
         self.effective[at] = weighed[:, 0]
         if self.has_dispersion:
             change = self._move_dispersion()
-        moving = np.empty(len(at))
+        moving, before = np.empty(len(at)), turns.precision[at]
         move_precisions(at, weighed, self.spreads.held, self.dispersion, SILENT, MOST_CHANGE, turns.precision, moving)
+        if len(turns.y) <= EXTRAPOLATED_ROWS:
+            moved = np.log(turns.precision[at] / before)
+            times = self.aitken.times(at, moved)
+            turns.precision[at] = before * np.exp(np.clip(times * moved, -MOST_CHANGE, MOST_CHANGE))
+            moving *= times
         for place in at[weighed[:, 0] < SILENT]:
             turns.silence(place)
             self.effective[place] = 0.0
