@@ -322,7 +322,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=20, help="how many faults")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60.0, help="tests for so long, then six times as long")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     if asked.what == "trace":
         command = [
             sys.executable,
