@@ -104,7 +104,7 @@ class Reached:
         tests, seconds, breadth = defaultdict(set), {}, {}
         for path in TRACES.glob("*.json"):
             for test, (took, functions) in json.loads(path.read_text()).items():
-                if any(sign in test for sign in ";\\\"\n") or not test.isascii():
+                if any(sign in test for sign in ';\\"\n') or not test.isascii():
                     continue  # pytest finds no test by such a name
                 seconds[test], breadth[test] = took, len(functions)
                 for function in functions:
@@ -281,6 +281,8 @@ class Copy:
         if compiled:
             for cached in (ROOT / "tabsym").rglob("*.nb?"):
                 shutil.copy2(cached, self.folder / cached.relative_to(ROOT))
+        if code == 4 and any("[" in test for test in tests):  # pytest does not find each name again
+            return self.is_found(file, source, sorted({test.partition("[")[0] for test in tests}))
         if code not in (0, 1, 2) and code > 0:
             raise SystemExit(f"pytest ended with {code} on {tests[:3]}")
         return code != 0

@@ -454,7 +454,7 @@ def test_scores_of_losses_are_those_of_models_fitted_one_by_one(n, tol, weighted
     for loss, score in zip(found["loss"], found["score"], strict=True):
         wanted = []
         for held_out, rest in splits:
-            model = inner(WideRegressor(loss=loss, **options), tol=tol, rare_rows=0)
+            model = inner(WideRegressor(loss=loss, **options), tol=tol, close=0.1, rare_rows=0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model.fit(table.iloc[rest], y[rest], sample_weight=None if weight is None else weight[rest])

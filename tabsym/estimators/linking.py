@@ -27,6 +27,7 @@ from tabsym.wide.coding import Coder
 from tabsym.wide.crosses import AutoInteractions
 from tabsym.wide.layout import Layout
 from tabsym.wide.losses import LOSSES, Loss
+from tabsym.wide.optimizers import ROUGHLY_CLOSE
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -148,7 +149,8 @@ def _fits(loss: Loss, y: Floats) -> bool:
 def _rough(config: Config, n_rows: int) -> Config:
     """How models are fitted while losses are compared: without crosses that are chosen, and less settled."""
     tol = max(config.newton.tol, ROUGH if n_rows >= SMALL else ROUGH_OF_SMALL)
-    rough = replace(config.newton, tol=tol, draws=0, rare_rows=0, verbose=0)
+    close = max(config.newton.close, ROUGHLY_CLOSE)
+    rough = replace(config.newton, tol=tol, close=close, draws=0, rare_rows=0, verbose=0)
     config = replace(config, optimizer=rough)
     interactions = 1 if isinstance(config.interactions, AutoInteractions) else config.interactions
     return replace(config, interactions=interactions, verbose=0)

@@ -159,6 +159,9 @@ RARE_ROWS = 100.0
 TOL, CLOSE = 1e-5, 1e-3
 """The decrease of the objective, per row, and the distance to the optimum in standard errors, that end sweeps."""
 
+ROUGHLY_CLOSE = 0.1
+"""The distance while losses are compared: no matrix of all coefficients is worth its time then."""
+
 
 @dataclass(frozen=True)
 class Newton:

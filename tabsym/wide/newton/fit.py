@@ -18,7 +18,7 @@ from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.posterior import Draws
 from tabsym.wide.newton.turns import Turns
 from tabsym.wide.newton.variances import Evidence
-from tabsym.wide.optimizers import CLOSE, Newton
+from tabsym.wide.optimizers import CLOSE, ROUGHLY_CLOSE, Newton
 from tabsym.wide.slopes import MULTINOMIAL
 
 Floats = NDArray[np.float64]
@@ -152,7 +152,9 @@ def find_optimum(
             few = MORE_BESIDE_VARIANCES if estimates else MORE_SWEEPS
             most = few if newton.close >= CLOSE else newton.max_passes
             more, is_close = turns.polish(dispersion, newton.close, most)
-            n_sweeps += more if is_close else more + finish(turns, dispersion, newton.close)
+            n_sweeps += (
+                more if is_close or newton.close >= ROUGHLY_CLOSE else more + finish(turns, dispersion, newton.close)
+            )
     except KeyboardInterrupt:
         interrupted = True
         turns.put(list(turns.theta))  # a sweep may have ended half way
