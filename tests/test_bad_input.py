@@ -151,7 +151,7 @@ def test_text_where_numbers_were():
 @OF_NUMBERS
 def test_a_number_column_that_becomes_text(model):
     fitted = model().fit(table(), Y)
-    with pytest.raises(ValueError, match="Column 'n' holds symbols where numbers are needed"):
+    with pytest.raises(ValueError, match="Column 'n' holds text where numbers are needed"):
         fitted.predict(table(n=["x", "y", "z", "x"]))
 
 

@@ -33,7 +33,7 @@ def with_share(chance, seed=0):
 
 
 def chosen_by(model):
-    return model.interactions_["cross"].tolist()
+    return model.interactions_["interaction"].tolist()
 
 
 def columns_of(table):
@@ -251,8 +251,8 @@ def test_a_triple_that_extends_pairs_is_found():
     X = random_table(6000, [4, 4, 4, 8, 30])
     y = with_share(np.where((X["c0"] < "2") & (X["c1"] < "2") & (X["c2"] < "2"), 0.95, 0.1))
     model = WideSGDClassifier(interactions="auto", random_state=0).fit(X, y)
-    table = model.interactions_.set_index("cross")
-    assert table.loc["c0:c1:c2", ["order", "round", "entries"]].tolist() == [3, 1, 64]
+    table = model.interactions_.set_index("interaction")
+    assert table.loc["c0:c1:c2", ["order", "round", "coefficients"]].tolist() == [3, 1, 64]
     assert {"c0:c1:c2", "c0:c1"} <= set(model.coefs_)
     only_pairs = WideSGDClassifier(interactions=AutoInteractions(max_order=2), random_state=0).fit(X, y)
     assert set(only_pairs.interactions_["order"]) == {2}
@@ -276,7 +276,7 @@ def test_triples_must_gain_a_share_of_what_the_best_pair_did(share, wanted):
     options = AutoInteractions(significance=0.0, threshold=0.0, triple_share=share)
     table = WideSGDClassifier(interactions=options, random_state=0).fit(X, y).interactions_
     pairs, triples = table[table["order"] == 2], table[table["order"] == 3]
-    assert set(triples["cross"]) == wanted
+    assert set(triples["interaction"]) == wanted
     assert (triples["gain"] > share * pairs["gain"].max()).all()
     assert len(pairs) == 6
 
@@ -355,17 +355,17 @@ def small():
 def test_what_is_shown():
     X, y = small()
     model = WideSGDClassifier(interactions="auto", random_state=0).fit(X, y)
-    assert model.interactions_.columns.tolist() == ["cross", "order", "gain", "error", "round", "entries"]
+    assert model.interactions_.columns.tolist() == ["interaction", "order", "gain", "error", "round", "coefficients"]
     row = model.interactions_.iloc[0]
-    assert (row["cross"], row["order"], row["round"], row["entries"]) == ("c0:c1", 2, 1, 9)
+    assert (row["interaction"], row["order"], row["round"], row["coefficients"]) == ("c0:c1", 2, 1, 9)
     assert row["gain"] > 5 * row["error"] > 0
     assert len(model.coefs_["c0:c1"]) == 9
-    assert re.search(r"cross, best first.*\nc0:c1 +9 ", model.summary())
+    assert re.search(r"interaction, best first.*\nc0:c1 +9 ", model.summary())
     model.set_params(interactions=None).fit(X, y)
     assert not hasattr(model, "interactions_")
     noise = WideSGDClassifier(interactions="auto", random_state=0).fit(X, with_share(np.full(1200, 0.5)))
     assert noise.interactions_.empty
-    assert "none gained" in noise.summary()
+    assert "interactions: none lowered" in noise.summary()
 
 
 def test_reproducible_for_any_table_and_threads(monkeypatch):

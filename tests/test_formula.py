@@ -93,7 +93,7 @@ def test_target_and_columns():
         ("", "Expected a column", 0),
         ("dot(u[a], v[b])", "Expected ',' before rank=", 14),
         ("dot(u[a], v[b], rank=0)", "whole number from 1", 21),
-        ("dot(u[1], v[b], rank=2)", "belongs to the symbols of a column", 4),
+        ("dot(u[1], v[b], rank=2)", "belongs to the categories of a column", 4),
         ("__import__('os')", "is not understood", 11),
     ],
 )

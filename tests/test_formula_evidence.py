@@ -118,7 +118,7 @@ def test_paired_comparisons_of_classes(weighted):
     bends = p * (1 - p) * (1.0 if weight is None else weight / weight.mean())
     variance = model.variances_.loc["w", "variance"]
     covariance, effective = posterior(jacobian, bends, range(q), [q], 1.0 / variance)
-    assert model.variances_.loc["w", "effective"] == pytest.approx(effective, rel=1e-3)
+    assert model.variances_.loc["w", "edf"] == pytest.approx(effective, rel=1e-3)
     assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(about_mean(covariance[:q, :q]), rel=1e-3)
     assert variance == pytest.approx(np.square(numbers[:q]).sum() / effective, rel=0.02)
 
@@ -144,7 +144,7 @@ def test_vectors_have_a_matrix_for_each_symbol_and_are_held_to_their_mean():
         covariance, effective = posterior(jacobian, bends, own, [42], precision, components)
         sd = np.sqrt(np.diag(covariance)[: len(own)]).reshape(size, 2)
         assert numbers_of(model, block, size, "sd") == pytest.approx(sd, rel=1e-3)
-        assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=1e-3)
+        assert model.variances_.loc[block, "edf"] == pytest.approx(effective, rel=1e-3)
     lengths = {block: np.square(one - one.mean(axis=0)).sum() for block, one in (("u", left), ("v", right))}
     assert_shared(model, lengths)
     assert model.variances_.loc["u", "variance"] == pytest.approx(model.variances_.loc["v", "variance"], rel=1e-6)
@@ -153,7 +153,7 @@ def test_vectors_have_a_matrix_for_each_symbol_and_are_held_to_their_mean():
 def assert_shared(model, lengths):
     """Of two factors, rows tell the product of the variances: both start alike, and stay so."""
     found = model.variances_.loc[list(lengths)]
-    product = np.prod([length / found.loc[block, "effective"] for block, length in lengths.items()])
+    product = np.prod([length / found.loc[block, "edf"] for block, length in lengths.items()])
     assert found["variance"].prod() == pytest.approx(product, rel=0.02)
 
 
@@ -179,7 +179,7 @@ def test_factors_of_products_are_held_to_their_mean():
         variance = model.variances_.loc[block, "variance"] / sizes[block] ** 2
         held[block] = 1.0 / variance
         _, effective = posterior(jacobian, bends, own, [25], 1.0 / variance, [range(len(own))])
-        assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=1e-3)
+        assert model.variances_.loc[block, "edf"] == pytest.approx(effective, rel=1e-3)
     assert_shared(model, {"g": 15 * np.var(raw["g"]), "m": 10 * np.var(raw["m"])})
     hessian = jacobian.T @ (bends[:, None] * jacobian)
     for block, own in (("g", slice(0, 15)), ("m", slice(15, 25))):
@@ -208,7 +208,7 @@ def test_several_classes_class_by_class():
         covariance, own = posterior(jacobian, bends, range(q), [q], 1.0 / model.variances_.loc["w", "variance"])
         assert found[:, output] == pytest.approx(about_mean(covariance[:q, :q]), rel=2e-3)
         effective += own
-    assert model.variances_.loc["w", "effective"] == pytest.approx(effective, rel=2e-3)
+    assert model.variances_.loc["w", "edf"] == pytest.approx(effective, rel=2e-3)
 
 
 def test_a_given_penalty_has_deviations_too():

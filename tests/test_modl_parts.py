@@ -85,7 +85,7 @@ def test_categories_are_matched_by_value():
     same_parts(unused, encoder)
     with pytest.raises(TypeError, match="Column 'g' held text in fit and holds numbers now"):
         encoder.transform(X.assign(g=pd.Series([1, 2] * (N // 2)).astype("category")))
-    with pytest.raises(ValueError, match="Column 'x' holds symbols where numbers are needed"):
+    with pytest.raises(ValueError, match="Column 'x' holds text where numbers are needed"):
         encoder.transform(X.assign(x="a"))
 
 

@@ -128,7 +128,7 @@ def drawn(seed, sizes, n, pair=0.0):
 
 def chosen(table, y, **options):
     auto = ADDITIVE | {"interactions": "auto"} | options
-    return WideClassifier(**auto).fit(table, y).interactions_["cross"].tolist()
+    return WideClassifier(**auto).fit(table, y).interactions_["interaction"].tolist()
 
 
 @pytest.mark.parametrize("sizes", [[3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 200], [5] * 12])

@@ -217,7 +217,7 @@ def test_mixtures_in_categories_are_refused(values):
 
 def test_another_meaning_than_in_fit_is_refused():
     numbers, symbols = NativeCategories().fit(of_objects([1, 2])), NativeCategories().fit(of_objects(["1", "2"]))
-    with pytest.raises(ValueError, match="Column 'c' holds symbols where numbers are needed"):
+    with pytest.raises(ValueError, match="Column 'c' holds text where numbers are needed"):
         numbers.transform(of_objects(["1", "2"]))
     for make in (of_objects, in_polars, of_categories):
         with pytest.raises(TypeError, match=r"Column 'c' held text in fit and holds numbers now.*convert it"):

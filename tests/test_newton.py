@@ -129,7 +129,7 @@ def test_a_formula_by_evidence_tells_noise_from_signal(seed):
     assert model.variances_.loc["v", "variance"] < 0.05
     assert model.dispersion_ == pytest.approx(1.0, rel=0.1)
     shared = WideRegressor("u[a] + u[b] + c[1]", loss="squared_error").fit(table, y)
-    assert shared.variances_.loc["u", "effective"] < 60
+    assert shared.variances_.loc["u", "edf"] < 60
 
 
 def test_short_of_the_optimum_is_said():
@@ -183,12 +183,12 @@ def rare_table():
 def test_a_row_counts_the_others_of_its_symbol():
     table, y = rare_table()
     model = WideRegressor(**COUNTED).fit(table, y)
-    frame = model.coefs_["rarity of a"]
+    frame = model.coefs_["count of a"]
     assert frame.index.tolist() == ["0", "1", "2 or more"]
     assert frame["rows"].tolist() == [60, 80, 60]
     # a symbol that was never seen has no rows, as in training those that were seen once had none but their own
     new = pd.DataFrame({"a": ["never", "once0", "twice0", "often"]})
-    seen = model.explain(new)["rarity of a"].to_numpy()
+    seen = model.explain(new)["count of a"].to_numpy()
     assert seen[0] == frame["value"]["0"]
     assert seen[1] == frame["value"]["1"]  # once seen is not unseen
     assert seen[2] == frame["value"]["1"]  # later rows of a symbol stand where its own rows stood in training
@@ -262,14 +262,14 @@ def test_rarity_that_says_nothing_is_left_out():
     rng = np.random.RandomState(0)
     table, _ = rare_table()
     model = WideRegressor(**COUNTED).fit(table, rng.normal(size=200))
-    assert "rarity of a" not in model.coefs_ or model.variances_.loc["rarity of a", "effective"] < 2
+    assert "count of a" not in model.coefs_ or model.variances_.loc["count of a", "edf"] < 2
     seen = pd.DataFrame({"a": np.repeat([f"s{place}" for place in range(160)], np.tile([20, 40, 60, 120], 40))})
     y = np.log(seen.groupby("a")["a"].transform("size")) + rng.normal(0, 1.0, len(seen))
     model = WideRegressor(**COUNTED)
-    assert "rarity of a" not in model.fit(seen, y).coefs_  # of 60 rows a symbol it is not asked, whatever it would say
-    assert "rarity of a" in model.fit(seen[::2], y[::2]).coefs_
+    assert "count of a" not in model.fit(seen, y).coefs_  # of 60 rows a symbol it is not asked, whatever it would say
+    assert "count of a" in model.fit(seen[::2], y[::2]).coefs_
     common = pd.DataFrame({"a": list("uv") * 200})
-    assert "rarity of a" not in WideRegressor(**COUNTED).fit(
+    assert "count of a" not in WideRegressor(**COUNTED).fit(
         common, rng.normal(size=400)
     ).coefs_  # fmt: skip
 
@@ -282,7 +282,7 @@ def test_rarity_of_crosses_and_frames(kind):
     y = (pairs == 1) * 2.0 + rng.normal(0, 0.1, 300)
     options = COUNTED | {"interactions": "pairwise"}
     model = WideRegressor(**options).fit(table, y)
-    values = model.coefs_["rarity of a:b"]["value"]
+    values = model.coefs_["count of a:b"]["value"]
     assert values["0"] - values["1 or more"] > 1.0
     if kind == "polars":
         import polars as pl
@@ -302,7 +302,7 @@ def test_a_smooth_number_keeps_its_jump_and_costs_little():
     table = pd.DataFrame({"x": x})
     smooth = WideClassifier(**ADDITIVE | {"numeric": "smooth"}).fit(table, y)
     assert len(smooth.coefs_["x"]) > 60
-    assert smooth.variances_.loc["x", "effective"] < 35
+    assert smooth.variances_.loc["x", "edf"] < 35
     at = smooth.decision_function(pd.DataFrame({"x": [0.66, 0.74]}))
     assert at[1] - at[0] > 1.5
 
@@ -473,7 +473,7 @@ def test_values_missing_in_rows_held_out_alone_do_no_harm():
     options = ADDITIVE | {"random_state": 3}
     found = WideRegressor(**options).fit(table, y).losses_
     for loss, score in zip(found["loss"], found["score"], strict=True):
-        model = inner(WideRegressor(loss=loss, **options), tol=1e-3, rare_rows=0)
+        model = inner(WideRegressor(loss=loss, **options), tol=1e-3, close=0.1, rare_rows=0)
         model.fit(table.iloc[rest], y[rest])
         error = model.predict(table.iloc[held_out]) - y[held_out]
         assert score == pytest.approx(-np.sqrt(np.mean(np.square(error))), rel=1e-6)
@@ -586,7 +586,7 @@ def test_the_summary_says_which_columns_matter():
     assert list(variances) == sorted(variances, reverse=True)
     for line in text.splitlines():
         if line.split()[:1] in (["a"], ["b"], ["home"]):
-            effective = model.variances_.loc[line.split()[0], "effective"]
+            effective = model.variances_.loc[line.split()[0], "edf"]
             assert f" {effective:.1f}  " in line
             assert effective < len(model.coefs_[line.split()[0]]) - 0.3
 
@@ -595,7 +595,7 @@ def test_plots_show_deviations_and_contributions():
     plt = pytest.importorskip("matplotlib.pyplot")
     table, y = products()
     model = WideRegressor(**AMOUNTS).fit(table, y)
-    axes = model.plot_params("a")
+    axes = model.plot_term("a")
     assert len(axes.containers) == 2  # bars, and their deviations
     axes = model.plot_explanation(table, row=3, top=2)
     labels = [label.get_text() for label in axes.get_yticklabels()]
@@ -645,7 +645,7 @@ def test_means_that_factors_are_held_to_use_degrees_of_freedom():
     table, y = products(60)
     model = WideRegressor("g[a]*m[b] + c[1]", loss="squared_error", tol=1e-5).fit(table, y)
     rest = np.square(y - model.predict(table)).sum()
-    used = model.variances_["effective"].sum() + 1 + 2
+    used = model.variances_["edf"].sum() + 1 + 2
     assert model.dispersion_ == pytest.approx(rest / (60 - used), rel=1e-3)
 
 
@@ -720,22 +720,22 @@ def test_intervals_and_rarity_are_drawn_in_order_and_classes_by_name():
     X.loc[:20, "x"] = np.nan
     y = np.sin(2 * X["x"].fillna(0.0)) + 0.2 * rng.normal(size=600)
     model = WideRegressor(**COUNTED | {"numeric": "smooth"}).fit(X, y)
-    axes, values = model.plot_params("x"), model.coefs_["x"]["value"].to_numpy()
+    axes, values = model.plot_term("x"), model.coefs_["x"]["value"].to_numpy()
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), values[1:])
     np.testing.assert_array_equal(axes.lines[1].get_ydata(), values[:1])  # missing, apart
-    plain = WideSGDRegressor(numeric="quantile").fit(X, y).plot_params("x")
+    plain = WideSGDRegressor(numeric="quantile").fit(X, y).plot_term("x")
     assert not plain.collections  # counts are no deviations
     kinds = pd.cut(y, 3, labels=["low", "mid", "high"]).astype(str)
     classes = WideClassifier(**GLM | {"numeric": "smooth"}).fit(X, kinds)
-    assert [text.get_text() for text in classes.plot_params("x").get_legend().get_texts()] == ["high", "low", "mid"]
-    bars = classes.plot_params("a", output="mid", top=5)
+    assert [text.get_text() for text in classes.plot_term("x").get_legend().get_texts()] == ["high", "low", "mid"]
+    bars = classes.plot_term("a", output="mid", top=5)
     own = classes.coefs_["a"]["mid"].abs().nlargest(5)
     assert sorted(abs(bar.get_width()) for bar in bars.patches) == pytest.approx(sorted(own))
-    curve = classes.plot_params("x", output="mid")
+    curve = classes.plot_term("x", output="mid")
     np.testing.assert_array_equal(curve.lines[0].get_ydata(), classes.coefs_["x"]["mid"].to_numpy()[1:])
     for block in "ax":
         with pytest.raises(ValueError, match="has no output 'else'; it has 'high', 'low', 'mid'"):
-            classes.plot_params(block, output="else")
+            classes.plot_term(block, output="else")
     with pytest.raises(ValueError, match="row='a' is not among the 600 rows"):
         model.plot_explanation(X, row="a")
 

@@ -90,7 +90,7 @@ def test_slopes_by_symbol_and_their_intercept_are_as_uncertain_as_dense_algebra_
     np.testing.assert_allclose(found, want, rtol=2e-3)
     if alpha == "auto":
         own = np.linalg.inv(design.T @ (bends[:, None] * design) + penalty)[:-1, :-1]
-        assert model.variances_.loc["w", "effective"] == pytest.approx(len(symbols) - held * np.trace(own), rel=1e-3)
+        assert model.variances_.loc["w", "edf"] == pytest.approx(len(symbols) - held * np.trace(own), rel=1e-3)
 
 
 @pytest.mark.parametrize("draws", [0, 400])
@@ -114,7 +114,7 @@ def test_a_slope_of_which_rows_say_nothing_is_not_known(draws):
     rest = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
     assert model.dispersion_ == pytest.approx(rest @ rest / (len(y) - len(symbols) - 1), rel=1e-3)
     plt = pytest.importorskip("matplotlib.pyplot")
-    dotted = [line for line in model.plot_params("w").get_lines() if line.get_linestyle() == ":"]
+    dotted = [line for line in model.plot_term("w").get_lines() if line.get_linestyle() == ":"]
     assert len(dotted) == 1  # from one side to the other
     plt.close("all")
     if draws:
@@ -253,7 +253,7 @@ def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
             precisions = np.repeat([held, *(blocks[other][1] for other in alike)], Z.shape[1])
             own = inverse_beside(observed, together, precisions, F)[: Z.shape[1], : Z.shape[1]]
             effective = Z.shape[1] - held * np.trace(own)
-            assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=2e-3, abs=2e-3), formula
+            assert model.variances_.loc[block, "edf"] == pytest.approx(effective, rel=2e-3, abs=2e-3), formula
 
 
 @pytest.mark.parametrize("seed", range(80, 110))

@@ -244,7 +244,7 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
         together[block] = Z, held
         if alpha == "auto":
             effective = size - held * np.trace(whole[:size, :size])
-            assert model.variances_.loc[block, "effective"] == pytest.approx(effective, rel=5e-3, abs=5e-3)
+            assert model.variances_.loc[block, "edf"] == pytest.approx(effective, rel=5e-3, abs=5e-3)
             assert np.square(theta).sum() / effective == pytest.approx(variance, rel=0.02)
     columns = {**{block: Z for block, (Z, _) in together.items()}, **{block: F[:, [j]] for j, block in enumerate(flat)}}
     both = np.column_stack([*columns.values()])

@@ -230,11 +230,11 @@ def test_dyestuff(standardize):
     model = estimator("squared_error", standardize=standardize).fit(X, y)
     shrinkage = 5 * between / (5 * between + within)
     sd = np.sqrt(between * (1 - shrinkage) * 5 / 6)  # of a batch about the mean of all
-    assert {"variance", "effective", "entries"} <= set(model.variances_.columns)
+    assert {"variance", "edf", "coefficients"} <= set(model.variances_.columns)
     assert model.variances_.index.tolist() == ["batch"]
     assert model.variances_.loc["batch", "variance"] == pytest.approx(between, rel=1e-6)
-    assert model.variances_.loc["batch", "effective"] == pytest.approx(5 * shrinkage, rel=1e-6)
-    assert model.variances_.loc["batch", "entries"] == 6
+    assert model.variances_.loc["batch", "edf"] == pytest.approx(5 * shrinkage, rel=1e-6)
+    assert model.variances_.loc["batch", "coefficients"] == 6
     assert model.dispersion_ == pytest.approx(within, rel=1e-6)
     np.testing.assert_allclose(model.coefs_["batch"]["value"], blups, rtol=1e-6)
     np.testing.assert_allclose(model.coefs_["batch"]["sd"], sd, rtol=1e-6)
@@ -316,7 +316,7 @@ def test_a_column_that_says_nothing_is_shrunk_to_nothing():
     y -= 0.9 * (np.bincount(group, y) / 10)[group]
     assert anova(y.reshape(20, 10))[0] < 0
     model = estimator("squared_error").fit(pd.DataFrame({"g": group.astype(str)}), y)
-    assert 0 <= model.variances_.loc["g", "effective"] < 1
+    assert 0 <= model.variances_.loc["g", "edf"] < 1
     assert np.abs(model.coefs_["g"]["value"]).max() < 0.05
     switched_off = model.variances_.loc["g", "variance"] == 0.0
     assert model.coefs_["g"]["sd"].isna().all() if switched_off else np.isfinite(model.coefs_["g"]["sd"]).all()
@@ -390,7 +390,7 @@ def assert_fellner_schall(problem, design, theta, model):
             assert np.isnan(sd[design.places[name]]).all()
         else:
             np.testing.assert_allclose(sd[design.places[name]], deviations[design.places[name]], rtol=1e-3, atol=1e-5)
-        assert row["effective"] == pytest.approx(edf, rel=1e-3, abs=1e-3)
+        assert row["edf"] == pytest.approx(edf, rel=1e-3, abs=1e-3)
         if row["variance"] > 1e-6:
             assert row["variance"] == pytest.approx(np.sum(numbers**2) / edf, rel=1e-3)
 
@@ -931,8 +931,8 @@ def test_crosses_behind_log_links_in_another_unit(loss, unit):
     y = rng.gamma(3.0, np.exp(cell) / 3.0)
     options = {"loss": loss, "interactions": "auto", "random_state": 0}
     plain = [WideSGDRegressor(**options).fit(X, y * c).interactions_ for c in (1.0, unit)]
-    assert list(plain[1]["cross"]) == list(plain[0]["cross"])
-    assert "a:b" in list(plain[0]["cross"])
+    assert list(plain[1]["interaction"]) == list(plain[0]["interaction"])
+    assert "a:b" in list(plain[0]["interaction"])
     one, other = (WideRegressor(**options, numeric="linear").fit(X, y * c) for c in (1.0, unit))
     np.testing.assert_allclose(other.predict(X), unit * one.predict(X), rtol=1e-7)
 

@@ -281,7 +281,7 @@ def test_long_symbols_leave_room_for_their_bars():
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of a layout that collapsed
-        axes = model.plot_params("n")
+        axes = model.plot_term("n")
         axes.figure.canvas.draw()
     box = axes.get_window_extent()
     assert box.width > 0.4 * axes.figure.bbox.width

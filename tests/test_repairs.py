@@ -268,7 +268,7 @@ def test_crosses_do_not_depend_on_the_order_of_categories():
         order = np.random.default_rng(seed).permutation(list("klmnopqr"))
         table = TABLE.astype(pd.CategoricalDtype(order))
         model = WideSGDClassifier(interactions="auto", random_state=0).fit(table, y)
-        shapes.append((model.interactions_["cross"].tolist(), model.interactions_["gain"].round(12).tolist()))
+        shapes.append((model.interactions_["interaction"].tolist(), model.interactions_["gain"].round(12).tolist()))
     assert all(shape == shapes[0] for shape in shapes)
 
 
@@ -291,7 +291,7 @@ def test_columns_called_as_the_model_calls_its_own_blocks_are_refused(columns, o
     table = TABLE[["c0", "c1"]].assign(**columns)
     if "x" in table:
         table["x"] = table["x"].where(np.arange(N) % 2 == 0, 1.0)
-    with pytest.raises(ValueError, match=r"Two blocks of parameters would be called .*; rename the column"):
+    with pytest.raises(ValueError, match=r"Two terms would be called .*; rename the column"):
         WideSGDRegressor(**options).fit(table, Y)
 
 

@@ -193,7 +193,7 @@ def test_numbers_of_any_type_are_read_where_they_are_asked_for(name):
     ],
 )
 def test_text_is_never_parsed(frame):
-    with pytest.raises(ValueError, match=r"Column 'x' holds symbols.*such as '1\.5' in row 1.*convert it to numbers"):
+    with pytest.raises(ValueError, match=r"Column 'x' holds text.*such as '1\.5' in row 1.*convert it to numbers"):
         _ = column_of(frame).values
 
 
@@ -304,7 +304,7 @@ def test_renamed_columns_say_their_new_name_in_messages():
     remember_features(fitted, read_table(pd.DataFrame({"n": [1.0]})))
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         table = match_features(fitted, read_table(np.array([["u"]], dtype=object)))
-    with pytest.raises(ValueError, match=r"Column 'n' holds symbols.*'u' in row 0"):
+    with pytest.raises(ValueError, match=r"Column 'n' holds text.*'u' in row 0"):
         _ = table["n"].values
 
 
@@ -334,5 +334,5 @@ def test_numbers_of_fit_are_read_as_numbers_whatever_their_type_is_now(fitted):
             pa.Table.from_pylist([record]),
         ):
             pd.testing.assert_frame_equal(pd.DataFrame(np.asarray(use(one))), want, check_dtype=False)
-    with pytest.raises(ValueError, match="Column 'x' holds symbols where numbers are needed"):
+    with pytest.raises(ValueError, match="Column 'x' holds text where numbers are needed"):
         use(pd.DataFrame([{"x": "2.0", "a": "u"}]))

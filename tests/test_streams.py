@@ -150,7 +150,7 @@ def test_progress_is_shown(capsys, monkeypatch):
 
 def test_summary_says_what_was_learned():
     text = WideSGDRegressor("v ~ w[a] + s[1] * x + c[1]", random_state=0).fit(TABLE).summary()
-    assert re.search(r"WideSGDRegressor: loss squared_error, [\d,]+ rows shown", text)
+    assert re.search(r"WideSGDRegressor: loss squared_error, [\d,]+ rows in all, repeats counted", text)
     assert "linear predictor = w[a] + s[1] * x + c[1]" in text
     assert "units of the target" in text
     row = next(line for line in text.splitlines() if line.startswith("w "))
@@ -164,14 +164,14 @@ def test_plots_of_parameters():
 
     mpl.use("agg")
     model = WideSGDRegressor(interactions="pairwise", random_state=0).fit(TABLE.assign(a=TABLE["a"] + "$"), TABLE["v"])
-    axes = model.plot_params("a", top=10)
+    axes = model.plot_term("a", top=10)
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert len(labels) == 10
     assert all("(" in label and r"\$" in label for label in labels)
-    assert " | " in model.plot_params("a:b", top=3).get_yticklabels()[0].get_text()
+    assert " | " in model.plot_term("a:b", top=3).get_yticklabels()[0].get_text()
     axes.figure.canvas.draw()  # a stray dollar sign would fail here
     with pytest.raises(ValueError, match="There is no term 'z'; there is 'a', 'b'"):
-        model.plot_params("z")
+        model.plot_term("z")
 
 
 def test_ctrl_c_leaves_a_classifier_whose_classes_are_its_own(monkeypatch):

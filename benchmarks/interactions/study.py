@@ -47,7 +47,7 @@ def target(rng, task, score):
 def chosen(task, X, y, rule):
     kind = WideSGDRegressor if task == "amounts" else WideSGDClassifier
     model = kind(interactions=rule, max_iter=1, learning_rate=0.1, batch_size="full", random_state=0)
-    return model.fit(X, y).interactions_["cross"].tolist()
+    return model.fit(X, y).interactions_["interaction"].tolist()
 
 
 def drawn(seed, task, sizes, n, pair):

@@ -84,7 +84,7 @@ class CodeMatrix:
         offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
         if offsets[-1] > _MOST_ENTRIES:
             raise ValueError(
-                f"The blocks have {offsets[-1]:,} entries together, more than {_MOST_ENTRIES:,}; "
+                f"The terms have {offsets[-1]:,} coefficients together, more than {_MOST_ENTRIES:,}; "
                 "use fewer columns or interactions."
             )
         return cls(gather(columns, offsets, [1] * len(columns), n_rows, order, n_jobs), offsets)

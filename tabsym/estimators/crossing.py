@@ -88,15 +88,15 @@ def _loss_of_evidence(loss: Loss) -> Loss:
 
 
 def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
-    """What was chosen, in order: name, order, mean held-out gain per row and its standard error, round, entries."""
+    """What was chosen, in order: name, order, mean held-out gain a row, its standard error, round, size."""
     return pd.DataFrame(
         {
-            "cross": pd.Series([":".join(c.columns) for c in chosen], dtype=object),
+            "interaction": pd.Series([":".join(c.columns) for c in chosen], dtype=object),
             "order": pd.Series([len(c.columns) for c in chosen], dtype=np.int64),
             "gain": pd.Series([c.gain for c in chosen], dtype=np.float64),
             "error": pd.Series([c.error for c in chosen], dtype=np.float64),
             "round": pd.Series([c.round for c in chosen], dtype=np.int64),
-            "entries": pd.Series([c.entries for c in chosen], dtype=np.int64),
+            "coefficients": pd.Series([c.entries for c in chosen], dtype=np.int64),
         }
     )
 

@@ -31,6 +31,7 @@ class Readable:
 
     model_: WideModel
     n_rows_seen_: int
+    n_iter_: int
     n_features_in_: int
     n_jobs: int | None
 
@@ -50,7 +51,7 @@ class Readable:
             The contribution of every term to the linear predictor, in units of the target, or of the linear predictor
             behind a link. Slopes count from the mean of their number, whose part is in the intercept (or in the term
             by the same category); terms that are switched off are left out. A row adds up to `decision_function`, or to
-            the prediction before its link, without an offset. With several scores the columns are (block, class), and
+            the prediction before its link, without an offset. With several scores the columns are (term, class), and
             each class adds up to its own. Unknown categories
             contribute what ``handle_unknown="neutral"`` says, also under "similar", whose rows then add up to that.
         """
@@ -63,7 +64,7 @@ class Readable:
         outputs = self._output_names()
         if len(outputs) == 1:
             return pd.DataFrame({name: values[:, 0] for name, values in found.items()}, index=index)
-        columns = pd.MultiIndex.from_product([found, outputs], names=["block", "class"])
+        columns = pd.MultiIndex.from_product([found, outputs], names=["term", "class"])
         return pd.DataFrame(np.concatenate(list(found.values()), axis=1), index=index, columns=columns)
 
     def plot_explanation(self, X: Any, *, row: int = 0, top: int = 12, ax: Any = None) -> Any:
@@ -101,20 +102,21 @@ class Readable:
 
     @property
     def variances_(self) -> pd.DataFrame:
-        """The prior variance of each block's numbers, and as how many free numbers they count, widest first.
+        """The variance component of each penalized term (REML), largest first; unpenalized terms have none.
 
-        `variance` is that of the difference of neighbours where a block is smooth; `sd` is that of numbers about their
-        mean, and compares blocks of all kinds. What nothing holds back, as slopes, has none.
+        Columns: `variance`, of the difference of neighbouring bins where a term is smooth; `sd`, the standard deviation
+        of coefficients about their mean, which compares terms of all kinds; `edf`, the effective degrees of freedom;
+        `coefficients`, their number.
         """
         certainty, layout = self._certainty("variances_"), self.model_.layout
         frame = pd.DataFrame(
             {
                 "variance": certainty.variances,
                 "sd": np.sqrt([self.model_.entry_variance(block) for block in range(len(layout.blocks))]),
-                "effective": certainty.effective,
-                "entries": [size * self.model_.n_outputs for size in layout.sizes],
+                "edf": certainty.effective,
+                "coefficients": [size * self.model_.n_outputs for size in layout.sizes],
             },
-            index=pd.Index([block.name for block in layout.blocks], name="block", dtype=object),
+            index=pd.Index([block.name for block in layout.blocks], name="term", dtype=object),
         )
         return frame[np.isfinite(certainty.variances)].sort_values("sd", ascending=False, kind="stable")
 
@@ -243,41 +245,45 @@ class Readable:
         return table_of_crosses(chosen)
 
     def summary(self) -> str:
-        """The score, and for every block its entries, rows, spread, and highest and lowest symbols, as text."""
+        """The linear predictor, and for every term its coefficients, rows, and extreme categories, as text."""
         check_is_fitted(self, "model_")
-        heading = f"{type(self).__name__}: loss {self.loss_}, {self.n_rows_seen_:,} rows shown"
+        heading = f"{type(self).__name__}: loss {self.loss_}, {self._rows_in_words()}"
         text = describe_model(self.model_, self.coefs_, heading)
         return f"{text}\n\n{describe_crosses(self.interactions_)}" if hasattr(self, "interactions_") else text
 
-    def plot_params(self, block: str, *, top: int = 30, output: Any = None, ax: Any = None) -> Any:
-        """Draw the parameters of a block (needs matplotlib): bars of symbols, a curve of intervals and of rarity.
+    def _rows_in_words(self) -> str:
+        """How many rows the model was fitted on."""
+        return f"{self.n_rows_seen_ // max(self.n_iter_, 1):,} rows"
 
-        After a fit by Newton's method with whiskers, or a band, of 1.96 of their deviations to either side.
+    def plot_term(self, term: str, *, top: int = 30, output: Any = None, ax: Any = None) -> Any:
+        """Draw the coefficients of a term (needs matplotlib): bars of categories, a curve over bins and counts.
+
+        Of solved models with whiskers, or a band, of 1.96 standard deviations to either side.
 
         Parameters
         ----------
-        block : str
+        term : str
             A key of `coefs_`.
         top : int, default 30
             Of bars, so many, the largest by size.
         output : optional
-            The column of the block: a class, where there are several. Default: of bars the first, of curves all.
+            The column of the frame: a class, where there are several. Default: of bars the first, of curves all.
         ax : matplotlib axes, optional
 
         Returns
         -------
         matplotlib axes
         """
-        frame = frame_of(self.coefs_, block)
+        frame = frame_of(self.coefs_, term)
         layout = self.model_.layout
-        own = next((one for one in layout.blocks if one.name == block), None)
+        own = next((one for one in layout.blocks if one.name == term), None)
         split = split_frame(frame, self.model_.n_outputs * (1 if own is None else own.rank))
         has_order = (
             own is not None and own.source is not None and isinstance(layout.sources[own.source], (Bins, Rarity))
         )
         if has_order and len(frame) > 1:
-            return plot_curve(split, block, output=output, ax=ax)
-        return plot_block(split, block, top=top, output=output, ax=ax)
+            return plot_curve(split, term, output=output, ax=ax)
+        return plot_block(split, term, top=top, output=output, ax=ax)
 
     def _output_names(self) -> list[str]:
         return ["value"]

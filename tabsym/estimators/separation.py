@@ -42,8 +42,8 @@ def warn_of_separation(who: str, model: WideModel, loss: float) -> None:
     if found:
         names = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
         warn_user(
-            f"{who}: {names} tell{'s' if len(found) == 1 else ''} targets apart without doubt (separation): the "
-            "most likely coefficients are infinite, and those shown are where steps ended; shrink them (alpha='auto', "
-            "or a number), or leave out what gives the target away.",
+            f"{who}: {names} separate{'s' if len(found) == 1 else ''} the target completely (separation): the "
+            "maximum likelihood estimates are infinite, and the coefficients shown are where the solver ended; "
+            "penalize them (alpha='auto', or a number), or leave out the column that gives the target away.",
             ConvergenceWarning,
         )

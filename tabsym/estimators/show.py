@@ -21,7 +21,7 @@ _LONGEST = 32
 def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading: str) -> str:
     """Linear predictor, units, and a line per term: coefficients, rows, deviations, highest and lowest categories.
 
-    Terms that are switched off are named in one line.
+    Terms that are dropped are named in one line.
     """
     units = "units of the target" if not _has_link(model) else "units of the linear predictor, before the link"
     if not model.layout.is_additive:
@@ -47,7 +47,7 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
             known = f"{own:>11}{_deviation(model.entry_variance(place)):>12}{certain.effective[place]:8.1f}"
         lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
     if off:
-        lines.append(f"switched off (variance estimated as 0): {', '.join(off)}")
+        lines.append(f"dropped (variance estimated as 0): {', '.join(off)}")
     return "\n".join(lines)
 
 
@@ -89,10 +89,12 @@ def plot_contributions(made: pd.Series, held: Mapping[str, str], *, top: int, ax
 def describe_crosses(chosen: pd.DataFrame) -> str:
     """The table of chosen crosses, in text."""
     if chosen.empty:
-        return "crosses: none gained on rows held out"
-    lines = [f"{'cross, best first':44}{'entries':>9}{'gain a row':>12}{'error':>10}{'round':>7}"]
+        return "interactions: none lowered the loss of held-out rows"
+    lines = [f"{'interaction, best first':44}{'coefs':>9}{'gain a row':>12}{'error':>10}{'round':>7}"]
     for row in chosen.itertuples():
-        lines.append(f"{_cut(str(row.cross), 43):44}{row.entries:9,}{row.gain:12.2g}{row.error:10.1g}{row.round:7}")
+        lines.append(
+            f"{_cut(str(row.interaction), 43):44}{row.coefficients:9,}{row.gain:12.2g}{row.error:10.1g}{row.round:7}"
+        )
     return "\n".join(lines)
 
 

@@ -32,6 +32,9 @@ class WideSGDBase(WideBase):
     def _config(self) -> Config:
         return online_config(self)
 
+    def _rows_in_words(self) -> str:
+        return f"{self.n_rows_seen_:,} rows in all, repeats counted"
+
     def _partial_fit(self, config: Config, training: Training, loss: Loss, n_outputs: int) -> None:
         """One epoch over one more batch of rows; a failure leaves the model as it was."""
         if self.handle_unknown == "similar":

@@ -134,7 +134,9 @@ def _kind_by_values(name: str, series: nw.Series[Any]) -> Kind:
         return Kind.NUMERIC if native.dtype.kind in "iuf" else Kind.SYMBOLIC
     if series.is_null().all():
         return Kind.SYMBOLIC
-    raise TypeError(f"Column {name!r} has the type {dtype}, which is neither symbols nor numbers; convert it first.")
+    raise TypeError(
+        f"Column {name!r} has the type {dtype}, which is neither categorical nor numeric; convert it first."
+    )
 
 
 def _kind_of_objects(name: str, values: Any, objects: Objects) -> Kind:

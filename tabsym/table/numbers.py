@@ -148,7 +148,7 @@ def _number(value: Any, name: str, row: int) -> float:
         except OverflowError:
             pass
     raise ValueError(
-        f"Column {name!r} holds symbols where numbers are needed (such as {value!r} in row {row}); "
+        f"Column {name!r} holds text where numbers are needed (such as {value!r} in row {row}); "
         "encode it first, or convert it to numbers."
     )
 

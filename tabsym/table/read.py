@@ -101,7 +101,7 @@ def _is_read_as_it_is(X: Any) -> bool:
 def _refuse_other_shapes(X: Any, who: str) -> None:
     if sparse.issparse(X):
         raise TypeError(
-            f"Sparse data was passed to {who}, but dense data is required: symbols are coded from "
+            f"Sparse data was passed to {who}, but dense data is required: categories are coded from "
             "dataframe columns. Use X.toarray(), or pass the table from before one-hot encoding."
         )
     if is_stream(X):

@@ -120,7 +120,7 @@ def _read_symbol(written: Any) -> Any:
         return pd.Period(ordinal=rest[0], freq=rest[1])
     if kind == "interval":
         return pd.Interval(_read_symbol(rest[0]), _read_symbol(rest[1]), rest[2])
-    raise ValueError(f"{kind!r} is no kind of symbol.")
+    raise ValueError(f"{kind!r} is no kind of category.")
 
 
 def _written_categories(categories: pd.Index) -> list[Any]:

@@ -170,7 +170,7 @@ class _Parser:
             node = self.sum()
             self.expect(")", "to close the parenthesis")
             return node
-        self.fail(f"Expected a column, a block such as w[column], a number or '(', found {_shown(token)}.", token.at)
+        self.fail(f"Expected a column, a term such as w[column], a number or '(', found {_shown(token)}.", token.at)
 
     def named(self, token: Token) -> Node:
         """What a name begins: a block, a function or a column."""
@@ -228,11 +228,11 @@ class _Parser:
     def vector(self) -> BlockRef:
         token = self.token
         if token.kind != "name":
-            self.fail(f"Expected a block such as u[user], found {_shown(token)}.")
+            self.fail(f"Expected a term such as u[user], found {_shown(token)}.")
         self.take()
         columns = self.subscript()
         if not columns:
-            self.fail("A latent vector belongs to the symbols of a column: name[column].", token.at)
+            self.fail("A latent vector belongs to the categories of a column: name[column].", token.at)
         return BlockRef(token.text, columns, at=token.at)
 
 

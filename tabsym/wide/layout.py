@@ -306,8 +306,8 @@ class Layout:
         grown = replace(self, sources=tuple(coder.sources))
         if grown.n_entries > MOST_ENTRIES:
             raise ValueError(
-                f"The blocks have {grown.n_entries:,} entries together, more than {MOST_ENTRIES:,}; use fewer columns "
-                "or interactions, or a smaller rank."
+                f"The terms have {grown.n_entries:,} coefficients together, more than {MOST_ENTRIES:,}; use fewer "
+                "columns or interactions, or a smaller rank."
             )
         return grown, grown.code(coder)
 

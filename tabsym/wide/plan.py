@@ -16,7 +16,7 @@ from tabsym.wide.sources import Bins, Crossing, Flag, Rarity, Source, Symbols
 from tabsym.wide.syntax import Binary, BlockRef, Call, ColumnRef, Formula, FormulaError, Node, Number
 
 INTERCEPT = "(intercept)"
-RARITY = "rarity of "
+RARITY = "count of "
 
 
 def plan_additive(
@@ -77,8 +77,8 @@ def _refuse_clashes(blocks: Sequence[Block]) -> None:
     for block in blocks:
         if block.name in known:
             raise ValueError(
-                f"Two blocks of parameters would be called {block.name!r}: a column's own, and one that the model "
-                "makes (of an intercept, a cross or missing numbers); rename the column."
+                f"Two terms would be called {block.name!r}: that of a column, and one that the model adds (an "
+                "intercept, an interaction or an indicator of missing numbers); rename the column."
             )
         known.add(block.name)
 

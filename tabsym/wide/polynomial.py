@@ -202,14 +202,14 @@ def _check_refs(formula: Formula, refs: list[BlockRef]) -> None:
         known = first.setdefault(ref.block, ref)
         if len(known.columns) != len(ref.columns):
             raise FormulaError(
-                f"{ref.block} is one block and was read with {len(known.columns)} column(s) before; "
+                f"{ref.block} is one term and was read with {len(known.columns)} column(s) before; "
                 "give one of them another name.",
                 formula.text,
                 ref.at,
             )
         if known.rank != ref.rank:
             raise FormulaError(
-                f"{ref.block} is a block of rank {known.rank} and of rank {ref.rank}; give one of them another name.",
+                f"{ref.block} is a term of rank {known.rank} and of rank {ref.rank}; give one of them another name.",
                 formula.text,
                 ref.at,
             )
