@@ -276,3 +276,22 @@ def test_a_model_whose_only_term_is_out_says_so(n_classes):
     assert model.variances_.loc["g", "variance"] < 1e-4
     values = model.coefs_["g"].drop(columns=["rows"]).filter(regex="^(?!sd)")
     assert (values.abs() < 1e-9).all(axis=None)
+
+
+def test_an_intercept_is_as_uncertain_as_the_block_that_leaves_it_the_least_certain():
+    """Of two blocks beside it: the wider of what it is beside each alone."""
+    pieces, y, weight, start, _ = problem(4, weighted=True, missing=True)
+    pieces = [piece for piece in pieces if not len(piece.x)]
+    turns = Turns(pieces, y, weight, start, LOSSES["multinomial"])
+    turns.precision = np.array([0.0, 0.3, 2.0])
+    turns.settle(1e-8, 200)
+
+    def trace(*silent):
+        turns.silent[:] = [False, *(place in silent for place in (1, 2))]
+        turns.n_moves += 1
+        return float(np.trace(spreads_classes.SpreadsOfClasses(turns).of_flat()[0]))
+
+    both, first, second, none = trace(), trace(2), trace(1), trace(1, 2)
+    assert both == pytest.approx(max(first, second), rel=1e-9)
+    assert min(first, second) > none
+    assert first != pytest.approx(second, rel=1e-3)

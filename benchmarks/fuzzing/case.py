@@ -35,6 +35,11 @@ class Case:
         if "huge" in self.X:  # whose spread float64 has few digits left for
             self.digits, self.relative = 1e-2, None if self.relative is None else 1e-2
 
+        if {"twice", "again"} & set(self.X):  # two columns of one effect: the first of them has it
+            self.columns = None
+        elif self.columns is not None and "tol" in self.estimator.get_params():
+            self.columns = max(self.columns, 3.0 * (self.estimator.tol or 0.0))
+
     def fit(self, X: Any = None, rows: Any = None, weight: Any = None, method: str = "fit", **options: Any) -> Any:
         """A fitted clone (or its `fit_transform`), on other tables, rows or weights where given."""
         rows = np.arange(len(self.X)) if rows is None else rows

@@ -85,7 +85,8 @@ def search_rate(
         if not np.isfinite(losses(than)).all():
             return bool(np.isfinite(losses(rate)).all())
         gain = losses(than) - losses(rate)
-        return bool(gain.mean() > gain.std() / np.sqrt(len(gain))) if np.isfinite(gain).all() else False
+        with np.errstate(over="ignore"):  # of a rate far too large
+            return bool(np.isfinite(gain).all() and gain.mean() > gain.std() / np.sqrt(len(gain)))
 
     best = options.learning_rate
     most = WIDE * best if options.early_stopping else np.inf

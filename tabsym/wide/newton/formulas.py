@@ -191,10 +191,10 @@ def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
         by = sparse.hstack([derivatives.of(place) for place in range(len(layout.blocks))]).tocsr()
         information = np.asarray((by.T @ (by * bends[:, output][:, None])).todense())
         for place, _ in objective.held():
-            own, rank = layout.entries(place), layout.blocks[place].rank
+            own = layout.entries(place)
             held = np.eye(own.stop - own.start)
-            if objective.centred[place]:  # components one after the other
-                held -= np.kron(np.ones((len(held) // rank,) * 2), np.eye(rank)) * rank / len(held)
+            if objective.centred[place]:
+                held -= 1.0 / len(held)
             information[own, own] += objective.precision[place] * held
         found.append(inverse(information)[0])
         untold |= np.diag(information) == 0.0  # what factors hand to each other is no part of what is shown
