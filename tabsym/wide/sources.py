@@ -125,7 +125,7 @@ class Rarity:
         return (*inside, f"{self.lowest[-1]} or more") if len(self) else ()
 
     def grow(self, codes: NDArray[np.signedinteger]) -> tuple[Rarity, NDArray[np.int32]]:
-        """With the rows of the training table as the other source codes them; their classes (n,), each without itself."""
+        """With the training rows as the other source codes them; their classes (n,), each without itself."""
         counts = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
         count_column(codes, counts)
         others = np.append(np.maximum(counts - 1, 0), 0)  # the last is read by rows without an entry, whose code is -1
