@@ -389,7 +389,7 @@ def test_separation_is_told_of_where_a_category_has_no_event(seed):
             warnings.simplefilter("always")
             WideClassifier(**GLM).fit(X, target)
             WideRegressor(loss="poisson", **GLM).fit(X, target.astype(float))
-        assert sum("'c' tells targets apart" in str(one.message) for one in told) == 2 * empty
+        assert sum("'c' separates the target" in str(one.message) for one in told) == 2 * empty
         assert not any("'x'" in str(one.message) for one in told)
 
 
