@@ -145,3 +145,18 @@ def test_coefficients_are_those_of_a_small_tolerance(loss, alpha, more, most):
         for value in values:
             sd = other[str(value).replace("value", "sd") if "value" in str(value) else f"sd {value}"]
             assert (np.abs(one[value] - other[value]) / sd).max() < most, (name, value)
+
+
+def test_terms_by_different_numbers_hand_each_other_nothing():
+    """Groups lie within regions, but slopes by one number are none by another."""
+    X, score, rng = groups(30, 8, 0.0, 3)
+    X["z"] = rng.normal(size=len(X))
+    y = score + rng.normal(size=5)[X["r"].str[1:].astype(int)] * X["z"] + rng.normal(size=len(X))
+    model = WideRegressor("w[g]*x + v[r]*z + b[1]", loss="squared_error").fit(X, y)
+    designs = {"w": indicators(X["g"]) * X[["x"]].to_numpy(), "v": indicators(X["r"]) * X[["z"]].to_numpy()}
+    covariance = model.dispersion_ * np.eye(len(y))
+    random = sum(model.variances_.loc[name, "variance"] * one @ one.T for name, one in designs.items())
+    inverse, ones = np.linalg.inv(covariance + random), np.ones(len(y))
+    level = float(ones @ inverse @ y / (ones @ inverse @ ones))
+    wanted = level + random @ inverse @ (y - level)
+    np.testing.assert_allclose(model.predict(X), wanted, atol=2e-3 * y.std())
