@@ -10,7 +10,7 @@ import pytest
 import sklearn.preprocessing
 from sklearn.base import clone
 
-from tabsym import OneHotEncoder
+from tabsym import MODLEncoder, OneHotEncoder
 
 RNG = np.random.default_rng(0)
 A = np.repeat(list("abcdefg"), [40, 30, 20, 10, 5, 3, 2])
@@ -293,3 +293,12 @@ def test_integers_and_untouched_columns_in_a_sparse_matrix():
         assert out.dtype == want
         assert out.toarray().tolist() == [[1, 0, 1.5], [0, 1, 2.5]]
     assert OneHotEncoder(sparse_output=True, dtype="int8").fit_transform(X[["A"]]).dtype == np.int8
+
+
+@pytest.mark.parametrize("encoder", [OneHotEncoder, MODLEncoder])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_arrays_without_columns_have_rows(encoder, library):
+    X = pd.DataFrame({"a": ["k"] * 40, "b": ["v"] * 40})
+    X = X if library == "pandas" else pl.from_pandas(X)
+    model = encoder(cols=["a", "b"], drop_invariant=True, return_df=False).fit(X, np.arange(40) % 2)
+    assert model.transform(X).shape == (40, 0)

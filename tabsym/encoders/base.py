@@ -158,7 +158,8 @@ class ColumnEncoder(TableTransformer):
         frame = assemble_frame(table, encoded)
         if self.return_df:
             return self._in_asked_container(frame)
-        return as_array(frame)
+        found = as_array(frame)
+        return found if found.shape[1] else found.reshape(len(table), 0)  # a frame of polars has no rows then
 
     def _in_asked_container(self, frame: Any) -> Any:
         """As pandas where set_output asks for it: scikit-learn would go through an array and lose the types."""
