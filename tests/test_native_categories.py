@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from tabsym import OneHotEncoder
 from tabsym.encoders import NativeCategories
@@ -267,3 +268,8 @@ def test_arrow_extension_types_are_coded_by_value():
     frame = pd.DataFrame({"c": pd.array(values, dtype=pd.ArrowDtype(pa.uuid()))})
     fitted = NativeCategories().fit(frame)
     assert read(fitted, frame) == read(fitted, of_objects(values)) == ["c0", "c1", None] * 100
+
+
+def test_transform_before_fit_is_told_of():
+    with pytest.raises(NotFittedError, match="NativeCategories instance is not fitted yet"):
+        NativeCategories().transform(pd.DataFrame({"a": ["k"]}))
