@@ -131,7 +131,11 @@ def test_formulas_without_an_intercept(block, alpha):
     X = pd.DataFrame({"a": rng.choice(list("abcd"), 300), "b": rng.choice(list("xyz"), 300), "u": rng.normal(size=300)})
     y = rng.integers(0, 3, 300)
     model = WideClassifier(formula=f"y ~ {block}", alpha=alpha, count_effect=False).fit(X, y)
-    assert np.isfinite(model.coefs_["g"][["0", "1", "2"]].to_numpy()).all()
+    frame = model.coefs_["g"]
+    if alpha == "auto" and model.variances_.loc["g", "variance"] == 0.0:  # dropped: its deviations are not known
+        assert frame.filter(like="sd").isna().all(axis=None)
+        frame = frame.drop(columns=frame.filter(like="sd").columns)
+    assert np.isfinite(frame.to_numpy(dtype=float)).all()
 
 
 def dense_step(piece, gradient, curvature, theta, precision, ridge):

@@ -14,6 +14,7 @@ from tabsym.wide.newton.kernels_entries import weigh_ridge
 from tabsym.wide.newton.kernels_walk import weigh_walk
 from tabsym.wide.newton.pieces import Piece, Prior
 from tabsym.wide.newton.posterior_classes import walk_of_classes
+from tabsym.wide.newton.variances import Aitken
 from tests import naive, naive_evidence
 from tests.naive_evidence import INTERCEPT, Problem
 from tests.options import ADDITIVE, GLM
@@ -1018,3 +1019,24 @@ def test_scores_that_are_no_number_are_told_of():
     X = pd.DataFrame({"a": list("abcd") * 20})
     with pytest.raises(ValueError, match="gave NaN; use a scorer that gives a number"):
         WideRegressor(scoring=lambda model, X, y: np.nan).fit(X, np.arange(80.0) + 1)
+
+
+def test_updates_that_shrink_by_a_ratio_are_extrapolated_to_their_limit():
+    """By hand: moves of 1, 1/2, 1/4, ... come to 2; the next move after a longer one is a plain one."""
+    aitken, at = Aitken(3), np.arange(3)
+    np.testing.assert_array_equal(aitken.times(at, np.array([1.0, 1.0, 1.0])), [1.0, 1.0, 1.0])
+    np.testing.assert_allclose(aitken.times(at, np.array([0.5, -0.5, 2.0])), [2.0, 1.0, 1.0])  # also not where it turns
+    np.testing.assert_allclose(aitken.times(at, np.array([0.25, -0.25, 2.0])), [1.0, 2.0, 20.0])  # nor where it grows
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_variance_of_0_is_reached_at_the_usual_tolerance(seed):
+    """Of small tables: updates creep towards 0, and ended at .03 where 0 was their limit."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.choice(list("abcdef"), 250), "b": rng.choice([f"v{i}" for i in range(40)], 250)})
+    y = np.where(rng.logistic(size=250) + 2.0 * (X["a"] < "c") > 1.0, "yes", "no")
+    found, limit = (
+        WideClassifier(interactions=None, count_effect=False, tol=tol).fit(X, y).predict_proba(X)[:, 1]
+        for tol in (1e-3, 1e-7)
+    )
+    np.testing.assert_allclose(found, limit, atol=0.01)

@@ -35,8 +35,7 @@ class Case:
         if "huge" in self.X:  # whose spread float64 has few digits left for
             self.digits, self.relative = 1e-2, None if self.relative is None else 1e-2
 
-        loose = (self.estimator.get_params().get("tol") or 0.0) > 1e-3  # variances end far from where they would go
-        if loose or {"twice", "again"} & set(self.X):  # of two columns of one effect the first has it
+        if {"twice", "again"} & set(self.X):  # of two columns of one effect the first has it
             self.columns = None
 
     def fit(self, X: Any = None, rows: Any = None, weight: Any = None, method: str = "fit", **options: Any) -> Any:
