@@ -41,10 +41,10 @@ from tabsym import MODLEncoder, WideSGDClassifier, WideSGDRegressor
 from tabsym.compare.prepare import prepare
 from tabsym.datasets import load
 from tabsym.datasets.public import PUBLIC
-from tabsym.estimators import fitting
-from tabsym.wide import AutoInteractions
-from tabsym.wide.crosses import Chosen
-from tabsym.wide.layout import Layout
+from tabsym.design.layout import Layout
+from tabsym.interactions import AutoInteractions
+from tabsym.interactions.search import Chosen
+from tabsym.models import fitting
 
 BY_LEVEL = "MODL level of the pair"
 MOST_BY_LEVEL = 40

@@ -15,12 +15,12 @@ import time
 
 import numpy as np
 
+from tabsym.design.program import Product, Rows, Slot, compile_program
+from tabsym.losses.loss import LOSSES
 from tabsym.optimizers import SGD
-from tabsym.wide import LOSSES
-from tabsym.wide.descent import Task
-from tabsym.wide.options import Options
-from tabsym.wide.program import Product, Rows, Slot, compile_program
-from tabsym.wide.training import train
+from tabsym.solvers.sgd.loop import train
+from tabsym.solvers.sgd.options import Options
+from tabsym.solvers.sgd.state import Task
 
 SYMBOLS = (10_000, 50)
 RATE = 0.01

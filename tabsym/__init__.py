@@ -21,11 +21,11 @@ _HOMES = {
     "TIWSEncoder": "tabsym.encoders",
     "WideBoostClassifier": "tabsym.stacking",
     "WideBoostRegressor": "tabsym.stacking",
-    "WideClassifier": "tabsym.estimators",
+    "WideClassifier": "tabsym.models",
     "WideEncoder": "tabsym.encoders",
-    "WideRegressor": "tabsym.estimators",
-    "WideSGDClassifier": "tabsym.estimators",
-    "WideSGDRegressor": "tabsym.estimators",
+    "WideRegressor": "tabsym.models",
+    "WideSGDClassifier": "tabsym.models",
+    "WideSGDRegressor": "tabsym.models",
     "compare": "tabsym.compare",
     "datasets": "tabsym.datasets",
     "load": "tabsym.export",
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from tabsym import datasets
     from tabsym.compare import compare
     from tabsym.encoders import CrossFit, DateParts, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
-    from tabsym.estimators import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
     from tabsym.export import load, save, trusted_types
     from tabsym.jitter import AugmentedModel, JitterPredictor, JitterTreeClassifier, JitterTreeRegressor
+    from tabsym.models import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
     from tabsym.stacking import WideBoostClassifier, WideBoostRegressor
 
 

@@ -5,7 +5,7 @@ machine compiles. It holds for plain functions over arrays and numbers; jitted
 functions passed as arguments, closures and jitclass miss the cache in every
 process and are not used here (numba #2956, #9659). The cache watches the file
 of the kernel only: after editing an `inlined` function in another file, or a
-kernel that one there calls (`wide/newton/kernels_sweep.py` does), delete the
+kernel that one there calls (`solvers/newton/kernels_sweep.py` does), delete the
 ``*.nbi`` files beside the kernel (``find . -name "*.nb?" -delete``). No
 fastmath: results must equal the textbook's sequence of operations. Divisions
 are NumPy's: by zero gives inf or nan, without a test before each.

@@ -90,7 +90,7 @@ def schemas(owned):
                                   content=pair(_destpath=scalar(str(owned.parent)), _istmpdest=scalar(True))),
         "object-temporary": node("ObjectNode", "tempfile.TemporaryDirectory", content=pair(name=text)),
         "object-handler": node("ObjectNode", "logging.FileHandler", content=pair(baseFilename=text)),
-        "object-module": node("ObjectNode", "tabsym.wide.model.WideModel", content=pair()),
+        "object-module": node("ObjectNode", "tabsym.models.model.WideModel", content=pair()),
         "object-compare": node("ObjectNode", "tabsym.Popen", content=pair()),
         "object-list": node("ObjectNode", "tabsym.WideModel", content=items(scalar(1))),
         "object-text": node("ObjectNode", "tabsym.Alphabet", content=scalar("symbols")),

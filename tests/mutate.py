@@ -1,7 +1,7 @@
 """Random faults planted in the package, one by one: which does no test find?
 
     python -m tests.mutate trace                    # once: which tests reach which function (a run of the tests)
-    python -m tests.mutate run --n 60 --seed 1 tabsym/wide tabsym/estimators
+    python -m tests.mutate run --n 60 --seed 1 tabsym/models tabsym/solvers
 
 A fault is one change of the syntax tree in one function: another operator, a comparison turned round, a number
 changed, a condition negated, a statement left out, `min` for `max`. The faults are drawn by `--seed` from all of the

@@ -70,9 +70,9 @@ def _models():
         WideSGDClassifier,
         WideSGDRegressor,
     )
+    from tabsym.interactions import AutoInteractions
     from tabsym.losses import Huber, Quantile, Tweedie
     from tabsym.optimizers import SGD, Adagrad, Adam, RMSprop
-    from tabsym.wide import AutoInteractions
 
     trees = {"n_estimators": 5, "random_state": 0}
     small = {"max_iter": 5, "random_state": 0}

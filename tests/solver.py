@@ -4,8 +4,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from tabsym.estimators.config import Config
-from tabsym.wide.losses import LOSSES
+from tabsym.losses.loss import LOSSES
+from tabsym.models.config import Config
 
 OF_CONFIG = {field.name for field in fields(Config)}
 

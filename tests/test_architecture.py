@@ -14,11 +14,13 @@ LAYERS = [
     ["codes"],
     ["stats"],
     ["modl"],
-    ["tiws"],
+    ["tiws", "datasets"],
     ["losses"],
-    ["wide", "datasets"],
+    ["design"],
+    ["interactions"],
+    ["solvers"],
     ["optimizers"],
-    ["estimators"],
+    ["models"],
     ["encoders"],
     ["integrations"],
     ["stacking"],
@@ -69,11 +71,18 @@ def test_imports_run_one_way():
 
 
 def test_kernels_import_nothing_but_numpy_and_the_compiler():
-    compiled = ["tabsym.jit", "tabsym.wide.rules", "tabsym.wide.slopes", "tabsym.wide.scores", "tabsym.modl.factorials"]
-    compiled += ["tabsym.jitter.kernels_search", "tabsym.wide.newton.kernels_"]
-    others = ["rules", "slopes", "scores", "gains", "curvature"]
-    found = [*PACKAGE.rglob("kernels*.py"), *(PACKAGE / "wide" / f"{name}.py" for name in others)]
-    assert len(found) == 21
+    compiled = [
+        "tabsym.jit",
+        "tabsym.solvers.sgd.rules",
+        "tabsym.losses.kernels",
+        "tabsym.solvers.sgd.kernels",
+        "tabsym.modl.factorials",
+    ]
+    compiled += ["tabsym.jitter.kernels_search", "tabsym.solvers.newton.kernels_"]
+    found = [*PACKAGE.rglob("kernels*.py"), PACKAGE / "solvers" / "sgd" / "rules.py"]
+    assert {"losses", "interactions", "sgd", "newton", "codes", "modl", "jitter"} <= {
+        path.parent.name for path in found
+    }
     for path in found:
         heads = {name.split(".")[0] for name in imports_of(path)} - {"__future__", "typing", "math"}
         assert "tabsym" in heads <= {"numpy", "tabsym"}, path
@@ -120,9 +129,10 @@ def test_public_names_load_without_boosters_or_compiling():
         "from tabsym import losses, optimizers; "
         "[getattr(module, name) for module in (losses, optimizers) for name in module.__all__]; "
         "heavy = {'torch', 'lightgbm', 'xgboost', 'catboost', 'matplotlib'} & set(sys.modules); "
-        "from tabsym.wide import curvature, gains, kernels as wide; "
+        "from tabsym.interactions import kernels as gains; "
+        "from tabsym.solvers.sgd import kernels as wide; "
         "from tabsym.codes import kernels as codes; "
-        "kernels = [k for m in (wide, gains, curvature, codes) for k in vars(m).values()]; "
+        "kernels = [k for m in (wide, gains, codes) for k in vars(m).values()]; "
         "compiled = [k for k in kernels if getattr(k, 'signatures', None)]; "
         "print(sorted(heavy), compiled)"
     )
@@ -134,8 +144,9 @@ def test_second_process_compiles_nothing(tmp_path):
     code = """
 import numpy as np, pandas as pd
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
-from tabsym.wide import curvature, gains, kernels as wide
-from tabsym.wide.newton import kernels_entries, kernels_rows, kernels_sweep, kernels_walk
+from tabsym.interactions import kernels as gains
+from tabsym.solvers.sgd import kernels as wide
+from tabsym.solvers.newton import kernels_coefs, kernels_rows, kernels_sweep, kernels_walk
 from tabsym.codes import kernels as codes
 X = pd.DataFrame({"a": list("uvwx") * 10, "b": list("yz") * 20, "n": np.arange(40.0)})
 for batch in (1, 4):
@@ -147,8 +158,8 @@ for batch in (1, 4):
     product.fit(X, np.arange(40.0)).predict(X)
 WideClassifier().fit(X, [0, 1] * 20).predict(X)
 WideRegressor().fit(X, np.arange(40.0), sample_weight=np.arange(1.0, 41.0)).predict(X)
-solver = (kernels_entries, kernels_rows, kernels_sweep, kernels_walk)
-stats = [k.stats for m in (wide, gains, curvature, codes, *solver) for k in vars(m).values() if hasattr(k, "stats")]
+solver = (kernels_coefs, kernels_rows, kernels_sweep, kernels_walk)
+stats = [k.stats for m in (wide, gains, codes, *solver) for k in vars(m).values() if hasattr(k, "stats")]
 print(sum(sum(s.cache_hits.values()) for s in stats), sum(sum(s.cache_misses.values()) for s in stats))
 """
     counts = []

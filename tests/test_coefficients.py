@@ -11,7 +11,7 @@ import statsmodels.formula.api as smf
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
-from tabsym.wide.optimizers import Newton
+from tabsym.solvers.sgd.optimizers import Newton
 from tests.options import ADDITIVE, GLM
 
 N = 1200

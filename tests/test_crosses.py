@@ -14,9 +14,11 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
 from tabsym import WideClassifier, WideSGDClassifier, WideSGDRegressor
-from tabsym.wide import LOSSES, AutoInteractions, crosses
-from tabsym.wide.crosses import choose_crosses
-from tabsym.wide.evidence import CodeColumn, Evidence, Sorted
+from tabsym.interactions import AutoInteractions
+from tabsym.interactions import search as crosses
+from tabsym.interactions.evidence import CodeColumn, Evidence, Sorted
+from tabsym.interactions.search import choose_crosses
+from tabsym.losses.loss import LOSSES
 from tests import naive
 from tests.options import ADDITIVE
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tabsym.design.formula import FormulaError, parse
+from tabsym.design.plan import show, used_columns
+from tabsym.design.polynomial import evaluate, expand
 from tabsym.table import read_table
-from tabsym.wide.formula import FormulaError, parse
-from tabsym.wide.plan import show, used_columns
-from tabsym.wide.polynomial import evaluate, expand
 
 
 def terms(text):

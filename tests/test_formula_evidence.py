@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide.newton import formula_spreads, formulas
+from tabsym.solvers.newton import formula_spreads, formulas
 
 
 def games(seed=0, n_teams=14, n_rows=260):

@@ -10,9 +10,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 from sklearn.metrics import log_loss
 
 from tabsym import WideSGDClassifier, WideSGDRegressor
+from tabsym.design.formula import FormulaError
 from tabsym.losses import Quantile, Tweedie
 from tabsym.optimizers import SGD
-from tabsym.wide.formula import FormulaError
 
 
 def zipf(rng, size, n):

@@ -6,8 +6,8 @@ import pytest
 from sklearn.base import clone
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide.newton import fit
-from tabsym.wide.newton.turns import Turns
+from tabsym.solvers.newton import fit
+from tabsym.solvers.newton.block_descent import Turns
 
 N = 500
 RNG = np.random.default_rng(0)
@@ -52,7 +52,7 @@ def test_an_interruption_before_any_coefficient_leaves_the_model_unfitted(monkey
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tabsym.estimators.fitting.plan_cuts", interrupted)
+    monkeypatch.setattr("tabsym.models.fitting.plan_cuts", interrupted)
     model = WideClassifier()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, TWO)

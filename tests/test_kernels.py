@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from sklearn.linear_model import SGDClassifier
 
 from tabsym.codes import CodeMatrix, Cross
-from tabsym.wide.constants import best_constant
-from tabsym.wide.descent import Task
-from tabsym.wide.losses import LOSSES
-from tabsym.wide.optimizers import SGD, Adagrad, Adam, RMSprop
-from tabsym.wide.options import Options
-from tabsym.wide.program import Product, Rows, Slot, compile_program
-from tabsym.wide.training import train
+from tabsym.design.program import Product, Rows, Slot, compile_program
+from tabsym.losses.constants import best_constant
+from tabsym.losses.loss import LOSSES
+from tabsym.solvers.sgd.loop import train
+from tabsym.solvers.sgd.optimizers import SGD, Adagrad, Adam, RMSprop
+from tabsym.solvers.sgd.options import Options
+from tabsym.solvers.sgd.state import Task
 from tests import naive
 
 RATE = 0.1

@@ -11,10 +11,9 @@ from sklearn.metrics import make_scorer, mean_absolute_error, mean_poisson_devia
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tabsym import WideRegressor, WideSGDRegressor
-from tabsym.estimators import linking
-from tabsym.estimators.linking import power_of_variance
-from tabsym.estimators.scoring import Scoring
-from tabsym.wide import LOSSES
+from tabsym.losses.loss import LOSSES
+from tabsym.models import loss_selection as linking
+from tabsym.models.loss_selection import Scoring, power_of_variance
 from tests.options import ADDITIVE
 
 ERRORS = {"neg_root_mean_squared_error": root_mean_squared_error, "neg_mean_absolute_error": mean_absolute_error}

@@ -21,7 +21,7 @@ from xgboost import XGBClassifier, XGBRegressor
 
 from tabsym.encoders import NativeCategories
 from tabsym.integrations import load_adapter
-from tabsym.wide.losses import LOSSES
+from tabsym.losses.loss import LOSSES
 
 LIBRARIES = ["lightgbm", "xgboost", "catboost"]
 TASKS = ["binary", "multinomial", "squared_error", "poisson", "gamma", "tweedie"]

@@ -8,8 +8,8 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
-from tabsym.wide import AutoInteractions
-from tabsym.wide.crosses import FOR_EVIDENCE
+from tabsym.interactions import AutoInteractions
+from tabsym.interactions.search import FOR_EVIDENCE
 from tests.options import ADDITIVE, GLM
 
 N = 400
@@ -147,7 +147,7 @@ def test_the_bar_is_benjamini_and_hochbergs():
     """By hand: of the gains of all pairs, in standard errors."""
     from scipy.stats import norm
 
-    from tabsym.wide.crosses import _Search
+    from tabsym.interactions.search import _Search
 
     class Gains(_Search):
         def __init__(self, gains, share):

@@ -16,13 +16,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer, mean_pinball_loss
 
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
-from tabsym.estimators import fitting, linking
-from tabsym.estimators.training_data import Training
-from tabsym.wide import AutoInteractions, coding
-from tabsym.wide.layout import MOST_PROGRAMS
-from tabsym.wide.newton import fit as newton_fit
-from tabsym.wide.newton import formulas
-from tabsym.wide.sources import Rarity
+from tabsym.design import sources as coding
+from tabsym.design.layout import MOST_PROGRAMS
+from tabsym.design.sources import Rarity
+from tabsym.interactions import AutoInteractions
+from tabsym.models import fitting
+from tabsym.models import loss_selection as linking
+from tabsym.models.data import Training
+from tabsym.solvers.newton import fit as newton_fit
+from tabsym.solvers.newton import formulas
 from tests.conftest import as_frame
 from tests.options import ADDITIVE, GLM
 from tests.solver import inner

@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.estimators import uncertainty
-from tabsym.wide.newton import posterior
-from tabsym.wide.newton.kernels_entries import spread_ridge
+from tabsym.models import identified as uncertainty
+from tabsym.solvers.newton import posterior
+from tabsym.solvers.newton.kernels_coefs import spread_ridge
 from tests import naive_evidence
 from tests.formulas import TAKES_UP, TERMS
 from tests.naive_evidence import walk_beside_missing

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide.losses import LOSSES
-from tabsym.wide.newton import posterior_classes, spreads_classes
-from tabsym.wide.newton.pieces import Piece, Prior
-from tabsym.wide.newton.turns import Turns
+from tabsym.losses.loss import LOSSES
+from tabsym.solvers.newton import spreads_classes
+from tabsym.solvers.newton import spreads_classes as posterior_classes
+from tabsym.solvers.newton.block_descent import Turns
+from tabsym.solvers.newton.terms import Piece, Prior
 from tests.formulas import TAKES_UP, TERMS
 from tests.naive_evidence import (
     matrices_of_classes,

@@ -10,11 +10,11 @@ from scipy.special import expit
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 from tabsym.losses import Huber, Tweedie
-from tabsym.wide.newton.kernels_entries import weigh_ridge
-from tabsym.wide.newton.kernels_walk import weigh_walk
-from tabsym.wide.newton.pieces import Piece, Prior
-from tabsym.wide.newton.posterior_classes import walk_of_classes
-from tabsym.wide.newton.variances import Aitken
+from tabsym.solvers.newton.kernels_coefs import weigh_ridge
+from tabsym.solvers.newton.kernels_walk import weigh_walk
+from tabsym.solvers.newton.spreads_classes import walk_of_classes
+from tabsym.solvers.newton.terms import Piece, Prior
+from tabsym.solvers.newton.variances import Aitken
 from tests import naive, naive_evidence
 from tests.naive_evidence import INTERCEPT, Problem
 from tests.options import ADDITIVE, GLM

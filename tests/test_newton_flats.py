@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide.newton.flats import inverse_of
+from tabsym.solvers.newton.fixed_effects import inverse_of
 from tests.options import ADDITIVE, GLM
 from tests.solver import inner
 

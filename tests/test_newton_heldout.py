@@ -6,14 +6,14 @@ import pytest
 from scipy.special import expit
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.wide.losses import LOSSES
-from tabsym.wide.newton import fit as newton_fit
-from tabsym.wide.newton import formulas, heldout
-from tabsym.wide.newton.heldout import HeldOut
-from tabsym.wide.newton.pieces import Piece, Prior
-from tabsym.wide.newton.sharing import Sharing
-from tabsym.wide.newton.turns import Turns
-from tabsym.wide.newton.variances import Evidence
+from tabsym.losses.loss import LOSSES
+from tabsym.solvers.newton import fit as newton_fit
+from tabsym.solvers.newton import formulas, heldout
+from tabsym.solvers.newton.block_descent import Turns
+from tabsym.solvers.newton.heldout import HeldOut
+from tabsym.solvers.newton.recentering import Sharing
+from tabsym.solvers.newton.terms import Piece, Prior
+from tabsym.solvers.newton.variances import Evidence
 from tests.options import ADDITIVE
 from tests.solver import inner
 

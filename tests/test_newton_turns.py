@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from tabsym.wide.losses import LOSSES
-from tabsym.wide.newton import small
-from tabsym.wide.newton.kernels_entries import move_precisions
-from tabsym.wide.newton.pieces import NEXT_TO_NOTHING, Piece, Prior
-from tabsym.wide.newton.sharing import LITTLE, MOST_WAIT, Relation, Sharing
-from tabsym.wide.newton.spreads import SpreadsOfOne
-from tabsym.wide.newton.turns import MOST_STEP, Turns
-from tabsym.wide.newton.variances import Evidence
+from tabsym.losses.loss import LOSSES
+from tabsym.solvers.newton import block_descent as small
+from tabsym.solvers.newton.block_descent import MOST_STEP, Turns
+from tabsym.solvers.newton.kernels_coefs import move_precisions
+from tabsym.solvers.newton.recentering import LITTLE, MOST_WAIT, Relation, Sharing
+from tabsym.solvers.newton.spreads import SpreadsOfOne
+from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Piece, Prior
+from tabsym.solvers.newton.variances import Evidence
 from tests import naive
 from tests.naive_evidence import walk_beside_missing
 

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym.interactions import AutoInteractions
 from tabsym.losses import Huber, Quantile, Tweedie
 from tabsym.optimizers import SGD
-from tabsym.wide import AutoInteractions
 
 N = 600
 RNG = np.random.default_rng(4)

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideSGDClassifier, WideSGDRegressor
 from tabsym.optimizers import SGD
-from tabsym.wide import training
-from tabsym.wide.course import Course
+from tabsym.solvers.sgd import loop as training
+from tabsym.solvers.sgd.loop import Course
 from tests.options import ADDITIVE, GLM
 
 RNG = np.random.default_rng(0)
@@ -41,7 +41,7 @@ def test_automatic_rates_reach_the_optimum(optimizer, batch_size):
 
 
 def test_epochs_that_end_before_the_loss_has_converged_are_warned_of(monkeypatch):
-    from tabsym.estimators import automatic
+    from tabsym.models import config as automatic
 
     monkeypatch.setattr(automatic, "MAX_EPOCHS", 15)
     with pytest.warns(
@@ -138,7 +138,7 @@ def test_where_no_epoch_is_better_than_the_start_the_start_is_kept():
 
 def test_the_intercept_is_not_settled_by_what_held_out_rows_lose(monkeypatch):
     """Rows trained on may be fitted too closely; their totals are no reason to move from where held-out rows are."""
-    from tabsym.estimators import fitting
+    from tabsym.models import fitting
 
     monkeypatch.setattr(fitting, "settled_shift", lambda *_: np.array([50.0]))
     y = Y > 0

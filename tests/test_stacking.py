@@ -34,7 +34,7 @@ from tabsym import (
     WideSGDClassifier,
     WideSGDRegressor,
 )
-from tabsym.estimators.refitting import fit_alike, held_precisions
+from tabsym.models.refitting import fit_alike, held_precisions
 from tabsym.stacking import evidence, trials
 from tabsym.stacking.crossed import Crossed, Learner, Nested
 from tabsym.stacking.layer import Rows, adapter_of

@@ -12,8 +12,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
-from tabsym.estimators import stream as stream_module
-from tabsym.wide.descent import Descent
+from tabsym.models import stream as stream_module
+from tabsym.solvers.sgd.state import Descent
 
 RNG = np.random.default_rng(0)
 N = 9000

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tabsym import MODLEncoder, OneHotEncoder, WideClassifier, WideSGDClassifier
-from tabsym.estimators import fitting
+from tabsym.models import fitting
 from tests.options import ADDITIVE
 
 HERE = str(Path(__file__))

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from tabsym import MODLEncoder, WideSGDClassifier, WideSGDRegressor
-from tabsym.estimators.binning import cut_finely, cut_numbers, cut_twice
+from tabsym.models.planning import cut_finely, cut_numbers, cut_twice
 from tabsym.table import read_table
 
 

@@ -18,9 +18,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
 
 from tabsym import WideClassifier, WideRegressor
-from tabsym.estimators import linking
-from tabsym.estimators.config import Config
-from tabsym.wide.newton import heldout
+from tabsym.models import loss_selection as linking
+from tabsym.models.config import Config
+from tabsym.solvers.newton import heldout
 
 ADDITIVE = {"numeric": "linear", "interactions": None, "count_effect": False, "random_state": 0}
 

@@ -2,8 +2,8 @@
 
 For every fold each of the four losses is fitted and scored; "chosen" is the loss that `loss="auto"` takes, "with
 crosses" the one where every loss looks for its own crosses before it is compared, "squared" no choice at all; the other
-ways have a constant of `tabsym.estimators.linking` changed (`WAYS`). Shown is the error above that of the best loss of
-each fold, in per cent (mean over folds), what was chosen (first letters, fold by fold), and the processor time of
+ways have a constant of `tabsym.models.loss_selection` changed (`WAYS`). Shown is the error above that of the best loss
+of each fold, in per cent (mean over folds), what was chosen (first letters, fold by fold), and the processor time of
 choosing; below, means and medians over targets and measures.
 
     TABSYM_DATA=FOLDER python benchmarks/evidence/losses.py [--targets retail fares] [--seeds 0 1]  # about 10 minutes
@@ -34,8 +34,9 @@ from tables import commit  # noqa: E402
 from tabsym import WideRegressor  # noqa: E402
 from tabsym.compare.prepare import Prepared, prepare  # noqa: E402
 from tabsym.datasets import make_retail  # noqa: E402
-from tabsym.estimators import linking, wide  # noqa: E402
-from tabsym.estimators.fitting import fit_model  # noqa: E402
+from tabsym.models import loss_selection as linking  # noqa: E402
+from tabsym.models import wide  # noqa: E402
+from tabsym.models.fitting import fit_model  # noqa: E402
 
 LOSSES = ("squared_error", "poisson", "gamma", "tweedie")
 SCORERS = {"rmse": "neg_root_mean_squared_error", "mae": "neg_mean_absolute_error"}

@@ -39,8 +39,8 @@ from sklearn.model_selection import KFold, StratifiedKFold  # noqa: E402
 from tables import TABLES, commit, measure, read  # noqa: E402
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor  # noqa: E402
-from tabsym.wide import AutoInteractions  # noqa: E402
-from tabsym.wide.crosses import FOR_EVIDENCE  # noqa: E402
+from tabsym.interactions import AutoInteractions  # noqa: E402
+from tabsym.interactions.search import FOR_EVIDENCE  # noqa: E402
 
 MOST_ROWS = {"rossmann": 60_000}
 """A random sample of these."""

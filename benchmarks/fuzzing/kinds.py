@@ -12,8 +12,8 @@ from sklearn.preprocessing import TargetEncoder
 import tabsym
 from fuzzing.case import Case
 from fuzzing.tables import CLASSES, TASKS, draw_table, draw_target, draw_weight, pick
+from tabsym.interactions import AutoInteractions
 from tabsym.losses import Huber, Quantile, Tweedie
-from tabsym.wide import AutoInteractions
 
 FORMULAS = ["w[a] * z + v[b] + c[1]", "dot(u[a], v[b], rank=2) + c[1]", "w[a, b] + s[1] * z + c[1]"]
 

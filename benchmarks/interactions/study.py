@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.special import expit
 
 from tabsym import WideSGDClassifier, WideSGDRegressor
-from tabsym.wide import AutoInteractions
+from tabsym.interactions import AutoInteractions
 
 warnings.simplefilter("ignore")
 SHRUNK = {"triple_share": 0.3, "folds": 4, "penalty": 15.0}

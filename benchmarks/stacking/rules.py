@@ -29,7 +29,7 @@ from tables import read
 
 from tabsym import WideBoostClassifier, WideBoostRegressor
 from tabsym.encoders.folds import split_by_target
-from tabsym.estimators.refitting import held_precisions
+from tabsym.models.refitting import held_precisions
 from tabsym.stacking import evidence, trials
 from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
 from tabsym.stacking.defaults import default_booster, default_wide

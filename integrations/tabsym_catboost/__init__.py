@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import answer_of, coder_of
-from tabsym.estimators.classifying import LabelClassifier
 from tabsym.integrations.margins import MarginAdapter, Rows, check_task
+from tabsym.models.targets import LabelClassifier
 from tabsym.table import plain_labels
 
 

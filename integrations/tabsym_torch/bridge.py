@@ -9,8 +9,8 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from tabsym.estimators.wide_base import WideBase
-from tabsym.wide.model import WideModel
+from tabsym.models.base import WideBase
+from tabsym.models.model import WideModel
 
 
 class WideInput(NamedTuple):

@@ -21,7 +21,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tabsym_torch.frame needs {error.name!r}: pip install pytorch-frame") from error
 
-from tabsym.estimators.wide_base import WideBase
+from tabsym.models.base import WideBase
 
 
 class WideStypeEncoder(StypeEncoder):

@@ -14,9 +14,10 @@ from sklearn.base import clone, is_classifier
 from tabsym.codes import UNSEEN, Alphabet, RawCodes
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
-from tabsym.estimators import WideClassifier, WideRegressor
-from tabsym.estimators.checks import check_one_of
-from tabsym.estimators.refitting import with_loss_of
+from tabsym.models import WideClassifier, WideRegressor
+from tabsym.models.checks import check_one_of
+from tabsym.models.refitting import with_loss_of
+from tabsym.models.tables import split_frame
 from tabsym.table import (
     TARGET_TYPES,
     Kind,
@@ -27,7 +28,6 @@ from tabsym.table import (
     holds_classes,
     read_table,
 )
-from tabsym.wide.tables import split_frame
 
 Floats = NDArray[np.float64]
 

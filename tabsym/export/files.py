@@ -128,7 +128,7 @@ def trusted_types() -> list[str]:
     Examples
     --------
     >>> from tabsym import trusted_types
-    >>> "tabsym.estimators.wide.WideClassifier" in trusted_types()
+    >>> "tabsym.models.wide.WideClassifier" in trusted_types()
     True
     """
     own = [address.replace(":", ".") for address in (*CLASSES.values(), *FUNCTIONS.values())]

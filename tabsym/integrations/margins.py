@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from tabsym.wide.losses import Loss
+from tabsym.losses.loss import Loss
 
 Floats = NDArray[np.float64]
 

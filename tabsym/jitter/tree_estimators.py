@@ -9,10 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from tabsym.estimators.classifying import LabelClassifier
-from tabsym.estimators.docs import fill_in
 from tabsym.jitter.tree_base import JitterTree
 from tabsym.jitter.tree_docs import TREE_ATTRIBUTES, TREE_NOTES, TREE_PARAMETERS
+from tabsym.models.docs import fill_in
+from tabsym.models.targets import LabelClassifier
 from tabsym.table import check_classes, check_regression_target, check_target, split_target
 
 Floats = NDArray[np.float64]

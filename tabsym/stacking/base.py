@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.folds import check_groups, split_by_target
 from tabsym.encoders.pieces import take_rows
-from tabsym.estimators.checks import check_target_of_loss
-from tabsym.estimators.wide_base import WideBase
+from tabsym.losses.loss import Loss
+from tabsym.models.base import WideBase
+from tabsym.models.checks import check_target_of_loss
 from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
 from tabsym.stacking.evidence import Criterion, Member, Verdict, judge
 from tabsym.stacking.layer import HIST, Layer, Plan, Rows, adapter_of, matched, reads_categories, rounds_of
@@ -35,7 +36,6 @@ from tabsym.table import (
     symbolic_columns,
 )
 from tabsym.warn import warn_user
-from tabsym.wide.losses import Loss
 
 Floats = NDArray[np.float64]
 MODES = ("auto", "margin", "feature")

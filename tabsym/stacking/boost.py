@@ -8,17 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
 
-from tabsym.estimators.classifier import WideClassifierBase
-from tabsym.estimators.classifying import LabelClassifier
-from tabsym.estimators.docs import fill_in
-from tabsym.estimators.refitting import with_loss_of
-from tabsym.estimators.regressor import WideRegressorBase
+from tabsym.losses.loss import LOSSES, Loss
+from tabsym.models.docs import fill_in
+from tabsym.models.refitting import with_loss_of
+from tabsym.models.targets import LabelClassifier, WideClassifierBase, WideRegressorBase
 from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.defaults import default_booster, default_wide
 from tabsym.stacking.docs import STACK_ATTRIBUTES, STACK_NOTES, STACK_PARAMETERS
 from tabsym.stacking.evidence import Criterion
 from tabsym.table import check_classes, check_regression_target, check_weights, read_table, split_target
-from tabsym.wide.losses import LOSSES, Loss
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.encoders.folds import Split
 from tabsym.encoders.pieces import take_rows
-from tabsym.estimators.refitting import fit_alike, held_precisions
+from tabsym.models.refitting import fit_alike, held_precisions
 
 Floats = NDArray[np.float64]
 Places = NDArray[Any]

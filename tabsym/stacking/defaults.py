@@ -7,8 +7,8 @@ from typing import Any
 
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from tabsym.estimators import WideClassifier, WideRegressor
 from tabsym.integrations import load_adapter
+from tabsym.models import WideClassifier, WideRegressor
 
 GENTLE = {"n_estimators": 300, "learning_rate": 0.05}
 SMALL = {"num_leaves": 7, "min_child_samples": 50}

@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.losses.loss import Loss
 from tabsym.stacking.layer import Layer, Plan, rounds_of
 from tabsym.stacking.tally import Tally
 from tabsym.stacking.trials import Trial
-from tabsym.wide.losses import Loss
 
 Floats = NDArray[np.float64]
 Criterion = Callable[[Floats, NDArray[Any]], Floats]

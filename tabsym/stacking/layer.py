@@ -18,7 +18,7 @@ from tabsym.encoders import coder_of
 from tabsym.encoders.pieces import pick_columns
 from tabsym.integrations import available, load_adapter
 from tabsym.integrations.margins import link_of
-from tabsym.wide.losses import Loss
+from tabsym.losses.loss import Loss
 
 Floats = NDArray[np.float64]
 Mode = Literal["margin", "feature", "alone"]

@@ -13,7 +13,7 @@ from scipy.stats import loguniform
 
 from tabsym.compare.contenders import Contender
 from tabsym.compare.task import CLASSES
-from tabsym.estimators import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym.models import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
 
 SCORERS = {"rmse": "neg_root_mean_squared_error", "mae": "neg_mean_absolute_error"}
 """What losses are chosen by, for the metric that ranks."""

@@ -1,0 +1,311 @@
+"""The formula language: text to a syntax tree, with errors that show the position."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import numpy as np
+
+FUNCTIONS = {
+    "log": np.log,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "log10": np.log10,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "abs": np.abs,
+}
+"""Numeric functions of columns."""
+
+
+class FormulaError(ValueError):
+    """A formula that cannot be read; the message shows the place."""
+
+    def __init__(self, message: str, text: str, at: int) -> None:
+        super().__init__(f"{message}\n    {text}\n    {' ' * at}^")
+
+
+@dataclass(frozen=True)
+class Number:
+    value: float
+    at: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class ColumnRef:
+    """A numeric column."""
+
+    name: str
+    at: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class BlockRef:
+    """An entry of a block, selected by the symbols of `columns`; none for a scalar. `component`: place in a vector."""
+
+    block: str
+    columns: tuple[str, ...]
+    component: int = 0
+    rank: int = 1
+    at: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Call:
+    function: str
+    argument: Node
+    at: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Dot:
+    """The inner product of two latent vectors."""
+
+    left: BlockRef
+    right: BlockRef
+    rank: int
+    at: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Binary:
+    """`operator` is one of ``+ - * / **``; the exponent is a whole `Number`."""
+
+    operator: str
+    left: Node
+    right: Node
+    at: int = field(default=0, compare=False)
+
+
+Node = Number | ColumnRef | BlockRef | Call | Dot | Binary
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A parsed formula: `target` is the column before ``~``, or None."""
+
+    text: str
+    target: str | None
+    root: Node
+
+
+MOST_POWER = 8
+
+
+@dataclass(frozen=True)
+class Token:
+    kind: str  # number, name, quoted, sign, end
+    text: str
+    at: int
+
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|`(?P<quoted>[^`]*)`"
+    r"|(?P<sign>\*\*|[-+*/()\[\],~=]))"
+)
+
+
+def parse(text: str) -> Formula:
+    """Read a formula.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    Formula
+
+    Raises
+    ------
+    FormulaError
+        With the place in the text.
+
+    Examples
+    --------
+    >>> formula = parse("tips ~ gamma[taxi] * distance + b[1]")
+    >>> formula.target, formula.root.operator
+    ('tips', '+')
+    """
+    tokens = _tokens(text)
+    signs = [token for token in tokens if token.text == "~" and token.kind == "sign"]
+    if len(signs) > 1:
+        raise FormulaError("A formula has one '~', between the target and the score.", text, signs[1].at)
+    target = None
+    if signs:
+        if len(tokens) < 2 or tokens[1] is not signs[0] or tokens[0].kind not in ("name", "quoted"):
+            raise FormulaError("Before '~' stands one column, the target; transform it beforehand.", text, tokens[0].at)
+        target = tokens[0].text
+        tokens = tokens[2:]
+    try:
+        return Formula(text, target, _Parser(text, tokens).formula())
+    except RecursionError:
+        raise FormulaError("Parentheses are nested too deeply; simplify the formula.", text, 0) from None
+
+
+def _tokens(text: str) -> list[Token]:
+    found, at = [], 0
+    while text[at:].strip():
+        match = _TOKEN.match(text, at)
+        if match is None:
+            at += len(text[at:]) - len(text[at:].lstrip())
+            hint = "; close the backquote" if text[at] == "`" else "; put names with such signs in backquotes"
+            raise FormulaError(f"{text[at]!r} is not understood{hint}.", text, at)
+        kind = str(match.lastgroup)
+        start = match.start(kind) - (1 if kind == "quoted" else 0)
+        found.append(Token(kind, match.group(kind), start))
+        at = match.end()
+    return [*found, Token("end", "", len(text.rstrip()))]
+
+
+class _Parser:
+    """Recursive descent over the tokens, one method per rule of the grammar."""
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.place = 0
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.place]
+
+    def fail(self, message: str, at: int | None = None) -> NoReturn:
+        raise FormulaError(message, self.text, self.token.at if at is None else at)
+
+    def is_next(self, *signs: str) -> bool:
+        return self.token.kind == "sign" and self.token.text in signs
+
+    def take(self) -> Token:
+        token = self.token
+        self.place += 1
+        return token
+
+    def expect(self, sign: str, why: str) -> Token:
+        if not self.is_next(sign):
+            self.fail(f"Expected {sign!r} {why}, found {_shown(self.token)}.")
+        return self.take()
+
+    def formula(self) -> Node:
+        root = self.sum()
+        if self.token.kind != "end":
+            self.fail(f"Expected an operator (+ - * / **) or the end, found {_shown(self.token)}.")
+        return root
+
+    def sum(self) -> Node:
+        node = self.product()
+        while self.is_next("+", "-"):
+            sign = self.take()
+            node = Binary(sign.text, node, self.product(), sign.at)
+        return node
+
+    def product(self) -> Node:
+        node = self.signed()
+        while self.is_next("*", "/"):
+            sign = self.take()
+            node = Binary(sign.text, node, self.signed(), sign.at)
+        return node
+
+    def signed(self) -> Node:
+        if self.is_next("+"):
+            self.take()
+            return self.signed()
+        if self.is_next("-"):
+            sign = self.take()
+            return Binary("*", Number(-1.0, sign.at), self.signed(), sign.at)
+        return self.power()
+
+    def power(self) -> Node:
+        node = self.atom()
+        if not self.is_next("**"):
+            return node
+        sign = self.take()
+        token = self.token
+        if token.kind != "number" or not token.text.isdigit() or not 1 <= int(token.text) <= MOST_POWER:
+            self.fail(f"After '**' stands a whole number from 1 to {MOST_POWER}, found {_shown(token)}.")
+        self.take()
+        return Binary("**", node, Number(float(token.text), token.at), sign.at)
+
+    def atom(self) -> Node:
+        """A number, column, block, call or parenthesis."""
+        token = self.take()
+        if token.kind == "number":
+            return Number(float(token.text), token.at)
+        if token.kind == "quoted":
+            return ColumnRef(token.text, token.at)
+        if token.kind == "name":
+            return self.named(token)
+        if token.kind == "sign" and token.text == "(":
+            node = self.sum()
+            self.expect(")", "to close the parenthesis")
+            return node
+        self.fail(f"Expected a column, a term such as w[column], a number or '(', found {_shown(token)}.", token.at)
+
+    def named(self, token: Token) -> Node:
+        """What a name begins: a block, a function or a column."""
+        if self.is_next("["):
+            return BlockRef(token.text, self.subscript(), at=token.at)
+        if not self.is_next("("):
+            return ColumnRef(token.text, token.at)
+        if token.text == "dot":
+            return self.dot(token)
+        if token.text not in FUNCTIONS:
+            self.fail(f"There is no function {token.text!r}; there are {', '.join(FUNCTIONS)} and dot.", token.at)
+        self.take()
+        argument = self.sum()
+        self.expect(")", f"to close {token.text}(")
+        return Call(token.text, argument, token.at)
+
+    def subscript(self) -> tuple[str, ...]:
+        """Columns in brackets; none for a scalar."""
+        self.expect("[", "after the name of a block")
+        if self.token.kind == "number":
+            if self.token.text != "1":
+                self.fail(f"A scalar is written name[1], found {_shown(self.token)} in the brackets.")
+            self.take()
+            self.expect("]", "to close the brackets")
+            return ()
+        columns = [self.column()]
+        while self.is_next(","):
+            self.take()
+            columns.append(self.column())
+        self.expect("]", "to close the brackets")
+        return tuple(columns)
+
+    def column(self) -> str:
+        if self.token.kind not in ("name", "quoted"):
+            self.fail(f"Expected a column in the brackets, found {_shown(self.token)}.")
+        return self.take().text
+
+    def dot(self, token: Token) -> Node:
+        """The inner product of two latent vectors."""
+        self.take()
+        left = self.vector()
+        self.expect(",", "between the two vectors")
+        right = self.vector()
+        self.expect(",", "before rank=")
+        if self.token.text != "rank":
+            self.fail(f"Expected rank=, found {_shown(self.token)}.")
+        self.take()
+        self.expect("=", "after rank")
+        number = self.take()
+        if number.kind != "number" or not number.text.isdigit() or not 1 <= int(number.text) <= 1024:
+            self.fail(f"The rank is a whole number from 1 to 1024, found {_shown(number)}.", number.at)
+        self.expect(")", "to close dot(")
+        return Dot(left, right, int(number.text), token.at)
+
+    def vector(self) -> BlockRef:
+        token = self.token
+        if token.kind != "name":
+            self.fail(f"Expected a term such as u[user], found {_shown(token)}.")
+        self.take()
+        columns = self.subscript()
+        if not columns:
+            self.fail("A latent vector belongs to the categories of a column: name[column].", token.at)
+        return BlockRef(token.text, columns, at=token.at)
+
+
+def _shown(token: Token) -> str:
+    return "the end" if token.kind == "end" else repr(token.text)

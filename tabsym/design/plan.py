@@ -1,0 +1,303 @@
+"""Which blocks, numeric factors and terms a model has: planned from columns or from a formula."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+
+from tabsym.codes import Alphabet, Cross
+from tabsym.design.formula import Binary, BlockRef, Call, ColumnRef, Formula, FormulaError, Node, Number
+from tabsym.design.layout import Block, Factor, Layout, Numeric, Term
+from tabsym.design.polynomial import Monomial, walk
+from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Source, Symbols
+from tabsym.table import Column, Kind, Table
+
+INTERCEPT = "(intercept)"
+RARITY = "count of "
+
+
+def plan_additive(
+    symbolic: Sequence[Column],
+    numeric: Sequence[Column],
+    *,
+    interactions: int | Sequence[tuple[str, ...]],
+    bins: Sequence[Bins] = (),
+    fine: Sequence[Bins] = (),
+    rarity: bool = False,
+) -> Layout:
+    """An intercept, an entry per symbol, crosses of symbolic columns, a slope or intervals per numeric column.
+
+    Parameters
+    ----------
+    symbolic, numeric : columns of the training table
+    interactions : int or sequence of tuples of column names
+        The highest order of crosses: 1 for none, 2 for all pairs, 3 for all triples too; or the crosses themselves.
+    bins : sequence of Bins
+        Numeric columns that are cut into intervals, which are symbols from then on; the others get a slope.
+    fine : sequence of Bins
+        Finer intervals of numeric columns, in order, for the columns by themselves; crosses are of `bins`.
+    rarity : bool
+        Whether symbols and crosses get a block for how many training rows they have.
+
+    Raises
+    ------
+    ValueError
+        Two blocks would have the same name.
+    """
+    plan = _Plan()
+    for column in symbolic:
+        plan.add_block(column.name, (column.name,))
+    smooth = [one.column for one in fine]
+    for one in bins:
+        plan.add_bins(one, by_itself=one.column not in smooth)
+    for one in fine:
+        plan.add_smooth(one)
+    cut_names = [one.column for one in bins]
+    numeric = [column for column in numeric if column.name not in {*cut_names, *smooth}]
+    for column in numeric:
+        if np.isnan(column.values).any():
+            plan.add_flag(column.name)
+    for members in _crosses([*(column.name for column in symbolic), *cut_names], interactions):
+        plan.add_block(":".join(members), members)
+    if rarity:
+        plan.add_rarities()
+    for column in numeric:
+        plan.add_slope(column.name, Numeric(column.name, (ColumnRef(column.name),), missing_ok=True))
+    plan.add_scalar(INTERCEPT)
+    _refuse_clashes(plan.blocks)
+    return plan.layout()
+
+
+def _refuse_clashes(blocks: Sequence[Block]) -> None:
+    """Parameters are shown by the name of their block."""
+    known: set[str] = set()
+    for block in blocks:
+        if block.name in known:
+            raise ValueError(
+                f"Two terms would be called {block.name!r}: that of a column, and one that the model adds (an "
+                "intercept, an interaction or an indicator of missing numbers); rename the column."
+            )
+        known.add(block.name)
+
+
+def _crosses(names: list[str], interactions: int | Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+    if not isinstance(interactions, int):
+        return interactions
+    orders = range(2, min(interactions, len(names)) + 1)
+    return [members for order in orders for members in combinations(names, order)]
+
+
+def plan_formula(
+    terms: Sequence[Monomial], bins: Sequence[Bins] = (), fine: Sequence[Bins] = (), *, rarity: bool = False
+) -> Layout:
+    """The layout of a formula's terms.
+
+    `bins`, `fine`: of numeric columns in brackets; the fine ones, whose neighbours are held together, where the formula
+    is a sum. `rarity`: whether the terms of such a sum get one for how many training rows their categories have.
+    """
+    plan = _Plan()
+    groups = _groups(terms)
+    adds = is_sum(terms)
+    fine_of = {one.column: one for one in fine} if adds else {}
+    plan.bins = {one.column: one for one in bins}
+    plan.fine = {ref.block: fine_of[ref.columns[0]] for ref in _alone(terms, groups) if ref.columns[0] in fine_of}
+    for term in terms:
+        number = None
+        if term.numerics:
+            number = plan.add_numeric(Numeric(" * ".join(show(node) for node in term.numerics), term.numerics))
+        factors = tuple(plan.factor(ref, groups) for ref in term.blocks)
+        plan.terms.append(Term(term.constant, number, factors))
+    if rarity and adds:
+        plan.add_rarities()
+    return _with_starts(plan.layout())
+
+
+def is_sum(terms: Sequence[Monomial]) -> bool:
+    """Whether each term has one factor at most, a single number, that no other term has."""
+    reads = [ref for term in terms for ref in term.blocks]
+    names = [ref.block for ref in reads]
+    return (
+        all(len(term.blocks) <= 1 for term in terms)
+        and len(set(names)) == len(names)
+        and all(ref.rank == 1 for ref in reads)
+    )
+
+
+def _alone(terms: Sequence[Monomial], groups: Mapping[str, tuple[tuple[str, ...], ...]]) -> list[BlockRef]:
+    """Factors of one column that are terms by themselves."""
+    return [
+        term.blocks[0]
+        for term in terms
+        if len(term.blocks) == 1
+        and not term.numerics
+        and groups[term.blocks[0].block] == (term.blocks[0].columns,)
+        and len(term.blocks[0].columns) == 1
+    ]
+
+
+def _with_starts(layout: Layout) -> Layout:
+    """Factors of products start at 1, all else at 0; unseen symbols stand for the mean where something multiplies."""
+    inside: set[int] = set()
+    averaged: set[int] = set()
+    for term in layout.terms:
+        for factor in term.factors:
+            if len(term.factors) > 1:
+                inside.add(factor.block)
+            if len(term.factors) > 1 or term.numeric is not None:
+                averaged.add(factor.block)
+    blocks = [
+        replace(block, start=float(place in inside), neutral_mean=place in averaged)
+        for place, block in enumerate(layout.blocks)
+    ]
+    return replace(layout, blocks=tuple(blocks))
+
+
+@dataclass
+class _Plan:
+    """A layout in the making."""
+
+    sources: list[Source] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    numerics: list[Numeric] = field(default_factory=list)
+    terms: list[Term] = field(default_factory=list)
+    bins: Mapping[str, Bins] = field(default_factory=dict)
+    """Of a formula's numeric columns in brackets."""
+    fine: Mapping[str, Bins] = field(default_factory=dict)
+    """Of the same by themselves, by the name of the block."""
+    _places: dict[object, int] = field(default_factory=dict)
+
+    def layout(self) -> Layout:
+        return Layout(tuple(self.sources), tuple(self.blocks), tuple(self.numerics), tuple(self.terms))
+
+    def add_block(self, name: str, columns: tuple[str, ...]) -> None:
+        source = self.source(tuple((column,) for column in columns))
+        self.blocks.append(Block(name, source, columns))
+        self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, columns),)))
+
+    def add_bins(self, bins: Bins, *, by_itself: bool) -> None:
+        """Intervals for crosses, and as a block where they stand there `by_itself`."""
+        self.sources.append(bins)
+        self._places[((bins.column,),)] = len(self.sources) - 1
+        if by_itself:
+            self.add_block(bins.column, (bins.column,))
+
+    def add_smooth(self, bins: Bins) -> None:
+        self.sources.append(bins)
+        self._add_own(bins.column, len(self.sources) - 1, (bins.column,), ordered=True)
+
+    def add_rarities(self) -> None:
+        """How many rows the symbols have, of every block of symbols and crosses."""
+        multiplied = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
+        for place, block in enumerate(list(self.blocks)):
+            if (
+                place not in multiplied
+                and block.source is not None
+                and isinstance(self.sources[block.source], (Symbols, Crossing))
+            ):
+                nothing = np.empty(0, dtype=np.int64)
+                self.sources.append(Rarity(block.source, block.columns, nothing, nothing))
+                self._add_own(f"{RARITY}{block.name}", len(self.sources) - 1, block.columns, ordered=True)
+
+    def _add_own(self, name: str, source: int, columns: tuple[str, ...], *, ordered: bool) -> None:
+        self.blocks.append(Block(name, source, columns, ordered=ordered))
+        self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, columns),)))
+
+    def add_flag(self, column: str) -> None:
+        self.sources.append(Flag(column))
+        self.blocks.append(Block(f"{column} is missing", len(self.sources) - 1, (column,)))
+        self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, (column,)),)))
+
+    def add_slope(self, name: str, factor: Numeric) -> None:
+        self.blocks.append(Block(name, None, ()))
+        self.terms.append(Term(1.0, self.add_numeric(factor), (Factor(len(self.blocks) - 1, ()),)))
+
+    def add_scalar(self, name: str) -> None:
+        self.blocks.append(Block(name, None, ()))
+        self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, ()),)))
+
+    def add_numeric(self, factor: Numeric) -> int:
+        self.numerics.append(factor)
+        return len(self.numerics) - 1
+
+    def factor(self, ref: BlockRef, groups: Mapping[str, tuple[tuple[str, ...], ...]]) -> Factor:
+        """The factor of a term, whose block is made where it is first read."""
+        key = ("block", ref.block)
+        if key not in self._places:
+            is_smooth = ref.block in self.fine
+            if is_smooth:
+                self.sources.append(self.fine[ref.block])
+                source: int | None = len(self.sources) - 1
+            else:
+                source = self.source(groups[ref.block]) if ref.columns else None
+            self.blocks.append(Block(ref.block, source, ref.columns, ref.rank, ordered=is_smooth))
+            self._places[key] = len(self.blocks) - 1
+        return Factor(self._places[key], ref.columns, ref.component)
+
+    def source(self, groups: tuple[tuple[str, ...], ...]) -> int:
+        """The place of the source over these positions, each a group of columns with one alphabet."""
+        if groups not in self._places:
+            if len(groups) == 1 and len(groups[0]) == 1 and groups[0][0] in self.bins:
+                made: Source = self.bins[groups[0][0]]
+            elif len(groups) == 1:
+                made = Symbols(groups[0], Alphabet(groups[0][0], np.empty(0, dtype=object)))
+            else:
+                left, right = self.source(groups[:-1]), self.source(groups[-1:])
+                made = Crossing(left, right, Cross(np.empty(0, dtype=np.int64)))
+            self.sources.append(made)
+            self._places[groups] = len(self.sources) - 1
+        return self._places[groups]
+
+
+def _groups(terms: Sequence[Monomial]) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """For each block and position in its brackets, the columns read there."""
+    reads: dict[str, list[tuple[str, ...]]] = {}
+    for term in terms:
+        for ref in term.blocks:
+            reads.setdefault(ref.block, []).append(ref.columns)
+    return {name: tuple(tuple(dict.fromkeys(place)) for place in zip(*columns)) for name, columns in reads.items()}
+
+
+def used_columns(formula: Formula, table: Table) -> list[str]:
+    """Columns that a formula reads, in order of first appearance.
+
+    Raises
+    ------
+    FormulaError
+        A column that is not in the table, or text used as a number.
+    """
+    found: list[str] = []
+    for ref in _refs(formula.root):
+        columns = ref.columns if isinstance(ref, BlockRef) else (ref.name,)
+        for name in columns:
+            if name not in table.names:
+                shown = ", ".join(repr(n) for n in table.names[:10]) + (", ..." if len(table.names) > 10 else "")
+                raise FormulaError(f"There is no column {name!r} in the table; it has {shown}.", formula.text, ref.at)
+            if isinstance(ref, ColumnRef) and table[name].kind is Kind.SYMBOLIC:
+                raise FormulaError(
+                    f"Column {name!r} is categorical; write w[{name}] for a coefficient of each category.",
+                    formula.text,
+                    ref.at,
+                )
+            found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def _refs(node: Node) -> list[BlockRef | ColumnRef]:
+    return [found for found in walk(node) if isinstance(found, (BlockRef, ColumnRef))]
+
+
+def show(node: Node) -> str:
+    """A numeric factor as text."""
+    match node:
+        case Number():
+            return f"{node.value:g}"
+        case ColumnRef():
+            return node.name
+        case Call():
+            return f"{node.function}({show(node.argument)})"
+        case Binary():
+            return f"({show(node.left)} {node.operator} {show(node.right)})"
+    raise AssertionError(f"{node} is not numeric")

@@ -1,0 +1,233 @@
+"""A formula as a sum of products: parentheses distributed, like terms united, meaning checked.
+
+A monomial is a constant, the numeric factors (columns and functions of them) and
+the learned factors (entries of blocks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.design.formula import (
+    FUNCTIONS,
+    Binary,
+    BlockRef,
+    Call,
+    ColumnRef,
+    Dot,
+    Formula,
+    FormulaError,
+    Node,
+    Number,
+)
+
+Floats = NDArray[np.float64]
+
+MOST_TERMS = 10_000
+
+
+@dataclass(frozen=True)
+class Monomial:
+    """``constant * product of numerics * product of blocks``."""
+
+    constant: float
+    numerics: tuple[Node, ...] = ()
+    blocks: tuple[BlockRef, ...] = ()
+
+
+def expand(formula: Formula) -> list[Monomial]:
+    """The terms of a formula, like ones united, in order of first appearance.
+
+    Raises
+    ------
+    FormulaError
+        A division by a block, a function of a block, a block that drops out, a
+        block read with different numbers of columns, a column that is both
+        categorical and numeric, a formula without coefficients.
+
+    Examples
+    --------
+    >>> from tabsym.design.formula import parse
+    >>> for term in expand(parse("(u[a] + 2) * v[b] - x / 4")):
+    ...     print(term.constant, [n.name for n in term.numerics], [b.block for b in term.blocks])
+    1.0 [] ['u', 'v']
+    2.0 [] ['v']
+    -0.25 ['x'] []
+    """
+    refs = _block_refs(formula.root)
+    _check_refs(formula, refs)
+    united: dict[tuple[tuple[Node, ...], tuple[BlockRef, ...]], float] = {}
+    for term in _expand(formula.root, formula.text):
+        key = (tuple(sorted(term.numerics, key=repr)), tuple(sorted(term.blocks, key=_order)))
+        united[key] = united.get(key, 0.0) + term.constant
+    terms = [Monomial(constant, *key) for key, constant in united.items() if constant != 0.0]
+    used = {ref.block for term in terms for ref in term.blocks}
+    for ref in refs:
+        if ref.block not in used:
+            raise FormulaError(f"{ref.block}[...] cancels out of the formula; remove it.", formula.text, ref.at)
+    if not used:
+        raise FormulaError("The formula has no coefficients; add a term such as w[column] or b[1].", formula.text, 0)
+    return terms
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """All nodes of a syntax tree, in the order of the text; a sum of a thousand terms is a tree of that depth."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        match found:
+            case Call():
+                waiting.append(found.argument)
+            case Binary() | Dot():
+                waiting += [found.right, found.left]
+
+
+def columns_read(node: Node) -> list[ColumnRef]:
+    """Numeric columns of a syntax tree, in order."""
+    return [found for found in walk(node) if isinstance(found, ColumnRef)]
+
+
+def evaluate(node: Node, columns: Mapping[str, Floats]) -> Floats:
+    """A numeric factor (n,), from columns (n,); places outside a function's domain become NaN or infinite."""
+    with np.errstate(all="ignore"):
+        match node:
+            case Number():
+                return np.asarray(node.value)
+            case ColumnRef():
+                return columns[node.name]
+            case Call():
+                return np.asarray(FUNCTIONS[node.function](evaluate(node.argument, columns)))
+            case Binary():
+                left, right = evaluate(node.left, columns), evaluate(node.right, columns)
+                return np.asarray(_OPERATORS[node.operator](left, right))
+    raise AssertionError(f"{node} is not numeric")
+
+
+_OPERATORS = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power}
+
+
+def _expand(node: Node, text: str) -> list[Monomial]:
+    """Down the left sides of sums and products in a loop, as these are as deep as the formula has terms."""
+    spine: list[Binary] = []
+    while isinstance(node, Binary) and node.operator != "**":
+        spine.append(node)
+        node = node.left
+    out = _expand_leaf(node, text)
+    for binary in reversed(spine):
+        out = _combine(binary, out, text)
+    return out
+
+
+def _expand_leaf(node: Node, text: str) -> list[Monomial]:
+    match node:
+        case Number():
+            return [Monomial(node.value)]
+        case ColumnRef():
+            return [Monomial(1.0, numerics=(node,))]
+        case BlockRef():
+            return [Monomial(1.0, blocks=(node,))]
+        case Call():
+            _refuse_blocks(node.argument, text, f"{node.function}() is for columns, not for what is learned.")
+            return [Monomial(1.0, numerics=(node,))]
+        case Dot():
+            return [Monomial(1.0, blocks=_components(node, r)) for r in range(node.rank)]
+    power = cast("Binary", node)
+    out = left = _expand(power.left, text)
+    for _ in range(int(cast("Number", power.right).value) - 1):
+        out = _multiply(out, left, power, text)
+    return out
+
+
+def _combine(node: Binary, left: list[Monomial], text: str) -> list[Monomial]:
+    """The expansion of a sum or product, that of its left side given (and used up)."""
+    if node.operator == "/":
+        _refuse_blocks(node.right, text, "A score cannot be divided by a learned block; multiply by one instead.")
+        return _multiply(left, [_inverse(node.right, text)], node, text)
+    right = _expand(node.right, text)
+    if node.operator == "*":
+        return _multiply(left, right, node, text)
+    sign = 1.0 if node.operator == "+" else -1.0
+    left += [Monomial(sign * term.constant, term.numerics, term.blocks) for term in right]
+    if len(left) > MOST_TERMS:
+        raise FormulaError(f"This sum has more than {MOST_TERMS:,} terms; simplify it.", text, node.at)
+    return left
+
+
+def _multiply(left: list[Monomial], right: list[Monomial], node: Binary, text: str) -> list[Monomial]:
+    if len(left) * len(right) > MOST_TERMS:
+        raise FormulaError(f"This product has more than {MOST_TERMS:,} terms; simplify it.", text, node.at)
+    return [
+        Monomial(a.constant * b.constant, a.numerics + b.numerics, a.blocks + b.blocks) for a in left for b in right
+    ]
+
+
+def _inverse(node: Node, text: str) -> Monomial:
+    if isinstance(node, Number):
+        if node.value == 0:
+            raise FormulaError("Division by zero.", text, node.at)
+        return Monomial(1.0 / node.value)
+    return Monomial(1.0, numerics=(Binary("/", Number(1.0), node),))
+
+
+def _components(dot: Dot, component: int) -> tuple[BlockRef, ...]:
+    return tuple(BlockRef(ref.block, ref.columns, component, dot.rank, ref.at) for ref in (dot.left, dot.right))
+
+
+def _block_refs(node: Node) -> list[BlockRef]:
+    """The blocks read, vectors with their rank."""
+    refs: list[BlockRef] = []
+    ranks: dict[int, int] = {}  # of the sides of a dot, which come after it
+    for found in walk(node):
+        if isinstance(found, Dot):
+            ranks |= {id(side): found.rank for side in (found.left, found.right)}
+        elif isinstance(found, BlockRef):
+            refs.append(replace(found, rank=ranks.get(id(found), found.rank)))
+    return refs
+
+
+def _refuse_blocks(node: Node, text: str, message: str) -> None:
+    for ref in _block_refs(node):
+        raise FormulaError(message, text, ref.at)
+
+
+def _check_refs(formula: Formula, refs: list[BlockRef]) -> None:
+    first: dict[str, BlockRef] = {}
+    for ref in refs:
+        known = first.setdefault(ref.block, ref)
+        if len(known.columns) != len(ref.columns):
+            raise FormulaError(
+                f"{ref.block} is one term and was read with {len(known.columns)} column(s) before; "
+                "give one of them another name.",
+                formula.text,
+                ref.at,
+            )
+        if known.rank != ref.rank:
+            raise FormulaError(
+                f"{ref.block} is a term of rank {known.rank} and of rank {ref.rank}; give one of them another name.",
+                formula.text,
+                ref.at,
+            )
+    symbols = {column for ref in refs for column in ref.columns}
+    for column in columns_read(formula.root):
+        if column.name in symbols:
+            raise FormulaError(
+                f"Column {column.name!r} is used as categories and as a number; copy it under another name for one "
+                "of the two.",
+                formula.text,
+                column.at,
+            )
+        if column.name == formula.target:
+            raise FormulaError(f"The target {column.name!r} cannot predict itself.", formula.text, column.at)
+    for ref in refs:
+        if formula.target in ref.columns:
+            raise FormulaError(f"The target {formula.target!r} cannot predict itself.", formula.text, ref.at)
+
+
+def _order(ref: BlockRef) -> tuple[str, tuple[str, ...], int]:
+    return (ref.block, ref.columns, ref.component)

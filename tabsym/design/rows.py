@@ -1,0 +1,105 @@
+"""The rows of a coded table as kernels read them, and their target in units in which its mean is 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes import gather
+from tabsym.design.layout import Codes, Layout, Numbers, Read
+from tabsym.design.program import Compiled, Rows
+from tabsym.design.units import Units
+from tabsym.losses.kernels import GAMMA, POISSON, TWEEDIE
+from tabsym.losses.loss import Loss
+
+Floats = NDArray[np.float64]
+Order = NDArray[np.signedinteger[Any]] | None
+
+_EMPTY = np.empty(0)
+
+
+def lay_rows(
+    layout: Layout,
+    compiled: Compiled,
+    units: Units,
+    codes: Mapping[Read, Codes] | None,
+    numbers: Numbers,
+    n_rows: int,
+    order: Order = None,
+    n_jobs: int | None = None,
+) -> Rows:
+    """Codes (none where they are None) and numbers of `n_rows` rows, laid down in `order`; the rest is left empty."""
+    reads = [] if codes is None else [layout.reads[place] for place in compiled.reads]
+    matrix = gather(
+        [] if codes is None else [codes[read] for read in reads],
+        starts=[layout.offsets[read.block] for read in reads],
+        strides=[layout.blocks[read.block].rank for read in reads],
+        n_rows=n_rows,
+        order=order,
+        n_jobs=n_jobs,
+    )
+    return Rows(matrix, lay_numbers(layout, compiled, units, numbers, n_rows, order), _EMPTY, _EMPTY, _EMPTY)
+
+
+def lay_numbers(
+    layout: Layout, compiled: Compiled, units: Units, numbers: Numbers, n_rows: int, order: Order = None
+) -> Floats:
+    """The numeric factors (n_rows, d) in the order of a program."""
+    x = np.empty((n_rows, len(compiled.numerics)))
+    for j, place in enumerate(compiled.numerics):
+        values = layout.numerics[place].values(numbers)
+        if layout.numerics[place].missing_ok:
+            missing = np.isnan(values)
+            if missing.any():
+                values = np.where(missing, units.fills[place], values)
+        if units.scales[place]:
+            values = (values - units.means[place]) / units.spreads[place]
+        x[:, j] = values if order is None or not values.ndim else values[order]
+    return x
+
+
+def fixed_score(layout: Layout, numbers: Numbers, n_rows: int) -> Floats:
+    """The terms that learn nothing (n_rows,), in the user's units; empty where there are none."""
+    total = _EMPTY
+    for term in layout.fixed:
+        value = np.full(n_rows, term.constant)
+        if term.numeric is not None:
+            value = value * layout.numerics[term.numeric].values(numbers)
+        total = value if not len(total) else total + value
+    return total
+
+
+@dataclass(frozen=True)
+class TargetUnits:
+    """The target's unit, what a loss of 1 in it is in the user's, and what is added to that."""
+
+    of_target: float = 1.0
+    of_loss: float = 1.0
+    added: float = 0.0
+
+    @classmethod
+    def of(cls, rows: Rows, loss: Loss) -> TargetUnits:
+        """The mean of the rows, for losses behind a log link."""
+        mean = float(np.average(rows.y, weights=rows.shares)) if loss.code in (POISSON, GAMMA, TWEEDIE) else 0.0
+        if mean <= 0.0:
+            return cls()
+        if loss.code == POISSON:
+            return cls(mean, mean, -mean * float(np.log(mean)))
+        if loss.code == GAMMA:
+            return cls(mean, 1.0, float(np.log(mean)))
+        return cls(mean, mean ** (2.0 - loss.parameter))
+
+    def rows(self, rows: Rows) -> Rows:
+        """The rows in these units."""
+        if self.of_target == 1.0:
+            return rows
+        offset = rows.offset if len(rows.offset) else np.zeros(len(rows.y))
+        return rows._replace(y=rows.y / self.of_target, offset=offset - np.log(self.of_target))
+
+    def users_loss(self, loss: float) -> float:
+        """The mean loss in the user's units."""
+        return self.of_loss * loss + self.added

@@ -1,0 +1,310 @@
+"""Kernels of the search for interactions: gradients and Hessians of rows, their sums, and held-out gains."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabsym.jit import inlined, kernel, unsigned
+from tabsym.losses.kernels import GAMMA, HALVES, POISSON, SQUARED, loss_of_one, pulls_there, slopes_of_many, stepped
+
+LEAST = 1e-6
+"""Curvatures are no smaller: a row whose class is certain still counts a little."""
+
+
+@kernel
+def pulls_of_rows(scores, y, weight, loss, parameter, slope, pulls):
+    """Gradients and curvatures, times the row's weight, of scores (K, n, F) into pulls (K, n, 2 F): 2 v and 2 v + 1.
+
+    The scores are those of F models. Softmax outputs move together, which twice the diagonal
+    of their curvature bounds. `slope` (K,) is what the kernel works in.
+    """
+    for i in range(len(y)):
+        share = weight[i] if len(weight) else 1.0
+        for v in range(scores.shape[2]):
+            if len(scores) == 1:
+                score = scores[0, i, v]
+                _, slope_here, bend = loss_of_one(score, y[i], loss, parameter)
+                pulls[0, i, 2 * v] = share * slope_here
+                pulls[0, i, 2 * v + 1] = share * max(bend, LEAST)
+            else:
+                own = int(y[i])
+                for k in range(len(scores)):
+                    slope[k] = scores[k, i, v]
+                slopes_of_many(slope, own)
+                for k in range(len(scores)):
+                    p = slope[k] + 1.0 if k == own else slope[k]
+                    pulls[k, i, 2 * v] = share * slope[k]
+                    pulls[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
+
+
+@inlined
+def _logistic_pulls(codes, growth, target, weight, n_folds, odds, pulls):
+    one = np.float32(1.0)
+    for i in range(len(target)):
+        if codes[i] >= 0:
+            s = unsigned(codes[i])
+            share = np.float32(weight[i]) if len(weight) else one
+            for v in range(n_folds):
+                odds[i, v] *= growth[s, v]
+                p = one / (one + odds[i, v])
+                pulls[i, 2 * v] = share * (p - target[i])
+                pulls[i, 2 * v + 1] = share * max(p * (one - p), np.float32(LEAST))
+
+
+@kernel
+def logistic_pulls(codes, growth, target, weight, odds, pulls):
+    """Multiply exp(-score), odds (n, F), by the growth (symbols, F), exp(-step), and find the pulls (n, 2 F) there.
+
+    All in single precision; target (n,) is 1 or 0.
+    The same as adding the steps to the scores and then `pulls_of_rows` of the logistic loss, without an exp per row.
+    """
+    if odds.shape[1] == 2:  # so that loops over folds are unrolled
+        _logistic_pulls(codes, growth, target, weight, 2, odds, pulls)
+    else:
+        _logistic_pulls(codes, growth, target, weight, odds.shape[1], odds, pulls)
+
+
+@inlined
+def _kept_pulls(codes, growth, y, weight, loss, n_folds, values, pulls):
+    for i in range(len(y)):
+        if codes[i] >= 0:
+            s = unsigned(codes[i])
+            share = weight[i] if len(weight) else 1.0
+            for v in range(n_folds):
+                value = stepped(values[i, v], growth[s, v], loss)
+                values[i, v] = value
+                slope, bend = pulls_there(value, y[i], loss, 0.0, LEAST)
+                pulls[i, 2 * v] = share * slope
+                pulls[i, 2 * v + 1] = share * bend
+
+
+@inlined
+def _kept_pulls_of(codes, growth, y, weight, loss, values, pulls):
+    if values.shape[1] == 2:  # so that loops over folds are unrolled
+        _kept_pulls(codes, growth, y, weight, loss, 2, values, pulls)
+    else:
+        _kept_pulls(codes, growth, y, weight, loss, values.shape[1], values, pulls)
+
+
+@kernel
+def kept_pulls(codes, growth, y, weight, loss, values, pulls):
+    """Move rows, kept at values (n, F), by the growth (symbols, F) of their symbols, and find the pulls (n, 2 F) there.
+
+    For squared loss, whose growth is the step, poisson, gamma and HALVES, whose growth is the exp of it times a rate
+    (see `slopes.stepped`): the same as adding steps to the scores and then `pulls_of_rows`.
+    """
+    if loss == SQUARED:  # a loop each: which loss it is, is then known in it
+        _kept_pulls_of(codes, growth, y, weight, SQUARED, values, pulls)
+    elif loss == POISSON:
+        _kept_pulls_of(codes, growth, y, weight, POISSON, values, pulls)
+    elif loss == GAMMA:
+        _kept_pulls_of(codes, growth, y, weight, GAMMA, values, pulls)
+    else:
+        _kept_pulls_of(codes, growth, y, weight, HALVES, values, pulls)
+
+
+@kernel
+def softmax_pulls(codes, growth, y, weight, values, pulls):
+    """Multiply probabilities (K, n, F) by the growth (K, symbols, F), exp(step), and find the pulls (K, n, 2 F) there.
+
+    The same as adding the steps to the scores and then `pulls_of_rows`, without an exp per row and class.
+    """
+    for i in range(len(y)):
+        if codes[i] >= 0:
+            s, own = unsigned(codes[i]), int(y[i])
+            share = weight[i] if len(weight) else 1.0
+            for v in range(values.shape[2]):
+                total = 0.0
+                for k in range(len(values)):
+                    values[k, i, v] *= growth[k, s, v]
+                    total += values[k, i, v]
+                scale = 1.0 / total
+                for k in range(len(values)):
+                    p = values[k, i, v] * scale
+                    values[k, i, v] = p
+                    pulls[k, i, 2 * v] = share * (p - 1.0 if k == own else p)
+                    pulls[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
+
+
+@inlined
+def _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps):
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            s = unsigned(codes[i])
+            factor = x[i] if len(x) else 1.0
+            for k in range(1, n_folds):  # the other folds
+                place = unsigned(2 * ((fold[i] + k) % n_folds))
+                sums[s, place] += factor * pulls[i, place]
+                sums[s, place + unsigned(1)] += factor * factor * pulls[i, place + unsigned(1)]
+    for s in range(len(steps)):
+        for v in range(n_folds):
+            steps[s, v] = -sums[s, 2 * v] / (sums[s, 2 * v + 1] + penalty)
+            sums[s, 2 * v] = 0.0
+            sums[s, 2 * v + 1] = 0.0
+
+
+@kernel
+def newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps):
+    """A Newton step for each symbol and fold's model, made of the rows of the other folds, into steps (symbols, F).
+
+    The step is the same for all rows of a symbol, or times x (n,) of the row where `x` is not empty.
+    `pulls` (n, 2 F); `sums` (symbols, 2 F) is zeros between calls.
+    """
+    if n_folds == 2:  # so that loops over folds are unrolled
+        _newton_steps(codes, x, fold, 2, pulls, penalty, sums, steps)
+    elif n_folds == 4:
+        _newton_steps(codes, x, fold, 4, pulls, penalty, sums, steps)
+    else:
+        _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps)
+
+
+@kernel
+def add_steps(codes, x, steps, scores):
+    """Add the steps (symbols, F) of rows to the scores (n, F); rows whose code is below 0 are left alone."""
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            factor = x[i] if len(x) else 1.0
+            for v in range(scores.shape[1]):
+                scores[i, v] += factor * steps[codes[i], v]
+
+
+@kernel
+def sort_rows(codes, starts, order):
+    """Counting sort of the rows by code; `starts` (symbols + 1,) are zeros before. How many rows have a symbol."""
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            starts[codes[i]] += 1
+    total = 0
+    for s in range(len(starts)):
+        total += starts[s]
+        starts[s] = total  # the end of s, which the next loop brings to its start
+    for i in range(len(codes) - 1, -1, -1):
+        if codes[i] >= 0:
+            starts[codes[i]] -= 1
+            order[starts[codes[i]]] = i
+    return total
+
+
+@inlined
+def _number(symbol, before, seen, n_cells):
+    """The number of the cell of a symbol, from 1, and how many there are; `before`: were before its group of rows."""
+    is_new = seen[symbol] <= before  # numbered for an earlier group, or never
+    n_cells += is_new
+    seen[symbol] = n_cells if is_new else seen[symbol]  # no branch, which would be a toss-up
+    return seen[symbol], n_cells
+
+
+@inlined
+def _add_pulls(pulls, row, sums, cell, first, n_folds):
+    """Add the pulls of a row, those under two models at once: the machine adds four numbers as fast as one."""
+    for v in range(0, n_folds - 1, 2):
+        k = unsigned(2 * v)
+        a, b = pulls[row, k], pulls[row, k + unsigned(1)]
+        c, d = pulls[row, k + unsigned(2)], pulls[row, k + unsigned(3)]
+        at = first + k
+        a, b = sums[cell, at] + a, sums[cell, at + unsigned(1)] + b
+        c, d = sums[cell, at + unsigned(2)] + c, sums[cell, at + unsigned(3)] + d
+        sums[cell, at], sums[cell, at + unsigned(1)] = a, b
+        sums[cell, at + unsigned(2)], sums[cell, at + unsigned(3)] = c, d
+    if n_folds % 2 == 1:
+        k = unsigned(2 * n_folds - 2)
+        sums[cell, first + k] += pulls[row, k]
+        sums[cell, first + k + unsigned(1)] += pulls[row, k + unsigned(1)]
+
+
+@inlined
+def _sum_cells(starts, order, every_symbol, every_row, other, fold, n_folds, pulls, seen, sums, codes):
+    n_cells = 0
+    for s in range(0, len(starts) - 1, every_symbol):
+        before = n_cells
+        for at in range(starts[s], starts[s + 1], every_row):
+            i = unsigned(order[at])
+            if other[i] >= 0:
+                number, n_cells = _number(unsigned(other[i]), before, seen, n_cells)
+                if len(codes):
+                    codes[i] = np.int32(number - 1)
+                first = unsigned(2 * n_folds) * unsigned(fold[i])
+                _add_pulls(pulls, i, sums, unsigned(number - 1), first, n_folds)
+    for symbol in range(len(seen)):
+        seen[symbol] = 0
+    return n_cells
+
+
+@kernel
+def sum_cells(starts, order, every, other, fold, n_folds, pulls, seen, sums, codes):
+    """Number the cells of a cross into codes (n,), -1 before, or empty, and add up their pulls; how many there are.
+
+    Of a sample: every so manieth symbol that rows are sorted by, and row of a symbol; (1, 1) for all.
+    `sums` (cells or more, 2 F^2), zeros before: the pulls of rows of fold u under the model that
+    has not seen fold v at 2 (u F + v).
+    """
+    by_symbol, by_row = every
+    if n_folds == 2 and by_symbol * by_row == 1:  # numbers that the compiler knows make short loops fast
+        return _sum_cells(starts, order, 1, 1, other, fold, 2, pulls, seen, sums, codes)
+    if n_folds == 2:
+        return _sum_cells(starts, order, by_symbol, by_row, other, fold, 2, pulls, seen, sums, codes)
+    if n_folds == 4 and by_symbol * by_row == 1:
+        return _sum_cells(starts, order, 1, 1, other, fold, 4, pulls, seen, sums, codes)
+    if n_folds == 4:
+        return _sum_cells(starts, order, by_symbol, by_row, other, fold, 4, pulls, seen, sums, codes)
+    return _sum_cells(starts, order, by_symbol, by_row, other, fold, n_folds, pulls, seen, sums, codes)
+
+
+@inlined
+def _gain_of_cells(sums, n_folds, penalty, steps):
+    gain, variance = 0.0, 0.0
+    for cell in range(len(steps)):
+        for v in range(n_folds):
+            pull, bend = 0.0, 0.0
+            for u in range(n_folds):
+                if u != v:
+                    pull += sums[cell, 2 * (u * n_folds + v)]
+                    bend += sums[cell, 2 * (u * n_folds + v) + 1]
+            step = -pull / (bend + penalty)
+            own = 2 * (v * n_folds + v)
+            gain -= step * (sums[cell, own] + 0.5 * step * sums[cell, own + 1])
+            variance += step * step * sums[cell, own + 1]
+            steps[cell, v] = step
+        for k in range(2 * n_folds * n_folds):
+            sums[cell, k] = 0.0
+    return gain, variance
+
+
+@kernel
+def gain_of_cells(sums, n_folds, penalty, steps):
+    """What a shrunken Newton step per cell, made of the other folds, gains on the rows of each fold.
+
+    The sum over rows, and its variance given the steps where gradients vary as much as the
+    curvature says (as they do under a logistic model that holds). `sums`: as `sum_cells` leaves them, which are
+    zeros after; the steps go into `steps` (cells, F). They are 0 where the other folds have no rows.
+    """
+    if n_folds == 2:  # so that loops over folds are unrolled
+        return _gain_of_cells(sums, 2, penalty, steps)
+    if n_folds == 4:
+        return _gain_of_cells(sums, 4, penalty, steps)
+    return _gain_of_cells(sums, n_folds, penalty, steps)
+
+
+@kernel
+def is_function(starts, order, other, few, seen):
+    """Whether the other column is a function of the one that rows are sorted by, but for so few rows.
+
+    Those are the rows outside the most frequent pair of their symbol.
+    """
+    strays = 0
+    for s in range(len(starts) - 1):
+        largest, n_rows = 0, 0
+        for at in range(starts[s], starts[s + 1]):
+            symbol = other[order[at]]
+            if symbol >= 0:
+                seen[symbol] += 1
+                n_rows += 1
+                largest = max(largest, seen[symbol])
+        for at in range(starts[s], starts[s + 1]):
+            symbol = other[order[at]]
+            if symbol >= 0:
+                seen[symbol] = 0
+        strays += n_rows - largest
+        if strays > few:
+            return False
+    return True

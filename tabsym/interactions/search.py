@@ -1,0 +1,323 @@
+"""Which crosses of symbolic columns to learn: those that gain on rows held out.
+
+For each of a few folds there is an additive model that has not seen it. A cross is
+worth what a number per observed pair, one Newton step from that model's
+scores on the rows it has seen, takes off the loss of the fold it has not.
+(Steps made of *out-of-fold* scores would not do: the score of a row in one
+fold comes from a model that has seen the others, so the step for a held-out
+row leans against the row's own label. On amazon such gains were negative for
+35 of 36 pairs, and ranked them worse than chance.)
+
+Crosses are weighed one after another, the most evident in a first look at a sample
+first. One that gains is taken, and its steps are added to the scores: what says the
+same as those before it gains little then. (The order matters where one cross stands
+for another: with the largest alphabets first, retail's supplier:week is taken in the
+place of group:week, and the error is 4 % higher.)
+
+The place for another choice, by a criterion that needs no held-out rows, is
+`choose_crosses`: from code columns to a list of `Chosen`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import combinations, product
+from math import comb
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.stats import norm
+
+from tabsym.codes.threads import in_threads
+from tabsym.interactions.evidence import CodeColumn, Evidence, Sorted, Weighed
+
+FEW_STRAYS = 0.01
+"""A column is a function of another where no larger share of the rows strays from it: their cross says nothing new.
+
+So a column of which one symbol has all but so few of the rows is crossed with none.
+"""
+
+
+MOST_TOGETHER = 0.8
+"""Of a few pairs of rows that one column holds together: where another holds fewer together, it parts rows otherwise.
+
+With a hundredth of the rows astray it would be all but one in fifty; this spares most looks at all rows.
+"""
+
+HOPELESS = -2.0
+"""A pair whose gain in the sample is below so many standard errors is not weighed on all rows."""
+
+MANY_ROWS = 100_000
+"""With fewer, threads take longer to start than crosses to weigh: with two, retail's fit took half as long again."""
+
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class AutoInteractions:
+    """How ``interactions="auto"`` chooses crosses: pairs, then triples, by the gain on rows held out.
+
+    Parameters
+    ----------
+    max_order : int, default 3
+        2 for pairs, 3 for triples too, where all three of their pairs were taken.
+    rounds : int, default 1
+        How often to go through the pairs, then the triples; what was not taken is weighed again.
+    folds : int, default 2
+        Models are trained without one of these, and crosses weighed on it.
+    threshold : float, default 2e-5
+        Least gain per row, in units of the loss (with the target scaled to spread 1 where the loss is squared).
+    significance : float, default 3.0
+        Least gain in its own standard errors, those of the held-out rows.
+    false_discoveries : float, default 0.0
+        At most about this share of the crosses taken is to be chance (Benjamini and Hochberg): the more pairs there
+        are, and the fewer of them gain, the more standard errors each must gain. 0: `significance` alone.
+    triple_share : float, default 0.0
+        Least gain of a triple, as a share of what the pair that gained most did. Triples are many, and have many cells.
+    penalty : float, default 7.0
+        Ridge penalty that shrinks the steps that crosses are weighed by (not what is trained later).
+    max_crosses : int, default 100
+        No more are taken.
+    max_rows : int, default 200_000
+        Larger tables are weighed on a random sample of this many rows.
+    """
+
+    max_order: int = 3
+    rounds: int = 1
+    folds: int = 2
+    threshold: float = 2e-5
+    significance: float = 3.0
+    false_discoveries: float = 0.0
+    triple_share: float = 0.0
+    penalty: float = 7.0
+    max_crosses: int = 100
+    max_rows: int = 200_000
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, least = getattr(self, field.name), _LEAST[field.name]
+            kind, word = (Integral, "a whole number") if isinstance(field.default, int) else (Real, "a number")
+            good = isinstance(value, kind) and not isinstance(value, bool) and least <= float(value) < np.inf
+            if not good or (field.name == "penalty" and value == 0):
+                raise ValueError(
+                    f"AutoInteractions({field.name}={value!r}) is not possible; use {word} "
+                    f"{'above' if field.name == 'penalty' else 'of at least'} {least}."
+                )
+        if self.false_discoveries >= 1:
+            raise ValueError(
+                f"AutoInteractions(false_discoveries={self.false_discoveries!r}) is not possible; use a share below 1."
+            )
+        if self.max_order > 3:
+            raise ValueError(f"AutoInteractions(max_order={self.max_order}) is not possible; use 2 or 3.")
+
+
+_LEAST: dict[str, float] = {
+    "max_order": 2,
+    "rounds": 1,
+    "folds": 2,
+    "threshold": 0,
+    "significance": 0,
+    "false_discoveries": 0,
+    "triple_share": 0,
+    "penalty": 0,
+    "max_crosses": 1,
+    "max_rows": 100,
+}
+
+
+FOR_EVIDENCE = AutoInteractions(significance=1.5, false_discoveries=0.05, triple_share=0.3, folds=4, penalty=15.0)
+"""What "auto" means for two classes with ``alpha="auto"``, which shrinks weak effects: more interactions are let in.
+
+Without `false_discoveries`, additive truths of 12 columns had 5 crosses of 1,000 rows (benchmarks/interactions).
+
+benchmarks/evidence: better on five of six tables with two classes; amounts and more classes do not gain by it. Without
+`triple_share` amazon has five times as many triples, and its fit takes nearly twice the time: for -.0013 to +.0010 of
+AUC, by the random state, and .0002 of log-loss.
+"""
+
+
+MANY_ROWS = 10_000
+FOR_MANY_ROWS = replace(FOR_EVIDENCE, false_discoveries=0.2)
+"""The same of at least MANY_ROWS rows, where standard errors are reliable: additive truths of 12 columns had
+.1 false interactions a table of 10,000 rows (benchmarks/interactions). kick's log-loss is .0003 lower by it."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A cross that was chosen: its columns, gain per row with its standard error, round, and observed cells."""
+
+    columns: tuple[str, ...]
+    gain: float
+    error: float
+    round: int
+    entries: int
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A cross that may be chosen: a sorted column, which may be a cross itself, and one more column."""
+
+    left: Sorted
+    right: CodeColumn
+    places: tuple[int, ...]  # of its columns
+
+
+@dataclass(frozen=True)
+class _Taken:
+    cells: Sorted
+    gain: float
+
+
+def choose_crosses(
+    columns: Sequence[CodeColumn], evidence: Evidence, options: AutoInteractions, n_jobs: int | None = None
+) -> list[Chosen]:
+    """The crosses worth learning, in the order they were found; the scores of `evidence`, settled before, move along.
+
+    Parameters
+    ----------
+    columns : what may be crossed
+    evidence : Evidence
+    options : AutoInteractions
+    n_jobs : int or None
+        Threads; the result is the same for any number.
+    """
+    search = _Search(columns, evidence, options, n_jobs)
+    for round_ in range(1, options.rounds + 1):
+        before = len(search.chosen)
+        search.take(search.pairs(), round_)
+        if options.max_order > 2:
+            search.take(search.triples(), round_)
+        if len(search.chosen) == before:
+            break
+    return search.chosen
+
+
+class _Search:
+    """The state of a search: what was taken.
+
+    Columns are known by their places among those of more than one symbol, the largest alphabet first; of two that
+    say the same, as a name and its id do, one is there.
+    """
+
+    def __init__(
+        self, columns: Sequence[CodeColumn], evidence: Evidence, options: AutoInteractions, n_jobs: int | None
+    ) -> None:
+        self.evidence, self.options = evidence, options
+        self.n_jobs = n_jobs if len(evidence.fold) >= MANY_ROWS else 1
+        self.chosen: list[Chosen] = []
+        self._rank = {column.name: rank for rank, column in enumerate(columns)}
+        self._sorted = _without_doubles(column for column in columns if column.size > 1)
+        self.columns = [one.column for one in self._sorted]
+        self._taken: dict[tuple[int, ...], _Taken] = {}
+        self._errors = options.significance  # standard errors that a cross must gain
+
+    def pairs(self) -> list[_Candidate]:
+        """Pairs not taken, the most evident in a sample first, without the hopeless; sorted by the larger alphabet."""
+        found = [
+            _Candidate(self._sorted[left], self.columns[right], (left, right))
+            for left, right in combinations(range(len(self.columns)), 2)
+            if (left, right) not in self._taken
+        ]
+        evident = in_threads(self._glance, found, self.n_jobs)
+        order = sorted(range(len(found)), key=lambda place: (-evident[place], place))
+        return [found[place] for place in order if evident[place] > HOPELESS]
+
+    def _glance(self, candidate: _Candidate) -> float:
+        """The gain of a candidate in a sample, in standard errors."""
+        one = self.evidence.weigh(candidate.left, candidate.right, thinned=True)
+        self.evidence.drop(one)
+        return one.gain / max(one.error, _TINY)
+
+    def triples(self) -> list[_Candidate]:
+        """Triples of which all three pairs were taken, those whose pairs gained most first."""
+        gains = {places: taken.gain for places, taken in self._taken.items() if len(places) == 2}
+        found: list[tuple[float, _Candidate]] = []
+        for (first, second), third in product(gains, range(len(self.columns))):
+            places, pairs = (first, second, third), [(first, second), (first, third), (second, third)]
+            if second < third and places not in self._taken and all(pair in gains for pair in pairs):
+                cells = self._taken[first, second].cells
+                found.append((sum(gains[pair] for pair in pairs), _Candidate(cells, self.columns[third], places)))
+        return [one for _, one in sorted(found, key=lambda both: (-both[0], both[1].places))]
+
+    def take(self, candidates: list[_Candidate], round_: int) -> None:
+        """Weigh candidates in turn against all that was taken before, and take those that gain.
+
+        As many at a time as there are threads; after one that is taken, the others are weighed again.
+        """
+        n_threads = effective_n_jobs(self.n_jobs)
+        self._errors = max(self.options.significance, self._errors_of(candidates))
+        while candidates and len(self.chosen) < self.options.max_crosses:
+            n_done = 0
+            weighed = in_threads(self._weigh, candidates[:n_threads], n_threads)
+            for candidate, one in zip(candidates, weighed):
+                n_done += 1
+                if self._is_evident(candidate, one) and self._take(candidate, one, round_):
+                    break
+                self.evidence.drop(one)
+            candidates = candidates[n_done:]
+
+    def _errors_of(self, candidates: list[_Candidate]) -> float:
+        """The standard errors of gain at which the share of chance among the candidates above is as asked for."""
+        share = self.options.false_discoveries
+        if not share or not candidates:
+            return 0.0
+        gains = np.sort(in_threads(self._weighed_errors, candidates, self.n_jobs))[::-1]
+        n_looks = comb(len(self.columns), 2) if len(candidates[0].places) == 2 else len(candidates)
+        allowed = share * np.arange(1, len(gains) + 1) / n_looks
+        good = np.flatnonzero(norm.sf(gains) <= allowed)
+        return float(norm.isf(allowed[good[-1] if len(good) else 0]))
+
+    def _weighed_errors(self, candidate: _Candidate) -> float:
+        """The gain of a candidate on all rows, in standard errors, before any is taken."""
+        one = self._weigh(candidate)
+        self.evidence.drop(one)
+        return one.gain / max(one.error, _TINY)
+
+    def _weigh(self, candidate: _Candidate) -> Weighed:
+        return self.evidence.weigh(candidate.left, candidate.right)
+
+    def _least(self, candidate: _Candidate) -> float:
+        """What a candidate must gain, however certain that is."""
+        if len(candidate.places) < 3 or self.options.triple_share == 0:
+            return self.options.threshold
+        most = max(taken.gain for places, taken in self._taken.items() if len(places) == 2)
+        return max(self.options.threshold, self.options.triple_share * most)
+
+    def _is_evident(self, candidate: _Candidate, one: Weighed) -> bool:
+        return one.gain > self._least(candidate) and one.gain > self._errors * one.error
+
+    def _take(self, candidate: _Candidate, one: Weighed, round_: int) -> bool:
+        """Take a candidate if it says something new: add its steps to the scores."""
+        left, right = candidate.left, candidate.right
+        if left.determines(right, FEW_STRAYS * len(right.codes)):
+            return False
+        cells = Sorted(CodeColumn(f"{left.column.name}:{right.name}", one.codes, one.n_cells))
+        if any(_is_same(cells, taken.cells) for taken in self._taken.values()):
+            return False
+        names = sorted((self.columns[place].name for place in candidate.places), key=self._rank.__getitem__)
+        self.chosen.append(Chosen(tuple(names), one.gain, one.error, round_, cells.column.size))
+        self.evidence.add(one)
+        self._taken[candidate.places] = _Taken(cells, one.gain)
+        return True
+
+
+def _without_doubles(columns: Iterable[CodeColumn]) -> list[Sorted]:
+    """The columns, the largest alphabet first, but those that part the rows as one before them does."""
+    kept: list[Sorted] = []
+    for column in sorted(columns, key=lambda column: -column.size):
+        one = Sorted(column)
+        if not any(_is_same(one, other) for other in kept):
+            kept.append(one)
+    return kept
+
+
+def _is_same(cells: Sorted, other: Sorted) -> bool:
+    """Whether two columns, or crosses, part the rows alike."""
+    few = FEW_STRAYS * len(cells.column.codes)
+    if abs(cells.column.size - other.column.size) > few:  # a stray row makes a symbol more, or fewer
+        return False
+    if other.share_together(cells.column) < MOST_TOGETHER:
+        return False
+    return other.determines(cells.column, few) and cells.determines(other.column, few)

@@ -1,0 +1,238 @@
+"""What the four estimators share: validate, code, solve, keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from tabsym.design.formula import ColumnRef
+from tabsym.design.plan import INTERCEPT, show
+from tabsym.design.polynomial import expand
+from tabsym.losses.loss import Loss
+from tabsym.models.checks import check_offset
+from tabsym.models.config import Config
+from tabsym.models.data import GivenRows, Training, offset_column_of, read_rows
+from tabsym.models.fitting import Known, fit_model
+from tabsym.models.model import WideModel
+from tabsym.models.readable import Readable
+from tabsym.models.similar import Similar
+from tabsym.solvers.sgd.optimizers import Newton
+from tabsym.table import (
+    Table,
+    check_same_rows,
+    match_features,
+    read_table,
+    remember_features,
+    select_features,
+    split_target,
+    symbolic_columns,
+)
+from tabsym.table.code_numbers import code_columns
+from tabsym.table.rows import FromRows, as_rows
+from tabsym.warn import warn_user
+
+Floats = NDArray[np.float64]
+
+
+class WideBase(Readable, BaseEstimator):
+    """Shared by the wide models, whether solved or online; not public."""
+
+    def _config(self) -> Config:
+        """The constructor's arguments, checked."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    random_state: Any
+    handle_unknown: str
+
+    # -- fitting ----------------------------------------------------------
+
+    def _read_rows(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> GivenRows:
+        """The columns that the model reads, the target, the weights and the offset, checked but for the target."""
+        X, y = split_target(X, y, config.who)
+        check_same_rows(X, y=y, sample_weight=sample_weight, offset=offset)
+        table = read_table(X, who=config.who)
+        column = offset_column_of(self, table, offset)
+        if column is not None and column.is_exposure and not self._has_log_link():
+            instead = (
+                "give its logarithm by offset_column" if is_classifier(self) else "set loss='poisson', for example"
+            )
+            raise ValueError(f"{column} is for a loss with a log link; {instead}, or leave it out.")
+        self._warn_of_codes(config, table, y)
+        self._warn_of_fixed_terms(config)
+        given, y, weight = read_rows(
+            config.who, config.formula, table, y, sample_weight, None if column is None else column.name
+        )
+        if column is None:
+            return GivenRows(given, y, weight, offset, None, None)
+        table, offset = column.split(given)
+        return GivenRows(table, y, weight, offset, given, column)
+
+    def _warn_of_codes(self, config: Config, table: Table, y: Any) -> None:
+        """Say which whole numbers look like codes, and are taken as numbers; not where the user has decided."""
+        if config.cols is not None or config.formula is not None or y is None:
+            return
+        found = code_columns(table, y)
+        if found:
+            columns = [column.name for column in symbolic_columns(table, None, booleans=True)]
+            what = (
+                f"Column {found[0]!r} holds" if len(found) == 1 else f"Columns {', '.join(map(repr, found[:5]))} hold"
+            )
+            warn_user(
+                f"{what} whole numbers that look like codes, and {config.who} takes numbers for amounts; if they name "
+                f"things, make them categories: categorical_features={[*columns, *found]!r}, or text in the table."
+            )
+
+    def _warn_of_fixed_terms(self, config: Config) -> None:
+        """Say which terms of a formula have no coefficient: in R's formulas, and statsmodels', they would have one."""
+        if config.formula is None:
+            return
+        fixed = [term for term in expand(config.formula) if not term.blocks]
+        for term in fixed:
+            if term.numerics:
+                name = " * ".join(map(show, term.numerics))
+                what = f"{name!r} without a coefficient, as an offset; write s[1]*{name} to estimate its slope"
+                remedy = f", or offset_column={name!r} for an offset" if isinstance(term.numerics[0], ColumnRef) else ""
+            else:
+                what, remedy = f"the constant {term.constant:g}; write b[1] for an intercept", ""
+            warn_user(f"The formula of {config.who} adds {what}{remedy}.")
+
+    def _has_log_link(self) -> bool:
+        """Whether the loss that is asked for has a log link, or will be chosen among such."""
+        return False
+
+    def _draws(self, config: Config) -> np.random.RandomState:
+        """What a fit draws from."""
+        return check_random_state(self.random_state)
+
+    def _fit(
+        self, config: Config, training: Training, loss: Loss, n_outputs: int, known: Known | None = None
+    ) -> KeyboardInterrupt | None:
+        """Train from scratch on a checked table; fitted attributes are set last, all together.
+
+        What interrupted training after its first pass, if anything did: to be raised when all is set.
+        """
+        rng = self._draws(config)
+        fitted = fit_model(config, training, loss, n_outputs, rng, known)
+        outcome = fitted.outcome
+        similar = None
+        if self.handle_unknown == "similar":
+            similar = Similar.fit(fitted.model, training.weighted_rows(), self.n_jobs)
+        self._similar = similar
+        self._chosen = fitted.chosen
+        self._remember(training)
+        if not isinstance(config.optimizer, Newton):  # partial_fit goes on with it
+            self._rng = rng
+        n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
+        self._keep(fitted.model, outcome.loss_curve, outcome.validation_curve, n_rows * len(outcome.loss_curve))
+        if not outcome.interrupted:
+            return None
+        what = "sweeps" if isinstance(config.optimizer, Newton) else "epochs"
+        return KeyboardInterrupt(f"Stopped after {len(outcome.loss_curve)} {what}; the model is fitted, and usable.")
+
+    def _remember(self, training: Training) -> None:
+        """What predict checks tables by, and where their offset is."""
+        remember_features(self, training.table if training.given is None else training.given)
+        self._offset_column = training.offset_column
+        self._had_offset = training.offset is not None and training.offset_column is None
+
+    def _keep(self, model: WideModel, curve: list[float], validation: list[float], n_rows_seen: int) -> None:
+        self.model_ = model
+        self.loss_curve_ = curve
+        self.n_iter_ = len(curve)
+        self.n_rows_seen_ = n_rows_seen
+        if validation:
+            self.validation_curve_ = validation
+        elif hasattr(self, "validation_curve_"):
+            del self.validation_curve_
+
+    # -- using --------------------------------------------------------------
+
+    def _margins(self, X: Any, offset: Any = None) -> Floats:
+        """Scores (n, K) of a table, in the user's units."""
+        X = as_rows(X)
+        check_same_rows(X, offset=offset)
+        table, own = self._read_to_predict(X)
+        offset = self._offset_to_add(own, offset)
+        margins = self.model_.margins(table, self.n_jobs)
+        if self.handle_unknown == "error":
+            self._refuse_unseen(table)
+        if self.handle_unknown == "similar":
+            margins = margins + self._similar_of(table)
+        if offset is None:
+            return margins
+        return margins + check_offset(offset, len(table), self.model_.n_outputs)
+
+    def _table_to_predict(self, X: Any) -> Table:
+        """The features that fit saw, checked."""
+        return self._read_to_predict(as_rows(X))[0]
+
+    def _read_to_predict(self, X: Any) -> tuple[Table, Floats | None]:
+        """The features that fit saw, checked, and the offset that is a column beside them."""
+        check_is_fitted(self, "model_")
+        table = read_table(X, who=type(self).__name__, allow_empty=True)
+        column = getattr(self, "_offset_column", None)
+        if column is not None and table.named and column.name not in table.names:
+            column.split(table)  # which says so
+        if self._has_formula or isinstance(X, FromRows):  # columns in any order, and more than are read
+            table = select_features(self, table)
+        table = match_features(self, table)
+        return (table, None) if column is None else column.split(table)
+
+    def _offset_to_add(self, own: Floats | None, offset: Any) -> Any:
+        """The offset of rows to predict: a column's, or the one that is given; said where training had one."""
+        if own is not None:
+            if offset is not None:
+                raise ValueError(
+                    f"offset= is given, and {self._offset_column} is read from the table; leave offset out."
+                )
+            return own
+        if offset is None and getattr(self, "_had_offset", False):
+            warn_user(
+                f"{type(self).__name__} was fitted with offset=, and predicts without one; give offset to predict, or "
+                "name a column of the table by offset_column."
+            )
+        return offset
+
+    def _similar_of(self, table: Table) -> Floats:
+        """What unseen symbols add to the scores (n, K)."""
+        similar = getattr(self, "_similar", None)
+        if similar is None:
+            raise ValueError("handle_unknown='similar' was set after fit, which prepares it; fit again.")
+        return similar.add(table, self.model_.n_outputs)
+
+    def _score_deviations(self, X: Any) -> Floats:
+        """Posterior standard deviations (n,) of the scores of a table."""
+        table = self._table_to_predict(X)
+        certainty = self.model_.certainty
+        if certainty is None or certainty.draws is None:
+            raise ValueError(
+                "return_std=True needs samples from the posterior: fit with n_posterior_samples=32, for sums of terms "
+                "and one linear predictor (not for more than two classes)."
+            )
+        return self.model_.score_deviations(table, self.n_jobs)
+
+    @property
+    def _has_formula(self) -> bool:
+        """Whether the fitted model came from a formula, whatever the constructor's argument says now."""
+        return not any(block.name == INTERCEPT for block in self.model_.layout.blocks)
+
+    def _refuse_unseen(self, table: Table) -> None:
+        found = self.model_.first_unseen(table)
+        if found is not None:
+            name, row = found
+            raise ValueError(
+                f"Column {name!r} holds {table[name].series.to_list()[row]!r} (row {row}), which was not seen in fit; "
+                "use handle_unknown='neutral' to let it add nothing, or fit on rows that have it."
+            )

@@ -1,0 +1,159 @@
+"""A model before training: coded, in its units, its parameters where training starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes import RawCodes
+from tabsym.design.layout import Codes, Layout, Numbers, Read
+from tabsym.design.program import Rows
+from tabsym.design.sources import Coder, Rarity
+from tabsym.design.units import Moments, Units, find_units, users_units
+from tabsym.losses.constants import best_constant
+from tabsym.losses.loss import Loss
+from tabsym.models.config import Config
+from tabsym.models.data import Training, lay_training, numeric_moments, training_loss, with_spread
+from tabsym.models.model import WideModel
+from tabsym.models.start import given_blocks, starting_parameters, with_init
+from tabsym.solvers.sgd.kernels import predict_margins
+from tabsym.solvers.sgd.optimizers import SGD, Newton, StateColumns
+from tabsym.solvers.sgd.options import Options
+from tabsym.solvers.sgd.state import Task, storage_order
+
+Floats = NDArray[np.float64]
+Rng = np.random.RandomState
+
+COMMON_ROWS = 50.0
+"""Of symbols with so many rows each, on average over a block, the rarity is left out."""
+
+NO_MEMORY = StateColumns.plan(SGD(), keep_steps=False, keep_mean=False)
+"""Of a model that is not trained by gradient steps."""
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A training table as a layout codes it, before it is laid down for the kernels."""
+
+    codes: Mapping[Read, Codes]
+    numbers: Numbers
+    training: Training
+
+    def lay(self, model: WideModel, options: Options, rng: Rng, n_jobs: int | None) -> Rows:
+        """The rows in the order in which training wants them."""
+        order = storage_order(len(self.training.y), len(model.layout.reads), options.shuffle, rng)
+        return lay_training(model, self.codes, self.numbers, self.training, order, n_jobs)
+
+
+def blank_model(
+    config: Config,
+    columns: StateColumns,
+    layout: Layout,
+    training: Training,
+    loss: Loss,
+    n_outputs: int,
+    raws: dict[str, RawCodes],
+    rng: Rng,
+) -> tuple[WideModel, Coded]:
+    """The model before training, its intercept at 0; `raws` keeps the coded columns."""
+    coder = layout.coder(training.table, config.n_jobs, raws)
+    layout, coded = code_table(config, layout, coder, training, n_outputs)
+    return blank_of(config, columns, layout, coded, loss, n_outputs, rng), coded
+
+
+def code_table(
+    config: Config, layout: Layout, coder: Coder, training: Training, n_outputs: int
+) -> tuple[Layout, Coded]:
+    """The layout with the symbols of the table that `coder` codes, and the table as it does."""
+    layout, codes = layout.grow(coder)
+    if config.rarity:
+        layout, codes = without_common(layout, codes, len(training.y))
+    return layout, Coded(codes, coder.numbers, training.with_fixed(layout, coder.numbers, n_outputs))
+
+
+def blank_of(
+    config: Config, columns: StateColumns, layout: Layout, coded: Coded, loss: Loss, n_outputs: int, rng: Rng
+) -> WideModel:
+    """The model of a coded table before training."""
+    training = coded.training
+    numerics = numeric_moments(layout, coded.numbers, len(training.y), training.weight)
+    target = target_moments(config, loss, training)
+    phi = starting_parameters(layout, coded.codes, n_outputs, rng)
+    return WideModel(
+        layout,
+        with_spread(loss, training),
+        n_outputs,
+        theta=phi,
+        counts=np.zeros(layout.n_entries, dtype=np.int64),
+        units=choose_units(config, layout, loss, target, numerics),
+        columns=columns,
+        state=columns.blank(phi.ravel()),
+        weights=np.zeros(layout.n_entries),
+        target=target,
+        numerics=numerics,
+        unit_weight=1.0 if training.unit_weight is None else training.unit_weight,
+    )
+
+
+def without_common(layout: Layout, codes: dict[Read, Codes], n_rows: int) -> tuple[Layout, dict[Read, Codes]]:
+    """Without the rarity of what is common: where symbols have many rows each, how many says little."""
+    common = [
+        place
+        for place, block in enumerate(layout.blocks)
+        if block.source is not None
+        and isinstance(source := layout.sources[block.source], Rarity)
+        and (len(source) < 2 or n_rows >= COMMON_ROWS * len(source.counts))
+    ]
+    kept = [place for place in range(len(layout.blocks)) if place not in common]
+    places = {place: number for number, place in enumerate(kept)}
+    lean = {Read(places[read.block], read.columns): own for read, own in codes.items() if read.block in places}
+    return layout.without(common), lean
+
+
+def begin(model: WideModel, rows: Rows, config: Config) -> WideModel:
+    """The blank model with its parameters where training starts: those given, and the best intercept beside them."""
+    layout, k = model.layout, model.n_outputs
+    phi = with_init(model, model.state[:, 0].reshape(-1, k), config.init)
+    constant = None if layout.constant is None else layout.constant.factors[0].block
+    if constant is not None and constant not in given_blocks(layout, config.init):
+        offset = rows.offset.reshape(-1, k) if len(rows.offset) else None
+        start = offset if config.init is None else scores_of(model, rows, phi)
+        weight = rows.weight if len(rows.weight) else None
+        phi[layout.entries(constant)] = best_constant(training_loss(model), rows.y, weight, k, start)
+    return replace(model, state=model.columns.blank(phi.ravel()), theta=model.units.to_user(layout, phi))
+
+
+def target_moments(config: Config, loss: Loss, training: Training) -> Moments | None:
+    """Those that set the target's units: of its differences from the offset, or of itself behind a log link.
+
+    None where it is left alone: of classes, and by Newton's method behind a log link, which has units of its own
+    (`TargetUnits`).
+    """
+    if loss.scales:
+        return Moments.of(training.differences, training.weight)
+    if loss.log_link and not isinstance(config.optimizer, Newton):
+        return Moments.of(training.y, training.weight)
+    return None
+
+
+def choose_units(
+    config: Config, layout: Layout, loss: Loss, target: Moments | None, numerics: tuple[Moments, ...]
+) -> Units:
+    if not config.standardize:
+        return users_units(layout, numerics)
+    return find_units(layout, target, numerics, log_link=loss.log_link)
+
+
+def scores_of(model: WideModel, rows: Rows, phi: Floats) -> Floats:
+    """Scores (n, K) of training rows, in units of training, with their offset."""
+    out = np.empty((len(rows.y), model.n_outputs))
+    task = task_of(model)
+    predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi).reshape(-1, 1), out)
+    return out
+
+
+def task_of(model: WideModel) -> Task:
+    return Task(model.program.program, training_loss(model), model.n_outputs)

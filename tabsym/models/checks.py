@@ -1,0 +1,281 @@
+"""Constructor arguments of the wide models, checked one by one: a sentence names the argument and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.interactions.search import AutoInteractions
+from tabsym.losses import WITH_NUMBER
+from tabsym.losses.loss import LOSSES, Loss
+from tabsym.models.start import Init
+from tabsym.solvers.sgd.optimizers import OPTIMIZERS, SGD, Optimizer
+
+Named: TypeAlias = tuple[tuple[Any, ...], ...]
+"""Crosses by the columns of each."""
+
+WIDEST_LOGARITHMS = 600.0
+"""Between two offsets: numbers hold no wider range."""
+
+
+def check_columns(value: Any) -> Any:
+    """`categorical_features` as columns: None for those by dtype, "all", names or positions."""
+    if isinstance(value, str):
+        check_one_of("categorical_features", value, ("from_dtype", "all"), "a list of columns")
+        return None if value == "from_dtype" else value
+    if value is None:
+        return []
+    if not isinstance(value, (list, tuple, np.ndarray, pd.Index)):
+        raise ValueError(
+            f"categorical_features={value!r} is not known; use 'from_dtype', 'all', a list of columns, or None."
+        )
+    return list(value)
+
+
+def columns_of(chosen: Any, names: Sequence[str]) -> Any:
+    """Columns given by a mask or by positions, by their names."""
+    if not isinstance(chosen, list):
+        return chosen
+    if chosen and all(isinstance(one, (bool, np.bool_)) for one in chosen):
+        if len(chosen) != len(names):
+            raise ValueError(
+                f"categorical_features is a mask of {len(chosen)} columns, and the table has {len(names)}; give one "
+                "value for each."
+            )
+        return [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
+    return [name_of(one, names) for one in chosen]
+
+
+def name_of(column: Any, names: Sequence[str]) -> Any:
+    """The name of a column that is given by its position."""
+    is_place = isinstance(column, Integral) and not isinstance(column, bool) and column not in names
+    return names[int(column)] if is_place and 0 <= int(column) < len(names) else column
+
+
+def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[str, dict[str, str]]:
+    """What becomes of numeric columns, and by column where that is said."""
+    if isinstance(value, Mapping):
+        for name, how in value.items():
+            check_one_of(f"numeric[{name!r}]", how, allowed)
+        return default, dict(value)
+    return check_one_of("numeric", value, allowed, "a mapping from column to one of these"), {}
+
+
+def check_alpha(value: Any) -> float | dict[str, float] | None:
+    """The penalty of each term; None where all are estimated."""
+    if isinstance(value, Mapping):
+        return {str(name): check_number(f"alpha[{name!r}]", one, 0, None) for name, one in value.items()} or None
+    if not isinstance(value, Real):
+        check_one_of("alpha", value, ("auto",), "a number of at least 0", "a mapping from term to number")
+        return None
+    return check_number("alpha", value, 0, None)
+
+
+def check_interactions(value: Any) -> int | AutoInteractions | Named:
+    """The highest order of interactions, how they are chosen, or the interactions by name."""
+    if value is None:
+        return 1
+    if isinstance(value, AutoInteractions):
+        return value
+    if isinstance(value, (list, tuple)):
+        return _named_interactions(value)
+    if isinstance(value, str) and value == "auto":
+        return AutoInteractions()
+    if isinstance(value, str) and value == "pairwise":
+        return 2
+    raise ValueError(
+        f"interactions={value!r} is not known; use 'auto', None, 'pairwise', a list of pairs or triples of columns "
+        "such as [('a', 'b')], or tabsym.interactions.AutoInteractions(...)."
+    )
+
+
+def _named_interactions(value: Sequence[Any]) -> Named:
+    """Pairs and triples of columns, each once."""
+    found: dict[frozenset[Any], tuple[Any, ...]] = {}
+    for one in value:
+        few = isinstance(one, (list, tuple)) and 2 <= len(one) <= 3 and len(set(map(_hashed, one))) == len(one)
+        if not few or not all(isinstance(name, (str, Integral)) and not isinstance(name, bool) for name in one):
+            raise ValueError(
+                f"interactions names {one!r}, which is no pair or triple of different columns; use a list such as "
+                "[('a', 'b'), ('a', 'b', 'c')]."
+            )
+        if frozenset(one) in found:
+            raise ValueError(f"interactions names {tuple(one)!r} twice; leave one of them out.")
+        found[frozenset(one)] = tuple(one)
+    if not found:
+        raise ValueError("interactions is an empty list; use interactions=None for none.")
+    return tuple(found.values())
+
+
+def _hashed(name: Any) -> Any:
+    return name if isinstance(name, (str, Integral)) else repr(name)
+
+
+def check_formula(value: Any) -> str:
+    """The formula, or a `TypeError`."""
+    if not isinstance(value, str):
+        raise TypeError(
+            f"formula must be text such as 'w[column] + b[1]', not {type(value).__name__}; pass the table to fit."
+        )
+    return value
+
+
+def check_coef_init(value: Any) -> Init:
+    """Starting values of terms: a number, a mapping from term to number or frame, or None."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        for name, given in value.items():
+            is_number = isinstance(given, Real) and not isinstance(given, bool) and np.isfinite(float(given))
+            if not isinstance(given, (pd.Series, pd.DataFrame)) and not is_number:
+                raise ValueError(
+                    f"coef_init[{name!r}]={given!r} is not possible; use a finite number, or a Series or DataFrame of "
+                    "values by category, such as coefs_ has."
+                )
+        return {str(name): given for name, given in value.items()} or None
+    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+        raise ValueError(
+            f"coef_init={value!r} is not possible; use a finite number, or a mapping from term to a number or to "
+            "values by category, such as coefs_."
+        )
+    return float(value)
+
+
+def check_optimizer(value: Any) -> Optimizer:
+    if isinstance(value, Optimizer):
+        return value
+    return OPTIMIZERS[check_one_of("optimizer", value, tuple(OPTIMIZERS), "an object of tabsym.optimizers")]
+
+
+def check_schedule(schedule: str, optimizer: Optimizer, l2: float) -> None:
+    """Refuse schedules that do not fit an optimizer or a penalty."""
+    if schedule == "optimal" and not isinstance(optimizer, SGD):
+        raise ValueError(
+            f"schedule='optimal' is for optimizer='sgd': {type(optimizer).__name__} divides by the size of its "
+            "gradients already; use 'constant', 'invscaling' or 'adaptive'."
+        )
+    if schedule == "optimal" and l2 == 0:
+        raise ValueError(
+            "schedule='optimal' takes its rate from the penalty; give alpha above 0 and l1_ratio below 1, or another"
+            " schedule."
+        )
+
+
+def check_rate(value: Any) -> float | None:
+    """The learning rate; None for an automatic one."""
+    if isinstance(value, str):
+        check_one_of("learning_rate", value, ("auto",), "a number above 0")
+        return None
+    return check_number("learning_rate", value, 0, None, strict=True)
+
+
+def check_batch_size(value: Any) -> int | None:
+    """Rows of a batch; None for all."""
+    if isinstance(value, str):
+        check_one_of("batch_size", value, ("full",), "a whole number")
+        return None
+    return check_whole("batch_size", value)
+
+
+def check_max_iter(value: Any) -> int | None:
+    """Epochs; None for automatic ones."""
+    if isinstance(value, str):
+        check_one_of("max_iter", value, ("auto",), "a whole number")
+        return None
+    return check_whole("max_iter", value)
+
+
+def check_loss(value: Any, allowed: tuple[str, ...]) -> Loss | str:
+    """A loss by its name or object; "auto" where that is allowed."""
+    if type(value) in WITH_NUMBER.values() and value.name in allowed:
+        loss = LOSSES[value.name]
+        return replace(loss, parameter=float(getattr(value, loss.argument)))
+    objects = [kind.__name__ for name, kind in WITH_NUMBER.items() if name in allowed]
+    others = [f"an object of tabsym.losses ({', '.join(objects)})"] if objects else []
+    name = check_one_of("loss", value, allowed, *others)
+    return LOSSES.get(name, name)
+
+
+def check_offset(offset: Any, n_rows: int, n_outputs: int) -> NDArray[np.float64]:
+    """What is added to the scores of each row (n_rows, n_outputs): finite numbers."""
+    try:
+        values = np.asarray(offset, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("offset must hold numbers, one per row; convert it first.") from None
+    if n_outputs > 1 and values.shape != (n_rows, n_outputs):
+        raise ValueError(
+            f"offset has shape {values.shape}, but the scores of the {n_outputs} classes need ({n_rows}, {n_outputs}): "
+            "a number added to all classes alike changes nothing; give one column per class."
+        )
+    if n_outputs == 1 and values.shape not in ((n_rows,), (n_rows, 1)):
+        raise ValueError(f"offset has shape {values.shape}, but the table has {n_rows} rows; give one number per row.")
+    values = values.reshape(n_rows, n_outputs)
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values).all(axis=1)))
+        raise ValueError(f"offset is not finite in row {row}; an exposure of 0 has no logarithm, drop such rows.")
+    return values
+
+
+def check_offset_of_loss(offset: NDArray[np.float64] | None, loss: Loss) -> None:
+    """A `ValueError` where an offset is none of logarithms: no number is exp(1,000) times another."""
+    if offset is None or not loss.log_link or not len(offset):
+        return
+    low, high = float(offset.min()), float(offset.max())
+    if high - low > WIDEST_LOGARITHMS:
+        raise ValueError(
+            f"offset goes from {low:g} to {high:g}, and loss={loss.public_name!r} multiplies predictions by its exp; "
+            "give logarithms, such as offset=np.log(exposure)."
+        )
+
+
+def check_one_of(name: str, value: Any, allowed: tuple[str, ...], *others: str) -> str:
+    if not (isinstance(value, str) and value in allowed):
+        words = " or ".join([*(repr(word) for word in allowed), *others])
+        raise ValueError(f"{name}={value!r} is not known; use {words}.")
+    return value
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or False, also as numbers; words would all be True."""
+    if not isinstance(value, (bool, np.bool_, Integral)) or value not in (0, 1):
+        raise ValueError(f"{name}={value!r} is not known; use True or False.")
+    return bool(value)
+
+
+def check_whole(name: str, value: Any, least: int = 1) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}={value!r} is not possible; use a whole number of at least {least}.")
+    return int(value)
+
+
+def check_number(
+    name: str, value: Any, low: float, high: float | None, *, strict: bool = False, closed: bool = False
+) -> float:
+    """A finite number of at least `low` (above it: `strict`), and below `high` (or equal to it: `closed`)."""
+    good = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
+    good = good and (value > low if strict else value >= low)
+    good = good and (high is None or value < high or (closed and value == high))
+    if not good:
+        bounds = f"{'above' if strict else 'of at least'} {low}"
+        if high is not None:
+            bounds += f" and {'at most' if closed else 'below'} {high}"
+        raise ValueError(f"{name}={value!r} is not possible; use a number {bounds}.")
+    return float(value)
+
+
+def check_target_of_loss(target: NDArray[np.float64], loss: Loss, what: str = "target") -> None:
+    """A `ValueError` where targets (n,) are below what a loss is of."""
+    wrong = target <= loss.lowest if loss.lowest_open else target < loss.lowest
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        least = "above" if loss.lowest_open else "of at least"
+        raise ValueError(
+            f"The {what} is {target[row]:g} in row {row}, but loss={loss.public_name!r} needs values {least} "
+            f"{loss.lowest:g}; drop such rows or use another loss."
+        )

@@ -1,0 +1,234 @@
+"""Coefficients as a table, differences of two of them, and the way back from coefficients to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from tabsym.models.model import WideModel
+from tabsym.models.start import with_init, with_state
+from tabsym.models.tables import CoefficientFrames, Split, covariance_of_factor, products_of, split_frame
+from tabsym.solvers.newton.certainty import TermCovariance
+
+Floats = NDArray[np.float64]
+
+SCALES = ("link", "response")
+
+
+def table_of(
+    model: WideModel, frames: CoefficientFrames, outputs: list[str], *, scale: str, base: Any, level: float
+) -> pd.DataFrame:
+    """One row for each coefficient: see `WideRegressor.coef_table`."""
+    if scale not in SCALES:
+        raise ValueError(f"scale={scale!r} is not known; use 'link' or 'response'.")
+    if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
+        raise ValueError(f"level={level!r} is not possible; use a number between 0 and 1, such as 0.95.")
+    bases = _bases(base, frames, len(outputs))
+    parts = [_part(model, name, frame, outputs, bases.get(name), level) for name, frame in frames.items()]
+    table = pd.concat(parts, ignore_index=True)
+    if len(outputs) == 1:
+        table = table.drop(columns="class")
+    if scale == "response" and has_ratios(model):
+        for column in ("value", "lower", "upper"):
+            table[column] = np.exp(table[column])
+        table["sd"] = table["sd"] * table["value"]  # the delta method
+    return table
+
+
+def has_ratios(model: WideModel) -> bool:
+    """Whether exp of a coefficient is a ratio: of means behind a log link, of odds for classes."""
+    return model.loss.log_link or model.loss.for_classes
+
+
+def _part(
+    model: WideModel, name: str, frame: pd.DataFrame, outputs: list[str], base: Any, level: float
+) -> pd.DataFrame:
+    """The rows of one term."""
+    place = _place(model, name)
+    rank = 1 if place is None else model.layout.blocks[place].rank
+    split = split_frame(frame, rank * len(outputs))
+    categories = [_category(key, name) for key in frame.index]
+    is_factor = any(place in product.means for product in products_of(model))
+    found = []
+    for number, column in enumerate(split.values.columns):
+        value = split.values[column].to_numpy(dtype=np.float64)
+        sd = np.full(len(value), np.nan) if split.sd is None else split.sd.iloc[:, number].to_numpy(dtype=np.float64)
+        if base is not None:
+            at = _position(frame, base, name, split)
+            sd = np.array([_deviation(model, name, one, at)[number] for one in range(len(value))])
+            value = value - value[at]
+        reach = norm.ppf(0.5 + level / 2) * sd
+        none = 1.0 if is_factor and base is None else 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p = np.where(sd > 0.0, 2.0 * norm.sf(np.abs((value - none) / sd)), np.nan)
+        found.append(
+            pd.DataFrame(
+                {
+                    "term": name,
+                    "category": pd.Series(categories, dtype=object),
+                    "class": column,
+                    "low": np.nan if split.low is None else split.low.to_numpy(),
+                    "high": np.nan if split.high is None else split.high.to_numpy(),
+                    "value": value,
+                    "sd": sd,
+                    "lower": value - reach,
+                    "upper": value + reach,
+                    "p": p,
+                    "relativity": np.exp(value) if has_ratios(model) else np.nan,
+                    "rows": np.nan if split.rows is None else split.rows.to_numpy(),
+                }
+            )
+        )
+    return pd.concat(found, ignore_index=True)
+
+
+def _category(key: Any, name: str) -> Any:
+    """A category, a tuple of them for an interaction, None for a single coefficient."""
+    return None if isinstance(key, str) and key == name else key
+
+
+def _bases(base: Any, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
+    """The category that others are compared with, by term."""
+    if base is None:
+        return {}
+    if isinstance(base, str) and base == "largest":
+        found = {}
+        for name, frame in frames.items():
+            rows = split_frame(frame, n_outputs).rows
+            if rows is not None and len(frame) > 1:
+                found[name] = frame.index[int(np.argmax(rows.to_numpy()))]
+        return found
+    if not isinstance(base, Mapping):
+        raise ValueError(f"base={base!r} is not possible; use {{term: category}}, 'largest' or None.")
+    for name in base:
+        frame_of(frames, name)
+    return dict(base)
+
+
+def difference(model: WideModel, frames: CoefficientFrames, term: str, a: Any, b: Any, outputs: list[str]) -> Any:
+    """The coefficient of one category less that of another, with its deviation."""
+    frame = frame_of(frames, term)
+    split = split_frame(frame, len(outputs))
+    values = split.values.to_numpy(dtype=np.float64)
+    first, second = _position(frame, a, term, split), _position(frame, b, term, split)
+    found = pd.DataFrame(
+        {"value": values[first] - values[second], "sd": _deviation(model, term, first, second)}, index=outputs
+    )
+    return found.iloc[0].rename(f"{term}: {a} - {b}") if len(outputs) == 1 else found
+
+
+def _deviation(model: WideModel, term: str, a: int, b: int) -> Floats:
+    """Of the difference of two entries of a term (K,); NaN where it is not known."""
+    place = _place(model, term)
+    found = None if place is None else shown_covariance(model, place)
+    if found is None:
+        return np.zeros(model.n_outputs) if a == b else np.full(model.n_outputs, np.nan)
+    return np.asarray(np.sqrt(found.of_difference(a, b)))
+
+
+def shown_covariance(model: WideModel, place: int) -> TermCovariance | None:
+    """Of the entries of a block as they are shown."""
+    if model.certainty is None or not model.certainty.covariances:
+        return None
+    mean = next((product.means[place] for product in products_of(model) if place in product.means), None)
+    return model.certainty.covariances[place] if mean is None else covariance_of_factor(model, place, mean)
+
+
+def _place(model: WideModel, term: str) -> int | None:
+    return next((place for place, block in enumerate(model.layout.blocks) if block.name == term), None)
+
+
+def _position(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
+    """The row of a category, of a pair by a tuple, of a number by its bin."""
+    low, high = split.low, split.high
+    is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
+    if low is not None and high is not None and is_number:
+        inside = (low < key) & (key <= high)
+        places = np.flatnonzero(low.isna() if np.isnan(key) else inside)
+    else:
+        places = np.array([place for place, own in enumerate(frame.index) if _is_same(own, key)], dtype=int)
+    if len(places) == 0:
+        shown = ", ".join(map(repr, frame.index[:5]))
+        more = ", ..." if len(frame) > 5 else ""
+        raise ValueError(f"Term {term!r} has no category {key!r}; it has {shown}{more}.")
+    return int(places[0])
+
+
+def _is_same(own: Any, key: Any) -> bool:
+    if isinstance(own, tuple) or isinstance(key, tuple):
+        together = isinstance(own, tuple) and isinstance(key, tuple) and len(own) == len(key)
+        return together and all(map(_is_same, own, key))
+    if not (pd.api.types.is_scalar(own) and pd.api.types.is_scalar(key)):
+        return False
+    if pd.isna(own) or pd.isna(key):
+        return bool(pd.isna(own)) and bool(pd.isna(key))
+    return bool(own == key)
+
+
+def model_by(model: WideModel, frames: CoefficientFrames, coefs: Mapping[str, Any]) -> WideModel:
+    """The model with coefficients that were given, others as they are; a `ValueError` names what it has not."""
+    if not isinstance(coefs, Mapping):
+        raise ValueError(f"coefs is {type(coefs).__name__}; give a mapping of terms, such as coefs_ is.")
+    given = dict(frames)
+    for name, value in coefs.items():
+        frame_of(frames, name)
+        given[name] = _merged(given[name], value, name, model)
+    phi = with_init(model, model.state[:, 0].reshape(-1, model.n_outputs), given)
+    changed = with_state(model, model.columns.blank(phi.ravel()), model.n_steps)
+    return replace(changed, certainty=None)
+
+
+def frame_of(frames: CoefficientFrames, term: str) -> pd.DataFrame:
+    """The coefficients of a term; a `ValueError` says which there are."""
+    try:
+        return frames[term]
+    except KeyError as error:
+        raise ValueError(error.args[0]) from None
+
+
+def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.DataFrame:
+    """The frame of a term with values that were given by category."""
+    place = _place(model, name)
+    width = model.n_outputs * (1 if place is None else model.layout.blocks[place].rank)
+    own = frame.iloc[:, :width].copy()
+    if isinstance(value, (int, float, np.number)):
+        if len(frame) > 1:
+            raise ValueError(f"coefs[{name!r}] is one number, and the term has {len(frame)} categories; name them.")
+        items: Iterable[tuple[Any, Any]] = [(frame.index[0], value)]
+    elif isinstance(value, pd.DataFrame):
+        items = zip(value.index, value.iloc[:, :width].to_numpy(), strict=True)
+    elif isinstance(value, (pd.Series, Mapping)):
+        items = value.items()
+    else:
+        raise ValueError(f"coefs[{name!r}] is {type(value).__name__}; give a number, {{category: number}} or a frame.")
+    places = {_hashable(key): at for at, key in enumerate(frame.index)}
+    numbers = own.to_numpy(dtype=np.float64, copy=True)
+    for key, number in items:
+        at = places.get(_hashable(key))
+        place_of_key = _position(frame, key, name, split_frame(frame, width)) if at is None else at
+        numbers[place_of_key] = _finite(number, name, key)
+    return pd.DataFrame(numbers, index=frame.index, columns=own.columns)
+
+
+def _finite(number: Any, name: str, key: Any) -> Floats:
+    """A coefficient, or those of all classes, that were given."""
+    try:
+        found = np.asarray(number, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.array(np.nan)
+    if not np.isfinite(found).all():
+        raise ValueError(f"coefs[{name!r}] holds no finite number for {key!r}; give one, or leave it out.")
+    return found
+
+
+def _hashable(key: Any) -> Any:
+    """A category by value, missing as None."""
+    if isinstance(key, tuple):
+        return tuple(map(_hashable, key))
+    return None if pd.isna(key) else key

@@ -1,0 +1,331 @@
+"""The constructor's arguments as one frozen, checked configuration, and the options of training that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from tabsym.design.formula import Formula, parse
+from tabsym.design.layout import Layout
+from tabsym.interactions.search import FOR_EVIDENCE, FOR_MANY_ROWS, MANY_ROWS, AutoInteractions
+from tabsym.losses.loss import Loss
+from tabsym.models.checks import (
+    Named,
+    check_alpha,
+    check_batch_size,
+    check_coef_init,
+    check_columns,
+    check_flag,
+    check_formula,
+    check_interactions,
+    check_max_iter,
+    check_number,
+    check_numeric,
+    check_one_of,
+    check_optimizer,
+    check_rate,
+    check_schedule,
+    check_whole,
+)
+from tabsym.models.start import Init
+from tabsym.solvers.sgd.optimizers import Newton, Optimizer
+from tabsym.solvers.sgd.options import SCHEDULES, Options
+from tabsym.solvers.sgd.rates import is_known_to_do, rule_of_thumb
+
+UNKNOWN = ("neutral", "error", "similar")
+SOLVED_NUMERIC, ONLINE_NUMERIC = ("smooth", "linear", "modl", "quantile"), ("linear", "modl", "quantile")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Options of both kinds of wide models; those that a kind has not are at what means nothing there.
+
+    None for what is automatic (`learning_rate`, `epochs`), for all rows (`batch_size`) and for categories by dtype
+    (`cols`). `numeric`: of columns that `numeric_of` does not name.
+    """
+
+    who: str
+    formula: Formula | None
+    cols: Any
+    interactions: int | AutoInteractions | Named
+    is_auto: bool
+    numeric: str
+    optimizer: Optimizer | Newton
+    verbose: int
+    n_jobs: int | None
+    numeric_of: Mapping[str, str] = field(default_factory=dict)
+    rarity: bool = False
+    by_evidence: bool = False
+    l1: float = 0.0
+    l2: float = 0.0
+    learning_rate: float | None = None
+    schedule: str = "constant"
+    power_t: float = 0.5
+    gradient: str = "gse"
+    batch_size: int | None = 1
+    epochs: int | None = None
+    average: bool = False
+    init: Init = None
+    shuffle: bool = True
+    standardize: bool = True
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float | None = None
+
+    def crosses_for(self, loss: Loss, n_outputs: int, n_rows: int) -> AutoInteractions | None:
+        """How interactions are chosen; None where they are not."""
+        if not isinstance(self.interactions, AutoInteractions):
+            return None
+        is_freer = self.is_auto and self.by_evidence and loss.for_classes and n_outputs == 1
+        if not is_freer:
+            return self.interactions
+        return FOR_MANY_ROWS if n_rows >= MANY_ROWS else FOR_EVIDENCE
+
+    @property
+    def ridge(self) -> float | None:
+        """The penalty of Newton's method; None for variances by evidence."""
+        return None if self.by_evidence else self.l2
+
+    def refuse_pieces(self) -> None:
+        """Crosses and intervals are chosen from all rows at once: not from a stream, nor a first `partial_fit`."""
+        if isinstance(self.interactions, AutoInteractions):
+            raise ValueError(
+                "interactions='auto' chooses interactions from all rows at hand; call fit on a sample of the rows "
+                "first and partial_fit on the others, or give interactions='pairwise'."
+            )
+        if self.numeric != "linear" or any(how != "linear" for how in self.numeric_of.values()):
+            raise ValueError(
+                f"numeric={self.numeric_of or self.numeric!r} chooses bins from all rows at hand; call fit on a sample "
+                "of the rows first and partial_fit on the others, or give numeric='linear'."
+            )
+
+    @property
+    def newton(self) -> Newton:
+        """The solver's options, of a model that is solved."""
+        assert isinstance(self.optimizer, Newton)
+        return self.optimizer
+
+    def numeric_for(self, name: str) -> str:
+        """What becomes of a numeric column."""
+        return self.numeric_of.get(name, self.numeric)
+
+
+def solved_config(e: Any, held: Mapping[str, float] | None = None) -> Config:
+    """The configuration of a model that is solved; a `ValueError` names the argument that is wrong.
+
+    `held`: the precisions that another fit to rows of the same table found.
+    """
+    common = _common(e, SOLVED_NUMERIC, "smooth")
+    alpha = check_alpha(e.alpha)
+    n_init = check_whole("n_init", e.n_init)
+    n_samples = check_whole("n_posterior_samples", e.n_posterior_samples, 0)
+    newton = Newton.to(
+        check_number("tol", e.tol, 0, None, strict=True),
+        max_passes=check_whole("max_iter", e.max_iter),
+        starts=n_init,
+        draws=n_samples,
+        precisions=held,
+        penalties=alpha if isinstance(alpha, Mapping) else None,
+        verbose=common["verbose"],
+    )
+    is_number = isinstance(alpha, float)
+    return Config(
+        **common,
+        optimizer=newton,
+        rarity=check_flag("count_effect", e.count_effect),
+        by_evidence=not is_number,
+        l2=alpha if isinstance(alpha, float) else 0.0,
+    )
+
+
+def online_config(e: Any) -> Config:
+    """The configuration of a model that is trained by gradient steps."""
+    common = _common(e, ONLINE_NUMERIC, "linear")
+    alpha = check_number("alpha", e.alpha, 0, None)
+    l1_ratio = check_number("l1_ratio", e.l1_ratio, 0, 1, closed=True)
+    optimizer = check_optimizer(e.optimizer)
+    config = Config(
+        **common,
+        optimizer=optimizer,
+        l1=alpha * l1_ratio,
+        l2=alpha * (1.0 - l1_ratio),
+        learning_rate=check_rate(e.learning_rate),
+        schedule=check_one_of("schedule", e.schedule, SCHEDULES),
+        power_t=check_number("power_t", e.power_t, 0, None),
+        gradient=check_one_of("gradient", e.gradient, ("gse", "mean")),
+        batch_size=check_batch_size(e.batch_size),
+        epochs=check_max_iter(e.max_iter),
+        average=check_flag("average", e.average),
+        init=check_coef_init(e.coef_init),
+        shuffle=check_flag("shuffle", e.shuffle),
+        standardize=check_flag("standardize", e.standardize),
+        early_stopping=check_flag("early_stopping", e.early_stopping),
+        validation_fraction=check_number("validation_fraction", e.validation_fraction, 0, 1, strict=True),
+        n_iter_no_change=check_whole("n_iter_no_change", e.n_iter_no_change),
+        tol=None if e.tol is None else check_number("tol", e.tol, 0, None),
+    )
+    check_schedule(config.schedule, optimizer, config.l2)
+    _refuse_without_effect(config, e)
+    return config
+
+
+def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
+    """What both kinds have, by the names of `Config`."""
+    check_one_of("handle_unknown", e.handle_unknown, UNKNOWN)
+    formula = None if e.formula is None else parse(check_formula(e.formula))
+    cols = check_columns(e.categorical_features)
+    interactions = check_interactions(e.interactions)
+    how, by_column = check_numeric(e.numeric, numerics, numeric)
+    if formula is not None:
+        _refuse_beside_formula(e)
+        interactions = 1
+    return {
+        "who": type(e).__name__,
+        "formula": formula,
+        "cols": cols,
+        "interactions": interactions,
+        "is_auto": isinstance(e.interactions, str) and e.interactions == "auto" and formula is None,
+        "numeric": how,
+        "numeric_of": by_column,
+        "verbose": check_whole("verbose", int(e.verbose) if isinstance(e.verbose, bool) else e.verbose, 0),
+        "n_jobs": e.n_jobs,
+    }
+
+
+def _refuse_beside_formula(e: Any) -> None:
+    """A formula says what interacts and what is a category: options that say it too are refused, not ignored."""
+    plain = defaults_of(type(e))
+    for name in ("interactions", "categorical_features"):
+        value = getattr(e, name)
+        if not _is_default(value, plain[name]):
+            raise ValueError(
+                f"{name}={value!r} has no meaning beside a formula; leave it out, or write it there: w[a, b]."
+            )
+    if e.handle_unknown == "similar":
+        raise ValueError(
+            "handle_unknown='similar' estimates what a category adds, and a formula may multiply; leave it out beside "
+            "a formula."
+        )
+
+
+def _refuse_without_effect(config: Config, e: Any) -> None:
+    """Options that only others make use of."""
+    plain = defaults_of(type(e))
+
+    def refuse(name: str, needs: str) -> None:
+        if not _is_default(getattr(e, name), plain[name]):
+            raise ValueError(f"{name}={getattr(e, name)!r} has no effect {needs}, or leave it out.")
+
+    if config.l1 == config.l2 == 0.0:
+        refuse("l1_ratio", "without a penalty; give alpha")
+    if config.schedule != "invscaling":
+        refuse("power_t", "without schedule='invscaling'; set that")
+    if not config.early_stopping:
+        refuse("validation_fraction", "without early_stopping=True; set that")
+        if config.epochs is not None and config.tol is None and config.schedule != "adaptive":
+            refuse("n_iter_no_change", "where all max_iter epochs are made; give tol or early_stopping=True")
+
+
+def defaults_of(kind: type) -> dict[str, Any]:
+    """The constructor's options of an estimator, at their defaults."""
+    return {name: one.default for name, one in signature(kind).parameters.items()}
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and bool(value == default)
+
+
+AUTO_VISITS = 125_000
+MOST_EPOCHS, LEAST_EPOCHS = 50, 2
+"""The passes of the default training of additive models: as many as show AUTO_VISITS rows, within these bounds.
+
+More of them fit what rare symbols have by chance; see ``benchmarks/defaults.py``.
+"""
+
+MOST_EPOCHS_CHOSEN = 5
+"""At most, where crosses were chosen, by shrunken steps: training does not shrink the cells of few rows."""
+
+MAX_EPOCHS, TOL = 1_000, 1e-3
+"""Other trainings go on until the loss has converged, as scikit-learn's SGD does, for at most this number of epochs."""
+
+SLOW = 4.0
+"""A given rate that is smaller than the automatic one by this factor needs passes of its own, not so many by count."""
+
+SHORT = 0.05
+"""Passes by count ended too soon where the last of them lowered the loss by more than this share of it."""
+
+TRIES = 12
+"""How often an automatic rate that diverges is made smaller."""
+
+
+def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: bool = False) -> Options:
+    """The options of `fit`; `chosen`: whether crosses were chosen by evidence."""
+    options = _options(config, layout)
+    is_usual = is_known_to_do(options, layout) and config.schedule == "constant"
+    by_count = (
+        is_usual
+        and not _stops_itself(config)
+        and options.learning_rate * SLOW > rule_of_thumb(options.optimizer, layout)
+    )
+    if is_usual and (by_count or config.epochs is not None):  # studied so, benchmarks/defaults.py
+        options = replace(options, cooling=0.0)
+    if config.learning_rate is None:
+        options = options.with_automatic_rate(TRIES)
+    if config.epochs is not None:
+        return replace(options, epochs=config.epochs)
+    if by_count:
+        _refuse_patience(config)
+        epochs = auto_epochs(n_rows)
+        return replace(options, epochs=min(epochs, MOST_EPOCHS_CHOSEN) if chosen else epochs, short=SHORT)
+    return replace(options, epochs=MAX_EPOCHS, tol=TOL if config.tol is None else config.tol)
+
+
+def _refuse_patience(config: Config) -> None:
+    if config.n_iter_no_change != Config.n_iter_no_change:
+        raise ValueError(
+            f"n_iter_no_change={config.n_iter_no_change} has no effect where epochs go by the number of rows, as the "
+            "default optimizer's on sums do; give tol or early_stopping=True, or leave it out."
+        )
+
+
+def piece_options(config: Config, layout: Layout) -> Options:
+    """The options of `partial_fit`: one pass, at one rate."""
+    return replace(_options(config, layout), epochs=1).for_piece()
+
+
+def auto_epochs(n_rows: int) -> int:
+    """The passes of ``max_iter="auto"`` by default: small tables need more for as many updates."""
+    return int(np.clip(-(-AUTO_VISITS // n_rows), LEAST_EPOCHS, MOST_EPOCHS))
+
+
+def _stops_itself(config: Config) -> bool:
+    return config.early_stopping or config.tol is not None
+
+
+def _options(config: Config, layout: Layout) -> Options:
+    assert not isinstance(config.optimizer, Newton), "solved, not trained"
+    automatic = config.learning_rate is None
+    rate = rule_of_thumb(config.optimizer, layout) if config.learning_rate is None else config.learning_rate
+    return Options(
+        optimizer=config.optimizer,
+        learning_rate=rate,
+        optimal_cap=rate if automatic and config.schedule == "optimal" else None,
+        schedule=config.schedule,
+        power_t=config.power_t,
+        gradient=config.gradient,
+        batch_size=config.batch_size,
+        l1=config.l1,
+        l2=config.l2,
+        average=config.average,
+        shuffle=config.shuffle,
+        early_stopping=config.early_stopping,
+        validation_fraction=config.validation_fraction,
+        n_iter_no_change=config.n_iter_no_change,
+        tol=config.tol,
+        verbose=config.verbose,
+    )

@@ -1,0 +1,297 @@
+"""What a call to fit gives, checked, and laid down in units of training for the kernels; offsets that are columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes import count_codes
+from tabsym.design.formula import Formula
+from tabsym.design.layout import Codes, Layout, Numbers, Read
+from tabsym.design.plan import used_columns
+from tabsym.design.program import Rows
+from tabsym.design.rows import Order, fixed_score, lay_rows
+from tabsym.design.units import Moments
+from tabsym.losses.kernels import HUBER
+from tabsym.losses.loss import Loss
+from tabsym.models.checks import check_offset
+from tabsym.models.model import WideModel
+from tabsym.solvers.sgd.kernels import sum_by_entry
+from tabsym.table import Table, check_weights, relative_weights
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class OffsetColumn:
+    """The column of a fitted model's offset.
+
+    Attributes
+    ----------
+    name : str
+    is_exposure : bool
+        Whether its logarithm is the offset.
+    """
+
+    name: str
+    is_exposure: bool
+
+    @property
+    def option(self) -> str:
+        return "exposure_column" if self.is_exposure else "offset_column"
+
+    def __str__(self) -> str:
+        return f"{self.option}={self.name!r}"
+
+    def split(self, table: Table) -> tuple[Table, Floats]:
+        """The table without the column, and the offset (n,); a `ValueError` where it is not there, or no number."""
+        if self.name not in table.names:
+            raise ValueError(f"{self.option}={self.name!r} is not in the table, and fit had it; add the column.")
+        values = table[self.name].values
+        wrong = np.isnan(values) | ((values <= 0.0) if self.is_exposure else False)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            held = "a missing value" if np.isnan(values[row]) else f"{values[row]:g}"
+            needed = "a number above 0" if self.is_exposure else "a number"
+            raise ValueError(f"{self.option}={self.name!r} holds {held} in row {row}; give {needed} in each row.")
+        rest = replace(table, columns=tuple(column for column in table.columns if column.name != self.name))
+        return rest, np.log(values) if self.is_exposure else values
+
+
+def offset_column_of(estimator: Any, table: Table, offset: Any) -> OffsetColumn | None:
+    """What the constructor's arguments name in a training table; None for neither."""
+    given = {name: getattr(estimator, name, None) for name in ("offset_column", "exposure_column")}
+    named = [name for name, value in given.items() if value is not None]
+    if not named:
+        return None
+    if len(named) > 1:
+        raise ValueError("offset_column and exposure_column both say what is added to the linear predictor; give one.")
+    (option,) = named
+    if offset is not None:
+        raise ValueError(f"offset= and {option}={given[option]!r} are given; leave one out.")
+    value: Any = given[option]
+    is_place = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and not table.named
+    if is_place and 0 <= int(value) < len(table.names):
+        value = table.names[int(value)]
+    if value not in table.names:
+        near = get_close_matches(str(value), table.names, n=3) or table.names[:5]
+        raise ValueError(f"{option}={value!r} is no column of the table; there is {', '.join(map(repr, near))}.")
+    return OffsetColumn(str(value), option == "exposure_column")
+
+
+NORMAL_DEVIATION = 0.6933
+"""Interquartile mean of the absolute values of a standard normal variable."""
+
+LARGEST = 1e150
+"""Of a number: the square of more than 1.3e154 is infinite; the rest is room for sums over rows."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a call to fit gives, checked: table, target, and weights (n,) and offset (n, K) where there are any."""
+
+    table: Table
+    y: Floats
+    weight: Floats | None
+    offset: Floats | None
+    given: Table | None = None
+    """The table with the column of the offset, where there is one."""
+    offset_column: OffsetColumn | None = None
+    unit_weight: float | None = None
+    """The sample weight of which `weight` is in units: None where it is as the user gave it."""
+
+    def weighted_rows(self, unit: float | None = None) -> Training:
+        """Without the rows of weight zero, which count as absent, and with weights in units of `unit`, or of mean 1.
+
+        Weights in another unit are then the same numbers, so that the fit is the same bit for bit.
+        """
+        if self.unit_weight is not None or self.weight is None:
+            return self
+        some = self if self.weight.all() else self.take(np.flatnonzero(self.weight > 0))
+        assert some.weight is not None
+        if unit is not None:
+            return replace(some, weight=some.weight / unit, unit_weight=unit)
+        weight = None if (some.weight == some.weight[0]).all() else relative_weights(some.weight)  # equal ones are none
+        return replace(some, weight=weight, unit_weight=float(some.weight.mean()))
+
+    def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
+        """Some of the rows."""
+        columns = tuple(replace(column, series=column.series[rows]) for column in self.table.columns)
+        some = self.targets(rows)
+        return replace(some, table=replace(some.table, columns=columns))
+
+    def targets(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
+        """Some of the rows without their columns, which are coded elsewhere."""
+        table = replace(self.table, columns=(), n_rows=len(rows))
+        weight = None if self.weight is None else self.weight[rows]
+        if self.unit_weight is not None:
+            weight = relative_weights(weight)  # as if these were all
+        offset = None if self.offset is None else self.offset[rows]
+        return Training(table, self.y[rows], weight, offset, self.given, self.offset_column, self.unit_weight)
+
+    def with_fixed(self, layout: Layout, numbers: Numbers, n_outputs: int) -> Training:
+        """With the terms of a formula that learn nothing taken for a part of the offset."""
+        fixed = fixed_score(layout, numbers, len(self.y))
+        if not len(fixed):
+            return self
+        own = np.repeat(fixed[:, None], n_outputs, axis=1)
+        return replace(self, offset=own if self.offset is None else own + self.offset)
+
+    @property
+    def differences(self) -> Floats:
+        """The target without its offset, of one score."""
+        return self.y if self.offset is None else self.y - self.offset[:, 0]
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """What a call to fit gives, before the target is checked: see `Training`."""
+
+    table: Table
+    y: Any
+    weight: Floats | None
+    offset: Any
+    given: Table | None
+    offset_column: OffsetColumn | None
+
+    def training(self, y: Floats, n_outputs: int) -> Training:
+        """With the checked target, for so many scores."""
+        offset = read_offset(self.offset, len(self.table), n_outputs)
+        return Training(self.table, y, self.weight, offset, self.given, self.offset_column)
+
+
+def read_rows(
+    who: str, formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: str | None = None
+) -> tuple[Table, Any, Any]:
+    """The columns that a model reads, its target column where `y` does not give one, and weights.
+
+    `beside`: a column that no term reads, and is kept.
+    """
+    if y is None and formula is not None and formula.target is not None:
+        if formula.target not in table.names:
+            raise ValueError(f"The formula's target {formula.target!r} is not in the table; add it, or pass y.")
+        y = table[formula.target].series
+    if formula is not None:
+        used = [*used_columns(formula, table), *([] if beside is None else [beside])]
+        table = replace(table, columns=tuple(table[name] for name in dict.fromkeys(used)))
+    return table, y, check_weights(sample_weight, len(table))
+
+
+def read_offset(offset: Any, n_rows: int, n_outputs: int) -> Floats | None:
+    """The offset of each score (n_rows, n_outputs), where there is one."""
+    return None if offset is None else check_offset(offset, n_rows, n_outputs)
+
+
+def with_spread(loss: Loss, training: Training) -> Loss:
+    """huber's delta in units of the target, from one in units of its spread; other losses as they are."""
+    if loss.code != HUBER:
+        return loss
+    return replace(loss, parameter=loss.parameter * robust_spread(training))
+
+
+def robust_spread(training: Training) -> float:
+    """The spread of a target that outliers have little part in.
+
+    The interquartile mean of the absolute deviations of the target (without
+    its offset) from its interquartile mean, over what that is for a standard
+    normal variable; where it is 0, the standard deviation. Unlike a median it
+    does not jump with weights.
+    """
+    y, weight = training.differences, training.weight
+    middle = _interquartile_mean(y, weight)
+    spread = _interquartile_mean(np.abs(y - middle), weight) / NORMAL_DEVIATION
+    return spread or Moments.of(y, weight).spread_about(middle)
+
+
+def _interquartile_mean(values: Floats, weight: Floats | None) -> float:
+    """The mean of the middle half of the weight, in the order of the values."""
+    order = np.argsort(values)
+    share = np.ones(len(values)) if weight is None else weight[order]
+    end = np.cumsum(share) / share.sum()
+    inside = np.clip(end, 0.25, 0.75)
+    return float(np.average(values[order], weights=np.diff(inside, prepend=0.25)))
+
+
+def numeric_moments(layout: Layout, numbers: Numbers, n_rows: int, weight: Floats | None) -> tuple[Moments, ...]:
+    """Of the numeric factors; a `ValueError` names one with a number whose square is not finite."""
+    found = []
+    for numeric in layout.numerics:
+        values = np.broadcast_to(numeric.values(numbers), (n_rows,))
+        large = np.abs(values) > LARGEST
+        if large.any():
+            raise ValueError(
+                f"{numeric.label!r} is {values[large][0]:g} in row {int(np.argmax(large))}, whose square is no finite "
+                f"number; drop the value, or divide the column so that none is above {LARGEST:g} in size."
+            )
+        found.append(Moments.of(values, weight))
+    return tuple(found)
+
+
+def training_loss(model: WideModel) -> Loss:
+    """The loss in units of training."""
+    if model.loss.code != HUBER:
+        return model.loss
+    return replace(model.loss, parameter=model.loss.parameter / model.units.scale)
+
+
+def lay_training(
+    model: WideModel,
+    codes: Mapping[Read, Codes] | None,
+    numbers: Numbers,
+    training: Training,
+    order: Order,
+    n_jobs: int | None,
+) -> Rows:
+    """A coded table as the kernels read it, in units of training, rows in `order`; without codes where they are None.
+
+    Weights are in units of the model's `unit_weight`.
+    """
+    units = model.units
+    rows = lay_rows(model.layout, model.program, units, codes, numbers, len(training.y), order, n_jobs)
+    y, empty = training.y, np.empty(0)
+    if model.loss.log_link:
+        y = y / np.exp(units.centre)
+    elif (units.centre, units.scale) != (0.0, 1.0):
+        y = (y - units.centre) / units.scale
+    weight = empty if training.weight is None else training.weight
+    offset = None if training.offset is None else training.offset / units.scale
+    if order is not None:
+        y = y[order]
+        weight = weight[order] if len(weight) else weight
+        offset = None if offset is None else offset[order]
+    return rows._replace(y=y, weight=weight, offset=empty if offset is None else np.ascontiguousarray(offset).ravel())
+
+
+def rows_by_entry(codes: NDArray[np.int32], layout: Layout) -> NDArray[np.int64]:
+    """Rows that select each entry (entries,), once however often they do."""
+    if len(layout.reads) == len({read.block for read in layout.reads}):
+        return count_codes(codes, layout.n_entries)
+    return weight_by_entry(codes, np.empty(0), layout).astype(np.int64)
+
+
+def weight_by_entry(codes: NDArray[np.int32], weight: Floats, layout: Layout) -> Floats:
+    """Weight of the rows that select each entry (entries,)."""
+    total = np.zeros(layout.n_entries)
+    sum_by_entry(codes, weight, np.full(layout.n_entries, -1, dtype=np.int64), total)
+    return total
+
+
+def mean_weights(layout: Layout, weights: Floats, counts: NDArray[np.int64]) -> Floats:
+    """The mean weight of the rows of each entry (entries,), 1 where there are none.
+
+    A weighted batch under gse divides by (rows in the batch) * (mean weight of
+    the symbol's rows). Over all rows that is the sum of the symbol's weights;
+    over one row it keeps the row's weight, which dividing by the weight of
+    the batch itself would cancel.
+    """
+    mean = np.divide(weights, counts, out=np.ones(len(weights)), where=counts > 0)
+    for place, block in enumerate(layout.blocks):
+        if block.rank > 1:  # codes select the first number of a vector
+            own = layout.entries(place)
+            mean[own] = np.repeat(mean[own][:: block.rank], block.rank)
+    return mean

@@ -1,0 +1,240 @@
+"""Pieces of docstring that classes share, so that an option is described once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import indent
+from typing import TypeVar
+
+Documented = TypeVar("Documented", bound=type)
+
+_TEXTS = """\
+formula : str, default None
+    A sum of products, such as ``"price ~ gamma[maker] * mu[region] * year + b[1]"``:
+    subscripted names are coefficients, one per category; bare names are numeric columns.
+    ``w[a, b]`` has a coefficient for every observed pair, ``b[1]`` a single one,
+    ``w[home] - w[away]`` reads one term by two columns, ``dot(u[user], v[item], rank=8)``
+    has vectors. ``+ - * / **``, log, log1p, log2, log10, sqrt, exp and abs work on columns; names
+    with other signs go in backquotes. Without a formula every column has a term.
+categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
+    Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names or
+    positions, or of a mask; none. All others are numbers; dates are days.
+numeric : {"smooth", "linear", "modl", "quantile"} or mapping of column -> one of these, default "smooth"
+    What becomes of numeric columns. "smooth": a coefficient for each of up to 64 bins of equal frequency (for classes
+    also of MODL's), whose neighbours are held together by a random walk, so that fine bins cost little and a jump stays
+    where the data show one. "linear": a slope. "modl": bins by MODL, a column that is not informative on its own keeps
+    its slope. "quantile": 32 bins of equal frequency. Columns that a mapping does not name are smooth. Bins are
+    categories for `interactions`, which take coarser ones of smooth columns. Missing values have a bin of their own.
+    In a formula: of columns in brackets that hold fractions, or that a mapping names; whole numbers there name things.
+interactions : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default "auto"
+    Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
+    pairs, that lower the loss of held-out rows (`interactions_`); "pairwise": all pairs; a list names them:
+    ``[("a", "b"), ("a", "b", "c")]``. None: no interactions.
+loss : {"auto", "squared_error", "huber", "poisson", "gamma", "tweedie"} or of `tabsym.losses`, default "auto"
+    "auto" takes "squared_error" or one of the three with a log link, by `scoring` on held-out rows, where the targets
+    allow them (`losses_`; with `exposure_column` among those with a log link). Objects carry a number:
+    ``Huber(1.35)``, ``Tweedie(1.5)``.
+scoring : str or callable, default "neg_root_mean_squared_error"
+    What ``loss="auto"`` chooses by: a scorer of scikit-learn.
+alpha : "auto", float or mapping of term -> float, default "auto"
+    Ridge penalty of the coefficients of each term: the objective is the mean loss plus ``alpha / 2`` times the sum of
+    their squares (smooth terms: of the differences of neighbours), with the target in your units behind a log link
+    and divided by its spread otherwise. "auto": each term has its own, estimated (a variance component, by REML; of
+    terms with infrequent categories by the loss of held-out rows; see `variances_`). Of terms that a mapping does not
+    name it is estimated. 0: no penalty, as a GLM. The intercept and slopes have none.
+count_effect : bool, default True
+    Whether terms with infrequent categories get a smooth effect of how many training rows a category has (in training a
+    row counts the others only, so an unknown category is the count 0), in classes of at least 30 rows; dropped where
+    its variance is estimated as 0. "count of a" in `coefs_`. Of formulas where they are sums of terms.
+class_weight : mapping of class -> float, "balanced" or None, default None
+    Multiplies the sample weights. "balanced": inversely to how often a class occurs.
+offset_column : str (or position, for arrays), default None
+    A column of X that is no feature: added to the linear predictor as it is. Every tool that passes tables on passes it
+    on, and a table to predict must have it. Beside an `offset` array it is refused.
+exposure_column : str (or position, for arrays), default None
+    As `offset_column`, but its logarithm is added: for losses with a log link.
+handle_unknown : {"neutral", "error", "similar"}, default "neutral"
+    A category that fit has not seen adds nothing to the linear predictor (inside a product: stands for the mean of the
+    term over the training rows); is a `ValueError`; or adds what the categories add that occur in rows like its own in
+    the same call, as far as that has predicted anything of known categories (see TIWSEncoder; for `fit` on a table,
+    without a formula). Missing is a category of its own where fit saw it, else unknown.
+n_posterior_samples : int, default 0
+    Samples of all coefficients together from their posterior, which ``return_std=True`` needs; some tens do. For sums
+    of terms and one linear predictor.
+n_init : int, default 3
+    From how many points a formula with products is descended; the best is kept.
+max_iter : int, default 200
+    Sweeps over all terms at most; a ``ConvergenceWarning`` says where they end short. Formulas with products are
+    descended by L-BFGS, with up to a quarter as many iterations.
+tol : float, default 1e-3
+    How near to the optimum coefficients end, in their standard errors.
+random_state : int, RandomState or None, default 0
+    Of the halves and folds of rows that are held out.
+n_jobs : int or None, default None
+    Threads for coding columns; the result is the same for any number.
+verbose : int, default 0
+    1 writes progress to standard error. Ctrl-C ends a fit with the coefficients that were reached.
+numeric_online : {"linear", "modl", "quantile"} or mapping of column -> one of these, default "linear"
+    What becomes of numeric columns. "linear": a slope. "modl": a coefficient for each bin by MODL, where that
+    separates the target best; a column that is not informative on its own keeps its slope. "quantile": 32 bins of equal
+    frequency. Bins are categories for `interactions`.
+interactions_online : {"auto", "pairwise"}, list of tuples, `tabsym.interactions.AutoInteractions` or None, default None
+    Terms with a coefficient for every observed combination of categories. "auto": the pairs, and triples of chosen
+    pairs, that lower the loss of held-out rows (`interactions_`; in `fit`, not in streams); "pairwise": all pairs; a
+    list names them: ``[("a", "b"), ("a", "b", "c")]``.
+loss_classes : {"log_loss", "hinge"}, default "log_loss"
+    "hinge" is for two classes, and has no probabilities.
+loss_online : str or of `tabsym.losses`, default "squared_error"
+    "squared_error", "absolute_error", "huber", "quantile"; with a log link "poisson", "gamma", "tweedie". Objects carry
+    a number: ``Huber(1.35)``, ``Quantile(0.9)``, ``Tweedie(1.5)``.
+optimizer : {"adagrad", "sgd", "rmsprop", "adam"} or of `tabsym.optimizers`, default "adagrad"
+    Objects carry the optimizer's own options: ``SGD(momentum=0.9)``, ``Adam(betas=(0.9, 0.99))``.
+learning_rate : float or "auto", default "auto"
+    Starting rate. "auto": for the default optimizer on sums 3 / (terms in a row's linear predictor), at most 0.5,
+    otherwise the best of a few short trainings on a sample, by their training loss (with `early_stopping` by that of
+    the held-out rows); it is made smaller where training diverges, and falls to zero over the last epochs. In
+    `partial_fit` and streams a rule of thumb, at one rate.
+schedule : {"constant", "optimal", "invscaling", "adaptive"}, default "constant"
+    scikit-learn's: ``1 / (alpha (t0 + t))``, ``learning_rate / t**power_t``, or a fifth whenever
+    the loss stalls (`tol`, `n_iter_no_change`). Under gse t counts the category's own updates.
+    "optimal" is for sgd.
+power_t : float, default 0.5
+    Of "invscaling".
+gradient : {"gse", "mean"}, default "gse"
+    "gse": a category moves only with the rows that have it, by their mean gradient, and
+    keeps its optimizer state while absent. "mean": the ordinary mean over the batch,
+    for every category, absent ones with a zero gradient.
+batch_size : int or "full", default 1
+    Rows per update.
+alpha_online : float, default 0.0
+    Penalty, on the scale of mean gradients: ``alpha * l1_ratio`` times the absolute value and ``alpha * (1 - l1_ratio)
+    / 2`` times the square of each coefficient. Under "mean" that is the elastic net; under gse it is on the mean loss
+    of a category's own rows, so that infrequent and frequent categories are shrunk alike. In units of training (see
+    `standardize`), so that the unit of the target does not matter; scalars have none.
+l1_ratio : float, default 0.0
+    The share of `alpha` that is lasso's.
+max_iter_online : int or "auto", default "auto"
+    Epochs. "auto": for the default optimizer on sums as many as show 125,000 rows, 2 to 50
+    (at most 5 where ``interactions="auto"`` chose interactions); otherwise epochs until the training loss has
+    converged (see `tol`), 1,000 at most. A ``ConvergenceWarning`` says where they ended before that.
+    Where the rate or the epochs are automatic, the intercept is corrected at the end: predictions add up
+    to the targets (squared_error, poisson and log_loss; not in `partial_fit`, nor where held-out rows
+    would lose by it).
+tol_online : float or None, default None
+    Training ends when the loss has not improved by `tol`, as a share of what training has lowered it by so far, over
+    `n_iter_no_change` epochs (of the training loss also over a quarter of all epochs and 100 updates), with a
+    ``ConvergenceWarning`` where the epochs end before that, or where the gradient is still large then. None: 1e-3
+    where `max_iter` is automatic; else all epochs are made, with early stopping until no epoch is better.
+early_stopping : bool, default False
+    Hold out `validation_fraction` of the rows, stop when their loss has not improved by `tol`
+    in `n_iter_no_change` epochs, and keep the best epoch; where none is better than the start (the best constant),
+    that is kept, with a ``ConvergenceWarning``.
+validation_fraction : float, default 0.1
+    Of the rows, held out for early stopping.
+n_iter_no_change : int, default 10
+    Epochs without improvement that end training.
+average : bool, default False
+    Predict with the mean of each coefficient over its updates.
+shuffle : bool, default True
+    Whether rows are shuffled in every epoch. Tables too large for the processor's cache
+    are shuffled once in full, then by runs of 256 rows.
+standardize : bool, default True
+    Whether numeric columns, and the target of a regression less its offset, are scaled inside to size
+    one (and centred where the intercept can take that up), in `partial_fit` by all rows so far; behind a log link the
+    target is divided by its mean, if there is an intercept. The model is the formula's, and `coefs_` are in your units,
+    either way.
+coef_init : float or mapping of term -> float, Series or DataFrame, default None
+    Where terms start, in your units; ``coef_init=other.coefs_`` starts where another fit ended. Default:
+    1 in units of training for factors of products, the loss's best constant for a scalar that stands
+    alone, else 0; latent vectors at random.
+random_state_online : int, RandomState or None, default None
+    Of the order of rows and of where vectors start.
+verbose_online : int, default 0
+    1 writes a line per epoch to standard error. Ctrl-C ends a fit with the coefficients that were reached."""
+
+_KINDS = ("_online", "_solved", "_classes")
+
+
+def _options() -> dict[str, str]:
+    """The description of each option, by the name that `described` knows it by."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in _TEXTS.splitlines():
+        if not line.startswith(" "):
+            name, _, rest = line.partition(" :")
+            shown = name
+            for kind in _KINDS:
+                shown = shown.removesuffix(kind)
+            found[name] = f"{shown} :{rest}"
+        else:
+            found[name] += f"\n{line}"
+    found["loss_solved"] = found.pop("loss")
+    return found
+
+
+def described(names: str) -> str:
+    """The descriptions of options, in this order."""
+    options = _options()
+    return "\n".join(options[name] for name in names.split())
+
+
+_ATTRIBUTES = """\
+coefs_ : mapping of str -> pandas.DataFrame
+    By term (a column, an interaction "a:b", the "(intercept)"): a frame indexed by category, with `value` (one column
+    per class, for more than two), {deviations}and `rows`, its training rows; of bins also `low` and `high`. In units
+    of the target (behind a link of the linear predictor). The mean of every term is in the intercept.
+feature_importances_ : ndarray of shape (n_features_in_,)
+    The share of each column in the variance of the linear predictor over the training rows, as if terms were
+    uncorrelated; interactions are shared equally by their columns. For sums of terms.
+interactions_ : pandas.DataFrame
+    With ``interactions="auto"`` only: the interactions chosen, in the order they were taken, with
+    `cross` (the term's name), `order`, `gain` (a row held out, in units of the training loss,
+    beyond what was taken before), its standard `error`, `round` and `entries`, the observed
+    combinations (in the sample, for tables larger than `AutoInteractions.max_rows`).
+loss_ : str
+    The loss that was fitted.
+{more}model_ : tabsym.models.model.WideModel
+    The fitted state: arrays and categories.
+loss_curve_ : list of float
+    {curve}
+n_iter_ : int
+    {iterations}
+n_rows_seen_ : int
+    Rows shown in training, repeats counted.
+n_features_in_ : int
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Column names, where the table has them."""
+
+SOLVED_ATTRIBUTES = _ATTRIBUTES.format(
+    deviations="`sd`, its posterior standard deviation, ",
+    more="""\
+variances_ : pandas.DataFrame
+    For every term the variance of its coefficients, its root, and their effective degrees of freedom, the widest first:
+    which columns matter.
+dispersion_, deviance_, aic_ : float
+    Pearson's dispersion, the deviance of the training rows, and Akaike's criterion.
+""",
+    curve="Mean training loss at the end, for every sweep.",
+    iterations="Sweeps made.",
+)
+
+ONLINE_ATTRIBUTES = _ATTRIBUTES.format(
+    deviations="",
+    more="",
+    curve="""\
+Mean training loss of each epoch in units of training (see `standardize`), each row's before its own update.
+validation_curve_ : list of float
+    Loss of the held-out rows after each epoch; with early stopping only.""",
+    iterations="Epochs run.",
+)
+
+
+def fill_in(**pieces: str) -> Callable[[Documented], Documented]:
+    """Fill ``{name}`` in a class docstring with a shared piece."""
+
+    def decorate(cls: Documented) -> Documented:
+        if cls.__doc__:  # absent under python -OO
+            cls.__doc__ = cls.__doc__.format(**{name: indent(text, "    ").lstrip() for name, text in pieces.items()})
+        return cls
+
+    return decorate

@@ -1,0 +1,322 @@
+"""Summaries, plots and explanations of a fitted wide model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.design.layout import Factor, Layout, Term
+from tabsym.design.plan import show
+from tabsym.models.model import WideModel
+from tabsym.models.tables import Split, split_frame
+from tabsym.table import Table
+
+Floats = NDArray[np.float64]
+
+
+def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> dict[str, Floats]:
+    """The contribution (n, K) of every term, by name: together, and with an offset, they are the linear predictor.
+
+    A slope's is times the number less its mean, where the rest is in the intercept, or in a term by the same category.
+    Terms that are switched off, and contribute nothing, are left out.
+    """
+    layout = model.layout
+    off = set() if model.certainty is None else set(np.flatnonzero(model.certainty.variances == 0.0).tolist())
+    places = {id(term): place for place, term in enumerate(layout.learned)}
+    numbers = layout.numbers(table)
+    codes = layout.code(model.coder(table, n_jobs))
+    found: dict[str, Floats] = {}
+
+    def add(term: Term, value: Floats) -> None:
+        name = term_name(layout, term)
+        found[name] = found[name] + value if name in found else value
+
+    for term in layout.terms:
+        if any(factor.block in off for factor in term.factors):
+            continue
+        value: Floats = np.full((len(table), model.n_outputs), term.constant)
+        for factor in term.factors:
+            value = value * _selected(model, factor, codes.get(factor.read), len(table))
+        if term.numeric is None:
+            add(term, value)
+            continue
+        mean = model.numerics[term.numeric].mean
+        own = np.broadcast_to(layout.numerics[term.numeric].values(numbers), (len(table),))
+        own = np.where(np.isnan(own), mean, own)[:, None]
+        home = layout.homes.get(places.get(id(term), -1))
+        if home is None:
+            add(term, value * own)
+        else:
+            add(term, value * (own - mean))
+            add(home, value * mean)
+    return found
+
+
+def variances_of_columns(model: WideModel) -> dict[str, float] | None:
+    """The variance over training rows that the terms of each column add; of an interaction each has an equal part.
+
+    None for formulas that multiply or share coefficients.
+    """
+    layout = model.layout
+    found: dict[str, float] = {}
+    for term in layout.learned:
+        block = layout.blocks[term.factors[0].block]
+        if len(term.factors) > 1 or not layout.stands_alone(term) or block.rank > 1:
+            return None
+        own = layout.entries(term.factors[0].block)
+        theta = term.constant * model.theta[own]
+        if term.numeric is None:
+            columns: tuple[str, ...] = block.columns
+            total = float(model.weights[own].sum())
+            if block.source is None or total == 0.0:
+                continue
+            shares = model.weights[own] / total
+            size = float(np.mean(shares @ np.square(theta - shares @ theta)))
+        elif block.source is None:
+            moments = model.numerics[term.numeric]
+            columns = layout.numerics[term.numeric].columns
+            size = float(np.mean(np.square(theta))) * moments.squares / max(moments.weight, 1.0)
+        else:  # slopes by category
+            moments, shares = (
+                model.numerics[term.numeric],
+                model.weights[own] / max(float(model.weights[own].sum()), 1.0),
+            )
+            columns = (*block.columns, *layout.numerics[term.numeric].columns)
+            size = float(np.mean(shares @ np.square(theta))) * moments.squares / max(moments.weight, 1.0)
+        for name in columns:
+            found[name] = found.get(name, 0.0) + size / len(columns)
+    return found
+
+
+def term_name(layout: Layout, term: Term) -> str:
+    """A term as people read it: the name of its block, where that is read once, else its factors."""
+    if len(term.factors) == 1 and layout.stands_alone(term) and layout.blocks[term.factors[0].block].rank == 1:
+        return layout.blocks[term.factors[0].block].name
+    words = [] if term.constant == 1.0 and (term.factors or term.numeric is not None) else [f"{term.constant:g}"]
+    for factor in term.factors:
+        block = layout.blocks[factor.block]
+        component = f" {factor.component + 1}" if block.rank > 1 else ""
+        words.append(f"{block.name}{component}[{', '.join(factor.columns) or '1'}]")
+    if term.numeric is not None:
+        words.append(layout.numerics[term.numeric].label)
+    return " * ".join(words)
+
+
+def _selected(model: WideModel, factor: Factor, codes: NDArray[np.signedinteger] | None, n_rows: int) -> Floats:
+    """What a factor is in each row (n, K)."""
+    block, own = model.layout.blocks[factor.block], model.layout.entries(factor.block)
+    values = model.theta[own].reshape(-1, block.rank, model.n_outputs)[:, factor.component]
+    if codes is None:
+        return np.broadcast_to(values, (n_rows, model.n_outputs))
+    neutral = model.neutral(factor.block)[factor.component]
+    if not len(values):
+        return np.broadcast_to(neutral, (n_rows, model.n_outputs))
+    return np.where((codes >= 0)[:, None], values[codes], neutral)
+
+
+_MOST_NAMED = 3
+_MOST_TICKS = 10
+_LONGEST = 32
+
+
+def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading: str) -> str:
+    """Linear predictor, units, and a line per term: coefficients, rows, deviations, highest and lowest categories.
+
+    Terms that are dropped are named in one line.
+    """
+    units = "units of the target" if not _has_link(model) else "units of the linear predictor, before the link"
+    if not model.layout.is_additive:
+        units += "; factors of a product over their mean, times one scale"
+    lines = [heading, f"linear predictor = {score_text(model.layout)}", f"coefficients in {units}", ""]
+    certain = model.certainty
+    heads = "" if certain is None else f"{'median sd':>11}{'sd of term':>12}{'edf':>8}"
+    lines.append(
+        f"{'term':24}{'coefs':>9}{'rows':>12}{'lowest':>11}{'highest':>11}{heads}  categories from high to low"
+    )
+    off = switched_off(model)
+    for place, (name, frame) in enumerate(tables.items()):
+        if name in off:
+            continue
+        is_block = place < len(model.layout.blocks)
+        split = split_frame(frame, model.n_outputs * (model.layout.blocks[place].rank if is_block else 1))
+        rows = "" if split.rows is None else f"{int(split.rows.sum()):,}"
+        low, high = float(np.nanmin(split.values.to_numpy())), float(np.nanmax(split.values.to_numpy()))
+        named = _extremes(split.values.iloc[:, 0]) if split.values.shape[1] == 1 and len(frame) > 1 else ""
+        known = ""
+        if certain is not None and is_block:
+            own = "" if split.sd is None else f"{np.median(split.sd.to_numpy()):.4g}"
+            known = f"{own:>11}{_deviation(model.entry_variance(place)):>12}{certain.effective[place]:8.1f}"
+        lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
+    if off:
+        lines.append(f"dropped (variance estimated as 0): {', '.join(off)}")
+    return "\n".join(lines)
+
+
+def switched_off(model: WideModel) -> list[str]:
+    """The terms whose variance was estimated as 0."""
+    if model.certainty is None:
+        return []
+    blocks = zip(model.layout.blocks, model.certainty.variances, strict=True)
+    return [block.name for block, variance in blocks if variance == 0.0]
+
+
+def _deviation(variance: float) -> str:
+    return f"{np.sqrt(variance):.4g}" if np.isfinite(variance) else "unpenalized"
+
+
+def plot_contributions(made: pd.Series, held: Mapping[str, str], *, top: int, ax: Any = None) -> Any:
+    """Bars of what a score is made of, largest first, with what the row holds beside them; the matplotlib axes."""
+    from matplotlib import pyplot as plt
+
+    order = made.abs().sort_values(ascending=False, kind="stable").index
+    shown, others = made.loc[order[:top]], made.loc[order[top:]]
+    labels = [f"{name} = {held[name]}" if name in held else str(name) for name in shown.index]
+    values = shown.tolist()
+    if len(others):
+        labels.append(f"{len(others)} others")
+        values.append(float(others.sum()))
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 0.34 * len(values) + 1.3), layout="constrained")
+    ax.barh(range(len(values)), values, color=["#b5482a" if v < 0 else "#12355b" for v in values])
+    ax.set_yticks(range(len(values)), [_plain(_cut(label, 48)) for label in labels])
+    ax.invert_yaxis()
+    ax.axvline(0, color="#1c1c1c", linewidth=0.8)
+    of = "" if made.name is None or isinstance(made.name, (int, np.integer)) else f" of {made.name}"
+    ax.set_title(_plain(f"score{of} {float(made.sum()):.4g}, and what it is made of"), loc="left", fontsize=10)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return ax
+
+
+def describe_crosses(chosen: pd.DataFrame) -> str:
+    """The table of chosen crosses, in text."""
+    if chosen.empty:
+        return "interactions: none lowered the loss of held-out rows"
+    lines = [f"{'interaction, best first':44}{'coefs':>9}{'gain a row':>12}{'error':>10}{'round':>7}"]
+    for row in chosen.itertuples():
+        lines.append(
+            f"{_cut(str(row.interaction), 43):44}{row.coefficients:9,}{row.gain:12.2g}{row.error:10.1g}{row.round:7}"
+        )
+    return "\n".join(lines)
+
+
+def score_text(layout: Layout) -> str:
+    """The score as a formula."""
+    terms = []
+    for term in layout.terms:
+        pieces = [] if term.constant == 1.0 and (term.factors or term.numeric is not None) else [f"{term.constant:g}"]
+        for factor in term.factors:
+            block = layout.blocks[factor.block]
+            component = f" {factor.component + 1}" if block.rank > 1 else ""
+            pieces.append(f"{block.name}{component}[{', '.join(factor.columns) or '1'}]")
+        if term.numeric is not None:
+            pieces += [show(node) for node in layout.numerics[term.numeric].nodes]
+        terms.append(" * ".join(pieces))
+    return " + ".join(terms)
+
+
+def plot_block(split: Split, name: str, *, top: int, output: Any = None, ax: Any = None) -> Any:
+    """Bars of a term's values, highest first, with the training rows beside them; the matplotlib axes."""
+    from matplotlib import pyplot as plt
+
+    values, counts = split.values, split.rows
+    place = _place_of(values, output, name)
+    column = values.columns[place]
+    order = values[column].abs().sort_values(ascending=False).index[:top]
+    shown = values.loc[order, column].sort_values()
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 0.28 * len(shown) + 1.2), layout="constrained")
+    ax.barh(range(len(shown)), shown.to_numpy(), color=["#b5482a" if v < 0 else "#12355b" for v in shown])
+    if split.sd is not None:
+        spread, rows = 1.96 * split.sd.loc[shown.index].iloc[:, place].to_numpy(), np.arange(len(shown))
+        told = np.isfinite(spread)
+        ax.errorbar(shown.to_numpy()[told], rows[told], xerr=spread[told], fmt="none", ecolor="#7a7a7a", elinewidth=1)
+        for row in rows[np.isinf(spread)]:  # it may be anything
+            ax.axhline(row, color="#7a7a7a", linewidth=1, linestyle=":")
+    labels = [_cut(_symbol(symbol), _LONGEST) for symbol in shown.index]
+    if counts is not None:
+        labels = [f"{label}  ({int(counts.loc[s]):,})" for label, s in zip(labels, shown.index, strict=True)]
+    ax.set_yticks(range(len(shown)), labels)
+    ax.axvline(0, color="#1c1c1c", linewidth=0.8)
+    more = f", the {len(shown)} largest of {len(values):,}" if len(values) > len(shown) else ""
+    whiskers = "; whiskers: 1.96 sd" if split.sd is not None else ""
+    title = f"{_plain(_cut(name, _LONGEST))}: {_plain(str(column))}{more} (training rows{whiskers})"
+    side = "right" if max(map(len, labels)) > len(title) // 2 else "left"  # beside long labels the axes are narrow
+    ax.set_title(title, loc=side, fontsize=10)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return ax
+
+
+def plot_curve(split: Split, name: str, *, output: Any = None, ax: Any = None) -> Any:
+    """Values of entries that have an order, a line for one output or each; missing ones apart. The matplotlib axes."""
+    from matplotlib import pyplot as plt
+
+    values, certain, frame = split.values, split.sd, split.values
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    apart = 1 if str(frame.index[0]) == "Missing" else 0
+    places = np.arange(len(frame)) - 1.5 * (np.arange(len(frame)) < apart)
+    colours = ["#12355b"] if values.shape[1] == 1 else [plt.get_cmap("tab10")(number) for number in range(10)]
+    shown = range(values.shape[1]) if output is None else [_place_of(values, output, name)]
+    for number in shown:
+        column = values.columns[number]
+        colour, own = colours[number % len(colours)], values[column].to_numpy()
+        ax.plot(places[apart:], own[apart:], color=colour, drawstyle="steps-mid", label=str(column))
+        ax.plot(places[:apart], own[:apart], "o", color=colour)
+        if certain is not None:
+            spread = 1.96 * certain.iloc[:, number].to_numpy()
+            band = {"step": "mid", "color": colour, "alpha": 0.15, "linewidth": 0}
+            ax.fill_between(places[apart:], (own - spread)[apart:], (own + spread)[apart:], **band)
+            ax.errorbar(places[:apart], own[:apart], yerr=spread[:apart], fmt="none", ecolor=colour, elinewidth=1)
+    named = np.unique(np.linspace(apart, len(frame) - 1, min(len(frame) - apart, _MOST_TICKS)).round().astype(int))
+    named = np.concatenate([np.arange(apart), named])
+    ticks = [_symbol(frame.index[place]) for place in named]
+    ax.set_xticks(places[named], ticks, rotation=35, ha="right", fontsize=8)
+    ax.axhline(0, color="#1c1c1c", linewidth=0.8)
+    if values.shape[1] > 1:
+        ax.legend(frameon=False, fontsize=8)
+    ax.set_title(_plain(name) + (" (band: 1.96 sd)" if certain is not None else ""), loc="left", fontsize=10)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _has_link(model: WideModel) -> bool:
+    return model.loss.log_link or model.loss.for_classes
+
+
+def _place_of(values: pd.DataFrame, output: Any, name: str) -> int:
+    """Which column of a block is asked for; None: the first."""
+    if output is None:
+        return 0
+    columns = list(map(str, values.columns))
+    if str(output) not in columns:
+        raise ValueError(f"Block {name!r} has no output {output!r}; it has {', '.join(map(repr, columns))}.")
+    return columns.index(str(output))
+
+
+def _extremes(values: pd.Series) -> str:
+    ordered = values.sort_values(ascending=False)
+    names = [_cut(" ".join(_text(symbol).split()), 20) for symbol in ordered.index]
+    if len(names) <= 2 * _MOST_NAMED:
+        return ", ".join(names)
+    return ", ".join(names[:_MOST_NAMED]) + " ... " + ", ".join(names[-_MOST_NAMED:])
+
+
+def _text(symbol: Any) -> str:
+    parts = symbol if isinstance(symbol, tuple) else (symbol,)
+    return " | ".join("(missing)" if pd.isna(part) else str(part) for part in parts)
+
+
+def _symbol(symbol: Any) -> str:
+    return _plain(_text(symbol))
+
+
+def _plain(text: str) -> str:
+    return text.replace("$", r"\$")  # matplotlib would read a formula
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,237 @@
+"""Fit, in short: plan, code, train, settle; and going on where a model stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes import RawCodes
+from tabsym.codes.threads import one_blas_thread
+from tabsym.design.layout import Layout
+from tabsym.design.program import Rows
+from tabsym.interactions.search import AutoInteractions, Chosen
+from tabsym.losses.constants import settled_shift
+from tabsym.losses.kernels import HUBER
+from tabsym.losses.loss import Loss
+from tabsym.models.begin import (
+    NO_MEMORY,
+    Coded,
+    begin,
+    blank_model,
+    blank_of,
+    choose_units,
+    code_table,
+    scores_of,
+    target_moments,
+    task_of,
+)
+from tabsym.models.config import Config, piece_options, training_options
+from tabsym.models.data import (
+    Training,
+    lay_training,
+    mean_weights,
+    numeric_moments,
+    rows_by_entry,
+    training_loss,
+    weight_by_entry,
+)
+from tabsym.models.identified import identify, shares_of_means
+from tabsym.models.interactions import find_crosses
+from tabsym.models.model import WideModel
+from tabsym.models.planning import Cuts, plan_cuts, plan_layout
+from tabsym.models.solving import solve
+from tabsym.models.start import grow_model, with_state
+from tabsym.solvers.sgd.loop import Outcome, Split, split_rows, train
+from tabsym.solvers.sgd.optimizers import Newton
+from tabsym.solvers.sgd.options import Options
+from tabsym.solvers.sgd.rates import is_known_to_do, search_rate
+from tabsym.solvers.sgd.state import RowNumbers, take_rows
+
+Floats = NDArray[np.float64]
+Rng = np.random.RandomState
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is found once in a training table, though several models are fitted to it.
+
+    Attributes
+    ----------
+    cuts : Cuts
+        The intervals of its numeric columns.
+    raws : dict of column -> RawCodes
+        The columns of symbols that were coded so far; others are added.
+    """
+
+    cuts: Cuts
+    raws: dict[str, RawCodes]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a call to fit comes to; `chosen`: the crosses, where they were chosen."""
+
+    model: WideModel
+    outcome: Outcome
+    chosen: list[Chosen] | None = None
+
+
+@one_blas_thread()
+def fit_model(
+    config: Config,
+    training: Training,
+    loss: Loss,
+    n_outputs: int,
+    rng: Rng,
+    known: Known | None = None,
+) -> Fitted:
+    """A model of all rows, from scratch; `known`: what is known of them, where all have a weight."""
+    training = training.weighted_rows()
+    known = known or Known(plan_cuts(config, training, loss), {})
+    cuts, raws = known.cuts, known.raws  # columns are coded once
+    auto = config.crosses_for(loss, n_outputs, len(training.y))
+    crosses: Any = config.interactions
+    chosen: list[Chosen] | None = None
+    if auto is not None:
+        plain = plan_layout(config, training, 1, Cuts(cuts.coarse))
+        chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, raws, rng)
+        crosses = [cross.columns for cross in chosen]
+    if isinstance(config.optimizer, Newton):
+        layout = plan_layout(config, training, crosses, cuts)
+        coder = layout.coder(training.table, config.n_jobs, raws)
+        layout, coded = code_table(config, layout, coder, training, n_outputs)
+        model = blank_of(config, NO_MEMORY, layout, coded, loss, n_outputs, rng)
+        return Fitted(*solve(config, config.optimizer, model, coded, rng), chosen)
+    layout = plan_layout(config, training, crosses, cuts)
+    options = training_options(config, layout, len(training.y), chosen=bool(chosen))
+    model, coded = blank_model(config, options.columns, layout, training, loss, n_outputs, raws, rng)
+    rows = coded.lay(model, options, rng, config.n_jobs)
+    del coded  # what training does not need is not kept while it runs
+    model = begin(model, rows, config)
+    split = split_rows(len(rows.y), options, rng)
+    model, outcome = _advance(model, rows, options, rng, split, search=config.learning_rate is None)
+    if config.learning_rate is None or config.epochs is None:  # otherwise the descent is left as it was asked for
+        model = _settle(model, rows, split[1])
+    return Fitted(_identified(config, model), outcome, chosen)
+
+
+@one_blas_thread()
+def continue_model(
+    config: Config, model: WideModel | None, training: Training, loss: Loss, n_outputs: int, rng: Rng
+) -> Fitted:
+    """A model after one pass over some more rows; None for a model that has seen none."""
+    training = training.weighted_rows(None if model is None else model.unit_weight)
+    if model is None:
+        config.refuse_pieces()
+        layout = plan_layout(config, training, config.interactions, whole=False)  # type: ignore[arg-type]
+        options = piece_options(config, layout)
+        model, coded = blank_model(config, options.columns, layout, training, loss, n_outputs, {}, rng)
+        rows = coded.lay(model, options, rng, config.n_jobs)
+        model = begin(model, rows, config)
+    else:
+        options = piece_options(config, model.layout)
+        if loss.name != model.loss.name or (loss.code != HUBER and loss.parameter != model.loss.parameter):
+            raise ValueError(
+                f"The model was started with loss={model.loss.public_name!r}, and goes on by it, not by "
+                f"{loss.public_name!r} or with "
+                "another number; set it back, or fit from scratch."
+            )
+        if options.columns != model.columns:
+            raise ValueError(
+                "The optimizer, schedule, gradient or average changed since the model was started, and its state does "
+                "not fit them; set them back, or fit from scratch."
+            )
+        model, coded = _go_on(config, options, model, training, rng)
+        rows = coded.lay(model, options, rng, config.n_jobs)
+    split = split_rows(len(rows.y), options, rng)
+    model, outcome = _advance(model, rows, options, rng, split, search=False)
+    return Fitted(_identified(config, model), outcome)
+
+
+def _identified(config: Config, model: WideModel) -> WideModel:
+    """The model with the means of its terms in the intercept; under l1 not, whose zeros would no longer be 0."""
+    if config.l1 > 0.0:
+        return model
+    none = np.zeros(len(model.layout.blocks), dtype=np.bool_)
+    return identify(model, shares_of_means(model, by_category=none))
+
+
+def _go_on(config: Config, options: Options, model: WideModel, training: Training, rng: Rng) -> tuple[WideModel, Coded]:
+    """The model grown to the symbols of more rows, in the units of all rows so far."""
+    coder = model.coder(training.table, config.n_jobs)
+    layout, codes = model.layout.grow(coder)
+    numbers = coder.numbers
+    training = training.with_fixed(layout, numbers, model.n_outputs)
+    more = numeric_moments(layout, numbers, len(training.y), training.weight)
+    numerics = tuple(one + other for one, other in zip(model.numerics, more, strict=True))
+    found = None if model.target is None else target_moments(config, model.loss, training)
+    target = None if found is None or model.target is None else model.target + found
+    units = choose_units(config, layout, model.loss, target, numerics)
+    model = replace(model, target=target, numerics=numerics)
+    model = grow_model(model, layout, units, codes, rng, model.n_steps if options.is_dense else 0)
+    if training.weight is None and (model.weights != model.counts).any():  # others were weighted
+        training = replace(training, weight=np.full(len(training.y), 1.0 / model.unit_weight))
+    return model, Coded(codes, numbers, training)
+
+
+def _advance(
+    model: WideModel, rows: Rows, options: Options, rng: Rng, split: Split, *, search: bool
+) -> tuple[WideModel, Outcome]:
+    """The model trained on rows, and its counts."""
+    layout, task = model.layout, task_of(model)
+    counts = rows_by_entry(rows.codes, layout)
+    weights = weight_by_entry(rows.codes, rows.weight, layout) if len(rows.weight) else counts.astype(np.float64)
+    entry_weight = np.empty(0)
+    if len(rows.weight):
+        entry_weight = np.ones(layout.n_entries)
+        if not options.is_dense:  # relative to the rows before, else these would cancel their own weight
+            before = model.counts > 0
+            totals = np.where(before, model.weights, weights), np.where(before, model.counts, counts)
+            entry_weight = mean_weights(layout, *totals)
+    model = replace(model, counts=model.counts + counts, weights=model.weights + weights)
+    if search and not is_known_to_do(options, layout):
+        options = options.at_rate(search_rate(rows, split, entry_weight, model.state, task, options, rng))
+    outcome = train(rows, entry_weight, model.state, task, options, rng, model.n_steps, split)
+    return with_state(model, outcome.state, outcome.n_steps), outcome
+
+
+def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
+    """The intercept moved such that predictions add up to the targets, where the loss wants that.
+
+    Not where held-out rows have a larger loss by it: rows that were trained on may be fitted too closely.
+    """
+    constant = model.layout.constant
+    if constant is None or not model.loss.canonical:
+        return model
+    shown = model.state[:, model.columns.shown]
+    weight = rows.weight if len(rows.weight) else None
+    scores = scores_of(model, rows, shown)
+    shift = settled_shift(training_loss(model), scores, rows.y, weight)
+    if len(held_out):
+        task, judges = task_of(model), take_rows(rows, held_out, model.n_outputs)
+        if task.mean_loss(scores[held_out] + shift, judges) > task.mean_loss(scores[held_out], judges):
+            return model
+    first = model.layout.entries(constant.factors[0].block).start * model.n_outputs
+    state = model.state.copy()
+    for column in {0, model.columns.shown}:
+        state[first : first + model.n_outputs, column] += shift
+    return with_state(model, state, model.n_steps)
+
+
+def _choose_crosses(
+    config: Config,
+    auto: AutoInteractions,
+    layout: Layout,
+    training: Training,
+    loss: Loss,
+    n_outputs: int,
+    raws: dict[str, RawCodes],
+    rng: Rng,
+) -> list[Chosen]:
+    """The crosses of ``interactions="auto"``; `raws` keeps the coded columns."""
+    model, coded = blank_model(config, NO_MEMORY, layout, training, loss, n_outputs, raws, rng)
+    rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
+    return find_crosses(training_loss(model), n_outputs, model.layout, coded.codes, rows, auto, rng, config.n_jobs)

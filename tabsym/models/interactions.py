@@ -1,0 +1,120 @@
+"""interactions="auto" in the estimators: models that have not seen a fold, the choice, and the table that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.design.layout import Layout, Read
+from tabsym.design.program import Rows
+from tabsym.design.rows import TargetUnits
+from tabsym.design.sources import Bins, Symbols
+from tabsym.interactions.evidence import CodeColumn, Evidence, Sorted
+from tabsym.interactions.search import AutoInteractions, Chosen, choose_crosses
+from tabsym.losses.constants import best_constant
+from tabsym.losses.loss import LOSSES, Loss
+from tabsym.solvers.sgd.kernels import first_rows
+from tabsym.solvers.sgd.state import take_rows
+
+Floats = NDArray[np.float64]
+
+
+def find_crosses(
+    loss: Loss,
+    n_outputs: int,
+    layout: Layout,
+    codes: Mapping[Read, NDArray[Any]],
+    rows: Rows,
+    options: AutoInteractions,
+    rng: np.random.RandomState,
+    n_jobs: int | None,
+) -> list[Chosen]:
+    """Crosses of the symbolic columns of an additive model, chosen on its training rows.
+
+    `codes` and `rows` are the table as the layout codes it, in the same order; of `rows` the codes are not read.
+    Symbols count in the order in which they come in the sample: how a frame keeps its categories must not matter.
+    """
+    n_rows, blocks, sizes = len(rows.y), layout.blocks, layout.sizes
+    columns = {read.block: CodeColumn(blocks[read.block].name, own, sizes[read.block]) for read, own in codes.items()}
+    crossable = [block for block in columns if isinstance(_source(layout, block), (Bins, Symbols))]
+    if len(crossable) < 2 or n_rows < 2 * options.folds:
+        return []
+    order = rng.permutation(n_rows)[: options.max_rows]
+    columns = {block: _by_appearance(column, order) for block, column in columns.items()}
+    largest = max((columns[block] for block in crossable), key=lambda column: column.size)
+    by_symbol = _by_symbol(largest.codes, largest.size)
+    order = order[by_symbol]
+    columns = {block: replace(column, codes=column.codes.take(by_symbol)) for block, column in columns.items()}
+    rows = take_rows(rows, order, n_outputs)
+    rows = TargetUnits.of(rows, loss).rows(rows)
+    x, y, weight, offset = rows.x, rows.y, rows.weight, rows.offset.reshape(-1, n_outputs)
+    loss = _loss_of_evidence(loss)
+    fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)
+    scores = _constant_scores(loss, y, weight, offset, n_outputs)
+    evidence = Evidence(np.repeat(scores[:, :, None], options.folds, 2), fold, y, weight, loss, options.penalty)
+    evidence.settle(list(columns.values()), list(np.ascontiguousarray(x.T)))
+    return choose_crosses([columns[block] for block in crossable], evidence, options, n_jobs)
+
+
+def _constant_scores(loss: Loss, y: Floats, weight: Floats, offset: Floats, n_outputs: int) -> Floats:
+    """Scores (K, n) before anything is learned."""
+    constant = best_constant(loss, y, weight if len(weight) else None, n_outputs, offset if len(offset) else None)
+    return np.asarray(constant[:, None] + (offset.T if len(offset) else np.zeros(len(y))))
+
+
+def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) -> CodeColumn:
+    """The column's rows in order, its codes counting up from the first row."""
+    codes = column.codes.take(order)
+    first = np.full(column.size, -1, dtype=np.int64)
+    first_rows(codes, first)
+    rank = np.empty(column.size, dtype=np.int32)
+    rank[np.argsort(np.where(first < 0, len(codes), first), kind="stable")] = np.arange(column.size, dtype=np.int32)
+    return replace(column, codes=np.where(codes >= 0, rank[codes], np.int32(-1)))
+
+
+def _by_symbol(codes: NDArray[np.int32], size: int) -> NDArray[np.signedinteger[Any]]:
+    """The rows (n,) in the order of a column's symbols: what is summed together is then near in memory."""
+    return np.concatenate([np.flatnonzero(codes < 0), Sorted(CodeColumn("", codes, size)).rows[1]])
+
+
+def _loss_of_evidence(loss: Loss) -> Loss:
+    """The loss that crosses are weighed by: of the hinge, which has no curvature to make steps of, the logistic."""
+    return LOSSES["logistic"] if loss.name == "hinge" else loss
+
+
+def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
+    """What was chosen, in order: name, order, mean held-out gain a row, its standard error, round, size."""
+    return pd.DataFrame(
+        {
+            "interaction": pd.Series([":".join(c.columns) for c in chosen], dtype=object),
+            "order": pd.Series([len(c.columns) for c in chosen], dtype=np.int64),
+            "gain": pd.Series([c.gain for c in chosen], dtype=np.float64),
+            "error": pd.Series([c.error for c in chosen], dtype=np.float64),
+            "round": pd.Series([c.round for c in chosen], dtype=np.int64),
+            "coefficients": pd.Series([c.entries for c in chosen], dtype=np.int64),
+        }
+    )
+
+
+def _source(layout: Layout, block: int) -> Any:
+    place = layout.blocks[block].source
+    return None if place is None else layout.sources[place]
+
+
+def _folds(classes: Floats | None, n_rows: int, n_folds: int, rng: np.random.RandomState) -> NDArray[np.int8]:
+    """A fold for each row (n,), at random, with every class, and in it every run of rows, spread evenly.
+
+    Runs are the rows of a symbol of the largest alphabet: of two rows one teaches and one tests.
+    """
+    order = np.arange(n_rows)
+    if classes is not None:
+        order = np.argsort(classes.astype(np.int16), kind="stable")  # by radix, where 16 bits do
+    starts = rng.randint(n_folds, size=n_rows // n_folds + 1)
+    fold = np.empty(n_rows, dtype=np.int8)
+    fold[order] = (np.repeat(starts, n_folds)[:n_rows] + np.arange(n_rows)) % n_folds
+    return fold

@@ -1,0 +1,235 @@
+"""The fitted wide model: arrays and alphabets, apart from how it was trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes import UNSEEN
+from tabsym.design.layout import Layout
+from tabsym.design.program import Compiled, Program, Rows
+from tabsym.design.rows import fixed_score, lay_rows
+from tabsym.design.sources import Bins, Coder, Crossing, Symbols
+from tabsym.design.units import Moments, Units, users_units
+from tabsym.losses.loss import Loss
+from tabsym.solvers.newton.certainty import Certainty
+from tabsym.solvers.newton.kernels_walk import share_apart
+from tabsym.solvers.sgd.kernels import predict_margins
+from tabsym.solvers.sgd.optimizers import StateColumns
+from tabsym.table import Table
+
+Floats = NDArray[np.float64]
+
+TILE_CODES = 1 << 21
+"""Predict lays down so many codes at a time, as its memory must not grow with rows times terms."""
+
+
+@dataclass(frozen=True, eq=False)
+class WideModel:
+    """A trained wide model.
+
+    Attributes
+    ----------
+    layout : Layout
+        Columns, alphabets, blocks and terms.
+    loss : Loss
+        Its parameter (huber's delta) in units of the target.
+    n_outputs : int
+        Scores per row, K: the number of classes for the multinomial loss, else 1.
+    theta : (entries, K)
+        Parameters in the user's units: what predicts.
+    counts : (entries,)
+        Training rows of each entry.
+    units : Units
+        Those of `state`.
+    columns : StateColumns
+        What the columns of `state` hold.
+    state : (entries * K, width)
+        Where training goes on: parameters in its units in the first column, the optimizer's memory in the others.
+    weights : (entries,)
+        Relative weight of the training rows of each entry.
+    target : Moments or None
+        Of the target without its offset, behind a log link of the target; None where the loss leaves the target alone.
+    numerics : tuple of Moments
+        Of the numeric factors.
+    unit_weight : float
+        The sample weight that counts as one row: the mean of the first table's.
+    n_steps : int
+        Updates so far: what a symbol that enters later has missed.
+    certainty : Certainty or None
+        Of a fit by Newton's method.
+    """
+
+    layout: Layout
+    loss: Loss
+    n_outputs: int
+    theta: Floats
+    counts: NDArray[np.int64]
+    units: Units
+    columns: StateColumns
+    state: Floats
+    weights: Floats
+    target: Moments | None
+    numerics: tuple[Moments, ...]
+    unit_weight: float = 1.0
+    n_steps: int = 0
+    certainty: Certainty | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # caches are made again
+
+    @cached_property
+    def program(self) -> Compiled:
+        """The program of training."""
+        return self.layout.compile(self.units.constants)
+
+    @cached_property
+    def shown(self) -> dict[Any, Any]:
+        """What was made of the model for people to see, kept as long as the model is."""
+        return {}
+
+    @cached_property
+    def _user_program(self) -> tuple[Compiled, Units, Floats]:
+        """The program that predicts, in the user's units, and the neutral values of its slots."""
+        units = users_units(self.layout, self.numerics)
+        compiled = self.layout.compile(units.constants)
+        return compiled, units, self._neutral_of_slots(compiled)
+
+    def coder(self, table: Table, n_jobs: int | None = None) -> Coder:
+        """What codes a table for this model, and for others of the same sources."""
+        return self.layout.coder(table, n_jobs)
+
+    def margins(self, table: Table, n_jobs: int | None = None) -> Floats:
+        """Scores (n, K) of a table, without an offset."""
+        return self.margins_of(self.coder(table, n_jobs), len(table), n_jobs)
+
+    def margins_of(self, coder: Coder, n_rows: int, n_jobs: int | None = None) -> Floats:
+        """Scores (n_rows, K) of the table that a coder codes, which may be one of another model of these sources."""
+        out = np.empty((n_rows, self.n_outputs))
+        tile = max(1, TILE_CODES // max(1, len(self.layout.reads)))
+        if n_rows <= tile:
+            self._score(coder, out, n_jobs)
+        else:
+            coder.code_symbols()
+            for first in range(0, n_rows, tile):
+                part = slice(first, first + tile)
+                self._score(coder.rows(part), out[part], n_jobs)
+        fixed = fixed_score(self.layout, coder.numbers, n_rows)
+        return out + fixed[:, None] if len(fixed) else out
+
+    def score_deviations(self, table: Table, n_jobs: int | None = None) -> Floats:
+        """Posterior standard deviations (n,) of the scores of a table, of one output.
+
+        An unseen symbol adds the variance of its block, of which it is one more draw.
+        """
+        assert self.certainty is not None and self.certainty.draws is not None
+        draws = self.certainty.draws
+        coder = self.coder(table, n_jobs)
+        coder.code_symbols()
+        compiled = self._user_program[0]
+        neutral = np.zeros((len(compiled.program.columns), draws.shape[1]))
+        spread = np.empty(len(table))
+        tile = max(1, TILE_CODES // (max(1, len(self.layout.reads)) + draws.shape[1]))
+        for first in range(0, len(table), tile):
+            part = slice(first, min(first + tile, len(table)))
+            rows = coder.rows(part)
+            out = np.empty((part.stop - part.start, draws.shape[1]))
+            laid = self._lay(rows, len(out), n_jobs)
+            predict_margins(laid, compiled.program, neutral, draws.reshape(-1, 1), out)
+            spread[part] = np.square(out).mean(axis=1) + self._unseen_variance(rows, laid.x)
+        return np.sqrt(spread)
+
+    def _unseen_variance(self, coder: Coder, x: Floats) -> Floats:
+        """What entries of which no row told add to the variance of scores (n,): their prior's, times what multiplies.
+
+        `x` (n, numerics): the numeric factors of the program that predicts. The prior is about the number at the mean
+        of a factor that is centred.
+        """
+        assert self.certainty is not None
+        layout, numerics = self.layout, self._user_program[0].numerics
+        total, codes = np.zeros(len(x)), layout.code(coder)
+        for place, term in enumerate(layout.learned):
+            (factor,) = term.factors
+            source = layout.blocks[factor.block].source
+            if source is None or not isinstance(layout.sources[source], (Bins, Symbols, Crossing)):
+                continue
+            by = np.full(len(x), term.constant)
+            if term.numeric is not None:
+                centre = self.units.means[term.numeric] if place in layout.homes else 0.0
+                by *= x[:, numerics.index(term.numeric)] - centre
+            unknown = self._unknown(factor.block, codes[factor.read]) & (by != 0.0)
+            total[unknown] += np.square(by[unknown]) * self.entry_variance(factor.block)
+        return total
+
+    def entry_variance(self, block: int) -> float:
+        """The prior variance of an entry of a block: of a walk, whose neighbours differ by its own, about its mean."""
+        assert self.certainty is not None
+        own, variance = self.layout.blocks[block], float(self.certainty.variances[block])
+        if not own.ordered or own.source is None:
+            return variance
+        source = self.layout.sources[own.source]
+        return variance / share_apart(len(source) - int(isinstance(source, Bins) and source.missing))
+
+    def _unknown(self, block: int, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether codes (n,) of a block are of no entry, or of one that nothing is known of."""
+        assert self.certainty is not None
+        untold = np.isinf(self.certainty.sd[self.layout.entries(block), 0])
+        return np.asarray(np.append(untold, True)[np.where(codes == UNSEEN, len(untold), codes)])
+
+    def _score(self, coder: Coder, out: Floats, n_jobs: int | None) -> None:
+        compiled, _, neutral = self._user_program
+        rows = self._lay(coder, len(out), n_jobs)
+        predict_margins(rows, compiled.program, neutral, self.theta.reshape(-1, 1), out)
+
+    def _lay(self, coder: Coder, n_rows: int, n_jobs: int | None) -> Rows:
+        compiled, units, _ = self._user_program
+        return lay_rows(self.layout, compiled, units, self.layout.code(coder), coder.numbers, n_rows, None, n_jobs)
+
+    @property
+    def predicting(self) -> tuple[Program, Floats]:
+        """The program that predicts from `theta`, and what stands for unseen symbols in its slots (slots, K)."""
+        compiled, _, neutral = self._user_program
+        return compiled.program, neutral
+
+    def rows(self, table: Table, n_jobs: int | None = None) -> tuple[Rows, Floats]:
+        """A table as `predicting` reads it, and the part of the score (n,) in which no parameter has a share."""
+        coder = self.coder(table, n_jobs)
+        fixed = fixed_score(self.layout, coder.numbers, len(table))
+        return self._lay(coder, len(table), n_jobs), fixed if len(fixed) else np.zeros(len(table))
+
+    def first_unseen(self, table: Table) -> tuple[str, int] | None:
+        """The first column, and row, that holds a symbol without an entry."""
+        coder = self.coder(table)
+        for read, codes in self.layout.code(coder).items():
+            source = self.layout.blocks[read.block].source
+            if source is not None and isinstance(self.layout.sources[source], Symbols) and (codes == UNSEEN).any():
+                return read.columns[0], int(np.argmax(codes == UNSEEN))
+        return None
+
+    def neutral(self, place: int) -> Floats:
+        """What stands for a symbol without an entry in a block (rank, K): 0, or the mean over training rows."""
+        block = self.layout.blocks[place]
+        if not block.neutral_mean or block.source is None:
+            return np.zeros((block.rank, self.n_outputs))
+        own = self.layout.entries(place)
+        weights = self.weights[own].reshape(-1, block.rank)[:, 0]
+        if not weights.any():
+            return np.full((block.rank, self.n_outputs), block.start * self.units.sizes[place])
+        values = self.theta[own].reshape(-1, block.rank, self.n_outputs)
+        return np.asarray(np.average(values, axis=0, weights=weights))
+
+    def _neutral_of_slots(self, compiled: Compiled) -> Floats:
+        """Neutral values (slots, K) in the order of a program's slots."""
+        layout, program = self.layout, compiled.program
+        out = np.zeros((len(program.columns), self.n_outputs))
+        reads = [layout.reads[place] for place in compiled.reads]
+        averaged = {read.block for read in reads if layout.blocks[read.block].neutral_mean}
+        blocks = {block: self.neutral(block) for block in averaged}
+        for slot, column in enumerate(program.columns):
+            if column >= 0 and reads[column].block in blocks:
+                out[slot] = blocks[reads[column].block][program.entries[slot]]
+        return out

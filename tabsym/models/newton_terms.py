@@ -1,0 +1,229 @@
+"""Between a model and the solver: its terms as the solver takes them, and results in the user's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.design.layout import Layout
+from tabsym.design.program import Rows as LaidRows
+from tabsym.design.rows import TargetUnits
+from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Source
+from tabsym.models.begin import Coded
+from tabsym.models.model import WideModel
+from tabsym.solvers.newton.certainty import Certainty
+from tabsym.solvers.newton.joint import Whole
+from tabsym.solvers.newton.terms import Piece, Prior
+
+_EMPTY = np.empty(0)
+
+
+def pieces_of(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
+    """The blocks as the solver sees them, small ones first."""
+    layout, numerics = model.layout, model.program.numerics
+    pieces = []
+    for constant, term in zip(model.units.constants, layout.learned, strict=True):
+        factor = term.factors[0]
+        x = _EMPTY
+        if term.numeric is not None:
+            x = constant * rows.x[:, numerics.index(term.numeric)]
+        elif constant != 1.0:
+            x = np.full(len(rows.y), constant)
+        source = source_of(layout, factor.block)
+        if source is None:
+            codes = np.zeros(len(rows.y), dtype=np.int32)
+        else:
+            codes = np.ascontiguousarray(coded.codes[factor.read], dtype=np.int32)
+        prior, apart = _prior(layout, factor.block)
+        pieces.append(Piece(factor.block, codes, x, layout.sizes[factor.block], prior, apart))
+    made_of = {piece.block: _made_of(layout, piece.block) for piece in pieces}
+    whole = {piece.block for piece in pieces if not len(piece.x) and piece.codes.min(initial=0) >= 0}
+    pieces = [replace(piece, within=_within(layout, piece, pieces, made_of, whole)) for piece in pieces]
+    return sorted(pieces, key=lambda piece: (piece.prior is not Prior.FLAT, piece.size))
+
+
+def _within(
+    layout: Layout, piece: Piece, pieces: list[Piece], made_of: dict[int, frozenset[tuple[int, str]]], whole: set[int]
+) -> dict[int, NDArray[np.int32]]:
+    """The entries of other blocks that each entry of a cross lies within: of its columns, and of crosses of some.
+
+    Of slopes by category, those of the same number that a coarser column selects. `whole`: the blocks of which every
+    row has an entry, as it is.
+    """
+    if len(piece.x) and piece.prior is Prior.RIDGE:
+        return _coarser_slopes(piece, pieces)
+    if not isinstance(source_of(layout, piece.block), Crossing) or piece.block not in whole:
+        return {}
+    found: dict[int, NDArray[np.int32]] = {}
+    a_row = np.zeros(piece.size, dtype=np.intp)  # of each entry
+    a_row[piece.codes] = np.arange(len(piece.codes))
+    for other in pieces:
+        if other.block not in whole or not made_of[other.block] < made_of[piece.block]:
+            continue
+        if other.prior is Prior.RIDGE and not isinstance(source_of(layout, other.block), Rarity):
+            found[other.block] = other.codes[a_row]
+    return found
+
+
+def _coarser_slopes(piece: Piece, pieces: list[Piece]) -> dict[int, NDArray[np.int32]]:
+    """Slopes of the same number by a column that is a function of the piece's: those of cities and of regions."""
+    found: dict[int, NDArray[np.int32]] = {}
+    if piece.codes.min(initial=0) < 0:
+        return found
+    for other in pieces:
+        if other.prior is not Prior.RIDGE or other.size >= piece.size or not np.array_equal(other.x, piece.x):
+            continue
+        above = np.zeros(piece.size, dtype=np.int32)
+        above[piece.codes] = other.codes
+        if other.codes.min(initial=0) >= 0 and np.array_equal(above[piece.codes], other.codes):
+            found[other.block] = above
+    return found
+
+
+def _made_of(layout: Layout, block: int) -> frozenset[tuple[int, str]]:
+    """The sources whose symbols an entry of a block stands for, each with its column: what decides about the entry."""
+
+    def made(place: int, columns: tuple[str, ...]) -> frozenset[tuple[int, str]]:
+        source = layout.sources[place]
+        if isinstance(source, Crossing):
+            return made(source.left, columns[:-1]) | made(source.right, columns[-1:])
+        return frozenset({(place, columns[0])})
+
+    place = layout.blocks[block].source
+    return frozenset() if place is None else made(place, layout.blocks[block].columns)
+
+
+def _prior(layout: Layout, place: int) -> tuple[Prior, int]:
+    source = source_of(layout, place)
+    if source is None or isinstance(source, Flag):
+        return Prior.FLAT, 0
+    apart = int(isinstance(source, Bins) and source.missing)
+    if layout.blocks[place].ordered and len(source) - apart > 1:
+        return Prior.WALK, apart
+    return Prior.RIDGE, 0
+
+
+def source_of(layout: Layout, place: int) -> Source | None:
+    """The source of a block's codes; None for a scalar."""
+    number = layout.blocks[place].source
+    return None if number is None else layout.sources[number]
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """In units of training: parameters (entries, K) with their certainty, mean loss, and sweeps.
+
+    `whole`: covariances of all coefficients of a formula, dispersion 1.
+    `together`: entries (f,) that nothing holds back, and their covariances (f, f, K), where these are known.
+    """
+
+    phi: Floats
+    certainty: Certainty
+    loss: float
+    n_sweeps: int
+    converged: bool
+    together: tuple[NDArray[np.int64], Floats] | None = None
+    whole: Whole | None = None
+
+
+def in_users_target(answer: Answer, units: TargetUnits) -> Answer:
+    """The dispersion and the loss in units of the target; parameters and their certainty have none."""
+    certainty, by = answer.certainty, units.of_loss
+    scaled: dict[str, Any] = {"dispersion": by * certainty.dispersion, "working": by * certainty.working}
+    return replace(answer, certainty=replace(certainty, **scaled), loss=units.users_loss(answer.loss))
+
+
+def in_users_units(model: WideModel, answer: Answer) -> Certainty:
+    """From units of training; what takes up the centring of slopes is as uncertain as that makes it."""
+    layout, units, certainty = model.layout, model.units, answer.certainty
+    sd, draws = certainty.sd * units.sizes_of_entries(layout), certainty.draws
+    if draws is not None:
+        draws = units.to_user(layout, draws) - units.to_user(layout, np.zeros_like(draws))
+        moved = {home.factors[0].block for home in layout.homes.values()}
+        for own in (layout.entries(block) for block in moved):
+            sd[own] = np.sqrt(np.square(draws[own]).mean(axis=1, keepdims=True))
+    elif layout.homes:
+        variances = np.square(sd)
+        for place, home in layout.homes.items():
+            term = layout.learned[place]
+            share = term.constant * units.means[term.numeric] / home.constant
+            own = layout.entries(home.factors[0].block)
+            if share != 0.0:
+                variances[own] += np.square(share * sd[layout.entries(term.factors[0].block)])
+        if answer.together is not None:
+            _put_homes_together(model, *answer.together, variances)
+        sd = np.sqrt(variances)
+    variances = certainty.variances * np.square(units.sizes)
+    return replace(certainty, variances=variances, sd=sd, draws=draws, **_dispersions(model, certainty))
+
+
+def _put_homes_together(model: WideModel, entries: NDArray[np.int64], covariances: Floats, variances: Floats) -> None:
+    """Set the variances (entries, K) of homes that take up the centring of what nothing holds back, and of it alone."""
+    layout, units = model.layout, model.units
+    homes: dict[int, set[int]] = {}
+    for place, home in layout.homes.items():
+        slopes = {layout.entries(factor.block).start for factor in layout.learned[place].factors}
+        homes.setdefault(layout.entries(home.factors[0].block).start, set()).update(slopes)
+    known = set(entries.tolist())
+    alone = [home for home, slopes in homes.items() if home in known and slopes <= known]
+    if not alone:
+        return
+    for k in range(covariances.shape[2]):
+        lengths, axes = np.linalg.eigh(covariances[:, :, k])
+        spread = np.zeros((layout.n_entries, len(entries)))
+        spread[entries] = axes * np.sqrt(np.maximum(lengths, 0.0))
+        moved = units.to_user(layout, spread) - units.to_user(layout, np.zeros_like(spread))
+        variances[alone, k] = np.square(moved[alone]).sum(axis=1)
+
+
+def _dispersions(model: WideModel, certainty: Certainty) -> dict[str, Any]:
+    by = model.units.scale**2
+    return {"dispersion": certainty.dispersion * by, "working": certainty.working * by}
+
+
+def without_idle(model: WideModel) -> WideModel:
+    """Without the rarity that said nothing."""
+    layout, certainty = model.layout, model.certainty
+    assert certainty is not None
+    idle = [
+        place
+        for place in range(len(layout.blocks))
+        if isinstance(source_of(layout, place), Rarity) and certainty.variances[place] == 0.0
+    ]
+    if not idle:
+        return model
+    kept = np.setdiff1d(np.arange(len(layout.blocks)), idle)
+    lean = layout.without(idle)
+
+    def of_kept(values: NDArray[Any]) -> NDArray[Any]:
+        """What stands for each entry, K rows of it or one."""
+        wide = len(values) // layout.n_entries
+        own = (layout.entries(place) for place in kept)
+        return np.concatenate([values[one.start * wide : one.stop * wide] for one in own])
+
+    learned = [term.factors[0].block not in idle for term in layout.learned]
+    units = replace(model.units, sizes=model.units.sizes[kept], constants=model.units.constants[learned])
+    certainty = replace(
+        certainty,
+        variances=certainty.variances[kept],
+        effective=certainty.effective[kept],
+        sd=of_kept(certainty.sd),
+        draws=None if certainty.draws is None else of_kept(certainty.draws),
+        covariances=tuple(certainty.covariances[place] for place in kept) if certainty.covariances else (),
+    )
+    return replace(
+        model,
+        layout=lean,
+        units=units,
+        theta=of_kept(model.theta),
+        counts=of_kept(model.counts),
+        weights=of_kept(model.weights),
+        state=of_kept(model.state),
+        certainty=certainty,
+    )

@@ -1,0 +1,296 @@
+"""What a fitted wide model says of itself: coefficients, deviations, explanations, plots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from tabsym.design.sources import Bins, Rarity
+from tabsym.models.coefficients import difference, frame_of, model_by, table_of
+from tabsym.models.explain import (
+    contributions,
+    describe_crosses,
+    describe_model,
+    plot_block,
+    plot_contributions,
+    plot_curve,
+    variances_of_columns,
+)
+from tabsym.models.interactions import table_of_crosses
+from tabsym.models.model import WideModel
+from tabsym.models.tables import CoefficientFrames, split_frame
+from tabsym.solvers.newton.certainty import Certainty
+from tabsym.table import Table
+from tabsym.table.rows import as_rows
+
+Floats = NDArray[np.float64]
+
+
+class Readable:
+    """The reading half of `WideClassifier` and `WideRegressor`; not public."""
+
+    model_: WideModel
+    n_rows_seen_: int
+    n_iter_: int
+    n_features_in_: int
+    n_jobs: int | None
+
+    def _read_to_predict(self, X: Any) -> tuple[Table, Floats | None]:
+        raise NotImplementedError
+
+    def explain(self, X: Any) -> pd.DataFrame:
+        """What each prediction is made of.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_rows, n_terms)
+            The contribution of every term to the linear predictor, in units of the target, or of the linear predictor
+            behind a link. Slopes count from the mean of their number, whose part is in the intercept (or in the term
+            by the same category); terms that are switched off are left out. A row adds up to `decision_function`, or to
+            the prediction before its link, without an offset. With several scores the columns are (term, class), and
+            each class adds up to its own. Unknown categories
+            contribute what ``handle_unknown="neutral"`` says, also under "similar", whose rows then add up to that.
+        """
+        X = as_rows(X)
+        table, own = self._read_to_predict(X)
+        found = contributions(self.model_, table, self.n_jobs)
+        if own is not None:
+            found["(offset)"] = np.repeat(own[:, None], self.model_.n_outputs, axis=1)
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        outputs = self._output_names()
+        if len(outputs) == 1:
+            return pd.DataFrame({name: values[:, 0] for name, values in found.items()}, index=index)
+        columns = pd.MultiIndex.from_product([found, outputs], names=["term", "class"])
+        return pd.DataFrame(np.concatenate(list(found.values()), axis=1), index=index, columns=columns)
+
+    def plot_explanation(self, X: Any, *, row: int = 0, top: int = 12, ax: Any = None) -> Any:
+        """Draw what the prediction of one row is made of, the `top` largest contributions (needs matplotlib).
+
+        Parameters
+        ----------
+        X : dataframe or array-like
+        row : int, default 0
+            Its place in X.
+        top : int, default 12
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        table = self._read_to_predict(as_rows(X))[0]
+        if not isinstance(row, Integral) or not -len(table) <= row < len(table):
+            raise ValueError(f"row={row!r} is not among the {len(table)} rows; use a place from 0 to {len(table) - 1}.")
+        outputs = self._output_names()
+        made = self.explain(X).iloc[row]
+        if len(outputs) > 1:
+            best = made.groupby(level=1, sort=False).sum().idxmax()
+            made = made.xs(best, level=1)
+            made.name = best
+        return plot_contributions(made, self._symbols_of_row(table, row), top=top, ax=ax)
+
+    def _symbols_of_row(self, table: Table, row: int) -> dict[str, str]:
+        """What a row holds, by block."""
+        held = {name: str(table[name].series.to_list()[row]) for name in table.names}
+        blocks = [block for block in self.model_.layout.blocks if block.columns]
+        said = {block.name: " | ".join(held[name] for name in block.columns) for block in blocks}
+        return {name: value for name, value in held.items() if name not in said} | said
+
+    @property
+    def variances_(self) -> pd.DataFrame:
+        """The variance component of each penalized term (REML), largest first; unpenalized terms have none.
+
+        Columns: `variance`, of the difference of neighbouring bins where a term is smooth; `sd`, the standard deviation
+        of coefficients about their mean, which compares terms of all kinds; `edf`, the effective degrees of freedom;
+        `coefficients`, their number.
+        """
+        certainty, layout = self._certainty("variances_"), self.model_.layout
+        frame = pd.DataFrame(
+            {
+                "variance": certainty.variances,
+                "sd": np.sqrt([self.model_.entry_variance(block) for block in range(len(layout.blocks))]),
+                "edf": certainty.effective,
+                "coefficients": [size * self.model_.n_outputs for size in layout.sizes],
+            },
+            index=pd.Index([block.name for block in layout.blocks], name="term", dtype=object),
+        )
+        return frame[np.isfinite(certainty.variances)].sort_values("sd", ascending=False, kind="stable")
+
+    @property
+    def dispersion_(self) -> float:
+        """Pearson's: squared residuals over variance function and residual degrees of freedom; 1 in classification."""
+        return self._certainty("dispersion_").dispersion
+
+    @property
+    def deviance_(self) -> float:
+        """Twice the loss of the training rows above that of perfect predictions, by relative weights (of mean 1)."""
+        return self._certainty("deviance_").deviance
+
+    @property
+    def aic_(self) -> float:
+        """Akaike's criterion, ``2 edf - 2 log likelihood``; the dispersion counts as no coefficient.
+
+        With penalties the effective degrees of freedom, given the variance components. NaN for huber and tweedie.
+        Sample weights count relative to their mean, as in `deviance_`: a row of twice the mean weight as two rows.
+        """
+        certainty = self._certainty("aic_")
+        return 2.0 * float(certainty.effective.sum()) - 2.0 * certainty.log_likelihood
+
+    def _certainty(self, name: str) -> Certainty:
+        check_is_fitted(self, "model_")
+        if self.model_.certainty is None:
+            raise AttributeError(f"{name} is there for WideClassifier and WideRegressor only.")
+        return self.model_.certainty
+
+    @property
+    def loss_(self) -> str:
+        """The loss that was fitted: what "auto" came to."""
+        check_is_fitted(self, "model_")
+        return self.model_.loss.public_name
+
+    @property
+    def coefs_(self) -> CoefficientFrames:
+        """What was learned, by term: frames indexed by category, with `sd` where it is known and training `rows`."""
+        check_is_fitted(self, "model_")
+        return CoefficientFrames(self.model_, self._output_names())
+
+    def coef_table(self, *, scale: str = "link", base: Any = None, level: float = 0.95) -> pd.DataFrame:
+        """All coefficients in one long frame, as a table of rates.
+
+        Parameters
+        ----------
+        scale : {"link", "response"}, default "link"
+            "response": values, deviations and limits behind a log link as factors of the mean, for classes as factors
+            of the odds.
+        base : mapping of term -> category, "largest" or None, default None
+            The category that the others of its term are compared with, with the deviation of that difference;
+            "largest": of each term that with most rows. None: categories against the mean of their term. The
+            intercept is that of the means in any case: the linear predictor of the base categories is the intercept
+            plus their values without `base`.
+        level : float, default 0.95
+            Of the intervals from `lower` to `upper`.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_coefficients, 11)
+            `term`, `category` (a tuple for an interaction, None for a single coefficient), `class` where there are
+            several scores, `low` and `high` (of bins ``(low, high]``), `value`, `sd`, `lower`, `upper`, `p` (two-sided,
+            normal, of no difference), `relativity` (exp of the value on the link scale) and `rows` of training.
+        """
+        check_is_fitted(self, "model_")
+        return table_of(self.model_, self.coefs_, self._output_names(), scale=scale, base=base, level=level)
+
+    def contrast(self, term: str, a: Any, b: Any) -> pd.Series | pd.DataFrame:
+        """The difference of two categories of a term, with its posterior standard deviation.
+
+        Parameters
+        ----------
+        term : str
+            A key of `coefs_`.
+        a, b : category
+            Of an interaction a tuple; of bins a number that lies in one, or its label.
+
+        Returns
+        -------
+        pandas.Series with `value` and `sd`; a DataFrame with a row for each class, where there are several scores.
+            The deviation counts what both have in common once; NaN after a fit without deviations.
+        """
+        check_is_fitted(self, "model_")
+        return difference(self.model_, self.coefs_, term, a, b, self._output_names())
+
+    def with_coefs(self, coefs: Mapping[str, Any]) -> Any:
+        """A copy of the fitted model that predicts by coefficients of your own.
+
+        Parameters
+        ----------
+        coefs : mapping of term -> number, {category: number}, Series or frame of `coefs_`
+            In units of `coefs_`; terms and categories that are left out stay as they are.
+
+        Returns
+        -------
+        WideClassifier or WideRegressor
+            Fitted, without deviations: nothing is known of those of the new coefficients.
+        """
+        check_is_fitted(self, "model_")
+        changed = copy(self)
+        changed.model_ = model_by(self.model_, self.coefs_, coefs)
+        return changed
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """The share of each column in the variance of the linear predictor over the training rows (n_features_in_,).
+
+        As if terms were uncorrelated; interactions are shared equally by their columns. For sums of terms.
+        """
+        check_is_fitted(self, "model_")
+        names = getattr(self, "feature_names_in_", None)
+        names = [f"x{place}" for place in range(self.n_features_in_)] if names is None else list(names)
+        found = variances_of_columns(self.model_)
+        if found is None:
+            raise AttributeError("feature_importances_ is there for sums of terms only; see explain(X) for products.")
+        shares = np.array([found.get(name, 0.0) for name in names])
+        total = float(shares.sum())
+        return shares / total if total > 0.0 else shares
+
+    @property
+    def interactions_(self) -> pd.DataFrame:
+        """The interactions that were chosen, with ``interactions="auto"``."""
+        chosen = getattr(self, "_chosen", None)
+        if chosen is None:
+            raise AttributeError("interactions_ is there after a fit with interactions='auto' only.")
+        return table_of_crosses(chosen)
+
+    def summary(self) -> str:
+        """The linear predictor, and for every term its coefficients, rows, and extreme categories, as text."""
+        check_is_fitted(self, "model_")
+        heading = f"{type(self).__name__}: loss {self.loss_}, {self._rows_in_words()}"
+        text = describe_model(self.model_, self.coefs_, heading)
+        return f"{text}\n\n{describe_crosses(self.interactions_)}" if hasattr(self, "interactions_") else text
+
+    def _rows_in_words(self) -> str:
+        """How many rows the model was fitted on."""
+        return f"{self.n_rows_seen_ // max(self.n_iter_, 1):,} rows"
+
+    def plot_term(self, term: str, *, top: int = 30, output: Any = None, ax: Any = None) -> Any:
+        """Draw the coefficients of a term (needs matplotlib): bars of categories, a curve over bins and counts.
+
+        Of solved models with whiskers, or a band, of 1.96 standard deviations to either side.
+
+        Parameters
+        ----------
+        term : str
+            A key of `coefs_`.
+        top : int, default 30
+            Of bars, so many, the largest by size.
+        output : optional
+            The column of the frame: a class, where there are several. Default: of bars the first, of curves all.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        frame = frame_of(self.coefs_, term)
+        layout = self.model_.layout
+        own = next((one for one in layout.blocks if one.name == term), None)
+        split = split_frame(frame, self.model_.n_outputs * (1 if own is None else own.rank))
+        has_order = (
+            own is not None and own.source is not None and isinstance(layout.sources[own.source], (Bins, Rarity))
+        )
+        if has_order and len(frame) > 1:
+            return plot_curve(split, term, output=output, ax=ax)
+        return plot_block(split, term, top=top, output=output, ax=ax)
+
+    def _output_names(self) -> list[str]:
+        return ["value"]

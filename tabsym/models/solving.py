@@ -1,0 +1,300 @@
+"""Fit by Newton's method: a model that was begun, its pieces, and what the solver makes of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from tabsym.codes import count_column
+from tabsym.design.layout import Layout
+from tabsym.design.plan import RARITY
+from tabsym.design.program import Rows as LaidRows
+from tabsym.design.rows import TargetUnits
+from tabsym.design.units import with_sizes
+from tabsym.losses.kernels import HUBER, LOGISTIC, MULTINOMIAL, POISSON
+from tabsym.losses.loss import deviance, log_likelihood
+from tabsym.models.begin import Coded, begin, scores_of, task_of
+from tabsym.models.config import Config
+from tabsym.models.data import Training, lay_training, robust_spread, training_loss
+from tabsym.models.identified import (
+    identify,
+    is_held_by_category,
+    is_mean_by_category,
+    jointly,
+    of_formula,
+    shares_of_means,
+)
+from tabsym.models.model import WideModel
+from tabsym.models.newton_terms import Answer, in_users_target, in_users_units, pieces_of, without_idle
+from tabsym.models.start import with_state
+from tabsym.solvers.newton.certainty import Certainty
+from tabsym.solvers.newton.fit import Optimum, Rows, Solved, find_optimum, with_certainty
+from tabsym.solvers.newton.formulas import fit_formula
+from tabsym.solvers.newton.terms import Piece, Prior
+from tabsym.solvers.sgd.loop import Outcome
+from tabsym.solvers.sgd.optimizers import Newton
+from tabsym.warn import warn_user
+
+Floats = NDArray[np.float64]
+Rng = np.random.RandomState
+
+
+def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> tuple[WideModel, Outcome]:
+    """The model at its optimum."""
+    if newton.draws and (model.n_outputs > 1 or not goes_by_turns(model.layout)):
+        raise ValueError(
+            "n_posterior_samples is for sums of terms and one linear predictor; leave it out for more than two classes "
+            "and for formulas that multiply or share terms."
+        )
+    by_turns = goes_by_turns(model.layout)
+    if by_turns and newton.starts != Newton.starts:
+        raise ValueError(
+            f"n_init={newton.starts} has no effect on a sum of terms, whose optimum is one; it is for formulas that "
+            "multiply: leave it out."
+        )
+    if newton.penalties and not by_turns:
+        raise ValueError(
+            "alpha by term is for sums of terms; give 'auto' or a number for formulas that multiply or share terms."
+        )
+    model, rows, units, ridge = _begun(config, model, coded)
+    model = _counted(model, coded)
+    if by_turns:
+        pieces, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
+        by_category = is_mean_by_category(model.layout, pieces, optimum.turns)
+        shares = shares_of_means(model, by_category=by_category)
+        solved = with_certainty(optimum, newton, rng)
+        answer = _answered(model, pieces, solved, newton.draws)
+        if not solved.drawn:
+            warn_user(
+                f"{config.who} ended its draws of the posterior short: deviations may be too small; give alpha='auto' "
+                "or a larger one.",
+                ConvergenceWarning,
+            )
+    else:
+        answer = _by_formula(ridge, newton, model, rows, rng)
+        dispersion = answer.certainty.dispersion
+    answer = in_users_target(answer, units)
+    fitted = with_state(model, model.columns.blank(answer.phi.ravel()), 0)
+    certainty = in_users_units(fitted, answer)
+    if by_turns:
+        fitted = identify(fitted, shares)
+        certainty = jointly(fitted, certainty, optimum.turns, optimum.evidence.pearson, shares)
+    else:
+        shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
+        fitted = identify(fitted, shares)
+        if answer.whole is not None:
+            certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
+    interrupted = by_turns and optimum.interrupted
+    scores = optimum.turns.scores() if by_turns else scores_of(model, rows, answer.phi)
+    certainty = _with_likelihood(fitted, certainty, scores, coded.training, units)
+    fitted = without_idle(replace(fitted, certainty=certainty))
+    if not answer.converged and not interrupted:
+        warn_user(
+            f"{config.who} ended short of the optimum after {answer.n_sweeps} sweeps in all; give "
+            f"max_iter={10 * newton.max_passes}, or a larger tol.",
+            ConvergenceWarning,
+        )
+    warn_of_separation(config.who, fitted, answer.loss)
+    if config.verbose:
+        print(f"{answer.n_sweeps} sweeps, mean loss {answer.loss:.6g}", file=sys.stderr)
+    return fitted, Outcome(fitted.state, 0, [answer.loss] * answer.n_sweeps, [], interrupted)
+
+
+def _with_likelihood(
+    model: WideModel, certainty: Certainty, scores: Floats, training: Training, units: TargetUnits
+) -> Certainty:
+    """With what the training rows say of the fit; scores (n, K) in units of training and of the target."""
+    margins = scores * model.units.scale + model.units.centre + np.log(units.of_target)
+    likely = log_likelihood(model.loss, margins, training.y, training.weight, certainty.dispersion)
+    own = deviance(model.loss, margins, training.y, training.weight)
+    return replace(certainty, deviance=own, log_likelihood=likely)
+
+
+def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> WideModel:
+    """The model at its optimum, and no more: it predicts, and knows nothing of its certainty and little of its rows."""
+    if not goes_by_turns(model.layout):
+        return solve(config, newton, model, coded, rng)[0]
+    model, rows, units, ridge = _begun(config, model, coded)
+    pieces, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
+    phi = np.empty((model.layout.n_entries, model.n_outputs))
+    for piece, theta in zip(pieces, optimum.turns.theta, strict=True):
+        phi[model.layout.entries(piece.block)] = theta
+    model = _counted(model, coded)
+    fitted = with_state(model, model.columns.blank(phi.ravel()), 0)
+    by_category = is_mean_by_category(model.layout, pieces, optimum.turns)
+    return identify(fitted, shares_of_means(model, by_category=by_category))
+
+
+def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, LaidRows, TargetUnits, float | None]:
+    """The model where it starts, its rows in units of the target, and the penalty in these."""
+    by_turns = goes_by_turns(model.layout)
+    order = np.arange(len(coded.training.y)) if not by_turns else None
+    codes = None if by_turns and config.init is None else coded.codes
+    if model.loss.code == HUBER and config.standardize:
+        model = _in_robust_units(model, coded)
+    rows = lay_training(model, codes, coded.numbers, coded.training, order, config.n_jobs)
+    model = begin(model, rows, config)
+    units = TargetUnits.of(rows, training_loss(model))
+    ridge = None if config.ridge is None else config.ridge / units.of_loss
+    return model, units.rows(rows), units, ridge
+
+
+def _in_robust_units(model: WideModel, coded: Coded) -> WideModel:
+    """In units of the target's spread without its outliers, which Huber's loss is for: theirs says little of others."""
+    units = replace(model.units, scale=robust_spread(coded.training))
+    return replace(model, units=with_sizes(model.layout, units))
+
+
+def goes_by_turns(layout: Layout) -> bool:
+    """Whether every term is one number of a block that no other term reads: the score is a sum of blocks."""
+    return all(layout.stands_alone(term) and layout.blocks[term.factors[0].block].rank == 1 for term in layout.learned)
+
+
+def _by_turns(
+    ridge: float | None, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, units: TargetUnits, rng: Rng
+) -> tuple[list[Piece], Optimum]:
+    """The optimum of a sum of blocks; rows in `units`."""
+    layout, k = model.layout, model.n_outputs
+    pieces = pieces_of(model, coded, rows)
+    offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
+    phi = model.state[:, 0].reshape(-1, k)
+    start = [phi[layout.entries(piece.block)] for piece in pieces]
+    held = fixed = None
+    if newton.precisions is not None:
+        held = [_held(layout, piece, newton.precisions) / units.of_loss for piece in pieces]
+    if newton.penalties is not None:
+        total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
+        penalties = _checked_penalties(layout, pieces, newton.penalties)
+        fixed = {place: alpha * total / units.of_loss for place, alpha in penalties.items()}
+    own = Rows(rows.y, rows.weight, offset)
+    return pieces, find_optimum(pieces, own, training_loss(model), newton, ridge, start, rng, held, fixed)
+
+
+def _answered(model: WideModel, pieces: list[Piece], solved: Solved, n_draws: int) -> Answer:
+    """What pieces came to, laid out by entries of the model."""
+    layout, phi = model.layout, model.state[:, 0].reshape(-1, model.n_outputs)
+    found, sd = np.empty_like(phi), np.zeros_like(phi)
+    draws = np.empty((len(phi), n_draws)) if n_draws else None
+    variances, effective = np.empty(len(pieces)), np.empty(len(pieces))
+    for number, piece in enumerate(pieces):
+        own = layout.entries(piece.block)
+        found[own], sd[own] = solved.theta[number], solved.sd[number]
+        variances[piece.block], effective[piece.block] = solved.variance[number], solved.effective[number]
+        if draws is not None and solved.draws is not None:
+            draws[own] = solved.draws[number]
+    certainty = Certainty(variances, effective, solved.dispersion, sd, draws, working=solved.working)
+    together = None
+    if solved.together is not None:
+        together = np.array([layout.entries(pieces[number].block).start for number in solved.flat]), solved.together
+    return Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged, together)
+
+
+def _checked_penalties(layout: Layout, pieces: list[Piece], penalties: Mapping[str, float]) -> dict[int, float]:
+    """The penalties by the place of their piece; those of interactions and counts may be of another fit's."""
+    places = {layout.blocks[piece.block].name: place for place, piece in enumerate(pieces)}
+    found = {}
+    for name, alpha in penalties.items():
+        if name not in places:
+            if ":" in name or name.startswith(RARITY):
+                continue
+            raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(places)}.")
+        if pieces[places[name]].prior is Prior.FLAT:
+            raise ValueError(
+                f"alpha names {name!r}, which has no penalty (intercept and slopes have none); leave it out."
+            )
+        found[places[name]] = alpha
+    return found
+
+
+def _held(layout: Layout, piece: Piece, held: Mapping[str, float]) -> float:
+    """The precision of a piece by the name of its block; one that the other fit had not says nothing."""
+    return 0.0 if piece.prior is Prior.FLAT else held.get(layout.blocks[piece.block].name, np.inf)
+
+
+def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> Answer:
+    task = task_of(model)
+    layout, k = model.layout, model.n_outputs
+    answer = fit_formula(layout, rows, task, newton, ridge, model.state[:, 0], rng)
+    certainty = Certainty(
+        answer.variances, answer.effective, answer.dispersion, answer.sd.reshape(-1, k), None
+    )  # fmt: skip
+    phi = answer.phi.reshape(-1, k)
+    return Answer(phi, certainty, answer.loss, answer.n_passes, answer.converged, whole=answer.whole)
+
+
+def _counted(model: WideModel, coded: Coded) -> WideModel:
+    """The model with the training rows of its entries."""
+    layout = model.layout
+    counts = np.zeros(layout.n_entries, dtype=np.int64)
+    weights = np.zeros(layout.n_entries)
+    weight = coded.training.weight
+    for place, block in enumerate(layout.blocks):
+        own, n = layout.entries(place), layout.sizes[place] // block.rank
+        found, heavy = _rows_of_block(layout, place, coded, n, weight)
+        if block.rank > 1:
+            found, heavy = np.repeat(found, block.rank), np.repeat(heavy, block.rank)
+        counts[own], weights[own] = found, heavy
+    return replace(model, counts=counts, weights=weights)
+
+
+def _rows_of_block(
+    layout: Layout, place: int, coded: Coded, n: int, weight: Floats | None
+) -> tuple[NDArray[np.int64], Floats]:
+    """Rows, and their weight, that select each code (n,) of a block, once however often they do."""
+    reads = [read for read in layout.reads if read.block == place]
+    if not reads:
+        return np.zeros(n, dtype=np.int64), np.zeros(n)
+    columns = [np.asarray(coded.codes[read]) for read in reads]
+    counts, weights = np.zeros(n, dtype=np.int64), np.zeros(n)
+    if len(columns) == 1 and weight is None:
+        count_column(columns[0], counts)
+        return counts, counts.astype(np.float64)
+    for number, codes in enumerate(columns):
+        first = codes >= 0
+        for before in columns[:number]:
+            first &= codes != before
+        counts += np.bincount(codes[first], minlength=n)
+        weights += np.bincount(codes[first], None if weight is None else weight[first], minlength=n)
+    return counts, weights
+
+
+CERTAIN = 0.02
+"""A mean log-loss below which the classes are told apart as a whole."""
+
+FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
+"""What a coefficient adds to the linear predictor where the targets are as good as certain, and how little is known of
+it then: the deviation, over that."""
+
+
+def warn_of_separation(who: str, model: WideModel, loss: float) -> None:
+    """Warn of unpenalized terms whose optimum is infinite; `loss`: the mean loss of the training rows."""
+    certainty, layout = model.certainty, model.layout
+    if certainty is None or model.loss.code not in (LOGISTIC, MULTINOMIAL, POISSON):
+        return
+    found = []
+    for term in layout.learned:
+        block = term.factors[0].block
+        if not layout.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == layout.constant:
+            continue
+        if term.numeric is not None and not (model.loss.for_classes and loss < CERTAIN):
+            continue  # of numbers that say the same coefficients are large, too, and cancel
+        moments = None if term.numeric is None else model.numerics[term.numeric]
+        size = 1.0 if moments is None else moments.spread_about(moments.mean)
+        own = layout.entries(block)
+        score, sd = size * np.abs(model.theta[own]), size * certainty.sd[own]
+        known = np.isfinite(sd) & (model.counts[own][:, None] > 0 if layout.blocks[block].source is not None else True)
+        if (known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)).any():
+            found.append(layout.blocks[block].name)
+    if found:
+        names = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
+        warn_user(
+            f"{who}: {names} separate{'s' if len(found) == 1 else ''} the target completely (separation): the "
+            "maximum likelihood estimates are infinite, and the coefficients shown are where the solver ended; "
+            "penalize them (alpha='auto', or a number), or leave out the column that gives the target away.",
+            ConvergenceWarning,
+        )

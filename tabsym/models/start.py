@@ -1,0 +1,197 @@
+"""Where parameters start, and how they go on when a table brings new symbols or another spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.codes import UNSEEN
+from tabsym.design.layout import Codes, Layout, Read
+from tabsym.design.units import Units
+from tabsym.models.model import WideModel
+from tabsym.models.tables import coefficient_frame, scale_names
+from tabsym.solvers.sgd.kernels import first_rows
+
+Floats = NDArray[np.float64]
+Init = float | Mapping[str, "float | pd.Series | pd.DataFrame"] | None
+
+VECTOR_SPREAD = 0.1
+"""Latent vectors start at normal numbers of this standard deviation, in units of training: equal ones would stay so."""
+
+
+def starting_parameters(
+    layout: Layout, codes: Mapping[Read, Codes], n_outputs: int, rng: np.random.RandomState
+) -> Floats:
+    """Parameters (entries, K) in units of training before anything is known; the intercept at 0.
+
+    The random vectors of symbols are dealt in the order in which symbols first appear in the rows: how a frame keeps
+    its categories must not matter.
+    """
+    phi = np.empty((layout.n_entries, n_outputs))
+    for place, block in enumerate(layout.blocks):
+        own = layout.entries(place)
+        phi[own] = block.start
+        if block.rank > 1:
+            values = rng.normal(0.0, VECTOR_SPREAD, (layout.sizes[place] // block.rank, block.rank * n_outputs))
+            ranks = _ranks(layout, place, codes)
+            phi[own] = values[ranks].reshape(-1, n_outputs)
+    return phi
+
+
+def _ranks(layout: Layout, place: int, codes: Mapping[Read, Codes]) -> NDArray[np.int64]:
+    """For each symbol of a block its place in the order of first appearance (symbols,)."""
+    n_symbols = layout.sizes[place] // layout.blocks[place].rank
+    first = np.full(n_symbols, -1, dtype=np.int64)
+    for read in (read for read in layout.reads if read.block == place):
+        known = first >= 0
+        later = np.full(n_symbols, -1, dtype=np.int64)
+        first_rows(np.ascontiguousarray(codes[read]), later)
+        n_before = int(first.max(initial=-1)) + 1
+        first[~known & (later >= 0)] = later[~known & (later >= 0)] + n_before
+    first[first < 0] = np.iinfo(np.int64).max
+    ranks = np.empty(n_symbols, dtype=np.int64)
+    ranks[np.argsort(first, kind="stable")] = np.arange(n_symbols)
+    return ranks
+
+
+def given_blocks(layout: Layout, init: Init) -> set[int]:
+    """The blocks that `init` sets."""
+    if init is None:
+        return set()
+    if not isinstance(init, Mapping):
+        return set(range(len(layout.blocks)))
+    return {place for place, block in enumerate(layout.blocks) if block.name in init}
+
+
+def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
+    """Starting parameters (entries, K) of training, with those that `init` gives, in the user's units.
+
+    A block that takes up what centring moves, and that is not given, keeps its start in units of training.
+
+    Raises
+    ------
+    ValueError
+        A block that the model has not, a frame without the right columns, a value that is not finite.
+    """
+    layout, given = model.layout, given_blocks(model.layout, init)
+    if init is None:
+        return phi
+    names = [block.name for block in layout.blocks]
+    scales = scale_names(layout)
+    if isinstance(init, Mapping):
+        for name in init:
+            if name not in names and name not in scales.values():
+                raise ValueError(f"coef_init names the term {name!r}, which the model has not; it has {sorted(names)}.")
+    theta = model.units.to_user(layout, phi)
+    for place in given:
+        value = init[names[place]] if isinstance(init, Mapping) else init
+        own = layout.entries(place)
+        theta[own] = _given_values(model, place, value, theta[own])
+    for place, name in scales.items():  # of a product, which the first factor takes
+        if isinstance(init, Mapping) and name in init:
+            theta[layout.entries(place)] *= _single(init[name])
+    started = model.units.to_training(layout, theta)
+    for home in {home.factors[0].block for home in layout.homes.values()} - given:
+        started[layout.entries(home)] = phi[layout.entries(home)]
+    return started
+
+
+def _single(value: float | pd.Series | pd.DataFrame) -> float:
+    if isinstance(value, (pd.Series, pd.DataFrame)):
+        return float(value.to_numpy(dtype=np.float64).ravel()[0])
+    return value
+
+
+def _given_values(model: WideModel, place: int, value: float | pd.Series | pd.DataFrame, start: Floats) -> Floats:
+    """The values (entries, K) of one block, those of symbols that are not given at their start."""
+    block, name = model.layout.blocks[place], model.layout.blocks[place].name
+    if not isinstance(value, (pd.Series, pd.DataFrame)):
+        return np.full_like(start, value)
+    width = block.rank * model.n_outputs
+    frame = value.to_frame() if isinstance(value, pd.Series) else value.iloc[:, :width]
+    if frame.shape[1] != width:
+        raise ValueError(f"coef_init[{name!r}] has {frame.shape[1]} column(s) of values, and the term {width}.")
+    try:
+        numbers = frame.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"coef_init[{name!r}] holds values that are no numbers; convert them first.") from None
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"coef_init[{name!r}] holds a value that is not finite; leave such categories out.")
+    if block.source is None:
+        if len(frame) != 1:
+            raise ValueError(
+                f"coef_init[{name!r}] has {len(frame)} rows, and the term is a single number; give one row."
+            )
+        return numbers.reshape(-1, model.n_outputs)
+    index = coefficient_frame(model, place, [str(k) for k in range(model.n_outputs)]).index
+    if frame.index.nlevels != index.nlevels or not frame.index.is_unique:
+        raise ValueError(f"coef_init[{name!r}] must be indexed by the term's categories, once each, as coefs_ are.")
+    known = _keys(frame.index)
+    places = np.array([known.get(key, UNSEEN) for key in _keys(index)], dtype=np.int64)
+    out = start.reshape(len(index), width).copy()
+    out[places >= 0] = numbers[places[places >= 0]]
+    return out.reshape(-1, model.n_outputs)
+
+
+def _keys(index: pd.Index) -> dict[object, int]:
+    """The places of symbols by value, missing ones as None."""
+
+    def plain(symbol: object) -> object:
+        if isinstance(symbol, tuple):
+            return tuple(plain(part) for part in symbol)
+        return None if pd.isna(symbol) else symbol  # type: ignore[call-overload]
+
+    return {plain(symbol): place for place, symbol in enumerate(index)}
+
+
+def grow_model(
+    model: WideModel, layout: Layout, units: Units, codes: Mapping[Read, Codes], rng: np.random.RandomState, steps: int
+) -> WideModel:
+    """The model laid out for a grown layout and in other units: old entries keep their value, new ones are neutral.
+
+    `steps`: the updates that a new entry counts as had (all of them under "mean", none under gse).
+    """
+    k, old = model.n_outputs, model.layout
+    fresh = starting_parameters(layout, codes, k, rng) if layout.sizes != old.sizes else None
+    theta = np.zeros((layout.n_entries, k))
+    averages = theta.copy()
+    state = np.tile(model.columns.blank(np.zeros(1), steps), (layout.n_entries * k, 1))
+    counts = np.zeros(layout.n_entries, dtype=np.int64)
+    weights = np.zeros(layout.n_entries)
+    last, mean = model.theta, None
+    if model.columns.mean >= 0:
+        last, mean = model.units.to_user(old, model.state[:, 0].reshape(-1, k)), model.theta
+    for place, block in enumerate(layout.blocks):
+        before, now = old.entries(place), layout.entries(place)
+        end = now.start + (before.stop - before.start)
+        theta[now.start : end] = last[before]
+        averages[now.start : end] = last[before] if mean is None else mean[before]
+        state[now.start * k : end * k] = model.state[before.start * k : before.stop * k]
+        counts[now.start : end] = model.counts[before]
+        weights[now.start : end] = model.weights[before]
+        if end == now.stop:
+            continue
+        if block.rank > 1 and fresh is not None:
+            theta[end : now.stop] = fresh[end : now.stop] * units.sizes[place]
+        elif block.neutral_mean:
+            theta[end : now.stop] = model.neutral(place)[0]
+        averages[end : now.stop] = theta[end : now.stop]
+    state[:, 0] = units.to_training(layout, theta).ravel()
+    if mean is not None:
+        state[:, model.columns.mean] = units.to_training(layout, averages).ravel()
+    shown = theta if mean is None else averages
+    return replace(
+        model, layout=layout, units=units, theta=shown, state=state, counts=counts, weights=weights, certainty=None
+    )
+
+
+def with_state(model: WideModel, state: Floats, n_steps: int) -> WideModel:
+    """The model after training; what did not move keeps its value to the last bit."""
+    k, shown = model.n_outputs, model.columns.shown
+    before = model.units.to_user(model.layout, model.state[:, shown].reshape(-1, k))
+    after = model.units.to_user(model.layout, state[:, shown].reshape(-1, k))
+    return replace(model, state=state, theta=np.where(after == before, model.theta, after), n_steps=n_steps)

@@ -1,0 +1,251 @@
+"""Products as they are shown: factors with mean 1, and one common scale.
+
+A product's factors are told up to what one hands to another. Shown are factors over their mean, so that 1.2 is 20 %
+above the average row, and the product of the means as the scale of the term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tabsym.design.layout import Block, Layout, Term
+from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Symbols
+from tabsym.models.model import WideModel
+from tabsym.solvers.newton.certainty import TermCovariance
+
+LEAST_MEAN = 0.1
+"""Over the root mean square: factors whose mean is nearer to 0, as of both signs, are shown as they are."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """One term of several factors.
+
+    Attributes
+    ----------
+    name : str
+        Of its scale.
+    scale : float
+        The product of the means, and of the coefficients that no category selects.
+    means : mapping of block -> float
+        What the factors of each block are divided by; of a single coefficient, itself.
+    """
+
+    name: str
+    scale: float
+    means: Mapping[int, float]
+
+
+def products_of(model: WideModel) -> list[Product]:
+    """The terms whose factors are shown about 1: each factor is of a block that is read once, of one score."""
+    found: list[Product] = []
+    layout = model.layout
+    names = scale_names(layout) if model.n_outputs == 1 else {}
+    for term in layout.learned if names else ():
+        if term.factors[0].block not in names or len(term.factors) < 2:
+            continue
+        means = {factor.block: _mean(model, factor.block) for factor in term.factors}
+        if all(mean is not None for mean in means.values()):
+            known = {block: float(mean) for block, mean in means.items() if mean is not None}
+            found.append(Product(names[next(iter(known))], float(np.prod(list(known.values()))), known))
+    return found
+
+
+def scale_names(layout: Layout) -> dict[int, str]:
+    """The names of the scales of products, by the block of their first factor."""
+    terms = [term for term in layout.learned if _is_told_apart(layout, term)]
+    named = {term: "*".join(layout.blocks[factor.block].name for factor in term.factors) for term in terms}
+    return {term.factors[0].block: f"scale of {name}" for term, name in named.items()}
+
+
+def _is_told_apart(layout: Layout, term: Term) -> bool:
+    blocks = [factor.block for factor in term.factors]
+    once = all(sum(layout.uses[block].values()) == 1 and layout.blocks[block].rank == 1 for block in blocks)
+    return len(blocks) > 1 and once
+
+
+def _mean(model: WideModel, block: int) -> float | None:
+    """Over training rows; None where it is next to nothing beside the factors."""
+    own = model.layout.entries(block)
+    values, weights = model.theta[own, 0], model.weights[own]
+    if model.layout.blocks[block].source is None or not weights.sum() > 0.0:
+        return float(values[0]) if len(values) == 1 and values[0] != 0.0 else None
+    mean = float(np.average(values, weights=weights))
+    size = float(np.sqrt(np.average(np.square(values), weights=weights)))
+    return mean if abs(mean) > LEAST_MEAN * size else None
+
+
+Floats = NDArray[np.float64]
+
+ROWS, OTHER_ROWS = "rows", "training rows"
+"""The column of the training rows; the second where a class is called "rows"."""
+
+
+class CoefficientFrames(Mapping[str, pd.DataFrame]):
+    """The terms of a model by name; a frame is made when it is asked for, kept with the model, and copied for you.
+
+    Parameters
+    ----------
+    model : WideModel
+    outputs : sequence of str
+        Names of the K scores.
+    """
+
+    def __init__(self, model: WideModel, outputs: Sequence[str]) -> None:
+        self._model, self._outputs = model, tuple(outputs)
+        self._places = {block.name: place for place, block in enumerate(model.layout.blocks)}
+        self._scales = {product.name: product for product in products_of(model)}
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        made, key = self._model.shown, (name, self._outputs)
+        if name not in self._places and name not in self._scales:
+            raise KeyError(_unknown(name, self))
+        if key not in made:
+            if name in self._scales:
+                made[key] = pd.DataFrame({"value": [self._scales[name].scale]}, index=pd.Index([name], dtype=object))
+            else:
+                made[key] = coefficient_frame(self._model, self._places[name], self._outputs)
+        frame: pd.DataFrame = made[key]
+        return frame.copy()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._places, *self._scales])
+
+    def __len__(self) -> int:
+        return len(self._places) + len(self._scales)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}:\n{frame}" for name, frame in self.items())
+
+
+def _unknown(name: object, known: Iterable[str]) -> str:
+    """A sentence; of a pair whose columns are named the other way round, with the name that there is."""
+    names = list(known)
+    turned = [one for one in names if isinstance(name, str) and sorted(one.split(":")) == sorted(name.split(":"))]
+    shown = turned or names
+    return (
+        f"There is no term {name!r}; there is {', '.join(map(repr, shown[:10]))}{', ...' if len(shown) > 10 else ''}."
+    )
+
+
+def coefficient_frame(model: WideModel, place: int, outputs: Sequence[str]) -> pd.DataFrame:
+    """The coefficients of a term, in the user's units; `outputs` names the K scores."""
+    block, own = model.layout.blocks[place], model.layout.entries(place)
+    names = [f"{output} {r + 1}" if block.rank > 1 else output for r in range(block.rank) for output in outputs]
+    mean = next((product.means[place] for product in products_of(model) if place in product.means), 1.0)
+    width = block.rank * model.n_outputs
+    index = _index(model.layout, block)
+    frame = pd.DataFrame(model.theta[own].reshape(-1, width) / mean, index=index, columns=names)
+    if model.certainty is not None:
+        covariance = covariance_of_factor(model, place, mean) if mean != 1.0 else None
+        sd = model.certainty.sd[own] / abs(mean) if covariance is None else np.sqrt(covariance.variances())
+        deviations = pd.DataFrame(sd.reshape(-1, width), index=index, columns=deviation_names(names))
+        frame = pd.concat([frame, deviations], axis=1)  # at once: of many classes, pandas warns of one by one
+    if block.source is not None:
+        frame[rows_name(outputs)] = model.counts[own][:: block.rank]
+        source = model.layout.sources[block.source]
+        if isinstance(source, Bins):
+            low, high = edge_names(names)
+            frame[low], frame[high] = edges(source)
+    return frame
+
+
+def covariance_of_factor(model: WideModel, place: int, mean: float) -> TermCovariance | None:
+    """Of the factors of a product over their mean, by the delta method."""
+    assert model.certainty is not None
+    own, found = model.layout.entries(place), model.certainty.covariances
+    if not found or (raw := found[place]) is None:
+        return None
+    shares = model.weights[own] / model.weights[own].sum()
+    centre = np.einsum("q,kqr->kr", shares, raw.factor)
+    relative = model.theta[own].T[:, :, None] / mean
+    return TermCovariance(raw.own / mean**2, (raw.factor - relative * centre[:, None]) / mean)
+
+
+def edge_names(outputs: Iterable[str]) -> tuple[str, str]:
+    """The columns of the bounds of bins: others where a class is called so."""
+    return ("bin low", "bin high") if {"low", "high"} & set(outputs) else ("low", "high")
+
+
+def edges(source: Bins) -> tuple[Floats, Floats]:
+    """The exact bounds of bins ``(low, high]``, NaN for missing values."""
+    missing = [np.nan] * source.missing
+    return (
+        np.concatenate([missing, [-np.inf], source.bounds]),
+        np.concatenate([missing, source.bounds, [np.inf]]),
+    )
+
+
+def deviation_names(values: Iterable[str]) -> list[str]:
+    """The columns of the standard deviations of columns of values."""
+    names = list(values)
+    return ["sd"] if len(names) == 1 else [f"sd {name}" for name in names]
+
+
+def rows_name(outputs: Iterable[str]) -> str:
+    """The column of the training rows."""
+    return OTHER_ROWS if ROWS in outputs else ROWS
+
+
+@dataclass(frozen=True)
+class Split:
+    """A frame of `coefs_` by its parts: values (categories, width), and deviations, rows and bounds or None."""
+
+    values: pd.DataFrame
+    sd: pd.DataFrame | None
+    rows: pd.Series | None
+    low: pd.Series | None
+    high: pd.Series | None
+
+
+def split_frame(frame: pd.DataFrame, width: int) -> Split:
+    """The parts of a frame of `coefs_` of `width` columns of values."""
+    values = frame.iloc[:, :width]
+    has_sd = list(frame.columns[width : 2 * width]) == deviation_names(map(str, values.columns))
+    columns, beside = list(map(str, values.columns)), frame.columns[width:]
+    rows, low, high = (frame[name] if name in beside else None for name in (rows_name(columns), *edge_names(columns)))
+    return Split(values, frame.iloc[:, width : 2 * width] if has_sd else None, rows, low, high)
+
+
+def _index(layout: Layout, block: Block) -> pd.Index:
+    if block.source is None:
+        return pd.Index([block.name], dtype=object)
+    source = layout.sources[block.source]
+    if isinstance(source, Flag):
+        return pd.Index([None], name=source.column, dtype=object)
+    if isinstance(source, Rarity):
+        return pd.Index(source.labels, name="other rows", dtype=object)
+    levels, codes = _levels(layout, block.source)
+    if len(levels) == 1:
+        return pd.Index(levels[0], name=block.columns[0], dtype=object)
+    return _multi_index(levels, codes, list(block.columns))
+
+
+def _multi_index(levels: list[NDArray[np.object_]], codes: list[NDArray[np.int32]], names: list[str]) -> pd.MultiIndex:
+    """From symbols and codes as they are: factorizing the symbols of every entry again takes a hundred times longer."""
+    known, places = [], []
+    for symbols, own in zip(levels, codes, strict=True):
+        present = np.array([symbol is not None for symbol in symbols], dtype=bool)
+        known.append(pd.Index(symbols[present], dtype=object))
+        renumbered = np.where(present, np.cumsum(present) - 1, -1)  # missing is no level, but a code of -1
+        places.append(renumbered[own])
+    return pd.MultiIndex(levels=known, codes=places, names=names, verify_integrity=False)  # type: ignore[arg-type]
+
+
+def _levels(layout: Layout, place: int) -> tuple[list[NDArray[np.object_]], list[NDArray[np.int32]]]:
+    """The symbols of each position of a source, and the codes of its entries there."""
+    source = layout.sources[place]
+    if isinstance(source, Symbols):
+        return [source.alphabet.symbols], [np.arange(len(source), dtype=np.int32)]
+    if isinstance(source, Bins):
+        return [np.array(source.labels, dtype=object)], [np.arange(len(source), dtype=np.int32)]
+    assert isinstance(source, Crossing)
+    left, right = source.cross.pairs()
+    levels, codes = _levels(layout, source.left)
+    more, (last,) = _levels(layout, source.right)
+    return levels + more, [own[left] for own in codes] + [last[right]]

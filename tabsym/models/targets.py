@@ -1,0 +1,233 @@
+"""What classifiers share, and what regressors share: classes and their weights, losses, predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+
+from tabsym.losses.constants import best_constant
+from tabsym.losses.loss import LOSSES, Loss, deviance
+from tabsym.models.base import WideBase
+from tabsym.models.checks import check_loss, check_number, check_offset, check_offset_of_loss, check_target_of_loss
+from tabsym.models.config import Config
+from tabsym.models.data import GivenRows, Training
+from tabsym.table import check_classes, check_regression_target, check_weights, plain_labels, split_target
+from tabsym.table.rows import as_rows
+
+
+class LabelClassifier(ClassifierMixin):
+    """scikit-learn's mixin, whose `score` takes the labels that `fit` takes; not public."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(X, plain_labels(y), sample_weight))
+
+
+Floats = NDArray[np.float64]
+
+
+def _has_probabilities(classifier: Any) -> bool:
+    """Whether there is `predict_proba`: a sentence says why not."""
+    fitted = getattr(classifier, "model_", None)
+    if (getattr(classifier, "loss", "") if fitted is None else fitted.loss.name) == "hinge":
+        raise AttributeError("The hinge loss has no probabilities; use decision_function, or loss='log_loss'.")
+    return True
+
+
+class WideClassifierBase(LabelClassifier, WideBase):
+    """Not public."""
+
+    class_weight: Any
+    classes_: NDArray[Any]
+
+    def _fit_classes(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> None:
+        """Fit from scratch on a table."""
+        rows = self._read_rows(config, X, y, sample_weight, offset)
+        target = check_classes(rows.y, len(rows.table), who=type(self).__name__)
+        classes, codes = target.classes, target.codes
+        rows = self._with_class_weight(rows, classes, codes)
+        kept = np.ones(len(rows.table), dtype=bool) if rows.weight is None else rows.weight > 0
+        if np.count_nonzero(np.bincount(codes[kept])) < 2:
+            raise ValueError("After dropping rows of weight 0 the target has 1 class only; give both classes weight.")
+        loss, n_outputs = self._loss_of_classes(len(classes))
+        interrupted = self._fit(config, rows.training(codes.astype(np.float64), n_outputs), loss, n_outputs)
+        self.classes_ = classes
+        if interrupted is not None:
+            raise interrupted
+
+    def _with_class_weight(self, rows: GivenRows, classes: NDArray[Any], codes: NDArray[Any]) -> GivenRows:
+        """The rows with weights that `class_weight` multiplies."""
+        if self.class_weight is None:
+            return rows
+        if isinstance(self.class_weight, Mapping):
+            given = {
+                label: check_number(f"class_weight[{label!r}]", value, 0, None)
+                for label, value in self.class_weight.items()
+            }
+            unknown = [label for label in given if label not in classes.tolist()]
+            if unknown:
+                raise ValueError(
+                    f"class_weight names {unknown[0]!r}, which is no class of the target; leave it out: the classes "
+                    f"are {classes.tolist()}."
+                )
+            by_class = np.array([given.get(label, 1.0) for label in classes.tolist()])
+        elif isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            by_class = compute_class_weight("balanced", classes=np.arange(len(classes)), y=codes)
+        else:
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is not known; use 'balanced', a mapping from class to number, or "
+                "None."
+            )
+        weight = by_class[codes]
+        return replace(rows, weight=weight if rows.weight is None else rows.weight * weight)
+
+    def _loss_of_classes(self, n_classes: int) -> tuple[Loss, int]:
+        """The loss and how many linear predictors it has."""
+        return (LOSSES["logistic"], 1) if n_classes == 2 else (LOSSES["multinomial"], n_classes)
+
+    def decision_function(
+        self, X: Any, *, offset: Any = None, return_std: bool = False
+    ) -> Floats | tuple[Floats, Floats]:
+        """Scores before the link: (n_rows,) for two classes, else (n_rows, n_classes).
+
+        With `return_std` also their posterior standard deviations (n_rows,): of two classes, after a fit with
+        ``n_posterior_samples=32``.
+        """
+        if return_std:
+            return self.decision_function(X, offset=offset), self._score_deviations(X)  # type: ignore[return-value]
+        margins = self._margins(X, offset)
+        if self.model_.n_outputs == 1:
+            return margins[:, 0]
+        return margins[:, 1] - margins[:, 0] if len(self.classes_) == 2 else margins
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
+        """Class probabilities (n_rows, n_classes), in the order of `classes_`; not for the hinge loss."""
+        margins = self._margins(X, offset)
+        return self.model_.loss.predict(margins)
+
+    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
+        """The most probable class of each row (n_rows,)."""
+        margins = self._margins(X, offset)
+        places = (margins[:, 0] > 0).astype(int) if self.model_.n_outputs == 1 else margins.argmax(axis=1)
+        return np.asarray(self.classes_[places])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """The accuracy of `predict`, weighted.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,), or the name of its column in X
+        sample_weight : array-like of shape (n_rows,), optional
+        offset : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        X, y = split_target(X, y, type(self).__name__)
+        return float(accuracy_score(plain_labels(y), self.predict(X, offset=offset), sample_weight=sample_weight))
+
+    def _output_names(self) -> list[str]:
+        if self.model_.n_outputs == 1:
+            return ["value"]
+        return [str(label) for label in self.classes_]
+
+
+class WideRegressorBase(RegressorMixin, WideBase):
+    """Not public."""
+
+    losses: tuple[str, ...]
+    """Those that there are, by name."""
+
+    loss: Any
+
+    def _named_loss(self) -> Loss:
+        """The loss that the constructor names."""
+        loss = check_loss(self.loss, self.losses)
+        assert isinstance(loss, Loss)
+        return loss
+
+    def _names_no_loss(self) -> bool:
+        return isinstance(self.loss, str) and self.loss == "auto"
+
+    def _has_log_link(self) -> bool:
+        return self._names_no_loss() or self._named_loss().log_link
+
+    def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
+        """Rows for the loss that is named, checked."""
+        rows = self._read_rows(config, X, y, sample_weight, offset)
+        target = check_regression_target(rows.y, len(rows.table), who=type(self).__name__)
+        check_target_of_loss(target, self._named_loss())
+        training = rows.training(target, 1)
+        check_offset_of_loss(training.offset, self._named_loss())
+        return training
+
+    def predict(self, X: Any, *, offset: Any = None, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
+        """Predicted values (n_rows,), in the units of the target; with a log link, the mean.
+
+        With `return_std` also the standard deviations (n_rows,) of these values by their posterior, without the noise
+        of single rows (`dispersion_`), after a fit with ``n_posterior_samples=32``; behind a log link
+        the mean times the deviation of the score.
+        """
+        margins = self._margins(X, offset)
+        predicted = self.model_.loss.predict(margins)[:, 0]
+        if not return_std:
+            return predicted
+        spread = self._score_deviations(X)
+        return predicted, predicted * spread if self.model_.loss.log_link else spread
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """R²; where `loss` names one with a log link, D²: the share of the deviance that the model explains.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,), or the name of its column in X
+        sample_weight : array-like of shape (n_rows,), optional
+        offset : array-like of shape (n_rows,), optional
+            Of the model and of the constant that it is compared with.
+
+        Returns
+        -------
+        float
+            1 at best, 0 of a constant (Hastie, Tibshirani and Wainwright 2015, "Statistical Learning with Sparsity",
+            equation 3.11).
+        """
+        X, y = split_target(X, y, type(self).__name__)
+        if self._names_no_loss() or not self.model_.loss.log_link:
+            return float(r2_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
+        rows = as_rows(X)
+        table, own = self._read_to_predict(rows)
+        given = own if own is not None else None if offset is None else check_offset(offset, len(table), 1)
+        added = None if given is None else np.asarray(given, dtype=np.float64).reshape(-1, 1)
+        target = check_regression_target(y, len(table), who=type(self).__name__)
+        weight, loss = check_weights(sample_weight, len(table)), self.model_.loss
+        check_target_of_loss(target, loss)
+        margins = self._margins(rows, offset)
+        constant = np.full_like(margins, best_constant(loss, target, weight, 1, added)[0])
+        worst = deviance(loss, constant if added is None else constant + added, target, weight)
+        explained = deviance(loss, margins, target, weight)
+        if worst <= 0.0:
+            return 1.0 if explained <= 0.0 else 0.0
+        return 1.0 - explained / worst

@@ -1,0 +1,323 @@
+"""`WideClassifier` and `WideRegressor`: one interpretable coefficient per category, solved to the optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from tabsym.losses.loss import LOSSES, Loss
+from tabsym.models.checks import check_offset_of_loss, check_target_of_loss
+from tabsym.models.config import Config, defaults_of, solved_config
+from tabsym.models.docs import SOLVED_ATTRIBUTES, described, fill_in
+from tabsym.models.loss_selection import choose_loss
+from tabsym.models.targets import WideClassifierBase, WideRegressorBase
+from tabsym.table import check_regression_target
+from tabsym.table.streams import is_stream
+
+Floats = NDArray[np.float64]
+
+SMOOTH_LOSSES = ("auto", "squared_error", "huber", "poisson", "gamma", "tweedie")
+
+
+class _Solved:
+    """What both kinds of solved models have; not public."""
+
+    _held: Mapping[str, float] | None = None
+    """Precisions that another fit to rows of the same table found, of a clone that is used once."""
+
+    def _config(self) -> Config:
+        return solved_config(self, self._held)
+
+    def _refuse_stream(self, X: Any) -> None:
+        if is_stream(X):
+            name = type(self).__name__
+            raise ValueError(
+                f"{name} goes over all rows again and again, and a stream comes in batches; use "
+                f"{name.replace('Wide', 'WideSGD')} for streams, or read the rows into one table."
+            )
+
+
+@fill_in(
+    parameters=described(
+        "formula categorical_features numeric interactions alpha count_effect class_weight offset_column "
+        "handle_unknown n_posterior_samples n_init max_iter tol random_state n_jobs verbose"
+    ),
+    attributes=SOLVED_ATTRIBUTES,
+)
+class WideClassifier(_Solved, WideClassifierBase):
+    """Classifier with one interpretable coefficient per category (per class, where there are more than two).
+
+    The linear predictor of a row is an intercept plus one coefficient for the category in each categorical column, one
+    for each interaction, and a smooth effect of each numeric column; a logistic or softmax link makes probabilities of
+    it. All coefficients are solved for by block coordinate Newton steps, without one-hot columns; the ridge penalty of
+    each term is estimated, so that infrequent categories are shrunk as far as the table says.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    {attributes}
+
+    See Also
+    --------
+    WideSGDClassifier : the same models online, for streams and `partial_fit`.
+
+    References
+    ----------
+    Wood and Fasiolo 2017, "A generalized Fellner-Schall method for smoothing parameter estimation" (the penalties).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideClassifier
+    >>> X = pd.DataFrame({{"colour": ["red", "blue", "green", "grey"] * 25}})
+    >>> y = ["sold", "kept", "sold", "kept"] * 24 + ["kept", "sold", "sold", "kept"]
+    >>> model = WideClassifier().fit(X, y)
+    >>> model.predict(pd.DataFrame({{"colour": ["red", "blue", "green"]}})).tolist()
+    ['sold', 'kept', 'sold']
+    >>> model.coefs_["colour"]["value"].gt(0).to_dict()
+    {{'red': True, 'blue': False, 'green': True, 'grey': False}}
+    """
+
+    def __init__(
+        self,
+        formula=None,
+        *,
+        categorical_features="from_dtype",
+        numeric="smooth",
+        interactions="auto",
+        alpha="auto",
+        count_effect=True,
+        class_weight=None,
+        offset_column=None,
+        handle_unknown="neutral",
+        n_posterior_samples=0,
+        n_init=3,
+        max_iter=200,
+        tol=1e-3,
+        random_state=0,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.formula = formula
+        self.categorical_features = categorical_features
+        self.numeric = numeric
+        self.interactions = interactions
+        self.alpha = alpha
+        self.count_effect = count_effect
+        self.class_weight = class_weight
+        self.offset_column = offset_column
+        self.handle_unknown = handle_unknown
+        self.n_posterior_samples = n_posterior_samples
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideClassifier:
+        """Fit from scratch.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,), or the name of its column in X
+            Classes: numbers, text or booleans. May be left out where the formula names the target.
+        sample_weight : array-like of shape (n_rows,), optional
+            Rows of weight 0 count as absent.
+        offset : array-like of shape (n_rows,), for more than two classes (n_rows, n_classes), optional
+            Added to the linear predictor of each row; give it to `predict` too.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column or argument; also where the indexes of pandas contradict each other.
+        """
+        self._refuse_stream(X)
+        self._fit_classes(self._config(), X, y, sample_weight, offset)
+        return self
+
+
+@fill_in(
+    parameters=described(
+        "formula categorical_features numeric interactions loss_solved scoring alpha count_effect offset_column "
+        "exposure_column handle_unknown n_posterior_samples n_init max_iter tol random_state n_jobs verbose"
+    ),
+    attributes=SOLVED_ATTRIBUTES,
+)
+class WideRegressor(_Solved, WideRegressorBase):
+    """Regressor with one interpretable coefficient per category.
+
+    The linear predictor of a row is an intercept plus one coefficient for the category in each categorical column, one
+    for each interaction, and a smooth effect of each numeric column; behind a log link, where the loss has one, its
+    exponential is the prediction. All coefficients are solved for by block coordinate Newton steps, without one-hot
+    columns; the ridge penalty of each term is estimated, so that infrequent categories are shrunk as far as the table
+    says.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+    losses_ : pandas.DataFrame
+        With ``loss="auto"`` only: the losses that were compared, and their score on held-out rows.
+
+    See Also
+    --------
+    WideSGDRegressor : the same models online, for streams and `partial_fit`.
+
+    References
+    ----------
+    Wood and Fasiolo 2017, "A generalized Fellner-Schall method for smoothing parameter estimation" (the penalties).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym import WideRegressor
+    >>> X = pd.DataFrame({{"size": ["S", "M", "L", "M"] * 50}})
+    >>> y = [10.0, 20.0, 30.0, 20.0] * 50
+    >>> model = WideRegressor().fit(X, y)
+    >>> model.predict(pd.DataFrame({{"size": ["S", "L"]}})).round().tolist()
+    [10.0, 30.0]
+    """
+
+    losses = SMOOTH_LOSSES
+
+    def _named_loss(self) -> Loss:
+        name = getattr(self.loss, "name", self.loss)
+        if name in ("absolute_error", "quantile"):
+            raise ValueError(
+                f"loss={self.loss!r} has no second derivative to solve by; use WideSGDRegressor, or loss='huber'."
+            )
+        return super()._named_loss()
+
+    def __init__(
+        self,
+        formula=None,
+        *,
+        categorical_features="from_dtype",
+        numeric="smooth",
+        interactions="auto",
+        loss="auto",
+        scoring="neg_root_mean_squared_error",
+        alpha="auto",
+        count_effect=True,
+        offset_column=None,
+        exposure_column=None,
+        handle_unknown="neutral",
+        n_posterior_samples=0,
+        n_init=3,
+        max_iter=200,
+        tol=1e-3,
+        random_state=0,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.formula = formula
+        self.categorical_features = categorical_features
+        self.numeric = numeric
+        self.interactions = interactions
+        self.loss = loss
+        self.scoring = scoring
+        self.alpha = alpha
+        self.count_effect = count_effect
+        self.offset_column = offset_column
+        self.exposure_column = exposure_column
+        self.handle_unknown = handle_unknown
+        self.n_posterior_samples = n_posterior_samples
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> WideRegressor:
+        """Fit from scratch.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,), or the name of its column in X
+            Finite numbers. May be left out where the formula names the target.
+        sample_weight : array-like of shape (n_rows,), optional
+            Rows of weight 0 count as absent.
+        offset : array-like of shape (n_rows,), optional
+            Added to the linear predictor of each row, as log(exposure) is for counts; give it to `predict` too. Not
+            beside ``loss="auto"``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            In a sentence that names the column or argument; also where the indexes of pandas contradict each other.
+        """
+        self._refuse_stream(X)
+        config = self._config()
+        if self._names_no_loss():
+            interrupted, self._losses = self._fit_best_loss(config, X, y, sample_weight, offset)
+        else:
+            self._named_loss()
+            self._refuse_scoring()
+            interrupted = self._fit(config, self._read(config, X, y, sample_weight, offset), self._named_loss(), 1)
+            self._losses = None
+        if interrupted is not None:
+            raise interrupted
+        return self
+
+    def _fit_best_loss(
+        self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any
+    ) -> tuple[KeyboardInterrupt | None, dict[str, float] | None]:
+        """Compare losses on rows held out, then fit with the best."""
+        rows = self._read_rows(config, X, y, sample_weight, offset)
+        target = check_regression_target(rows.y, len(rows.table), who=type(self).__name__)
+        training = rows.training(target, 1).weighted_rows()
+        losses = {name: LOSSES[name] for name in ("squared_error", "poisson", "gamma", "tweedie")}
+        column = rows.offset_column
+        if column is not None and column.is_exposure:
+            del losses["squared_error"]
+            check_target_of_loss(training.y, losses["poisson"])
+            check_offset_of_loss(training.offset, losses["poisson"])
+        elif training.offset is not None:
+            given = "offset=" if column is None else str(column)
+            raise ValueError(
+                f"loss='auto' compares losses of different links, and {given} belongs to one of them; name the loss, "
+                "such as loss='poisson' or 'squared_error'."
+            )
+        loss, scores, known = choose_loss(config, training, losses, self.scoring, self._draws(config))
+        return self._fit(config, training, loss, 1, known), scores
+
+    def _refuse_scoring(self) -> None:
+        if self.scoring != defaults_of(type(self))["scoring"]:
+            raise ValueError(
+                f"scoring={self.scoring!r} has no effect beside loss={self.loss!r}, as it chooses the loss of "
+                "loss='auto'; leave one of them out."
+            )
+
+    @property
+    def losses_(self) -> pd.DataFrame:
+        """The losses that ``loss="auto"`` compared, and their scores on held-out rows, best first."""
+        check_is_fitted(self, "model_")
+        scores = getattr(self, "_losses", None)
+        if scores is None:
+            raise AttributeError("losses_ is there after a fit with loss='auto' only.")
+        return pd.DataFrame({"loss": list(scores), "score": list(scores.values())})

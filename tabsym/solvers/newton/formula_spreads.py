@@ -1,0 +1,384 @@
+"""The posteriors of the blocks of a formula: of one block jointly with what is not held back, given the other blocks.
+
+A row's score moves with a block's entries by its derivatives J there, and the block's own Hessian is J'WJ, with W the
+curvatures of the rows (Gauss and Newton's: exact for a block that a term reads once). A block that rows read in one
+place has a small matrix for each symbol, as wide as its vectors; one that they read in two places (w[home] - w[away])
+has a sparse matrix, as symbols meet. What is not held back, and the mean that numbers which multiply are held to, is
+taken from that by a few columns B: V = (D - BB')^-1 = D^-1 + Y (1 - B'Y)^-1 Y', with Y = D^-1 B.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import SuperLU, cg, splu
+
+from tabsym.design.layout import Layout, Term
+from tabsym.design.program import Program, Rows
+from tabsym.solvers.newton.fixed_effects import SAME, rank_of_information
+
+Floats = NDArray[np.float64]
+
+MOST_DENSE = 1000
+"""Entries of a block read in two places, above which the diagonal of its inverse is drawn, not computed."""
+
+N_DRAWS = 64
+
+NOTHING_LEFT = 1e-5
+"""Of the information on what is not held back: less counts as none."""
+
+
+@dataclass(frozen=True)
+class BlockSpread:
+    """Posterior variances (entries,) of a block, dispersion 1, and its effective number of entries."""
+
+    variances: Floats
+    effective: float
+
+
+class Derivatives:
+    """How the scores of rows move with the entries, one output at a time.
+
+    Parameters
+    ----------
+    layout : Layout
+    program : Program
+    rows : Rows
+    phi : (entries,)
+        Of the output.
+    """
+
+    def __init__(self, layout: Layout, program: Program, rows: Rows, phi: Floats) -> None:
+        self.layout, self.program, self.rows, self.phi = layout, program, rows, phi
+
+    def of(self, block: int) -> sparse.csr_array:
+        """By the entries of a block (n, size)."""
+        own = self.layout.entries(block)
+        found = [(rows, entries - own.start, by) for rows, entries, by in self._all if _lie_in(entries, own)]
+        shape = len(self.rows.y), own.stop - own.start
+        if not found:
+            return sparse.csr_array(shape)
+        rows, entries, by = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return sparse.csr_array((by, (rows, entries)), shape=shape)  # an entry that a row reads twice is added up
+
+    @cached_property
+    def _all(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64], Floats]]:
+        """Rows, entries and derivatives of every place of the program that learns."""
+        program, rows, n = self.program, self.rows, len(self.rows.y)
+        every, ones = np.arange(n), np.ones(n)
+        found = [self._kept(rows.codes[:, j].astype(np.int64), ones) for j in range(program.n_plain)]
+        found += [(every, np.full(n, entry), rows.x[:, j]) for j, entry in enumerate(program.slopes)]
+        found += [(every, np.full(n, entry), ones) for entry in program.scalars]
+        for term in range(len(program.constants)):
+            slots = range(program.starts[term], program.starts[term + 1])
+            entries = [self._entries(slot) for slot in slots]
+            values = [np.where(own >= 0, self.phi[own], 0.0) for own in entries]
+            number = program.numeric[term]
+            factor = program.constants[term] * (rows.x[:, number] if number >= 0 else ones)
+            for place, own in enumerate(entries):
+                others = [value for other, value in enumerate(values) if other != place]
+                found.append(self._kept(own, np.prod([factor, *others], axis=0)))
+        return found
+
+    def _entries(self, slot: int) -> NDArray[np.int64]:
+        column, first = self.program.columns[slot], self.program.entries[slot]
+        if column < 0:
+            return np.full(len(self.rows.y), first)
+        codes = self.rows.codes[:, column].astype(np.int64)
+        return np.where(codes >= 0, codes + first, -1)
+
+    @staticmethod
+    def _kept(entries: NDArray[np.int64], by: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        kept = np.flatnonzero(entries >= 0)
+        return kept, entries[kept], by[kept]
+
+
+def _lie_in(entries: NDArray[np.int64], own: slice) -> bool:
+    return len(entries) > 0 and own.start <= entries[0] < own.stop  # all of a place are of one block
+
+
+class FormulaSpreads:
+    """The posteriors of the blocks where the parameters stand, for one output.
+
+    Parameters
+    ----------
+    derivatives : Derivatives
+    bends : (n,)
+        Curvatures of the rows, times their weight.
+    """
+
+    def __init__(self, derivatives: Derivatives, bends: Floats) -> None:
+        self.derivatives, self.layout, self.bends = derivatives, derivatives.layout, bends
+        self._flat = [place for place, block in enumerate(self.layout.blocks) if block.source is None]
+        self._widest: Floats = np.zeros((len(self._flat), len(self._flat)))
+
+    def of(self, block: int, precision: float, *, centred: bool) -> BlockSpread:
+        """Of one block under a ridge of this precision, about its mean where `centred`."""
+        rank = self.layout.blocks[block].rank
+        by = self.derivatives.of(block)
+        inverse = self._inverse(block, by, precision)
+        shared = by.T @ (self.bends[:, None] * self._by_flat)
+        columns = shared @ _root_of_inverse(self._flat_information)
+        size = by.shape[1] // rank
+        means = np.tile(np.eye(rank), (size, 1)) / np.sqrt(size)
+        if centred:
+            columns = np.concatenate([columns, np.sqrt(precision) * means], axis=1)
+        followed = inverse.times(columns)
+        left = np.eye(columns.shape[1]) - columns.T @ followed
+        middle = np.linalg.pinv(left, rcond=NOTHING_LEFT, hermitian=True)
+        variances = inverse.diagonal + ((followed @ middle) * followed).sum(axis=1)
+        penalised, held = float(variances.sum()), by.shape[1]
+        if centred:
+            mean_followed = means.T @ followed
+            of_means = np.trace(means.T @ inverse.times(means)) + np.trace(mean_followed @ middle @ mean_followed.T)
+            penalised, held = penalised - float(of_means), held - rank
+        self._note_flat(shared, inverse)
+        return BlockSpread(variances, max(held - precision * penalised, 0.0))
+
+    def of_flat(self) -> Floats:
+        """Variances (f,) of what is not held back, given the block that leaves it the least certain."""
+        alone = np.diag(np.linalg.pinv(self._flat_information, rcond=NOTHING_LEFT, hermitian=True))
+        return np.maximum(alone, np.diag(self._widest))
+
+    @property
+    def rank_of_flat(self) -> int:
+        """How many numbers the rows tell of those that are not held back."""
+        return rank_of_information(self._flat_information)
+
+    @property
+    def flat(self) -> list[int]:
+        """The blocks that are not held back."""
+        return self._flat
+
+    def _note_flat(self, shared: Floats, inverse: _Inverse) -> None:
+        left = self._flat_information - shared.T @ inverse.times(shared)
+        found = np.asarray(np.linalg.pinv(left, rcond=NOTHING_LEFT, hermitian=True), dtype=np.float64)
+        if np.trace(found) > np.trace(self._widest):
+            self._widest = found
+
+    def _inverse(self, block: int, by: sparse.csr_array, precision: float) -> _Inverse:
+        root = (by * np.sqrt(self.bends)[:, None]).tocsr()
+        curvature = (root.T @ root).tocsr()
+        if sum(read.block == block for read in self.layout.reads) == 1:
+            return _BySymbol(curvature, precision, self.layout.blocks[block].rank)
+        return _Dense(curvature, precision) if by.shape[1] <= MOST_DENSE else _Drawn(curvature, precision, root)
+
+    @cached_property
+    def _by_flat(self) -> Floats:
+        """Derivatives (n, f) by what is not held back."""
+        found = [self.derivatives.of(place).toarray() for place in self._flat]
+        return np.concatenate([np.zeros((len(self.bends), 0)), *found], axis=1)
+
+    @cached_property
+    def _flat_information(self) -> Floats:
+        return np.asarray(self._by_flat.T @ (self.bends[:, None] * self._by_flat))
+
+
+def _root_of_inverse(matrix: Floats) -> Floats:
+    """R with RR' = the inverse of an information, without what nothing is known of."""
+    lengths, axes = np.linalg.eigh(matrix)
+    known = lengths > NOTHING_LEFT * max(lengths.max(initial=0.0), 1e-300)
+    return axes[:, known] / np.sqrt(lengths[known])
+
+
+class _Inverse(ABC):
+    """The inverse of a block's curvature and penalty: its diagonal (q,), and what it makes of columns (q, m)."""
+
+    diagonal: Floats
+
+    @abstractmethod
+    def times(self, columns: Floats) -> Floats:
+        """The inverse times the columns."""
+
+
+class _BySymbol(_Inverse):
+    """Of a block that rows read in one place: a matrix (rank, rank) for each symbol."""
+
+    def __init__(self, curvature: sparse.csr_array, precision: float, rank: int) -> None:
+        n_symbols = curvature.shape[0] // rank
+        own = np.zeros((n_symbols, rank, rank))
+        found = curvature.tocoo()
+        own[found.row // rank, found.row % rank, found.col % rank] = found.data
+        self._inverses = _inverse_of(own + precision * np.eye(rank))
+        self.diagonal = np.diagonal(self._inverses, axis1=1, axis2=2).ravel()
+
+    def times(self, columns: Floats) -> Floats:
+        n_symbols, rank, _ = self._inverses.shape
+        return (self._inverses @ columns.reshape(n_symbols, rank, -1)).reshape(len(columns), -1)
+
+
+class _Dense(_Inverse):
+    """Of a block that rows read in several places, of not too many entries."""
+
+    def __init__(self, curvature: sparse.csr_array, precision: float) -> None:
+        self._whole = _inverse_of(curvature.toarray() + precision * np.eye(curvature.shape[0]))
+        self.diagonal = np.diag(self._whole)
+
+    def times(self, columns: Floats) -> Floats:
+        return np.asarray(self._whole @ columns)
+
+
+class _Drawn(_Inverse):
+    """Of one of many entries: the diagonal from draws, by conjugate gradients, the same ones each time.
+
+    The variance of an entry is that given the others, known exactly, and that of its mean given the others, over the
+    draws (as in `posterior`). `root` (n, q): R with R'R = the curvature.
+    """
+
+    def __init__(self, curvature: sparse.csr_array, precision: float, root: sparse.csr_array) -> None:
+        alone = curvature.diagonal()
+        precision = max(precision, NOTHING_LEFT * float(alone.mean()))
+        self._both = (curvature + precision * sparse.eye_array(len(alone))).tocsr()
+        self._own = 1.0 / (alone + precision)
+        rng = np.random.RandomState(0)
+        right = root.T @ rng.standard_normal((root.shape[0], N_DRAWS))
+        right += np.sqrt(precision) * rng.standard_normal(right.shape)  # of covariance `_both`
+        means = right - self.times(right) / self._own[:, None]
+        self.diagonal = self._own + np.square(self._own[:, None] * means).mean(axis=1)
+
+    def times(self, columns: Floats) -> Floats:
+        scale = sparse.diags_array(self._own)
+        return np.stack([cg(self._both, column, rtol=1e-8, M=scale)[0] for column in columns.T], axis=1)
+
+
+def _inverse_of(matrices: Floats) -> Floats:
+    try:
+        return np.asarray(np.linalg.inv(matrices))
+    except np.linalg.LinAlgError:  # no penalty, and entries that no row tells apart
+        return np.asarray(np.linalg.pinv(matrices, rcond=NOTHING_LEFT, hermitian=True))
+
+
+EQUAL = 1e-9
+"""Derivatives differ by no more than rounding."""
+
+SINGULAR = 1e-10
+"""Of the diagonal of the system, added to it: directions may be sums of others, along which nothing moves."""
+
+
+class CommonLevels:
+    """The directions of a formula's terms along which no score moves.
+
+    Parameters
+    ----------
+    layout : Layout
+    program : Program
+    rows : Rows
+    centred : list of bool
+        Blocks whose prior is about their mean. One that can give its mean to an unpenalized term is as one whose
+        prior is about 0; others hand nothing on.
+    """
+
+    def __init__(self, layout: Layout, program: Program, rows: Rows, centred: list[bool]) -> None:
+        self._layout, self._precision = layout, np.empty(0)
+        self._solver: SuperLU | None = None
+        beside = _other_factors(layout)
+        held = [block for block in beside if layout.blocks[block].source is not None]
+        found = [sparse.csc_array((layout.n_entries, 0))]
+        if held and len(layout.blocks) > 1:
+            rng = np.random.RandomState(0)  # at any two points: factors that terms share, and others, have any values
+            places = [rng.normal(1.0, 0.3, layout.n_entries) for _ in range(2)]
+            derivatives = [Derivatives(layout, program, rows, phi) for phi in places]
+            to_flat = {block: _to_flat(layout, block, derivatives) for block in held}
+            held = [block for block in held if not centred[block] or to_flat[block].shape[1]]
+            found += [to_flat[block] for block in held]
+            found += [
+                _to_coarser(layout, one, other, derivatives)
+                for one, other in permutations(held, 2)
+                if beside[one] == beside[other] and layout.sizes[one] > layout.sizes[other]
+            ]
+        self._directions = sparse.hstack(found).tocsc()
+
+    def share(self, phi: Floats, precision: Floats) -> Floats:
+        """Numbers (entries * K,) of the same scores whose penalty, by the precisions of blocks, is least."""
+        if not self._directions.shape[1]:
+            return phi
+        held = np.repeat(precision, self._layout.sizes)
+        if self._solver is None or not np.array_equal(precision, self._precision):
+            system = (self._directions.T @ (self._directions * held[:, None])).tocsc()
+            size = system.diagonal()
+            ridge = np.where(size > 0.0, SINGULAR * size, 1.0)
+            self._solver, self._precision = splu((system + sparse.diags_array(ridge)).tocsc()), precision.copy()
+        numbers = phi.reshape(self._layout.n_entries, -1)
+        away = self._solver.solve(self._directions.T @ (held[:, None] * numbers))
+        return np.asarray(numbers - self._directions @ away, dtype=np.float64).ravel()
+
+
+def _other_factors(layout: Layout) -> dict[int, tuple[object, ...]]:
+    """By block, the other factors of the terms that read it, where these are the same in all."""
+    found: dict[int, set[tuple[object, ...]]] = {}
+    for term in layout.learned:
+        for factor in term.factors:
+            found.setdefault(factor.block, set()).add(_beside(term, factor.block))
+    return {
+        block: next(iter(others))
+        for block, others in found.items()
+        if layout.blocks[block].rank == 1 and len(others) == 1
+    }
+
+
+def _beside(term: Term, block: int) -> tuple[object, ...]:
+    others = [(factor.block, factor.columns, factor.component) for factor in term.factors if factor.block != block]
+    return len(term.factors), *sorted(others)
+
+
+def _to_flat(layout: Layout, block: int, derivatives: list[Derivatives]) -> sparse.csc_array:
+    """The mean of a block, for unpenalized terms (entries, 1); none (entries, 0) where these have no such part.
+
+    The intercept has its part in slopes, where the number that these are multiplied by is centred.
+    """
+    flat = [place for place, other in enumerate(layout.blocks) if other.source is None]
+    found: Floats = np.empty(0)
+    for by in derivatives:
+        own = np.asarray(by.of(block).sum(axis=1)).ravel()
+        columns = np.column_stack([np.empty((len(own), 0)), *(by.of(place).toarray() for place in flat)])
+        if not len(found):
+            found = np.asarray(np.linalg.lstsq(columns, own, rcond=SAME)[0], dtype=np.float64)
+        if np.linalg.norm(own - columns @ found) > EQUAL * np.linalg.norm(own):
+            return sparse.csc_array((layout.n_entries, 0))
+    direction = np.zeros((layout.n_entries, 1))
+    direction[layout.entries(block)] = 1.0
+    for place, by_one in zip(flat, found, strict=True):
+        direction[layout.entries(place)] = -by_one
+    return sparse.csc_array(direction)
+
+
+def _to_coarser(layout: Layout, one: int, other: int, derivatives: list[Derivatives]) -> sparse.csc_array:
+    """What the entries of `one` within each entry of `other` can hand to that (entries, its size).
+
+    None (entries, 0) where the one column is no function of the other, or what multiplies them is not the same.
+    """
+    nothing = sparse.csc_array((layout.n_entries, 0))
+    within, times = None, 0.0
+    for by in derivatives:
+        by_one, by_other = by.of(one), by.of(other)
+        if within is None:
+            above = _entries_above(by_one, by_other)
+            if above is None:
+                return nothing
+            seen = np.flatnonzero(above >= 0)
+            within = sparse.csr_array((np.ones(len(seen)), (seen, above[seen])), shape=(len(above), by_other.shape[1]))
+            times = float((by_one @ within).multiply(by_other).sum()) / float(by_other.multiply(by_other).sum() or 1.0)
+        given = by_one @ within
+        if times == 0.0 or sparse.linalg.norm(given - times * by_other) > EQUAL * sparse.linalg.norm(given):
+            return nothing
+    found = sparse.lil_array((layout.n_entries, layout.sizes[other]))
+    found[layout.entries(one)] = within
+    found[layout.entries(other)] = -times * sparse.eye_array(layout.sizes[other])
+    return found.tocsc()
+
+
+def _entries_above(by_one: sparse.csr_array, by_other: sparse.csr_array) -> NDArray[np.intp] | None:
+    """For each entry that rows select the one of another block that they do, -1 for none; None where it is not one."""
+    if max(np.diff(by_one.indptr).max(initial=0), np.diff(by_other.indptr).max(initial=0)) > 1:
+        return None
+    both = (np.diff(by_one.indptr) > 0) & (np.diff(by_other.indptr) > 0)
+    lower, upper = (by.indices[by.indptr[:-1][both]] for by in (by_one, by_other))
+    above = np.full(by_one.shape[1], -1, dtype=np.intp)
+    above[lower] = upper
+    return above if bool((above[lower] == upper).all()) else None

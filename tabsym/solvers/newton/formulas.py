@@ -1,0 +1,325 @@
+"""Formulas that multiply or share blocks: L-BFGS over all parameters, from several starts.
+
+A block of such a formula has no Hessian of its own that is diagonal, and products are not convex together: taking
+turns creeps along their valleys. L-BFGS, in units in which the curvature of every parameter is about one, does not.
+What terms can hand each other at the same scores is shared in closed form (`common_levels`).
+By evidence, optimum and variances take turns, as in `variances`, each block's posterior given the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import null_space
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+from tabsym.codes import row_numbers
+from tabsym.design.layout import Layout
+from tabsym.design.program import Rows, Work
+from tabsym.losses.kernels import GAMMA, HUBER, LOGISTIC, MULTINOMIAL, TWEEDIE
+from tabsym.solvers.newton.block_descent import spread_of
+from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
+from tabsym.solvers.newton.joint import MOST_ENTRIES, MOST_VISITS, Whole, inverse
+from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
+from tabsym.solvers.sgd.optimizers import SGD, Newton
+from tabsym.solvers.sgd.options import Options
+from tabsym.solvers.sgd.state import Task
+
+Floats = NDArray[np.float64]
+
+JITTERS = 0.3, 1.0
+"""Other starts are the first one, with normal numbers of these deviations, by turns, added to the factors of products:
+near it, and where factors have other signs."""
+
+PASSES_A_LOOK, STILL = 4, 0.01
+"""Optimum and variances take a turn for so many of `max_passes`, at most; they stand still where no logarithm of a
+variance moves by more, of those that move the effective entries of their block by as much: 0 is never reached."""
+
+FIRST_VARIANCE = 1.0
+
+LEAST, MOST = 1e-6, 1e8
+"""Of a precision."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """In units of training: parameters and deviations (entries * K,), variances and effective numbers of blocks."""
+
+    phi: Floats
+    sd: Floats
+    variances: Floats
+    effective: Floats
+    dispersion: float
+    loss: float
+    n_passes: int
+    converged: bool
+    whole: Whole | None
+
+
+class Objective:
+    """Loss of the rows, and half the precision times the squares of a block's numbers (about their mean in products).
+
+    Parameters
+    ----------
+    layout : Layout
+    rows : Rows
+    task : Task
+    centred : bool
+        Whether numbers that multiply are held to the mean of their block, not to 0.
+
+    Attributes
+    ----------
+    unit : float
+        What a change of the mean loss is measured by: of amounts their spread.
+    """
+
+    def __init__(self, layout: Layout, rows: Rows, task: Task, *, centred: bool) -> None:
+        self.layout, self.rows, self.task, self.n_passes = layout, rows, task, 0
+        self.precision = np.zeros(len(layout.blocks))
+        self.total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
+        self._members = row_numbers(len(rows.y))
+        self._work = Work.make(task.program, task.n_outputs, batches=False)
+        self._rule = Options(optimizer=SGD(), learning_rate=1.0).rule(task.loss, 1.0)
+        self.centred = [centred and block.neutral_mean for block in layout.blocks]
+        self._levels = CommonLevels(layout, task.program, rows, self.centred)
+        y = rows.y - rows.offset if len(rows.offset) and task.loss.scales else rows.y
+        self.unit = spread_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
+
+    def sums(self, phi: Floats) -> tuple[float, Floats, Floats]:
+        """The sum of the losses, gradient and own curvature (entries * K,)."""
+        gradient, curvature = np.zeros(len(phi)), np.zeros(len(phi))
+        self.n_passes += 1
+        lost = newton_sums(
+            self.rows, self._members, self.task.program, self.task.neutral, self._rule,
+            np.ascontiguousarray(phi[:, None]), self._work, np.empty(self.task.n_outputs), gradient, curvature,
+        )  # fmt: skip
+        return float(lost), gradient, curvature
+
+    def shared(self, phi: Floats) -> Floats:
+        """Parameters of the same scores, with what terms can hand each other where the penalty is least."""
+        return self._levels.share(phi, self.precision)
+
+    def value(self, phi: Floats) -> tuple[float, Floats]:
+        """The objective where the penalty of the scores is least, and its gradient."""
+        phi = self.shared(phi)
+        lost, gradient, _ = self.sums(phi)
+        for place, own in self.held():
+            away = self.away(place, phi)
+            lost += 0.5 * self.precision[place] * float(np.square(away).sum())
+            gradient[own] += self.precision[place] * away.ravel()
+        return lost, gradient
+
+    def held(self) -> Iterator[tuple[int, slice]]:
+        """The blocks that a prior holds back, and where their numbers lie."""
+        k = self.task.n_outputs
+        for place, block in enumerate(self.layout.blocks):
+            if block.source is not None:
+                own = self.layout.entries(place)
+                yield place, slice(own.start * k, own.stop * k)
+
+    def away(self, place: int, phi: Floats) -> Floats:
+        """How far the numbers of a block are from where its prior holds them (symbols, rank * K)."""
+        own, k = self.layout.entries(place), self.task.n_outputs
+        width = self.layout.blocks[place].rank * k
+        numbers = phi[own.start * k : own.stop * k].reshape(-1, width)
+        return numbers - numbers.mean(axis=0) if self.centred[place] else numbers
+
+    def curvature(self, phi: Floats) -> Floats:
+        """Own curvature of each parameter, with its penalty."""
+        curvature = self.sums(phi)[2]
+        for place, own in self.held():
+            curvature[own] += self.precision[place]
+        return curvature
+
+
+def fit_formula(
+    layout: Layout,
+    rows: Rows,
+    task: Task,
+    newton: Newton,
+    penalty: float | None,
+    start: Floats,
+    rng: np.random.RandomState,
+) -> Answer:
+    """The best optimum of several: with a ridge `penalty` on the mean loss, or None for variances by evidence."""
+    objective = Objective(layout, rows, task, centred=penalty is None)
+    for place, _ in objective.held():
+        objective.precision[place] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
+    starts = [start]
+    if not layout.is_additive:
+        jitters = islice(cycle(JITTERS), newton.starts - 1)
+        starts += [_jittered(layout, task.n_outputs, start, jitter, rng) for jitter in jitters]
+    reached = [_descend(objective, one, newton) for one in starts]
+    phi, converged = min(reached, key=lambda one: objective.value(one[0])[0])
+    weighed = _weigh(objective, phi)
+    if penalty is None:
+        change, looks = np.inf, 0
+        while change >= STILL and PASSES_A_LOOK * looks < newton.max_passes:
+            change, looks = _move_variances(objective, phi, weighed), looks + 1
+            phi, converged = _descend(objective, phi, newton)
+            weighed = _weigh(objective, phi)
+        converged = converged and change < STILL
+    dispersion = weighed.dispersion
+    variances = np.full(len(layout.blocks), np.inf)
+    for place, _ in objective.held():
+        variances[place] = dispersion / objective.precision[place] if objective.precision[place] > 0 else np.inf
+    told = weighed.variances >= 0.0  # less is rounding, where more vectors are asked for than the rows can tell
+    sd = np.sqrt(dispersion * np.where(told, weighed.variances, np.inf))
+    loss = objective.sums(phi)[0] / objective.total
+    whole = _whole_covariance(objective, phi)
+    return Answer(phi, sd, variances, weighed.effective, dispersion, loss, objective.n_passes, converged, whole)
+
+
+def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
+    """Of all coefficients of each output, dispersion 1, by Gauss and Newton's Hessian; None where they are too many."""
+    layout, k = objective.layout, objective.task.n_outputs
+    has_vectors = any(block.rank > 1 for block in layout.blocks)  # told up to rotations: only given the others
+    if has_vectors or layout.n_entries > MOST_ENTRIES or layout.n_entries * len(objective.rows.y) > MOST_VISITS:
+        return None
+    bends = _expected_curvature(objective, phi)
+    found, untold = [], np.zeros(layout.n_entries, dtype=np.bool_)
+    for output in range(k):
+        derivatives = Derivatives(layout, objective.task.program, objective.rows, phi[output::k])
+        by = sparse.hstack([derivatives.of(place) for place in range(len(layout.blocks))]).tocsr()
+        information = np.asarray((by.T @ (by * bends[:, output][:, None])).todense())
+        for place, _ in objective.held():
+            own = layout.entries(place)
+            held = np.eye(own.stop - own.start)
+            if objective.centred[place]:
+                held -= 1.0 / len(held)
+            information[own, own] += objective.precision[place] * held
+        found.append(inverse(information)[0])
+        untold |= np.diag(information) == 0.0  # what factors hand to each other is no part of what is shown
+    return Whole(np.array(found), untold)
+
+
+def _expected_curvature(objective: Objective, phi: Floats) -> Floats:
+    """Fisher's information of rows (n, K), times their weight."""
+    task, rows = objective.task, objective.rows
+    if task.loss.code not in (GAMMA, TWEEDIE):
+        return _pulls(objective, phi)[1]
+    margins = np.empty((len(rows.y), 1))
+    predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), margins)
+    power = 2.0 if task.loss.code == GAMMA else task.loss.parameter
+    return np.asarray(np.exp((2.0 - power) * margins) * (rows.weight[:, None] if len(rows.weight) else 1.0))
+
+
+def _jittered(layout: Layout, n_outputs: int, start: Floats, jitter: float, rng: np.random.RandomState) -> Floats:
+    """Another start: of products the factors, moved at random."""
+    out = start.copy()
+    for place, block in enumerate(layout.blocks):
+        if block.start != 0.0 or block.rank > 1:
+            own = layout.entries(place)
+            own = slice(own.start * n_outputs, own.stop * n_outputs)
+            out[own] += rng.normal(0.0, jitter, own.stop - own.start)
+    return out
+
+
+def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Floats, bool]:
+    """The optimum near a start, and whether it was reached."""
+    phi, unit, first = start, objective.total * objective.unit, objective.value(start)[0]
+    for _ in range(3):  # its memory starts afresh, in units of the curvature where it stands
+        phi = objective.shared(phi)
+        curvature = objective.curvature(phi)
+        root = np.sqrt(np.maximum(curvature, 1e-6 * max(float(curvature.max()), 1e-300)))
+
+        def value(z: Floats, root: Floats = root) -> tuple[float, Floats]:
+            lost, gradient = objective.value(z / root)
+            return (lost - first) / unit, gradient / (root * unit)  # what outliers cost is no measure of a step
+
+        options = {"maxiter": newton.max_passes, "maxcor": 20, "ftol": 0.01 * newton.tol, "gtol": 0.0}
+        found = minimize(value, phi * root, jac=True, method="L-BFGS-B", options=options)
+        before, phi = value(phi * root)[0], objective.shared(found.x / root)
+        if before - found.fun < newton.tol:
+            return phi, True
+    return phi, bool(found.success)
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """Dispersion, effective number of each block's entries, and posterior variances (entries * K,), dispersion 1."""
+
+    dispersion: float
+    effective: Floats
+    variances: Floats
+
+
+def _weigh(objective: Objective, phi: Floats) -> _Weighed:
+    layout, k = objective.layout, objective.task.n_outputs
+    effective, variances = np.zeros(len(layout.blocks)), np.zeros((layout.n_entries, k))
+    slopes, bends = _pulls(objective, phi)
+    used = 0.0
+    for output in range(k):
+        derivatives = Derivatives(layout, objective.task.program, objective.rows, phi[output::k])
+        spreads = FormulaSpreads(derivatives, bends[:, output])
+        for place, _ in objective.held():
+            centred = objective.centred[place]
+            found = spreads.of(place, float(objective.precision[place]), centred=centred)
+            effective[place] += found.effective
+            variances[layout.entries(place), output] = found.variances
+            used += layout.blocks[place].rank if centred else 0
+        for place, variance in zip(spreads.flat, spreads.of_flat(), strict=True):
+            effective[place] += spreads.rank_of_flat / len(spreads.flat)
+            variances[layout.entries(place), output] = variance
+    dispersion = 1.0
+    if objective.task.loss.code not in (LOGISTIC, MULTINOMIAL):
+        left = max(objective.total - effective.sum() - used, 0.05 * objective.total)
+        dispersion = max(_pearson(objective, phi, slopes[:, 0], bends[:, 0]) / left, 1e-12)
+    return _Weighed(dispersion, effective, variances.ravel())
+
+
+def _pearson(objective: Objective, phi: Floats, slopes: Floats, bends: Floats) -> float:
+    """Pearson's statistic, of slopes and curvatures (n,) times weights; Huber's loss has no variance function."""
+    if objective.task.loss.code == HUBER:
+        weight = objective.rows.weight if len(objective.rows.weight) else 1.0
+        return float((np.square(slopes) / weight).sum() / bends.sum() * objective.total)
+    expected = _expected_curvature(objective, phi)[:, 0]
+    told = expected > 0.0
+    return float((np.square(slopes[told]) / expected[told]).sum())
+
+
+def _pulls(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
+    """Slopes and curvatures (n, K) of the rows, times their weight."""
+    task, rows = objective.task, objective.rows
+    margins = np.empty((len(rows.y), task.n_outputs))
+    predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), margins)
+    weight = rows.weight[:, None] if len(rows.weight) else 1.0
+    if task.n_outputs > 1:
+        p = softmax(margins, axis=1)
+        slopes, bends = p - np.eye(task.n_outputs)[rows.y.astype(np.int64)], p * (1.0 - p)
+    else:
+        slopes, bends = (one[:, None] for one in task.loss.rows(margins, rows.y)[1:])
+    return weight * slopes, weight * bends
+
+
+def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> float:
+    """One update of the precisions; the largest change of a logarithm, or of the effective entries if that is less."""
+    held = [place for place, _ in objective.held()]
+    lengths = np.array([np.square(objective.away(place, phi)).sum() for place in held])
+    now = weighed.dispersion * weighed.effective[held] / np.maximum(lengths, 1e-300)
+    moves = np.log(np.clip(now, LEAST, MOST) / objective.precision[held])
+    free = scale_free(objective.layout)[held]
+    moves -= free @ (np.linalg.pinv(free) @ moves)
+    objective.precision[held] = np.clip(objective.precision[held] * np.exp(moves), LEAST, MOST)
+    effective, entries = weighed.effective[held], np.array([own.stop - own.start for _, own in objective.held()])
+    moving = np.abs(moves) * np.minimum(effective * (1.0 - effective / entries), 1.0)
+    return float(moving.max(initial=0.0))
+
+
+def scale_free(layout: Layout) -> Floats:
+    """Directions (blocks, d) in which logarithms of blocks' scales can move while every score stays.
+
+    What one factor of a product gives, another takes: the rows tell the product of their variances, and no single one.
+    Along these the variances are left where they start, or they would move on for ever.
+    """
+    factors = np.zeros((len(layout.learned), len(layout.blocks)))
+    for number, term in enumerate(layout.learned):
+        for factor in term.factors:
+            factors[number, factor.block] += 1.0
+    return np.asarray(null_space(factors))

@@ -1,0 +1,148 @@
+"""The blocks of an additive model as the solver sees them: what rows select, and what holds their entries back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.solvers.newton.kernels_classes import step_classes
+from tabsym.solvers.newton.kernels_coefs import step_ridge, sum_products_of
+from tabsym.solvers.newton.kernels_walk import share_apart, solve_beside_walk, step_walk, step_walk_of_classes
+
+Floats = NDArray[np.float64]
+
+NEXT_TO_NOTHING = 1e-8
+"""A ridge under walks, whose level, that of entries beside them too, no difference holds."""
+
+
+class Prior(Enum):
+    """What holds the entries of a block back."""
+
+    FLAT = "flat"
+    """Nothing: the intercept, slopes."""
+    RIDGE = "ridge"
+    """Each entry by itself is normal about 0."""
+    WALK = "walk"
+    """The differences of neighbouring entries are normal about 0: intervals of a number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One block of an additive model.
+
+    Attributes
+    ----------
+    block : int
+        Its place in the layout.
+    codes : (n,) int32
+        The entry of each row, -1 for none.
+    x : (n,)
+        What the entry is multiplied by; empty for 1.
+    size : int
+        Entries.
+    prior : Prior
+    apart : int
+        So many entries at the start are no part of a walk, and normal about its mean, with the variance that its own
+        entries have about it: missing values.
+    within : mapping of block -> (q,) int32
+        Of a cross: the entries of other blocks that its own lie within, such as those of its columns.
+    """
+
+    block: int
+    codes: NDArray[np.int32]
+    x: Floats
+    size: int
+    prior: Prior
+    apart: int = 0
+    within: Mapping[int, NDArray[np.int32]] = field(default_factory=dict)
+
+    @property
+    def held(self) -> int:
+        """Numbers that the prior holds back: entries, or differences of them."""
+        if self.prior is Prior.FLAT:
+            return 0
+        return self.size if self.prior is Prior.RIDGE else self.size - 1
+
+    @property
+    def share_apart(self) -> float:
+        """Of the walk's precision, what the entries beside it are held to its mean by."""
+        return float(share_apart(self.size - self.apart))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is one number, added as it is."""
+        return self.size == 1 and not len(self.x)
+
+    def pull_back(self, theta: Floats, precision: float) -> Floats:
+        """The gradient (q, W) of the penalty, half of `precision` times what `length` sums."""
+        if self.prior is Prior.FLAT or not np.isfinite(precision):
+            return np.zeros_like(theta)
+        pull = precision * theta
+        if self.prior is Prior.WALK:
+            own = theta[self.apart :]
+            pull[: self.apart] = precision * self.share_apart * self._beside(theta)
+            jumps = precision * np.diff(own, axis=0)
+            pull[self.apart :] = NEXT_TO_NOTHING * own - pull[: self.apart].sum(axis=0) / max(len(own), 1)
+            pull[self.apart : -1] -= jumps
+            pull[self.apart + 1 :] += jumps
+        return pull
+
+    def length(self, theta: Floats) -> float:
+        """The sum of squares that the prior holds small."""
+        if self.prior is Prior.WALK:
+            beside = self.share_apart * np.square(self._beside(theta)).sum()
+            return float(beside + np.square(np.diff(theta[self.apart :], axis=0)).sum())
+        return float(np.square(theta).sum())
+
+    def _beside(self, theta: Floats) -> Floats:
+        """How far entries beside the walk (apart, W) are from its mean."""
+        return theta[: self.apart] - theta[self.apart :].sum(axis=0) / max(self.size - self.apart, 1)
+
+    def step(
+        self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float = np.inf
+    ) -> tuple[Floats, float]:
+        """Newton's steps (q, W), by which theta moves, and half its decrement; no entry steps by more than `most`."""
+        steps = np.empty_like(theta)
+        if self.prior is Prior.WALK:
+            right, level, pivots = np.empty_like(theta), np.empty_like(theta), np.empty(self.size)
+            fall = step_walk(
+                gradient, curvature, theta, self.apart, precision, NEXT_TO_NOTHING, most, right, pivots, level, steps
+            )  # fmt: skip
+        else:
+            held = 0.0 if self.prior is Prior.FLAT else precision
+            assert theta.flags.c_contiguous, "it moves in place"
+            flat, right = steps.ravel(), np.empty(theta.size)
+            step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), held, most, right, flat)
+            fall = 0.5 * sum_products_of(right, flat)
+        return steps, float(fall)
+
+    def step_of_classes(
+        self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float
+    ) -> tuple[Floats, float]:
+        """The same of classes, (q, K), which pull at each other: `curvature` is the sum of their probabilities."""
+        if self.prior is Prior.FLAT:
+            return self.step(gradient, curvature, theta, precision, most)
+        right, steps = np.empty((2, *theta.shape))
+        if self.prior is Prior.RIDGE:
+            step_classes(gradient, curvature, theta, precision, most, right, steps)
+        else:
+            step_walk_of_classes(
+                gradient, curvature, theta, self.apart, precision, NEXT_TO_NOTHING, most, right, steps
+            )  # fmt: skip
+        return steps, 0.5 * float(np.vdot(right, steps))
+
+    def solve(self, curvature: Floats, precision: float, right: Floats) -> Floats:
+        """Curvature and penalty together, inverted, times `right` (q, W)."""
+        if self.prior is Prior.FLAT:
+            return np.divide(right, curvature, out=np.zeros_like(right), where=curvature > 0)
+        if self.prior is Prior.RIDGE:
+            both = curvature + precision
+            return np.divide(right, both, out=np.zeros_like(right), where=both > 0)
+        level, out, pivots = np.empty_like(right), np.empty_like(right), np.empty(self.size)
+        own, right = np.ascontiguousarray(curvature), np.ascontiguousarray(right)
+        solve_beside_walk(own, self.apart, precision, NEXT_TO_NOTHING, right, pivots, level, out)
+        return out

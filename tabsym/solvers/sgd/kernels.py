@@ -1,0 +1,412 @@
+"""Kernels of stochastic gradient descent: scores of rows, updates of their coefficients, predictions. Arrays only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabsym.jit import inlined, kernel
+from tabsym.losses.kernels import loss_of_one, slopes_of_many
+from tabsym.solvers.sgd.rules import catch_up, move, move_adagrad
+
+
+@inlined
+def entry_of_slot(i, s, codes, columns, entries):
+    """The entry that slot s selects for row i; -1 unseen."""
+    column = columns[s]
+    if column < 0:
+        return entries[s]
+    code = np.int64(codes[i, column])
+    return code + entries[s] if code >= 0 else np.int64(-1)
+
+
+@inlined
+def _product(i, k, t, skip, rows, program, neutral, n_outputs, state):
+    """The product of term t without the factor in slot `skip` (-1: of all)."""
+    value = program.constants[t]
+    if program.numeric[t] >= 0:
+        value *= rows.x[i, program.numeric[t]]
+    for s in range(program.starts[t], program.starts[t + 1]):
+        if s != skip:
+            entry = entry_of_slot(i, s, rows.codes, program.columns, program.entries)
+            value *= state[entry * n_outputs + k, 0] if entry >= 0 else neutral[s, k]
+    return value
+
+
+@inlined
+def additive_score(i, k, rows, program, n_outputs, state):
+    """Output k of the terms that are no products."""
+    total = 0.0
+    for j in range(program.n_plain):
+        entry = rows.codes[i, j]
+        if entry >= 0:
+            total += state[entry * n_outputs + k, 0]
+    for j in range(len(program.slopes)):
+        total += rows.x[i, j] * state[program.slopes[j] * n_outputs + k, 0]
+    for j in range(len(program.scalars)):
+        total += state[program.scalars[j] * n_outputs + k, 0]
+    if len(rows.offset):
+        total += rows.offset[i * n_outputs + k]
+    return total
+
+
+@inlined
+def additive_scores(i, rows, program, state, scores):
+    """`additive_score` of all outputs (K,): those of an entry lie together."""
+    n_outputs = len(scores)
+    scores[:] = 0.0
+    for j in range(program.n_plain):
+        first = np.int64(rows.codes[i, j]) * n_outputs
+        if first >= 0:
+            for k in range(n_outputs):
+                scores[k] += state[first + k, 0]
+    for j in range(len(program.slopes)):
+        first, number = program.slopes[j] * n_outputs, rows.x[i, j]
+        for k in range(n_outputs):
+            scores[k] += number * state[first + k, 0]
+    for j in range(len(program.scalars)):
+        first = program.scalars[j] * n_outputs
+        for k in range(n_outputs):
+            scores[k] += state[first + k, 0]
+    if len(rows.offset):
+        for k in range(n_outputs):
+            scores[k] += rows.offset[i * n_outputs + k]
+
+
+@inlined
+def score_of_row(i, k, rows, program, neutral, n_outputs, state):
+    """Output k of the score of row i; an unseen symbol adds nothing, or multiplies by its slot's neutral value."""
+    total = additive_score(i, k, rows, program, n_outputs, state)
+    for t in range(len(program.constants)):
+        total += _product(i, k, t, -1, rows, program, neutral, n_outputs, state)
+    return total
+
+
+@inlined
+def slopes_of_row(i, rows, program, neutral, rule, slope, state):
+    """dloss/dscore of row i into slope (K,); the loss."""
+    n_outputs = len(slope)
+    for k in range(n_outputs):
+        slope[k] = score_of_row(i, k, rows, program, neutral, n_outputs, state)
+    if n_outputs > 1:
+        return slopes_of_many(slope, int(rows.y[i]))
+    value, slope[0], _ = loss_of_one(slope[0], rows.y[i], rule.loss, rule.parameter)
+    return value
+
+
+@inlined
+def product_gradients(i, k, pull, rows, program, neutral, n_outputs, state, work):
+    """Gradients of row i's product terms by slot; an entry selected twice is united in the first slot that does."""
+    entry_of, gradient_of = work.entry_of, work.gradient_of
+    for t in range(len(program.constants)):
+        for s in range(program.starts[t], program.starts[t + 1]):
+            entry_of[s] = entry_of_slot(i, s, rows.codes, program.columns, program.entries)
+            gradient_of[s] = pull * _product(i, k, t, s, rows, program, neutral, n_outputs, state)
+    for p in range(len(program.twins)):  # slots that can select the same entry, each with those before it
+        s, earlier = program.twins[p, 0], program.twins[p, 1]
+        if entry_of[s] >= 0 and entry_of[earlier] == entry_of[s]:
+            gradient_of[earlier] += gradient_of[s]
+            entry_of[s] = -1
+
+
+@inlined
+def _bring_up(i, step, rows, program, rule, n_outputs, state):
+    """Let the entries that row i reads take the steps they missed (gradient="mean", at zero gradients)."""
+    for j in range(program.n_plain):
+        entry = np.int64(rows.codes[i, j])
+        if entry >= 0:
+            for row in range(entry * n_outputs, (entry + 1) * n_outputs):
+                catch_up(state, row, step, rule)
+    for s in range(len(program.columns)):
+        entry = entry_of_slot(i, s, rows.codes, program.columns, program.entries)
+        if entry >= 0 and program.columns[s] >= 0:
+            for row in range(entry * n_outputs, (entry + 1) * n_outputs):
+                catch_up(state, row, step, rule)
+
+
+@inlined
+def _note(n_moves, row, pull, penalised, work):
+    """One more move of a row's update; how many there are."""
+    work.row_of[n_moves] = row
+    work.pull_of[n_moves] = pull
+    work.penalised[n_moves] = penalised
+    return n_moves + 1
+
+
+@inlined
+def _collect_moves(i, k, pull, rows, entry_weight, program, neutral, n_outputs, state, work, n_moves):
+    """What row i asks of output k: one move for each entry that it selects."""
+    weighted = len(rows.weight) > 0
+    for j in range(program.n_plain):
+        entry = rows.codes[i, j]
+        if entry >= 0:
+            own = pull / entry_weight[entry] if weighted else pull
+            n_moves = _note(n_moves, entry * n_outputs + k, own, 1.0, work)
+    for j in range(len(program.slopes)):
+        n_moves = _note(n_moves, program.slopes[j] * n_outputs + k, pull * rows.x[i, j], 0.0, work)
+    for j in range(len(program.scalars)):
+        n_moves = _note(n_moves, program.scalars[j] * n_outputs + k, pull, 0.0, work)
+    if len(program.constants):
+        product_gradients(i, k, pull, rows, program, neutral, n_outputs, state, work)
+        for s in range(len(work.entry_of)):
+            entry = work.entry_of[s]
+            if entry >= 0:
+                symbol = program.columns[s] >= 0
+                own = work.gradient_of[s]
+                if weighted and symbol:
+                    own /= entry_weight[entry]
+                n_moves = _note(n_moves, entry * n_outputs + k, own, 1.0 if symbol else 0.0, work)
+    return n_moves
+
+
+@kernel
+def train_online(rows, order, entry_weight, program, neutral, rule, step, n_outputs, state, work):
+    """One pass, one row at a time; the sum of the losses, each before the row's own update.
+
+    With batches of one row, gse moves the entries that the row selects, each
+    by the row's own gradient. `step` is the number of updates before the pass.
+    """
+    lost = 0.0
+    for i in order:
+        if rule.lazy:
+            _bring_up(i, step, rows, program, rule, n_outputs, state)
+        value = slopes_of_row(i, rows, program, neutral, rule, work.slope, state)
+        share = rows.weight[i] if len(rows.weight) else 1.0
+        lost += share * value
+        n_moves = 0
+        for k in range(n_outputs):
+            pull = share * work.slope[k]
+            n_moves = _collect_moves(i, k, pull, rows, entry_weight, program, neutral, n_outputs, state, work, n_moves)
+        for m in range(n_moves):  # one place where `move` is compiled in: it is long
+            p = work.penalised[m]
+            move(state, work.row_of[m], work.pull_of[m], rule, p * rule.l1, p * rule.l2)
+        step += 1
+    return lost
+
+
+@kernel
+def train_additive(rows, order, entry_weight, program, rule, n_outputs, state, work):
+    """`train_online` for the default: no products, adagrad alone. Twice as fast as with every option at hand."""
+    codes, x, y, weight = rows.codes, rows.x, rows.y, rows.weight
+    n_plain, slopes, scalars = program.n_plain, program.slopes, program.scalars
+    rate, eps, loss, parameter = rule.rate, rule.eps, rule.loss, rule.parameter
+    weighted = len(weight) > 0
+    slope = work.slope
+    lost = 0.0
+    for i in order:
+        if n_outputs > 1:
+            additive_scores(i, rows, program, state, slope)
+            value = slopes_of_many(slope, int(y[i]))
+        else:
+            slope[0] = additive_score(i, 0, rows, program, 1, state)
+            value, slope[0], _ = loss_of_one(slope[0], y[i], loss, parameter)
+        share = weight[i] if weighted else 1.0
+        lost += share * value
+        for k in range(n_outputs):
+            slope[k] *= share
+        for j in range(n_plain):
+            entry = np.int64(codes[i, j])
+            if entry >= 0:
+                for k in range(n_outputs):
+                    own = slope[k] / entry_weight[entry] if weighted else slope[k]
+                    move_adagrad(state, entry * n_outputs + k, own, rate, eps)
+        for j in range(len(slopes)):
+            for k in range(n_outputs):
+                move_adagrad(state, slopes[j] * n_outputs + k, slope[k] * x[i, j], rate, eps)
+        for j in range(len(scalars)):
+            for k in range(n_outputs):
+                move_adagrad(state, scalars[j] * n_outputs + k, slope[k], rate, eps)
+    return lost
+
+
+@inlined
+def _touch(entry, i, work, n_touched):
+    """Note that row i selects an entry; an entry counts once a row."""
+    if work.last_row[entry] == i:
+        return n_touched
+    work.last_row[entry] = i
+    if work.hits[entry] == 0:
+        work.touched[n_touched] = entry
+        n_touched += 1
+    work.hits[entry] += 1
+    return n_touched
+
+
+@inlined
+def _collect(batch, rows, program, neutral, rule, state, work):
+    """Sum the gradients of a batch by entry: how many symbols' entries it touches, and its loss."""
+    slope, gradient, codes = work.slope, work.gradient, rows.codes
+    n_outputs = len(slope)
+    n_touched, lost = 0, 0.0
+    for i in batch:
+        value = slopes_of_row(i, rows, program, neutral, rule, slope, state)
+        share = rows.weight[i] if len(rows.weight) else 1.0
+        lost += share * value
+        for j in range(program.n_plain):
+            entry = np.int64(codes[i, j])
+            if entry >= 0:
+                n_touched = _touch(entry, i, work, n_touched)
+                for k in range(n_outputs):
+                    gradient[entry * n_outputs + k] += share * slope[k]
+        for k in range(n_outputs):
+            pull = share * slope[k]
+            for j in range(len(program.slopes)):
+                gradient[program.slopes[j] * n_outputs + k] += pull * rows.x[i, j]
+            for j in range(len(program.scalars)):
+                gradient[program.scalars[j] * n_outputs + k] += pull
+            if len(program.constants):
+                product_gradients(i, k, pull, rows, program, neutral, n_outputs, state, work)
+                for s in range(len(work.entry_of)):
+                    entry = work.entry_of[s]
+                    if entry >= 0:
+                        gradient[entry * n_outputs + k] += work.gradient_of[s]
+                        if program.columns[s] >= 0:
+                            n_touched = _touch(entry, i, work, n_touched)
+    return n_touched, lost
+
+
+@inlined
+def _touch_all(program, work):
+    """All entries of symbols as touched; how many."""
+    n_touched = 0
+    for entry in range(len(program.is_fixed)):
+        if not program.is_fixed[entry]:
+            work.touched[n_touched] = entry
+            n_touched += 1
+    return n_touched
+
+
+@kernel
+def train_batches(rows, order, batch, dense, sweep, entry_weight, program, neutral, rule, step, n_outputs, state, work):
+    """One pass in batches of `batch` rows; the sum of the losses before each batch's update.
+
+    ``dense=False`` is the gradient estimator for symbolical features: the mean
+    of an entry's gradients over its own rows in the batch. ``dense=True`` is
+    the ordinary mean over the whole batch; then entries without a row in the
+    batch have a zero gradient. Where those move (momentum, Adam), `rule.lazy`
+    lets them do so when they are next read; `sweep` moves all at once, which
+    penalties need.
+    """
+    gradient, hits, fixed = work.gradient, work.hits, program.fixed
+    weighted = len(rows.weight) > 0
+    lost = 0.0
+    for start in range(0, len(order), batch):
+        members = order[start : start + batch]
+        if rule.lazy:
+            for i in members:
+                _bring_up(i, step, rows, program, rule, n_outputs, state)
+        n_touched, value = _collect(members, rows, program, neutral, rule, state, work)
+        lost += value
+        if sweep:
+            n_touched = _touch_all(program, work)
+        for t in range(n_touched + len(fixed)):  # one place where `move` is compiled in: it is long
+            symbol = t < n_touched
+            entry = work.touched[t] if symbol else fixed[t - n_touched]
+            p = 1.0 if symbol else 0.0
+            size = 1.0 * len(members)
+            if symbol and not dense:
+                size = hits[entry] * (entry_weight[entry] if weighted else 1.0)
+            for row in range(entry * n_outputs, (entry + 1) * n_outputs):
+                move(state, row, gradient[row] / size, rule, p * rule.l1, p * rule.l2)
+                gradient[row] = 0.0
+            hits[entry] = 0
+            work.last_row[entry] = -1
+        step += 1
+    return lost
+
+
+@kernel
+def finish(step, program, rule, n_outputs, state):
+    """Let every entry take the steps it missed."""
+    for entry in range(len(program.is_fixed)):
+        if not program.is_fixed[entry]:
+            for row in range(entry * n_outputs, (entry + 1) * n_outputs):
+                catch_up(state, row, step, rule)
+
+
+@kernel
+def predict_margins(rows, program, neutral, state, out):
+    """Scores of rows into out (n, K)."""
+    n_outputs = out.shape[1]
+    for i in range(len(out)):
+        if n_outputs > 1 and not len(program.constants):
+            additive_scores(i, rows, program, state, out[i])
+        else:
+            for k in range(n_outputs):
+                out[i, k] = score_of_row(i, k, rows, program, neutral, n_outputs, state)
+
+
+@kernel
+def sum_by_entry(codes, weight, last_row, total):
+    """Add the weights of the rows that select each entry to total (entries,), once however often they do.
+
+    `weight` is empty for ones; `last_row` (entries,) is -1 before.
+    """
+    for i in range(codes.shape[0]):
+        share = weight[i] if len(weight) else 1.0
+        for j in range(codes.shape[1]):
+            entry = codes[i, j]
+            if entry >= 0 and last_row[entry] != i:
+                last_row[entry] = i
+                total[entry] += share
+
+
+@kernel
+def first_rows(codes, first):
+    """The first row of each code into first (codes,), which is -1 before."""
+    for i in range(len(codes)):
+        if codes[i] >= 0 and first[codes[i]] < 0:
+            first[codes[i]] = i
+
+
+@inlined
+def _slopes_and_bends(i, rows, program, neutral, rule, state, work, bends):
+    """First and second derivatives of row i's loss by its scores, into ``work.slope`` and `bends` (K,); the loss."""
+    slope = work.slope
+    n_outputs = len(slope)
+    for k in range(n_outputs):
+        slope[k] = score_of_row(i, k, rows, program, neutral, n_outputs, state)
+    if n_outputs > 1:
+        own = int(rows.y[i])
+        value = slopes_of_many(slope, own)
+        for k in range(n_outputs):
+            p = slope[k] + 1.0 if k == own else slope[k]
+            bends[k] = p * (1.0 - p)
+    else:
+        value, slope[0], bends[0] = loss_of_one(slope[0], rows.y[i], rule.loss, rule.parameter)
+    return value
+
+
+@kernel
+def newton_sums(rows, members, program, neutral, rule, state, work, bends, gradient, curvature):
+    """Add gradient and curvature (entries * K,) of the weighted loss of rows, as if entries moved one at a time.
+
+    The sum of the losses.
+    """
+    n_outputs = len(work.slope)
+    lost = 0.0
+    for i in members:
+        value = _slopes_and_bends(i, rows, program, neutral, rule, state, work, bends)
+        share = rows.weight[i] if len(rows.weight) else 1.0
+        lost += share * value
+        for k in range(n_outputs):
+            pull, bend = share * work.slope[k], share * bends[k]
+            for j in range(program.n_plain):
+                entry = np.int64(rows.codes[i, j])
+                if entry >= 0:
+                    gradient[entry * n_outputs + k] += pull
+                    curvature[entry * n_outputs + k] += bend
+            for j in range(len(program.slopes)):
+                gradient[program.slopes[j] * n_outputs + k] += pull * rows.x[i, j]
+                curvature[program.slopes[j] * n_outputs + k] += bend * rows.x[i, j] * rows.x[i, j]
+            for j in range(len(program.scalars)):
+                gradient[program.scalars[j] * n_outputs + k] += pull
+                curvature[program.scalars[j] * n_outputs + k] += bend
+            if len(program.constants):
+                product_gradients(i, k, 1.0, rows, program, neutral, n_outputs, state, work)
+                for s in range(len(work.entry_of)):
+                    entry = work.entry_of[s]
+                    if entry >= 0:
+                        own = work.gradient_of[s]
+                        gradient[entry * n_outputs + k] += pull * own
+                        curvature[entry * n_outputs + k] += bend * own * own
+    return lost

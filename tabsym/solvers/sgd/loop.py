@@ -1,0 +1,359 @@
+"""The training loop: epochs at one learning rate, when they end, early stopping, another rate after divergence."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from tabsym.codes import row_numbers
+from tabsym.design.program import Rows
+from tabsym.losses.constants import best_constant
+from tabsym.solvers.sgd.options import ADAPTIVE_END, ADAPTIVE_FACTOR, Options
+from tabsym.solvers.sgd.state import Descent, RowNumbers, Task, take_rows
+from tabsym.warn import warn_user
+
+Floats = NDArray[np.float64]
+
+SAMPLE = 1_000
+"""So many rows tell from what loss training starts, where nothing but its divergence is judged by that."""
+
+FEW_ROWS = 20
+"""Of so few rows or less the losses of an epoch tell little: twice the loss at the start is no divergence, or more."""
+
+TINY = 1e-12
+"""Of a loss in units of training: less is rounding."""
+
+LITTLE = 1e-4
+"""Of the loss at the start: a fall by less is none, as of targets without noise."""
+
+SHORTEST = 4
+"""A curve of fewer epochs says nothing of whether it still falls."""
+
+OPTIMISM = 0.2
+"""Each parameter fits noise, by half a unit of log-likelihood: a fall by this share of that is none."""
+
+
+class Reference:
+    """What training losses are measured against.
+
+    Attributes
+    ----------
+    least : float
+        The mean loss of perfect predictions.
+    start : float
+        The mean loss above `least` where training starts: of the best constant or the first parameters, whichever is
+        more; of a sample of rows until more depends on it.
+    lowest : float
+        Whichever is less.
+    """
+
+    def __init__(self, descent: Descent) -> None:
+        members, weight = descent.members, descent.rows.weight
+        self.least = _least_loss(descent.task, descent.rows.y[members], weight[members] if len(weight) else weight)
+        self._descent = descent
+        by_gain = descent.options.tol is not None
+        self._measure(members if by_gain else members[:: max(1, len(members) // SAMPLE)])
+
+    def _measure(self, members: RowNumbers) -> None:
+        """Look where training starts, by these rows."""
+        descent, task = self._descent, self._descent.task
+        rows = take_rows(descent.rows, members, task.n_outputs)
+        offset = rows.offset.reshape(-1, task.n_outputs) if len(rows.offset) else None
+        constant = best_constant(task.loss, rows.y, rows.shares, task.n_outputs, offset)
+        flat = np.tile(constant, (len(rows.y), 1)) + (0.0 if offset is None else offset)
+        starts = [task.mean_loss(flat, rows)]
+        starts.append(task.mean_loss(descent.margins(rows, at_start=True), rows) + descent.penalty(at_start=True))
+        least = _least_loss(task, rows.y, rows.weight)
+        self.start, self.lowest = (max(loss - least, 0.0) for loss in (max(starts), min(starts)))
+        self.is_sampled = len(members) < len(descent.members)
+
+    def has_diverged(self, loss: float) -> bool:
+        """Whether a mean loss runs away; rare large targets that a sample missed are looked for before that is said."""
+        if self._is_far(loss) and np.isfinite(loss) and self.is_sampled:
+            self._measure(self._descent.members)
+        return self._is_far(loss)
+
+    def _is_far(self, loss: float) -> bool:
+        descent = self._descent
+        most = descent.options.divergence * (1.0 + FEW_ROWS / len(descent.members)) * self.start + TINY
+        return not loss - self.least <= most
+
+    def gain(self, loss: float) -> float:
+        """What training has taken off the loss."""
+        return max(self.least + self.lowest - loss, 0.0)
+
+    def is_falling(self, curve: list[float], share: float) -> bool:
+        """Whether the last quarter of the epochs lowered the loss by more than this share of it, and than by noise."""
+        if len(curve) < SHORTEST:
+            return False
+        quarter = len(curve) // 4
+        fall = float(np.mean(curve[-2 * quarter : -quarter]) - np.mean(curve[-quarter:]))
+        excess, descent = min(curve[-2:]) - self.least, self._descent
+        unit = 0.5 if descent.task.loss.for_classes else excess  # in which others have no unit but their noise
+        noise = OPTIMISM * len(descent.state) / len(descent.members) * unit
+        return fall > share * excess + noise + LITTLE * self.start
+
+
+def _least_loss(task: Task, y: Floats, weight: Floats) -> float:
+    """The mean loss of perfect predictions."""
+    if not task.loss.log_link:  # all others have a least of zero
+        return 0.0
+    return float(np.average(task.loss.least(y), weights=weight if weight.any() else None))
+
+
+COOLING = 0.5
+"""The rate falls to zero over this share of the epochs made before, where these ended by themselves."""
+
+WINDOW = 0.25
+"""The training loss has converged that did not improve over this share of the epochs, and `n_iter_no_change` of them.
+
+A loss that falls by a power of the epochs, however slowly, falls over that window by a fixed share of what is left.
+"""
+
+NEAR, NEAR_TOLS = 0.03, 30.0
+"""Nor has one that Newton's steps of single coefficients would lower by more than this share of what training has
+gained, or that multiple of `tol`.
+
+Noise hides slow coefficients, such as those of rare symbols under the mean gradient; these steps see most of what they
+leave (benchmarks/convergence: all fits that end 5 % of the gain above the optimum).
+"""
+
+FEW_UPDATES = 100
+"""Nor over fewer updates than these: losses oscillate at a fast rate before they converge."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """State after training, updates so far, and the mean losses: of each epoch, and of held-out rows after it."""
+
+    state: Floats
+    n_steps: int
+    loss_curve: list[float]
+    validation_curve: list[float]
+    interrupted: bool = False
+
+
+class Diverged(Exception):
+    """The loss that said so."""
+
+
+@dataclass
+class Course:
+    """One training at one starting rate.
+
+    Attributes
+    ----------
+    losses, curve : list of float
+        The mean losses of its epochs, each row's before its own update, and these with their penalties.
+    validation : list of float
+        Of the held-out rows after each epoch.
+    bests : list of float
+        The least loss watched until each epoch since the rate last changed: of the held-out rows with early stopping;
+        else the penalised loss of all rows after an epoch, which has less noise than `curve`.
+    """
+
+    descent: Descent
+    reference: Reference
+    held_out: RowNumbers
+    rate: float
+    curve: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    validation: list[float] = field(default_factory=list)
+    bests: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.kept: tuple[Floats, int] | None = None
+        self._start = np.inf
+        if self.descent.options.early_stopping:  # the start is epoch 0
+            self._start = self.descent.loss(self.held_out)
+            self.bests.append(self._start)
+            self.kept = self.descent.save()
+
+    def run(self) -> Outcome:
+        """Make the epochs; Ctrl-C ends them after the one before, where there was one.
+
+        Raises
+        ------
+        Diverged
+            The loss ran away, or is not finite.
+        """
+        try:
+            self._run()
+        except KeyboardInterrupt:
+            if not self.curve:
+                raise
+            return self._outcome(interrupted=True)
+        return self._outcome()
+
+    def _run(self) -> None:
+        options = self.descent.options
+        converged = self._run_epochs(options.epochs - options.n_cooling)
+        constant_rate = len(self.curve)
+        least = 1 if options.tol is None else options.n_iter_no_change
+        self._cool(min(options.n_cooling, max(least, round(COOLING * constant_rate))))
+        if options.early_stopping and min(self.validation) >= self._start:
+            warn_user(
+                f"No epoch lowered the loss of the held-out rows ({min(self.validation):.4g}, from {self._start:.4g}), "
+                "and the model is that of the start; give a smaller learning_rate, or leave out columns such as ids.",
+                ConvergenceWarning,
+            )
+            return
+        if options.short is not None:
+            converged = not self.reference.is_falling(self.curve[:constant_rate], options.short)
+        elif options.tol is None:  # the number of epochs was given
+            return
+        elif converged and not options.early_stopping:
+            converged = self._is_near_an_optimum(max(NEAR, NEAR_TOLS * options.tol))
+        if not converged:
+            self._warn()
+
+    def _run_epochs(self, most: int) -> bool:
+        """Epochs until the monitored loss has converged, at most `most`; whether it has."""
+        options = self.descent.options
+        for _ in range(most):
+            self._step(self.rate)
+            if not self._has_stalled():
+                continue
+            if options.schedule == "adaptive" and self.rate / ADAPTIVE_FACTOR >= ADAPTIVE_END:
+                self.rate /= ADAPTIVE_FACTOR
+                del self.bests[:-1]
+            elif options.early_stopping or options.tol is not None or options.schedule == "adaptive":
+                return True
+        return False
+
+    def _has_stalled(self) -> bool:
+        """Whether the best loss has not improved by `tol`, as a share of what training has gained, for long enough."""
+        options = self.descent.options
+        patience = options.n_iter_no_change
+        if not options.early_stopping and options.tol is not None:
+            few = -(-FEW_UPDATES // self.descent.updates_of_an_epoch)
+            patience = max(patience, few, round(WINDOW * len(self.bests)))
+        if len(self.bests) <= patience:
+            return False
+        gain = self._start - self.bests[-1] if options.early_stopping else self.reference.gain(self.bests[-1])
+        return self.bests[-1 - patience] - self.bests[-1] <= (options.tol or 0.0) * gain
+
+    def _is_near_an_optimum(self, share: float) -> bool:
+        """Whether Newton's steps of single coefficients would take no more than such a share of the gain."""
+        descent, reference = self.descent, self.reference
+        if not descent.task.loss.is_smooth:
+            return True
+        gain = reference.gain(descent.loss(descent.members) + descent.penalty())
+        return descent.newton_decrement() <= share * gain + LITTLE * reference.start
+
+    def _cool(self, n_epochs: int) -> None:
+        """Epochs over which the rate falls to zero."""
+        for left in range(n_epochs, 0, -1):
+            self._step(self.rate * left / n_epochs, self.rate * (left - 1) / n_epochs)
+
+    def _step(self, rate: float, until: float | None = None) -> None:
+        """One epoch, noted."""
+        descent, options = self.descent, self.descent.options
+        penalty = descent.penalty()
+        self.losses.append(descent.one_epoch(rate, until))
+        self.curve.append(self.losses[-1] + penalty)
+        if self.reference.has_diverged(self.curve[-1]):
+            raise Diverged(self.curve[-1])
+        if options.early_stopping:
+            self.validation.append(descent.loss(self.held_out))
+        if options.verbose:
+            print(
+                f"epoch {len(self.curve)}/{options.epochs}  loss {(self.validation or self.losses)[-1]:.6g}",
+                file=sys.stderr,
+            )
+        watched = self.curve[-1]
+        if options.early_stopping:
+            watched = self.validation[-1]
+        elif options.tol is not None:
+            watched = descent.loss(descent.members) + descent.penalty()
+        best = self.bests[-1] if self.bests else np.inf
+        if options.early_stopping and watched < best:
+            self.kept = descent.save()
+        self.bests.append(min(watched, best))
+
+    def _warn(self) -> None:
+        n = len(self.curve)
+        warn_user(
+            f"Training did not converge in {n} epochs; give more, e.g. max_iter={4 * n}"
+            f"{_other_remedy(self.descent.options)}.",
+            ConvergenceWarning,
+        )
+
+    def _outcome(self, *, interrupted: bool = False) -> Outcome:
+        state, n_steps = self.kept or (self.descent.state, self.descent.n_steps)
+        return Outcome(state, n_steps, self.losses, self.validation, interrupted)
+
+
+def _other_remedy(options: Options) -> str:
+    remedies = [] if options.tries else ["learning_rate='auto'"]
+    if options.is_dense:
+        remedies.append("gradient='gse'")
+    return "".join(f", or {remedy}" for remedy in [*remedies, "WideClassifier or WideRegressor"])
+
+
+Split = tuple[RowNumbers, RowNumbers]
+
+STEP_BACK = 4.0
+"""An automatic rate that diverges is divided by this, and training begins again."""
+
+
+def train(
+    rows: Rows,
+    entry_weight: Floats,
+    state: Floats,
+    task: Task,
+    options: Options,
+    rng: np.random.RandomState,
+    n_steps: int = 0,
+    split: Split | None = None,
+) -> Outcome:
+    """Train a copy of `state` (E * K, width) for up to `options.epochs` epochs.
+
+    Ends early where `tol` is set and the loss has converged, or with
+    `early_stopping`, by the loss of the held-out rows of `split`; then the best
+    state is kept, the first included. Ctrl-C ends it after the epoch before,
+    where there was one.
+
+    Raises
+    ------
+    ValueError
+        The loss ran away, or is not finite.
+    """
+    here, held_out = split or split_rows(len(rows.y), options, rng)
+    descent = Descent(rows, here, entry_weight, state, task, options, rng, n_steps)
+    reference = Reference(descent)
+    rate = options.learning_rate
+    for tries in range(options.tries, -1, -1):
+        try:
+            return Course(descent, reference, held_out, rate).run()
+        except Diverged as diverged:
+            if not tries:
+                start = reference.start + reference.least
+                raise ValueError(
+                    f"Training diverged (the loss became {diverged.args[0]:.4g}, from {start:.4g}) with "
+                    f"learning_rate={rate:g}; try a learning_rate ten times smaller."
+                ) from None
+        descent.restart()
+        rate /= STEP_BACK
+        descent.options = options.at_rate(rate)
+    raise AssertionError("a try returns or raises")
+
+
+def split_rows(n_rows: int, options: Options, rng: np.random.RandomState) -> Split:
+    """The rows to train on, and those held out for early stopping."""
+    everything = row_numbers(n_rows)
+    if not options.early_stopping:
+        return everything, everything[:0]
+    n_held_out = int(np.ceil(options.validation_fraction * n_rows))
+    if n_held_out >= n_rows:
+        raise ValueError(
+            f"early_stopping holds out {n_held_out} of {n_rows} row(s), which leaves none to train on; "
+            "give more rows, a smaller validation_fraction or early_stopping=False."
+        )
+    held_out = np.zeros(n_rows, dtype=bool)
+    held_out[rng.permutation(n_rows)[:n_held_out]] = True
+    return everything[~held_out], everything[held_out]

@@ -1,0 +1,266 @@
+"""Optimizers: names and defaults are torch.optim's, the update rules are in `rules`.
+
+The state of an entry is one row of numbers, the parameter first, so that an
+update touches one cache line. Under ``gradient="gse"`` everything in it, the
+step count too, belongs to the entry: an absent gradient is not a zero
+gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.solvers.sgd.rules import ADAGRAD_CODE, ADAM_CODE, RMSPROP_CODE, SGD_CODE
+
+
+@dataclass(frozen=True)
+class _Optimizer:
+    """What the kernels ask of an optimizer; names as in `rules.Rule`."""
+
+    code: ClassVar[int]
+    counts_steps: ClassVar[bool] = False
+
+    @property
+    def memory(self) -> NDArray[np.float64]:
+        """What an entry that has not moved remembers."""
+        return np.zeros(0)
+
+    @property
+    def coefficients(self) -> tuple[float, float, float]:
+        """(eps, beta1, beta2)."""
+        return 0.0, 0.0, 0.0
+
+    @property
+    def moves_on(self) -> bool:
+        """Whether a zero gradient changes anything."""
+        return False
+
+
+@dataclass(frozen=True)
+class SGD(_Optimizer):
+    """Stochastic gradient descent: ``v = momentum * v + g; theta -= lr * v``.
+
+    Parameters
+    ----------
+    momentum : float, default 0.0
+    nesterov : bool, default False
+        Then ``theta -= lr * (g + momentum * v)``.
+    """
+
+    code = SGD_CODE
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    @property
+    def memory(self) -> NDArray[np.float64]:
+        return np.zeros(1 if self.momentum else 0)
+
+    @property
+    def coefficients(self) -> tuple[float, float, float]:
+        return 0.0, self.momentum, 0.0
+
+    @property
+    def moves_on(self) -> bool:
+        return self.momentum > 0
+
+
+@dataclass(frozen=True)
+class Adagrad(_Optimizer):
+    """Adagrad: ``s += g**2; theta -= lr * g / (sqrt(s) + eps)``.
+
+    Parameters
+    ----------
+    initial_accumulator_value : float, default 1.0
+        Where s starts. torch.optim starts at 0, where the first step of every
+        entry has length `lr` whatever its gradient: with long-tailed
+        alphabets most entries move only a few times, so that costs much
+        (amazon with pairs, AUC in a first trial: .79 to .84 from 0, .875 from 0.1 or 1;
+        the choice: ``benchmarks/defaults.py``). TensorFlow starts at 0.1.
+    eps : float, default 1e-10
+    """
+
+    code = ADAGRAD_CODE
+    initial_accumulator_value: float = 1.0
+    eps: float = 1e-10
+
+    @property
+    def memory(self) -> NDArray[np.float64]:
+        return np.array([self.initial_accumulator_value])
+
+    @property
+    def coefficients(self) -> tuple[float, float, float]:
+        return self.eps, 0.0, 0.0
+
+
+@dataclass(frozen=True)
+class RMSprop(_Optimizer):
+    """RMSprop: ``s = alpha * s + (1 - alpha) * g**2; theta -= lr * g / (sqrt(s) + eps)``.
+
+    Parameters
+    ----------
+    alpha : float, default 0.99
+    eps : float, default 1e-8
+    """
+
+    code = RMSPROP_CODE
+    alpha: float = 0.99
+    eps: float = 1e-8
+
+    @property
+    def memory(self) -> NDArray[np.float64]:
+        return np.zeros(1)
+
+    @property
+    def coefficients(self) -> tuple[float, float, float]:
+        return self.eps, 0.0, self.alpha
+
+    @property
+    def moves_on(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Adam(_Optimizer):
+    """Adam (Kingma and Ba 2015), as torch.optim writes it.
+
+    Parameters
+    ----------
+    betas : (float, float), default (0.9, 0.999)
+    eps : float, default 1e-8
+    """
+
+    code = ADAM_CODE
+    counts_steps = True
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+
+    @property
+    def memory(self) -> NDArray[np.float64]:
+        return np.zeros(2)
+
+    @property
+    def coefficients(self) -> tuple[float, float, float]:
+        return self.eps, *self.betas
+
+    @property
+    def moves_on(self) -> bool:
+        return True
+
+
+RARE_ROWS = 100.0
+"""A symbol is rare that has fewer rows, on average over its block."""
+
+
+TOL, CLOSE = 1e-5, 1e-3
+"""The decrease of the objective, per row, and the distance to the optimum in standard errors, that end sweeps."""
+
+ROUGHLY_CLOSE = 0.1
+"""The distance while losses are compared: no matrix of all coefficients is worth its time then."""
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Options of block coordinate Newton, and of L-BFGS for formulas that multiply; the estimators check them.
+
+    Attributes
+    ----------
+    tol : float
+        A sweep that lowers the objective by less, per row, is the last of those that find variances.
+    close : float
+        How near the optimum coefficients end, in their standard errors.
+    max_passes : int
+        Sweeps at most, of those that find variances and of those that settle coefficients each; of formulas, passes of
+        a descent, of which there are up to a quarter as many.
+    starts : int
+        From how many points a formula with products is descended; the best is kept.
+    draws : int
+        Draws of all coefficients together from their posterior.
+    rare_rows : float
+        Large terms with fewer rows a category have their variance from the loss of held-out rows; 0 for none.
+    precisions : mapping of term -> float
+        Instead of estimating variances: those of another fit to rows of the same table; a term not named adds nothing.
+    penalties : mapping of term -> float
+        Ridge penalties of some terms, on the scale of the mean loss; the variances of the others are estimated.
+    """
+
+    tol: float = TOL
+    close: float = CLOSE
+    max_passes: int = 200
+    starts: int = 3
+    draws: int = 0
+    rare_rows: float = RARE_ROWS
+    precisions: Mapping[str, float] | None = None
+    penalties: Mapping[str, float] | None = None
+    verbose: int = 0
+
+    @classmethod
+    def to(cls, close: float, **options: Any) -> Newton:
+        """By how near the optimum coefficients are to end: what is left of the objective goes with its square."""
+        return cls(tol=TOL * (close / CLOSE) ** 2, close=close, **options)
+
+
+Optimizer = SGD | Adagrad | RMSprop | Adam
+
+OPTIMIZERS: dict[str, Optimizer] = {
+    "sgd": SGD(),
+    "adagrad": Adagrad(),
+    "rmsprop": RMSprop(),
+    "adam": Adam(),
+}
+"""The optimizers by name, with their defaults."""
+
+
+@dataclass(frozen=True, eq=False)
+class StateColumns:
+    """Where the state of an entry keeps what: the parameter in column 0, then memory, steps, running mean.
+
+    Attributes
+    ----------
+    fresh : (width,)
+        The state of an entry that has not moved, its parameter 0.
+    step, mean : int
+        Columns of the number of updates and of the running mean, -1 where none is kept.
+    """
+
+    fresh: NDArray[np.float64] = field(repr=False)
+    step: int
+    mean: int
+
+    @classmethod
+    def plan(cls, optimizer: Optimizer, *, keep_steps: bool, keep_mean: bool) -> StateColumns:
+        memory = optimizer.memory
+        width = 1 + len(memory)
+        keep_steps = keep_steps or keep_mean or optimizer.counts_steps
+        step = width if keep_steps else -1
+        mean = width + keep_steps if keep_mean else -1
+        fresh = np.concatenate([[0.0], memory, np.zeros(int(keep_steps) + int(keep_mean))])
+        return cls(fresh, step, mean)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, StateColumns)
+            and (self.step, self.mean) == (other.step, other.mean)
+            and np.array_equal(self.fresh, other.fresh)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def shown(self) -> int:
+        """The column that predicts."""
+        return max(self.mean, 0)
+
+    def blank(self, values: NDArray[np.float64], steps: int = 0) -> NDArray[np.float64]:
+        """State (rows, width) of entries that start at `values` (rows,) and have had `steps` updates."""
+        state = np.tile(self.fresh, (len(values), 1))
+        state[:, 0] = values
+        if self.mean >= 0:
+            state[:, self.mean] = values
+        if self.step >= 0:
+            state[:, self.step] = steps
+        return state

@@ -1,0 +1,124 @@
+"""learning_rate="auto": a rate by rule where one is known to do, else the best of a few short trainings on a sample."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes import row_numbers
+from tabsym.design.layout import Layout
+from tabsym.design.program import Rows
+from tabsym.solvers.sgd.loop import Split
+from tabsym.solvers.sgd.optimizers import SGD, Adagrad, Adam, Optimizer, RMSprop
+from tabsym.solvers.sgd.options import Options
+from tabsym.solvers.sgd.state import Descent, Task, take_rows
+
+Floats = NDArray[np.float64]
+
+RATE, MOST_RATE, MOST_PRODUCT_RATE = 3.0, 0.5, 0.1
+"""Adagrad's rate is RATE / (terms of a row's score), at most MOST_RATE, or MOST_PRODUCT_RATE.
+
+The terms of a row move together, so the score moves by rate times their
+number in an optimizer's first steps (``benchmarks/defaults.py``). Factors of
+a product multiply each other's noise.
+"""
+
+FIRST_RATES = {Adagrad: 1.0, SGD: 0.5, RMSprop: 0.05, Adam: 0.1}
+"""For others, relative to Adagrad's: where a search begins, and what a stream takes, which cannot be searched."""
+
+SAMPLE, SAMPLE_SCORES = 8_192, 65_536
+"""A search looks at so many rows, or so many scores where a row has one for each class."""
+
+UPDATES, LEAST_PASSES, MOST_PASSES = 300, 2, 30
+"""A trial makes about so many updates, in passes within these bounds."""
+
+WIDE, NARROW, MOST_TRIALS = 4.0, 2.0, 12
+"""Rates are tried by this factor, then by that one about the best."""
+
+
+def rule_of_thumb(optimizer: Optimizer, layout: Layout) -> float:
+    """A rate from the optimizer and the terms of the model alone."""
+    most = MOST_RATE if layout.is_additive else MOST_PRODUCT_RATE
+    own = next(factor for kind, factor in FIRST_RATES.items() if isinstance(optimizer, kind))
+    rate = min(most, RATE / max(1, layout.n_terms)) * own
+    if isinstance(optimizer, SGD):  # the columns of a row step in the same direction, and none of them may overshoot
+        rate = min(rate, 0.5 / (1 + layout.n_terms)) * (1.0 - optimizer.momentum)
+    return rate
+
+
+def is_known_to_do(options: Options, layout: Layout) -> bool:
+    """Whether the rule of thumb is the rate: for the default, and sums of symbols and slopes, which it was made for."""
+    online = options.batch_size == 1 and not options.is_dense and options.schedule in ("constant", "adaptive")
+    return isinstance(options.optimizer, Adagrad) and online and layout.is_plain
+
+
+def search_rate(
+    rows: Rows,
+    split: Split,
+    entry_weight: Floats,
+    state: Floats,
+    task: Task,
+    options: Options,
+    rng: np.random.RandomState,
+) -> float:
+    """The rate that lowers the loss most in a short training on a sample, by a climb from ``options.learning_rate``.
+
+    The loss is that of the sample; with early stopping of the held-out rows, at the best epoch, where another rate must
+    be better by a standard error, and no more than WIDE times the first: a large one can fit the rows trained on in its
+    first epoch, and a few rows held out by chance, where a smaller one only needs more epochs.
+    """
+    members, held_out = split
+    n_rows = len(members)
+    dearer = options.dearer_by(len(task.program.is_fixed), n_rows)
+    size = min(n_rows, max(512, min(SAMPLE, SAMPLE_SCORES // task.n_outputs) // dearer))
+    sample = take_rows(rows, members[np.sort(rng.permutation(n_rows)[:size])], task.n_outputs)
+    judges = take_rows(rows, held_out[:SAMPLE], task.n_outputs)
+    seed = rng.randint(np.iinfo(np.int32).max)
+    tried: dict[float, Floats] = {}
+
+    def losses(rate: float) -> Floats:
+        if rate not in tried:
+            tried[rate] = _try(sample, judges, entry_weight, state, task, options.at_rate(rate), seed)
+        return tried[rate]
+
+    def is_better(rate: float, than: float) -> bool:
+        if not np.isfinite(losses(than)).all():
+            return bool(np.isfinite(losses(rate)).all())
+        gain = losses(than) - losses(rate)
+        with np.errstate(over="ignore"):  # of a rate far too large
+            return bool(np.isfinite(gain).all() and gain.mean() > gain.std() / np.sqrt(len(gain)))
+
+    best = options.learning_rate
+    most = WIDE * best if options.early_stopping else np.inf
+    for factor in (WIDE, NARROW):
+        for step in (factor, 1.0 / factor):
+            while len(tried) < MOST_TRIALS and best * step <= most and is_better(best * step, best):
+                best *= step
+        while not np.isfinite(losses(best)).all() and len(tried) < MOST_TRIALS:
+            best /= factor**2
+    return best
+
+
+def _try(
+    rows: Rows, judges: Rows, entry_weight: Floats, state: Floats, task: Task, options: Options, seed: int
+) -> Floats:
+    """The mean loss (1,) after a few epochs at a rate that falls in the last one; infinite where it diverges.
+
+    With early stopping the loss of each of the rows `judges`, weighted, at the best epoch, and a rate that does not
+    fall.
+    """
+    descent = Descent(rows, row_numbers(len(rows.y)), entry_weight, state, task, options, np.random.RandomState(seed))
+    n_epochs = int(np.clip(-(-UPDATES // descent.updates_of_an_epoch), LEAST_PASSES, MOST_PASSES))
+    rate, best = options.learning_rate, np.array([np.inf])
+    share = 1.0 if judges.shares is None else judges.shares / judges.shares.mean()
+    with np.errstate(all="ignore"):
+        for left in range(n_epochs, 0, -1):
+            falls = left == 1 and options.cools and not options.early_stopping
+            if not np.isfinite(descent.one_epoch(rate, 0.0 if falls else None)):
+                break
+            if options.early_stopping:
+                losses = share * task.loss.values(descent.margins(judges), judges.y)
+                best = losses if losses.mean() < best.mean() else best
+            elif left == 1:
+                best = np.array([task.mean_loss(descent.margins(rows), rows) + descent.penalty()])
+    return best
