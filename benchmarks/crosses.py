@@ -153,7 +153,7 @@ def compare(name: str, repeats: int, contenders: list[str], seed: int) -> None:
                 fit = time.perf_counter() - start
             row = {"contender": contender, "fold": fold, "repeat": repeat, "fit": fit, "selection": sum(seconds)}
             row["crosses"] = sum(":" in block for block in model.coefs_)
-            row["entries"] = model.model_.layout.n_entries
+            row["entries"] = model.model_.layout.n_coefs
             rows.append(row | errors(model, X_test, y[test]))
     table = pd.DataFrame(rows)
     none = table[table["contender"] == "none"].set_index(["fold", "repeat"])["fit"]

@@ -41,7 +41,7 @@ def slopes_by(score, numbers, step=1e-5):
     return np.stack([(score(numbers + one) - score(numbers - one)) / (2 * step) for one in moved], axis=1)
 
 
-def posterior(jacobian, bends, own, flat, precision, mean_of=None):
+def posterior(jacobian, hessians, own, flat, precision, mean_of=None):
     """Covariance of numbers jointly with flat ones; their effective number. `mean_of`: components held to means."""
     q = len(own)
     penalty = np.eye(q)
@@ -50,7 +50,7 @@ def posterior(jacobian, bends, own, flat, precision, mean_of=None):
         share[list(component)] = 1.0
         penalty -= np.outer(share, share) / share.sum()
     both = jacobian[:, [*own, *flat]]
-    hessian = both.T @ (bends[:, None] * both)
+    hessian = both.T @ (hessians[:, None] * both)
     hessian[:q, :q] += precision * penalty
     covariance = np.linalg.inv(hessian)
     held = q - (len(mean_of) if mean_of is not None else 0)
@@ -115,12 +115,12 @@ def test_paired_comparisons_of_classes(weighted):
     numbers = np.append(numbers_of(model, "w", q)[:, 0], model.coefs_["c"]["value"])
     jacobian = slopes_by(lambda p: p[home] - p[away] + p[q], numbers)
     p = expit(jacobian @ numbers)
-    bends = p * (1 - p) * (1.0 if weight is None else weight / weight.mean())
+    hessians = p * (1 - p) * (1.0 if weight is None else weight / weight.mean())
     variance = model.variances_.loc["w", "variance"]
-    covariance, effective = posterior(jacobian, bends, range(q), [q], 1.0 / variance)
-    assert model.variances_.loc["w", "edf"] == pytest.approx(effective, rel=1e-3)
+    covariance, edf = posterior(jacobian, hessians, range(q), [q], 1.0 / variance)
+    assert model.variances_.loc["w", "edf"] == pytest.approx(edf, rel=1e-3)
     assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(about_mean(covariance[:q, :q]), rel=1e-3)
-    assert variance == pytest.approx(np.square(numbers[:q]).sum() / effective, rel=0.02)
+    assert variance == pytest.approx(np.square(numbers[:q]).sum() / edf, rel=0.02)
 
 
 def test_vectors_have_a_matrix_for_each_symbol_and_are_held_to_their_mean():
@@ -137,14 +137,14 @@ def test_vectors_have_a_matrix_for_each_symbol_and_are_held_to_their_mean():
         return (p[:24].reshape(12, 2)[a] * p[24:42].reshape(9, 2)[b]).sum(axis=1) + p[42]
 
     assert score(numbers) == pytest.approx(model.predict(frame(a=a, b=b)), abs=1e-8)
-    jacobian, bends = slopes_by(score, numbers), np.full(800, 1.0 / model.dispersion_)
+    jacobian, hessians = slopes_by(score, numbers), np.full(800, 1.0 / model.dispersion_)
     for block, size, own in (("u", 12, range(24)), ("v", 9, range(24, 42))):
         precision = 1.0 / model.variances_.loc[block, "variance"]
         components = [range(0, 2 * size, 2), range(1, 2 * size, 2)]
-        covariance, effective = posterior(jacobian, bends, own, [42], precision, components)
+        covariance, edf = posterior(jacobian, hessians, own, [42], precision, components)
         sd = np.sqrt(np.diag(covariance)[: len(own)]).reshape(size, 2)
         assert numbers_of(model, block, size, "sd") == pytest.approx(sd, rel=1e-3)
-        assert model.variances_.loc[block, "edf"] == pytest.approx(effective, rel=1e-3)
+        assert model.variances_.loc[block, "edf"] == pytest.approx(edf, rel=1e-3)
     lengths = {block: np.square(one - one.mean(axis=0)).sum() for block, one in (("u", left), ("v", right))}
     assert_shared(model, lengths)
     assert model.variances_.loc["u", "variance"] == pytest.approx(model.variances_.loc["v", "variance"], rel=1e-6)
@@ -168,20 +168,20 @@ def test_factors_of_products_are_held_to_their_mean():
     numbers = np.concatenate([scale * numbers_of(model, "g", 15), numbers_of(model, "m", 10)]).ravel()
     numbers = np.append(numbers, model.coefs_["c"]["value"])
     raw = model.model_.theta[:, 0]  # the prior is of the factors before they are shown over their mean
-    raw = {block: raw[model.model_.layout.entries(place)] for place, block in enumerate("gmc")}
+    raw = {block: raw[model.model_.layout.coefs(place)] for place, block in enumerate("gmc")}
     sizes = {
         block: np.std(raw[block]) / np.std(part) for block, part in {"g": numbers[:15], "m": numbers[15:25]}.items()
     }
     jacobian = slopes_by(lambda p: p[:15][a] * p[15:25][b] * x + p[25], numbers)
-    bends = np.full(900, 1.0 / model.dispersion_)
+    hessians = np.full(900, 1.0 / model.dispersion_)
     held = {}
     for block, own in (("g", range(15)), ("m", range(15, 25))):
         variance = model.variances_.loc[block, "variance"] / sizes[block] ** 2
         held[block] = 1.0 / variance
-        _, effective = posterior(jacobian, bends, own, [25], 1.0 / variance, [range(len(own))])
-        assert model.variances_.loc[block, "edf"] == pytest.approx(effective, rel=1e-3)
+        _, edf = posterior(jacobian, hessians, own, [25], 1.0 / variance, [range(len(own))])
+        assert model.variances_.loc[block, "edf"] == pytest.approx(edf, rel=1e-3)
     assert_shared(model, {"g": 15 * np.var(raw["g"]), "m": 10 * np.var(raw["m"])})
-    hessian = jacobian.T @ (bends[:, None] * jacobian)
+    hessian = jacobian.T @ (hessians[:, None] * jacobian)
     for block, own in (("g", slice(0, 15)), ("m", slice(15, 25))):
         hessian[own, own] += held[block] * (np.eye(own.stop - own.start) - 1.0 / (own.stop - own.start))
     covariance = np.linalg.inv(hessian)
@@ -202,13 +202,13 @@ def test_several_classes_class_by_class():
     model = WideClassifier("w[home] - w[away] + c[1]").fit(frame(home=home, away=away), y)
     jacobian = np.concatenate([np.eye(q)[home] - np.eye(q)[away], np.ones((len(home), 1))], axis=1)
     p = model.predict_proba(frame(home=home, away=away))
-    found, effective = numbers_of(model, "w", q, "sd"), 0.0
+    found, edf = numbers_of(model, "w", q, "sd"), 0.0
     for output in range(k):
-        bends = p[:, output] * (1 - p[:, output])
-        covariance, own = posterior(jacobian, bends, range(q), [q], 1.0 / model.variances_.loc["w", "variance"])
+        hessians = p[:, output] * (1 - p[:, output])
+        covariance, own = posterior(jacobian, hessians, range(q), [q], 1.0 / model.variances_.loc["w", "variance"])
         assert found[:, output] == pytest.approx(about_mean(covariance[:q, :q]), rel=2e-3)
-        effective += own
-    assert model.variances_.loc["w", "edf"] == pytest.approx(effective, rel=2e-3)
+        edf += own
+    assert model.variances_.loc["w", "edf"] == pytest.approx(edf, rel=2e-3)
 
 
 def test_a_given_penalty_has_deviations_too():
@@ -220,9 +220,9 @@ def test_a_given_penalty_has_deviations_too():
     )
     z = np.concatenate([np.eye(q)[home] - np.eye(q)[away], np.ones((n, 1))], axis=1)
     variance = model.variances_.loc["w", "variance"]
-    covariance, effective = posterior(z, np.full(n, 1 / model.dispersion_), range(q), [q], 1 / variance)
+    covariance, edf = posterior(z, np.full(n, 1 / model.dispersion_), range(q), [q], 1 / variance)
     assert numbers_of(model, "w", q, "sd")[:, 0] == pytest.approx(about_mean(covariance[:q, :q]), rel=1e-3)
-    left = n - 1 - effective
+    left = n - 1 - edf
     assert model.dispersion_ == pytest.approx(np.square(y - model.predict(frame(home=home, away=away))).sum() / left)
 
 

@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.solvers.newton import fit
-from tabsym.solvers.newton.block_descent import Turns
+from tabsym.solvers.newton.block_descent import BlockDescent
 
 N = 500
 RNG = np.random.default_rng(0)
@@ -30,7 +30,7 @@ THREE = np.argmax(np.stack([0 * EFFECT, EFFECT, -EFFECT], 1) + RNG.gumbel(size=(
     ids=["estimated", "unpenalized", "two classes", "three classes"],
 )
 def test_what_was_reached_is_kept(model, y, after, monkeypatch):
-    sweep, calls = Turns.sweep, []
+    sweep, calls = BlockDescent.sweep, []
 
     def interrupted(turns):
         calls.append(1)
@@ -38,13 +38,13 @@ def test_what_was_reached_is_kept(model, y, after, monkeypatch):
             raise KeyboardInterrupt
         return sweep(turns)
 
-    monkeypatch.setattr(Turns, "sweep", interrupted)
+    monkeypatch.setattr(BlockDescent, "sweep", interrupted)
     model = clone(model)
     with pytest.raises(KeyboardInterrupt, match="sweeps; the model is fitted, and usable"):
         model.fit(X, y)
     assert model.score(X, y) > (0.3 if y is AMOUNTS else 0.5)
     assert np.isfinite(model.model_.theta).all()
-    monkeypatch.setattr(Turns, "sweep", sweep)
+    monkeypatch.setattr(BlockDescent, "sweep", sweep)
     assert model.fit(X, y).score(X, y) > (0.5 if y is AMOUNTS else 0.6)
 
 

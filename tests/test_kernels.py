@@ -91,18 +91,18 @@ def kernel_train(terms, codes, x, y, theta, loss, options, *, weight=None, offse
     )
     n_outputs = theta.shape[1]
     task = Task(layout.program, LOSSES[loss], n_outputs)
-    entry_weight = empty
+    coef_weight = empty
     if weight is not None:
-        entry_weight = np.ones(13) if options.is_dense else mean_weights_of_entries(rows.codes, relative)
+        coef_weight = np.ones(13) if options.is_dense else mean_weights_of_entries(rows.codes, relative)
     state = options.columns.blank(theta.ravel())
-    state = train(rows, entry_weight, state, task, options, np.random.RandomState(0)).state
+    state = train(rows, coef_weight, state, task, options, np.random.RandomState(0)).state
     return state[:, options.columns.shown].reshape(-1, n_outputs)
 
 
 def mean_weights_of_entries(codes, weight):
     """The mean weight of the rows that select each entry."""
-    rows = [{entry for entry in row if entry >= 0} for row in codes.tolist()]
-    own = [[weight[i] for i, row in enumerate(rows) if entry in row] for entry in range(13)]
+    rows = [{coef for coef in row if coef >= 0} for row in codes.tolist()]
+    own = [[weight[i] for i, row in enumerate(rows) if coef in row] for coef in range(13)]
     return np.array([np.mean(values) if values else 1.0 for values in own])
 
 
@@ -204,10 +204,10 @@ def test_slopes_are_derivatives_of_the_losses(name):
         )
         if name == "multinomial":
             continue  # its slope is compared by training
-        value, got, bend = (part[0] for part in loss.rows(scores[None, :1], np.array([y])))
+        value, got, hess = (part[0] for part in loss.rows(scores[None, :1], np.array([y])))
         if name in ("squared_error", "logistic", "poisson", "gamma", "tweedie"):
             slopes = [naive.slope(scores + step, y, name, loss.parameter)[0] for step in (1e-4, -1e-4)]
-            assert bend == pytest.approx((slopes[0] - slopes[1]) / 2e-4, rel=1e-4, abs=1e-6)
+            assert hess == pytest.approx((slopes[0] - slopes[1]) / 2e-4, rel=1e-4, abs=1e-6)
         assert value == pytest.approx(naive.loss_value(scores, y, name, loss.parameter), rel=1e-9, abs=1e-12)
         assert got == pytest.approx(naive.slope(scores, y, name, loss.parameter)[0], rel=1e-5, abs=1e-7)
 

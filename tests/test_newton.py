@@ -49,25 +49,25 @@ def products(n=1500):
     return table, y.to_numpy()
 
 
-def entries(table, column, alphabet):
+def coefs(table, column, alphabet):
     return table[column].map({symbol: place for place, symbol in enumerate(alphabet)}).to_numpy()
 
 
 def product_score(table):
     """g[a] * m[b] * x + c[1] of a flat vector, and how many numbers it has."""
-    a, b, x = entries(table, "a", "abcde"), entries(table, "b", "uvwx"), table["x"].to_numpy()
+    a, b, x = coefs(table, "a", "abcde"), coefs(table, "b", "uvwx"), table["x"].to_numpy()
     return lambda p: p[a] * p[5 + b] * x + p[9], 10, 9
 
 
 def shared_score(table):
     """w[home] * w[away] + c[1]: a block that is read twice."""
-    home, away = entries(table, "home", "pqrst"), entries(table, "away", "pqrst")
+    home, away = coefs(table, "home", "pqrst"), coefs(table, "away", "pqrst")
     return lambda p: p[home] * p[away] + p[5], 6, 5
 
 
 def dot_score(table):
     """dot(u[a], v[b], rank=2) + c[1]"""
-    a, b = entries(table, "a", "abcde"), entries(table, "b", "uvwx")
+    a, b = coefs(table, "a", "abcde"), coefs(table, "b", "uvwx")
 
     def score(p):
         u, v = p[:10].reshape(5, 2), p[10:18].reshape(4, 2)
@@ -588,9 +588,9 @@ def test_the_summary_says_which_columns_matter():
     assert list(variances) == sorted(variances, reverse=True)
     for line in text.splitlines():
         if line.split()[:1] in (["a"], ["b"], ["home"]):
-            effective = model.variances_.loc[line.split()[0], "edf"]
-            assert f" {effective:.1f}  " in line
-            assert effective < len(model.coefs_[line.split()[0]]) - 0.3
+            edf = model.variances_.loc[line.split()[0], "edf"]
+            assert f" {edf:.1f}  " in line
+            assert edf < len(model.coefs_[line.split()[0]]) - 0.3
 
 
 def test_plots_show_deviations_and_contributions():
@@ -705,9 +705,9 @@ def test_variances_of_large_tables_come_from_a_sample(monkeypatch):
     whole = model.fit(X, y, sample_weight=weight).variances_["variance"].iloc[0]
     monkeypatch.setattr(newton_fit, "MOST_HELD_OUT", 3000)
     seen, held_out = [], newton_fit.HeldOut
-    monkeypatch.setattr(newton_fit, "HeldOut", lambda turns, size: seen.append(turns) or held_out(turns, size))
+    monkeypatch.setattr(newton_fit, "HeldOut", lambda solver, size: seen.append(solver) or held_out(solver, size))
     sampled = [clone(model).fit(X, y, sample_weight=weight).variances_["variance"].iloc[0] for _ in range(2)]
-    assert [len(turns.y) for turns in seen] == 2 * newton_fit.MORE_SPLITS * [3000]
+    assert [len(solver.y) for solver in seen] == 2 * newton_fit.MORE_SPLITS * [3000]
     assert not np.array_equal(seen[0].weight, seen[1].weight)  # another sample for each split
     assert len(np.unique(seen[0].weight)) == 2
     assert sampled[0] == sampled[1]

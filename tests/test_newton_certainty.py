@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.models import identified as uncertainty
-from tabsym.solvers.newton import posterior
+from tabsym.solvers.newton import posterior_samples as posterior
 from tabsym.solvers.newton.kernels_coefs import spread_ridge
 from tests import naive_evidence
 from tests.formulas import TAKES_UP, TERMS
@@ -81,27 +81,27 @@ def test_slopes_by_symbol_and_their_intercept_are_as_uncertain_as_dense_algebra_
     model = inner(estimator(loss, "w[s]*x + b[1]", alpha=alpha, **EXACT), standardize=False).fit(X, y)
     symbols = sorted(X["s"].unique())
     design = np.column_stack([indicators(X["s"], symbols) * X[["x"]].to_numpy(), np.ones(len(X))])
-    bends = curvature_of_rows(loss, model, X)
+    hessians = curvature_of_rows(loss, model, X)
     rows = len(X) * alpha / (1.0 if loss == "logistic" else model.dispersion_) if alpha != "auto" else 0.0
     held = precision_of(model, "w") if alpha == "auto" else rows
     penalty = np.diag([*np.full(len(symbols), held), 0.0])
-    want = np.sqrt(np.diag(np.linalg.inv(design.T @ (bends[:, None] * design) + penalty)))
+    want = np.sqrt(np.diag(np.linalg.inv(design.T @ (hessians[:, None] * design) + penalty)))
     found = [*model.coefs_["w"]["sd"].loc[symbols], model.coefs_["b"]["sd"].iloc[0]]
     np.testing.assert_allclose(found, want, rtol=2e-3)
     if alpha == "auto":
-        own = np.linalg.inv(design.T @ (bends[:, None] * design) + penalty)[:-1, :-1]
+        own = np.linalg.inv(design.T @ (hessians[:, None] * design) + penalty)[:-1, :-1]
         assert model.variances_.loc["w", "edf"] == pytest.approx(len(symbols) - held * np.trace(own), rel=1e-3)
 
 
-@pytest.mark.parametrize("draws", [0, 400])
-def test_a_slope_of_which_rows_say_nothing_is_not_known(draws):
+@pytest.mark.parametrize("samples", [0, 400])
+def test_a_slope_of_which_rows_say_nothing_is_not_known(samples):
     """One symbol has x = 0 in all rows: without a penalty its number is anything, and the others' are what they are."""
     X, y = slopes_by_symbol("squared_error", 3, n=600)
     gone = X["s"] == "s3"
     X.loc[gone, "x"] = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        options = {"loss": "squared_error", "alpha": 0.0, "count_effect": False, "n_posterior_samples": draws}
+        options = {"loss": "squared_error", "alpha": 0.0, "count_effect": False, "n_posterior_samples": samples}
         model = WideRegressor("w[s]*x + b[1]", **options).fit(X, y)
         known = WideRegressor("w[s]*x + b[1]", **options).fit(X[~gone], y[~gone])
     assert model.coefs_["w"]["value"]["s3"] == 0.0
@@ -117,7 +117,7 @@ def test_a_slope_of_which_rows_say_nothing_is_not_known(draws):
     dotted = [line for line in model.plot_term("w").get_lines() if line.get_linestyle() == ":"]
     assert len(dotted) == 1  # from one side to the other
     plt.close("all")
-    if draws:
+    if samples:
         new = pd.DataFrame({"s": ["s3", "s3", "s1"], "x": [0.0, 1.0, 1.0]})
         _, std = model.predict(new, return_std=True)
         assert np.isfinite(std).tolist() == [True, False, True]
@@ -128,17 +128,17 @@ def test_coefficients_by_category_at_the_raw_zero_of_a_number():
     X, y = slopes_by_symbol("squared_error", 4, mean=3.0, n=900)
     model = WideRegressor("a[s] + w[s]*x + b[1]", loss="squared_error", alpha=0.01, **EXACT).fit(X, y)
     symbols = sorted(X["s"].unique())
-    centre, spread, q = X["x"].mean(), X["x"].std(ddof=0), len(symbols)
+    centre, posterior, q = X["x"].mean(), X["x"].std(ddof=0), len(symbols)
     one_hot = indicators(X["s"], symbols)
-    scaled = (X["x"].to_numpy()[:, None] - centre) / spread
+    scaled = (X["x"].to_numpy()[:, None] - centre) / posterior
     design = np.column_stack([one_hot, one_hot * scaled, np.ones(len(X))])
     held = np.diag([*np.full(2 * q, 0.01 * len(X)), 0.0])
     covariance = model.dispersion_ * np.linalg.inv(design.T @ design + held)
     beside = np.eye(q) - 1.0 / q
-    shown = np.column_stack([beside, -centre / spread * beside, np.zeros(q)])
+    shown = np.column_stack([beside, -centre / posterior * beside, np.zeros(q)])
     want = np.sqrt(np.diag(shown @ covariance @ shown.T))
     np.testing.assert_allclose(model.coefs_["a"]["sd"].loc[symbols], want, rtol=1e-6)
-    slopes = np.column_stack([np.zeros((q, q)), np.eye(q) / spread, np.zeros(q)])
+    slopes = np.column_stack([np.zeros((q, q)), np.eye(q) / posterior, np.zeros(q)])
     want = np.sqrt(np.diag(slopes @ covariance @ slopes.T))
     np.testing.assert_allclose(model.coefs_["w"]["sd"].loc[symbols], want, rtol=1e-6)
 
@@ -186,10 +186,12 @@ def dense_parts(model, names, X, y, loss, weight, offset, alpha):
     """
     if loss == "logistic":
         p = model.predict_proba(X, offset=offset)[:, 1]
-        bends = p * (1 - p)
+        hessians = p * (1 - p)
     else:
         mean = model.predict(X, offset=offset)
-        bends = {"squared_error": np.ones(len(X)), "poisson": mean, "gamma": 1.0 + 0 * mean}[loss] / model.dispersion_
+        hessians = {"squared_error": np.ones(len(X)), "poisson": mean, "gamma": 1.0 + 0 * mean}[
+            loss
+        ] / model.dispersion_
     dispersion = 1.0 if loss == "logistic" else model.dispersion_
     flat, blocks = {}, {}
     for name in names:
@@ -207,22 +209,22 @@ def dense_parts(model, names, X, y, loss, weight, offset, alpha):
         else:
             assert not model.coefs_[block]["value"].any()
             assert model.coefs_[block]["sd"].isna().all()  # too little is known of it, and not that it is 0
-    return weight / weight.mean() * bends, flat, blocks
+    return weight / weight.mean() * hessians, flat, blocks
 
 
-def inverse_beside(bends, Z, held, F):
+def inverse_beside(hessians, Z, held, F):
     """Covariance of a block's numbers and of those that nothing holds back."""
     both = np.column_stack([Z, F])
     held = np.broadcast_to(held, Z.shape[1])
-    return np.linalg.inv(both.T @ (bends[:, None] * both) + np.diag([*held, *np.zeros(F.shape[1])]))
+    return np.linalg.inv(both.T @ (hessians[:, None] * both) + np.diag([*held, *np.zeros(F.shape[1])]))
 
 
-def shown_deviations(bends, flat, blocks):
+def shown_deviations(hessians, flat, blocks):
     """Of all coefficients together, blocks about their mean over categories: by block (q,)."""
     columns = {**{block: Z for block, (Z, _) in blocks.items()}, **flat}
     design = np.column_stack([*columns.values()])
     held = np.concatenate([np.full(Z.shape[1], own) for Z, own in blocks.values()] + [np.zeros(len(flat))])
-    covariance = np.linalg.inv(design.T @ (bends[:, None] * design) + np.diag(held))
+    covariance = np.linalg.inv(design.T @ (hessians[:, None] * design) + np.diag(held))
     starts = dict(zip(columns, np.cumsum([0, *(Z.shape[1] for Z in columns.values())])))
     shown = np.eye(len(covariance))
     for block, (Z, _) in blocks.items():
@@ -240,11 +242,11 @@ def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
     X, y, loss, weight, offset = data
     model = inner(estimator(loss, formula, alpha=alpha, **EXACT), standardize=False)
     model.fit(X, y, sample_weight=weight, offset=offset)
-    bends, flat, blocks = dense_parts(model, names, *data, alpha)
-    for block, want in shown_deviations(bends, flat, blocks).items():
+    hessians, flat, blocks = dense_parts(model, names, *data, alpha)
+    for block, want in shown_deviations(hessians, flat, blocks).items():
         np.testing.assert_allclose(model.coefs_[block]["sd"], want, rtol=2e-3, err_msg=formula)
     if alpha == "auto":
-        observed = bends * (y / model.predict(X, offset=offset) if loss == "gamma" else 1.0)
+        observed = hessians * (y / model.predict(X, offset=offset) if loss == "gamma" else 1.0)
         F = np.column_stack([np.empty((len(X), 0)), *flat.values()])
         selected_by = {TERMS[name][0]: TERMS[name][1] for name in names}
         for block, (Z, held) in blocks.items():
@@ -252,8 +254,8 @@ def test_any_sum_is_as_uncertain_as_dense_algebra_says(seed):
             together = np.column_stack([Z, *(blocks[other][0] for other in alike)])
             precisions = np.repeat([held, *(blocks[other][1] for other in alike)], Z.shape[1])
             own = inverse_beside(observed, together, precisions, F)[: Z.shape[1], : Z.shape[1]]
-            effective = Z.shape[1] - held * np.trace(own)
-            assert model.variances_.loc[block, "edf"] == pytest.approx(effective, rel=2e-3, abs=2e-3), formula
+            edf = Z.shape[1] - held * np.trace(own)
+            assert model.variances_.loc[block, "edf"] == pytest.approx(edf, rel=2e-3, abs=2e-3), formula
 
 
 @pytest.mark.parametrize("seed", range(80, 110))
@@ -263,13 +265,13 @@ def test_draws_of_any_sum_are_of_the_whole_posterior(seed):
     options = {"alpha": alpha, "n_posterior_samples": 1000, "tol": 3e-6, "max_iter": 2000}
     model = inner(estimator(loss, formula, **options), standardize=False)
     model.fit(X, y, sample_weight=weight, offset=offset)
-    bends, flat, blocks = dense_parts(model, names, *data, alpha)
+    hessians, flat, blocks = dense_parts(model, names, *data, alpha)
     F = np.column_stack([np.empty((len(X), 0)), *flat.values()])
     Z = np.column_stack([np.empty((len(X), 0)), *(columns for columns, _ in blocks.values())])
     held = np.concatenate([np.empty(0), *(np.full(columns.shape[1], own) for columns, own in blocks.values())])
-    for block, want in shown_deviations(bends, flat, blocks).items():
+    for block, want in shown_deviations(hessians, flat, blocks).items():
         np.testing.assert_allclose(model.coefs_[block]["sd"], want, rtol=2e-3, err_msg=formula)
-    observed = bends * (y / model.predict(X, offset=offset) if loss == "gamma" else 1.0)
+    observed = hessians * (y / model.predict(X, offset=offset) if loss == "gamma" else 1.0)
     covariance = inverse_beside(observed, Z, held, F)
     predicted, std = (model.decision_function if loss == "logistic" else model.predict)(
         X, offset=offset, return_std=True
@@ -312,8 +314,8 @@ def test_draws_of_smooth_intervals_are_of_the_whole_posterior(loss, missing):
     penalty = np.zeros((design.shape[1],) * 2)
     penalty[:8, :8] = np.eye(8) / variance["c"]
     penalty[8:-1, 8:-1] = held / variance["x"]
-    bends = curvature_of_rows(loss, model, X)
-    whole = np.linalg.pinv(design.T @ (bends[:, None] * design) + penalty, hermitian=True, rcond=1e-11)
+    hessians = curvature_of_rows(loss, model, X)
+    whole = np.linalg.pinv(design.T @ (hessians[:, None] * design) + penalty, hermitian=True, rcond=1e-11)
     ask = model.decision_function if loss == "logistic" else model.predict
     predicted, std = ask(X, return_std=True)
     want = np.sqrt(np.einsum("ia,ab,ib->i", design, whole, design)) * (predicted if loss == "poisson" else 1.0)

@@ -6,10 +6,9 @@ import pytest
 
 from tabsym import WideClassifier, WideRegressor
 from tabsym.losses.loss import LOSSES
-from tabsym.solvers.newton import spreads_classes
-from tabsym.solvers.newton import spreads_classes as posterior_classes
-from tabsym.solvers.newton.block_descent import Turns
-from tabsym.solvers.newton.terms import Piece, Prior
+from tabsym.solvers.newton import posteriors_classes
+from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tests.formulas import TAKES_UP, TERMS
 from tests.naive_evidence import (
     matrices_of_classes,
@@ -27,14 +26,14 @@ def problem(seed, *, weighted, missing):
     """Pieces that few rows, all rows, and rows times a number have; scores to begin with; targets and weights."""
     rng = np.random.default_rng(seed)
     sizes, numbers = (1, 3, 7, 2), (False, False, False, True)
-    pieces = []
+    terms = []
     for block, (size, has_number) in enumerate(zip(sizes, numbers, strict=True)):
         codes = rng.integers(-1 if missing and block else 0, size, N).astype(np.int32)
         x = rng.normal(size=N) if has_number else np.empty(0)
-        pieces.append(Piece(block, codes, x, size, Prior.RIDGE if block else Prior.FLAT))
+        terms.append(SolverTerm(block, codes, x, size, Prior.RIDGE if block else Prior.FLAT))
     y = rng.integers(0, K, N).astype(float)
     weight = rng.uniform(0.2, 3.0, N) if weighted else np.empty(0)
-    return pieces, y, weight, rng.normal(size=(N, K)), rng
+    return terms, y, weight, rng.normal(size=(N, K)), rng
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -42,64 +41,64 @@ def problem(seed, *, weighted, missing):
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_of_classes_stand_where_their_entries_put_them(seed, weighted, missing):
     """In any order of moving and collecting, several moves in a row and none among them."""
-    pieces, y, weight, start, rng = problem(seed, weighted=weighted, missing=missing)
-    rows = Turns(pieces, y, weight, start, LOSSES["multinomial"]).rows
-    theta = [np.zeros((piece.size, K)) for piece in pieces]
+    terms, y, weight, start, rng = problem(seed, weighted=weighted, missing=missing)
+    rows = BlockDescent(terms, y, weight, start, LOSSES["multinomial"]).rows
+    theta = [np.zeros((term.size, K)) for term in terms]
     for _ in range(12):
         for _ in range(rng.integers(0, 3)):
-            place = rng.integers(len(pieces))
+            place = rng.integers(len(terms))
             steps = rng.normal(size=theta[place].shape)
             theta[place] += steps
-            rows.move(pieces[place], steps)
-        p = probabilities_of_classes(pieces, theta, start)
-        piece = pieces[rng.integers(len(pieces))]
-        gradient, bound = rows.collect(piece)
-        want, want_bound, alone = slopes_of_classes(piece, p, y, weight)
+            rows.move(terms[place], steps)
+        p = probabilities_of_classes(terms, theta, start)
+        term = terms[rng.integers(len(terms))]
+        gradient, bound = rows.collect(term)
+        want, want_bound, alone = slopes_of_classes(term, p, y, weight)
         np.testing.assert_allclose(gradient, want, atol=1e-12)
         np.testing.assert_allclose(bound, want_bound, atol=1e-8)
         if rng.random() < 0.5:
-            np.testing.assert_allclose(rows.own_curvature(piece), alone, atol=1e-7)
+            np.testing.assert_allclose(rows.own_curvature(term), alone, atol=1e-7)
             np.testing.assert_allclose(rows.probabilities, p, rtol=1e-12)
 
 
-@pytest.mark.parametrize("most", [posterior_classes.MOST_NUMBERS, 0])
+@pytest.mark.parametrize("most", [posteriors_classes.MOST_NUMBERS, 0])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("missing", [False, True])
 def test_matrices_of_classes_are_those_of_their_rows(monkeypatch, most, weighted, missing):
     """Kept between blocks or made for each, after every move."""
-    monkeypatch.setattr(posterior_classes, "MOST_NUMBERS", most)
-    pieces, y, weight, start, rng = problem(9, weighted=weighted, missing=missing)
-    turns = Turns(pieces, y, weight, start, LOSSES["multinomial"])
-    spreads = spreads_classes.SpreadsOfClasses(turns)
+    monkeypatch.setattr(posteriors_classes, "MOST_NUMBERS", most)
+    terms, y, weight, start, rng = problem(9, weighted=weighted, missing=missing)
+    solver = BlockDescent(terms, y, weight, start, LOSSES["multinomial"])
+    posteriors = posteriors_classes.MulticlassPosteriors(solver)
     for _ in range(2):
-        turns.put([rng.normal(size=theta.shape) for theta in turns.theta])
-        p = probabilities_of_classes(pieces, turns.theta, start)
-        for piece in pieces:
+        solver.put([rng.normal(size=theta.shape) for theta in solver.theta])
+        p = probabilities_of_classes(terms, solver.theta, start)
+        for term in terms:
             for factor in (np.empty(0), rng.normal(size=N)):
-                found = spreads._triangles(piece.codes, factor, piece.size)
-                want = matrices_of_classes(piece, factor, p, weight)
+                found = posteriors._triangles(term.codes, factor, term.size)
+                want = matrices_of_classes(term, factor, p, weight)
                 np.testing.assert_allclose(found, want[:, *np.tril_indices(K)], atol=1e-12)
 
 
 def test_what_is_weighed_is_what_the_whole_posterior_says():
     """The shortcut of every look beside the posterior with its variances, for blocks, walks, slopes and gaps."""
-    pieces, y, weight, start, _ = problem(3, weighted=True, missing=True)
-    walk = Piece(4, np.arange(N, dtype=np.int32) % 6, np.empty(0), 6, Prior.WALK, apart=1)
-    turns = Turns([*pieces, walk], y, weight, start, LOSSES["multinomial"])
-    turns.precision = np.array([0.0, 0.5, 2.0, 1.0, 3.0])
-    turns.settle(1e-8, 200)
-    spreads = spreads_classes.SpreadsOfClasses(turns)
+    terms, y, weight, start, _ = problem(3, weighted=True, missing=True)
+    walk = SolverTerm(4, np.arange(N, dtype=np.int32) % 6, np.empty(0), 6, Prior.WALK, apart=1)
+    solver = BlockDescent([*terms, walk], y, weight, start, LOSSES["multinomial"])
+    solver.precision = np.array([0.0, 0.5, 2.0, 1.0, 3.0])
+    solver.settle(1e-8, 200)
+    posteriors = posteriors_classes.MulticlassPosteriors(solver)
     for place in range(1, 5):
-        effective, length = spreads.weigh([place])[0]
-        assert effective == pytest.approx(spreads.of(place).effective, rel=1e-12)
-        assert length == pytest.approx(turns.pieces[place].length(turns.theta[place]), rel=1e-12)
+        edf, length = posteriors.weigh([place])[0]
+        assert edf == pytest.approx(posteriors.of(place).edf, rel=1e-12)
+        assert length == pytest.approx(solver.terms[place].length(solver.theta[place]), rel=1e-12)
 
 
-@pytest.mark.parametrize("most", [posterior_classes.MOST_NUMBERS, 0])
+@pytest.mark.parametrize("most", [posteriors_classes.MOST_NUMBERS, 0])
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_slopes_and_symbols_are_as_uncertain_as_dense_algebra_says(monkeypatch, most, n_classes):
     """A number that symbols nearly tell, by itself far more certain; with all entries at once, and one by one."""
-    monkeypatch.setattr(posterior_classes, "MOST_NUMBERS", most)
+    monkeypatch.setattr(posteriors_classes, "MOST_NUMBERS", most)
     rng = np.random.default_rng(n_classes)
     n, q, alpha = 400, 8, 0.02
     codes = rng.integers(0, q, n)
@@ -139,21 +138,21 @@ def test_formulas_without_an_intercept(block, alpha):
     assert np.isfinite(frame.to_numpy(dtype=float)).all()
 
 
-def dense_step(piece, gradient, curvature, theta, precision, ridge):
+def dense_step(term, gradient, curvature, theta, precision, ridge):
     """One Newton step (q, K) with the curvature diag(s) - ss' / n of each entry, and the penalty, in one matrix."""
     q, k = theta.shape
-    matrix, pull = np.zeros((q * k, q * k)), np.zeros((q, q))
+    matrix, grad = np.zeros((q * k, q * k)), np.zeros((q, q))
     for e in range(q):
         n = curvature[e].sum()
         own = slice(e * k, (e + 1) * k)
         matrix[own, own] = np.diag(curvature[e]) - np.outer(curvature[e], curvature[e]) / n
-    if piece.prior is Prior.RIDGE:
-        pull = precision * np.eye(q)
+    if term.prior is Prior.RIDGE:
+        grad = precision * np.eye(q)
     else:
-        level = np.diag(np.where(np.arange(q) < piece.apart, 0.0, ridge))
-        pull = precision * walk_beside_missing(q, piece.apart) + level
-    right = -gradient - pull @ theta
-    step = np.linalg.lstsq(matrix + np.kron(pull, np.eye(k)), right.ravel(), rcond=1e-12)[0].reshape(q, k)
+        level = np.diag(np.where(np.arange(q) < term.apart, 0.0, ridge))
+        grad = precision * walk_beside_missing(q, term.apart) + level
+    right = -gradient - grad @ theta
+    step = np.linalg.lstsq(matrix + np.kron(grad, np.eye(k)), right.ravel(), rcond=1e-12)[0].reshape(q, k)
     return step, right
 
 
@@ -168,15 +167,15 @@ def test_steps_of_classes_solve_their_matrix(prior, apart, precision, k):
     gradient = curvature - rng.multinomial(1, np.ones(k) / k, size=q) * curvature.sum(axis=1, keepdims=True)
     theta = rng.normal(size=(q, k))
     theta -= theta.mean(axis=1, keepdims=True)
-    piece = Piece(0, np.zeros(1, np.int32), np.empty(0), q, prior, apart if prior is Prior.WALK else 0)
-    want, right = dense_step(piece, gradient, curvature, theta, precision, 1e-8)
+    term = SolverTerm(0, np.zeros(1, np.int32), np.empty(0), q, prior, apart if prior is Prior.WALK else 0)
+    want, right = dense_step(term, gradient, curvature, theta, precision, 1e-8)
     moved = theta.copy()
-    found, fall = piece.step_of_classes(gradient, curvature, moved, precision, np.inf)
+    found, decrease = term.step_of_classes(gradient, curvature, moved, precision, np.inf)
     np.testing.assert_allclose(moved, theta + found)
     found, want = found - found.mean(axis=1, keepdims=True), want - want.mean(axis=1, keepdims=True)
     np.testing.assert_allclose(found, want, rtol=1e-3, atol=1e-3 * np.abs(want).max())
-    assert fall == pytest.approx(0.5 * np.vdot(right, want), rel=1e-3)
-    short, _ = piece.step_of_classes(gradient, curvature, theta.copy(), precision, 0.1)
+    assert decrease == pytest.approx(0.5 * np.vdot(right, want), rel=1e-3)
+    short, _ = term.step_of_classes(gradient, curvature, theta.copy(), precision, 0.1)
     assert np.abs(short).max() <= 0.1
 
 
@@ -222,13 +221,13 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
     inner(model, standardize=False)
     p = model.fit(X, y, sample_weight=weight, offset=offset).predict_proba(X, offset=offset)
     k = p.shape[1]
-    bends = weight[:, None, None] * (np.einsum("ij,jk->ijk", p, np.eye(k)) - p[:, :, None] * p[:, None, :])
+    hessians = weight[:, None, None] * (np.einsum("ij,jk->ijk", p, np.eye(k)) - p[:, :, None] * p[:, None, :])
     slopes = weight[:, None] * (p - np.eye(k)[y])
     values, deviations = [str(c) for c in range(k)], [f"sd {c}" for c in range(k)]
 
     def covariance(Z, held, F):
         both = np.column_stack([Z, F])
-        whole = np.einsum("ia,ikl,ib->akbl", both, bends, both).reshape(2 * (both.shape[1] * k,))
+        whole = np.einsum("ia,ikl,ib->akbl", both, hessians, both).reshape(2 * (both.shape[1] * k,))
         whole[: Z.shape[1] * k, : Z.shape[1] * k] += held * np.eye(Z.shape[1] * k)
         return np.linalg.pinv(whole, hermitian=True, rcond=1e-11)  # all classes may move together
 
@@ -248,12 +247,12 @@ def test_any_sum_of_classes_is_at_its_optimum_and_as_uncertain_as_dense_algebra_
         whole = covariance(Z, held, F)
         together[block] = Z, held
         if alpha == "auto":
-            effective = size - held * np.trace(whole[:size, :size])
-            assert model.variances_.loc[block, "edf"] == pytest.approx(effective, rel=5e-3, abs=5e-3)
-            assert np.square(theta).sum() / effective == pytest.approx(variance, rel=0.02)
+            edf = size - held * np.trace(whole[:size, :size])
+            assert model.variances_.loc[block, "edf"] == pytest.approx(edf, rel=5e-3, abs=5e-3)
+            assert np.square(theta).sum() / edf == pytest.approx(variance, rel=0.02)
     columns = {**{block: Z for block, (Z, _) in together.items()}, **{block: F[:, [j]] for j, block in enumerate(flat)}}
     both = np.column_stack([*columns.values()])
-    whole = np.einsum("ia,ikl,ib->akbl", both, bends, both).reshape(2 * (both.shape[1] * k,))
+    whole = np.einsum("ia,ikl,ib->akbl", both, hessians, both).reshape(2 * (both.shape[1] * k,))
     held = np.concatenate([np.full(Z.shape[1], own) for Z, own in together.values()] + [np.zeros(len(flat))])
     whole = np.linalg.pinv(whole + np.kron(np.diag(held), np.eye(k)), hermitian=True, rcond=1e-11)
     shown, starts = np.eye(both.shape[1]), np.cumsum([0, *(Z.shape[1] for Z in columns.values())])
@@ -285,16 +284,16 @@ def test_a_model_whose_only_term_is_out_says_so(n_classes):
 
 def test_an_intercept_is_as_uncertain_as_the_block_that_leaves_it_the_least_certain():
     """Of two blocks beside it: the wider of what it is beside each alone."""
-    pieces, y, weight, start, _ = problem(4, weighted=True, missing=True)
-    pieces = [piece for piece in pieces if not len(piece.x)]
-    turns = Turns(pieces, y, weight, start, LOSSES["multinomial"])
-    turns.precision = np.array([0.0, 0.3, 2.0])
-    turns.settle(1e-8, 200)
+    terms, y, weight, start, _ = problem(4, weighted=True, missing=True)
+    terms = [term for term in terms if not len(term.x)]
+    solver = BlockDescent(terms, y, weight, start, LOSSES["multinomial"])
+    solver.precision = np.array([0.0, 0.3, 2.0])
+    solver.settle(1e-8, 200)
 
-    def trace(*silent):
-        turns.silent[:] = [False, *(place in silent for place in (1, 2))]
-        turns.n_moves += 1
-        return float(np.trace(spreads_classes.SpreadsOfClasses(turns).of_flat()[0]))
+    def trace(*dropped):
+        solver.dropped[:] = [False, *(place in dropped for place in (1, 2))]
+        solver.n_moves += 1
+        return float(np.trace(posteriors_classes.MulticlassPosteriors(solver).of_flat()[0]))
 
     both, first, second, none = trace(), trace(2), trace(1), trace(1, 2)
     assert both == pytest.approx(max(first, second), rel=1e-9)

@@ -12,8 +12,8 @@ from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegr
 from tabsym.losses import Huber, Tweedie
 from tabsym.solvers.newton.kernels_coefs import weigh_ridge
 from tabsym.solvers.newton.kernels_walk import weigh_walk
-from tabsym.solvers.newton.spreads_classes import walk_of_classes
-from tabsym.solvers.newton.terms import Piece, Prior
+from tabsym.solvers.newton.posteriors_classes import walk_of_classes
+from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.newton.variances import Aitken
 from tests import naive, naive_evidence
 from tests.naive_evidence import INTERCEPT, Problem
@@ -143,14 +143,14 @@ def test_oracle_losses_are_those_of_the_definitions(loss):
     rng = np.random.default_rng(0)
     scores, k = rng.normal(size=(20, 3 if loss == "multinomial" else 1)), PARAMETER.get(loss, 0.0)
     y = rng.integers(0, 2, 20) + (0.0 if loss in ("logistic", "multinomial") else 0.25)
-    value, slope, bend = naive_evidence.losses(loss, scores, y, k)
+    value, slope, hess = naive_evidence.losses(loss, scores, y, k)
     np.testing.assert_allclose(value, [naive.loss_value(s, t, loss, k) for s, t in zip(scores, y)], rtol=1e-12)
     np.testing.assert_allclose(slope, [naive.slope(s, t, loss, k) for s, t in zip(scores, y)], atol=1e-8)
     for j in range(scores.shape[1]):
         step = 1e-6 * np.eye(scores.shape[1])[j]
         _, above, _ = naive_evidence.losses(loss, scores + step, y, k)
         _, below, _ = naive_evidence.losses(loss, scores - step, y, k)
-        np.testing.assert_allclose(bend[:, :, j], (above - below) / 2e-6, atol=1e-8)
+        np.testing.assert_allclose(hess[:, :, j], (above - below) / 2e-6, atol=1e-8)
 
 
 def test_oracle_optimum_of_the_squared_loss_is_ridge_regression():
@@ -349,11 +349,13 @@ def test_alpha_is_in_units_of_training_where_these_are_standardised():
     kept = weight > 0
     design = naive_evidence.build(table[kept], ["a", "c"], ["x", "z"], weight=weight[kept])
     mean = np.average(y, weights=weight)
-    spread = np.sqrt(np.average((y - mean) ** 2, weights=weight))
+    posterior = np.sqrt(np.average((y - mean) ** 2, weights=weight))
     share = weight[kept] / weight.sum()
-    problem = problem_of(design, (y[kept] - mean) / spread, "squared_error", share, dict.fromkeys(design.blocks, 0.05))
-    theta = read(model, design) / spread
-    theta[design.places[INTERCEPT]] -= mean / spread
+    problem = problem_of(
+        design, (y[kept] - mean) / posterior, "squared_error", share, dict.fromkeys(design.blocks, 0.05)
+    )
+    theta = read(model, design) / posterior
+    theta[design.places[INTERCEPT]] -= mean / posterior
     assert_is_optimum(problem, design, theta)
 
 
@@ -386,7 +388,7 @@ def assert_fellner_schall(problem, design, theta, model):
     deviations = deviations * np.sqrt(model.dispersion_ / working(model))
     for name in design.blocks:
         row, numbers = model.variances_.loc[name], theta[design.places[name]]
-        edf = naive_evidence.effective(problem, design, theta, name)
+        edf = naive_evidence.edf(problem, design, theta, name)
         if row["variance"] == 0.0:
             assert np.isnan(sd[design.places[name]]).all()
         else:
@@ -404,7 +406,7 @@ def test_dispersion(loss):
     model = estimator(loss).fit(table.drop(columns="c"), y, sample_weight=weight)
     problem = problem_of_evidence(design, y, loss, model, weight)
     theta = read(model, design)
-    edf = naive_evidence.effective(problem, design, theta, "a") + len(design.flat_places)
+    edf = naive_evidence.edf(problem, design, theta, "a") + len(design.flat_places)
     mean = model.predict(table.drop(columns="c"))
     power = {"squared_error": 0, "poisson": 1, "gamma": 2}.get(loss, PARAMETER["tweedie"])
     relative = weight / weight.mean()
@@ -440,8 +442,8 @@ def test_logistic_is_laplace_at_its_variance_and_fellner_schall_at_its_optimum(s
     design = naive_evidence.build(X, ["g"])
     variance, _, _, _ = naive_evidence.fellner_schall(design, "g", y.astype(float), "logistic")
     assert model.variances_.loc["g", "variance"] == pytest.approx(variance, rel=1e-5)
-    spread = np.sum(mode[1:] ** 2) / (len(names) - np.sum(sd[1:] ** 2) / model.variances_.loc["g", "variance"])
-    assert model.variances_.loc["g", "variance"] == pytest.approx(spread, rel=1e-5)
+    posterior = np.sum(mode[1:] ** 2) / (len(names) - np.sum(sd[1:] ** 2) / model.variances_.loc["g", "variance"])
+    assert model.variances_.loc["g", "variance"] == pytest.approx(posterior, rel=1e-5)
 
 
 def test_logistic_at_a_given_alpha_is_laplace():
@@ -500,12 +502,12 @@ def test_order_of_rows_and_names_of_symbols_do_not_matter(loss):
 
 
 @pytest.mark.parametrize(
-    ("loss", "draws"),
+    ("loss", "samples"),
     [("squared_error", 0), ("squared_error", 8), ("logistic", 0), ("logistic", 8), ("multinomial", 0)],
 )
-def test_the_same_twice_to_the_last_bit(loss, draws):
+def test_the_same_twice_to_the_last_bit(loss, samples):
     table, y, weight, offset = rich_table(loss)
-    options = {"interactions": "pairwise", "tol": 1e-3, "max_iter": 200, "n_posterior_samples": draws}
+    options = {"interactions": "pairwise", "tol": 1e-3, "max_iter": 200, "n_posterior_samples": samples}
     one, two = (
         estimator(loss, n_jobs=jobs, **options, random_state=3).fit(
             table, labels_of(loss, y), sample_weight=weight, offset=offset
@@ -515,7 +517,7 @@ def test_the_same_twice_to_the_last_bit(loss, draws):
     for name, frame in one.coefs_.items():
         assert np.array_equal(frame.to_numpy(), two.coefs_[name].to_numpy(), equal_nan=True)
     pd.testing.assert_frame_equal(one.variances_, two.variances_, check_exact=True)
-    if draws:
+    if samples:
         ask = "predict" if loss == "squared_error" else "decision_function"
         for got, want in zip(getattr(one, ask)(table, return_std=True), getattr(two, ask)(table, return_std=True)):
             assert np.array_equal(got, want)
@@ -630,10 +632,10 @@ COVERAGE = {
 }
 
 
-def errors_over_sd(loss, seed, n, sizes, sigmas, draws):
+def errors_over_sd(loss, seed, n, sizes, sigmas, samples):
     """(truth - found) / sd of every symbol that occurs."""
     X, y, truth = additive(loss, seed, n, sizes, sigmas)
-    model = estimator(loss, tol=1e-3, max_iter=200, n_posterior_samples=draws, random_state=seed).fit(X, y)
+    model = estimator(loss, tol=1e-3, max_iter=200, n_posterior_samples=samples, random_state=seed).fit(X, y)
     frames = [(model.coefs_[name], truth[name]) for name in X]
     frames = [(frame, true[frame.index] - true[frame.index].mean()) for frame, true in frames]  # as it is shown
     return np.concatenate([((frame["value"] - true[frame.index]) / frame["sd"]).to_numpy() for frame, true in frames])
@@ -732,12 +734,12 @@ def test_walks_of_classes_are_as_uncertain_as_dense_algebra_says(q, k, precision
     covariance = np.linalg.pinv(joint, rcond=1e-10, hermitian=True)[: q * k, : q * k]
     beside = np.kron(np.eye(q), np.eye(k) - 1.0 / k)  # what is common to all classes is nobody's
     want = np.diag(beside @ covariance @ beside).reshape(q, k)
-    piece = Piece(0, np.zeros(1, np.int32), np.empty(0), q, Prior.WALK, apart)
-    found = walk_of_classes(piece, own, own, precision, whole)
+    term = SolverTerm(0, np.zeros(1, np.int32), np.empty(0), q, Prior.WALK, apart)
+    found = walk_of_classes(term, own, own, precision, whole)
     np.testing.assert_allclose(found.variances(), want, rtol=0.005)
     numbers = (q - 1) * k
-    effective = [max(numbers - precision * trace, 0.0) for trace in (found.penalised, np.trace(penalty @ covariance))]
-    assert effective[0] == pytest.approx(effective[1], abs=0.02, rel=0.001)
+    edf = [max(numbers - precision * trace, 0.0) for trace in (found.penalized, np.trace(penalty @ covariance))]
+    assert edf[0] == pytest.approx(edf[1], abs=0.02, rel=0.001)
 
 
 def test_smooth_numbers_of_several_classes_are_as_certain_as_those_of_two():
@@ -974,11 +976,11 @@ def test_blocks_weighed_in_one_go_are_those_of_whole_matrices(apart, more):
     else:
         expected = np.trace(penalty @ np.linalg.inv(whole)[:q, :q])
     if apart is None:
-        penalised, length = weigh_ridge(curvature, theta, precision, more, 1e-5)
+        penalized, length = weigh_ridge(curvature, theta, precision, more, 1e-5)
     else:
         spaces = np.empty(q), np.empty(q), np.empty((q, 1)), np.empty(1)
-        penalised, length = weigh_walk(curvature, theta, apart, precision, 1e-8, *spaces)
-    assert penalised == pytest.approx(expected, rel=1e-6)
+        penalized, length = weigh_walk(curvature, theta, apart, precision, 1e-8, *spaces)
+    assert penalized == pytest.approx(expected, rel=1e-6)
     assert length == pytest.approx(float(theta[:, 0] @ penalty @ theta[:, 0]))
 
 
@@ -990,10 +992,10 @@ def test_symbols_that_never_meet_a_class_are_uncertain_and_not_nan():
         warnings.simplefilter("error", RuntimeWarning)
         model = WideClassifier(**GLM).fit(X, y)
         drawn = WideRegressor(loss="squared_error", **GLM, n_posterior_samples=16).fit(X, (y == "x") * 1.0)
-    spread = model.coefs_["b"][["sd x", "sd y", "sd z"]]
-    met = pd.crosstab(X["b"], y).loc[spread.index]
-    assert np.isfinite(spread).all(axis=None)
-    assert (spread[met.to_numpy() == 0].stack() > 10).all()
+    posterior = model.coefs_["b"][["sd x", "sd y", "sd z"]]
+    met = pd.crosstab(X["b"], y).loc[posterior.index]
+    assert np.isfinite(posterior).all(axis=None)
+    assert (posterior[met.to_numpy() == 0].stack() > 10).all()
     assert (model.coefs_["same"][list("xyz")].iloc[0] == 0.0).all()
     assert drawn.coefs_["same"]["value"].iloc[0] == 0.0
 

@@ -167,10 +167,10 @@ def test_draws_of_numbers_that_are_nearly_the_same(distance, n_classes):
     y = 2 * e + rng.normal(size=N)
     y = (y > 0).astype(int) if n_classes else y
     exact, drawn = (
-        WideClassifier(**ADDITIVE, n_posterior_samples=n_draws)
+        WideClassifier(**ADDITIVE, n_posterior_samples=n_samples)
         if n_classes
-        else WideRegressor(loss="squared_error", **ADDITIVE, n_posterior_samples=n_draws)
-        for n_draws in (0, 300)
+        else WideRegressor(loss="squared_error", **ADDITIVE, n_posterior_samples=n_samples)
+        for n_samples in (0, 300)
     )
     exact.fit(X, y)
     drawn.fit(X, y)

@@ -9,10 +9,10 @@ from tabsym import WideClassifier, WideRegressor
 from tabsym.losses.loss import LOSSES
 from tabsym.solvers.newton import fit as newton_fit
 from tabsym.solvers.newton import formulas, heldout
-from tabsym.solvers.newton.block_descent import Turns
+from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.heldout import HeldOut
-from tabsym.solvers.newton.recentering import Sharing
-from tabsym.solvers.newton.terms import Piece, Prior
+from tabsym.solvers.newton.recentering import Recentering
+from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.newton.variances import Evidence
 from tests.options import ADDITIVE
 from tests.solver import inner
@@ -31,44 +31,44 @@ def halves(loss, *, numbers, weighted=False, seed=0):
     """Two models of half the rows each, of an intercept, two blocks of symbols, intervals, and slopes by symbol."""
     rng = np.random.default_rng(seed)
     sizes = [(1, Prior.FLAT), (12, Prior.RIDGE), (9, Prior.WALK), (500 if loss in LOG else 60, Prior.RIDGE)]
-    pieces = [
-        Piece(block, rng.integers(0, size, N).astype(np.int32), PLAIN, size, prior)
+    terms = [
+        SolverTerm(block, rng.integers(0, size, N).astype(np.int32), PLAIN, size, prior)
         for block, (size, prior) in enumerate(sizes)
     ]
     if numbers:
         x = rng.normal(1.0, 1.0, N)
-        pieces.insert(2, Piece(len(pieces), rng.integers(0, 6, N).astype(np.int32), x, 6, Prior.RIDGE))
-    score = rng.normal(size=12)[pieces[1].codes] + 0.6 * rng.normal(size=sizes[-1][0])[pieces[-1].codes]
+        terms.insert(2, SolverTerm(len(terms), rng.integers(0, 6, N).astype(np.int32), x, 6, Prior.RIDGE))
+    score = rng.normal(size=12)[terms[1].codes] + 0.6 * rng.normal(size=sizes[-1][0])[terms[-1].codes]
     if loss in LOG:
         y = rng.gamma(2.0, np.exp(score) / 2.0) if loss == "gamma" else rng.poisson(np.exp(score)).astype(float)
     else:
         y = score + rng.normal(size=N) if loss == "squared_error" else (rng.random(N) < expit(score)).astype(float)
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
     column = rng.integers(0, 2, N).astype(np.int8)
-    turns = Turns(pieces, y, weight, np.zeros((N, 1)), LOSSES[loss], column, 2)
-    turns.precision = np.array([0.0, *rng.uniform(0.5, 8.0, len(pieces) - 1)])
-    return turns
+    solver = BlockDescent(terms, y, weight, np.zeros((N, 1)), LOSSES[loss], column, 2)
+    solver.precision = np.array([0.0, *rng.uniform(0.5, 8.0, len(terms) - 1)])
+    return solver
 
 
-def settled_loss(turns, place, log):
+def settled_loss(solver, place, log):
     """The loss of each row by the model that has not seen it, at the optimum for a precision."""
-    before = turns.precision[place]
-    turns.precision[place] = float(np.exp(log))
+    before = solver.precision[place]
+    solver.precision[place] = float(np.exp(log))
     for _ in range(400):
-        if turns.sweep() < 1e-15:
+        if solver.sweep() < 1e-15:
             break
-    total, name = 0.0, turns.loss.name
-    seen = [set(zip(piece.codes, turns.rows.column, strict=True)) for piece in turns.pieces]
-    for i, target in enumerate(turns.y):
-        score, other = 0.0, 1 - turns.rows.column[i]
-        for at, (piece, theta) in enumerate(zip(turns.pieces, turns.theta, strict=True)):
-            times = piece.x[i] if len(piece.x) else 1.0
-            score += theta[piece.codes[i], other] * times
-            if name in LOG and piece.prior is Prior.RIDGE and (piece.codes[i], other) not in seen[at]:
-                score += times**2 * DISPERSION / turns.precision[at] / 2  # the mean of exp under the prior
+    total, name = 0.0, solver.loss.name
+    seen = [set(zip(term.codes, solver.rows.column, strict=True)) for term in solver.terms]
+    for i, target in enumerate(solver.y):
+        score, other = 0.0, 1 - solver.rows.column[i]
+        for at, (term, theta) in enumerate(zip(solver.terms, solver.theta, strict=True)):
+            times = term.x[i] if len(term.x) else 1.0
+            score += theta[term.codes[i], other] * times
+            if name in LOG and term.prior is Prior.RIDGE and (term.codes[i], other) not in seen[at]:
+                score += times**2 * DISPERSION / solver.precision[at] / 2  # the mean of exp under the prior
         own = LOSS[name](score, target)
-        total += own * (turns.weight[i] if len(turns.weight) else 1.0)
-    turns.precision[place] = before
+        total += own * (solver.weight[i] if len(solver.weight) else 1.0)
+    solver.precision[place] = before
     return total
 
 
@@ -77,18 +77,18 @@ def settled_loss(turns, place, log):
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson", "gamma"])
 def test_slopes_of_the_loss_held_out_are_its_differences(loss, numbers, weighted):
     """By precisions' logarithms, once the linear solve has gone on for long enough."""
-    turns = halves(loss, numbers=numbers, weighted=weighted)
-    free, want = [place for place in range(len(turns.pieces)) if place], []
+    solver = halves(loss, numbers=numbers, weighted=weighted)
+    free, want = [place for place in range(len(solver.terms)) if place], []
     for place in free:
-        log = np.log(turns.precision[place])
-        above, below = (settled_loss(turns, place, log + step) for step in (1e-3, -1e-3))
+        log = np.log(solver.precision[place])
+        above, below = (settled_loss(solver, place, log + step) for step in (1e-3, -1e-3))
         want.append((above - below) / 2e-3)
-    settled_loss(turns, free[0], np.log(turns.precision[free[0]]))  # back at the optimum of these precisions
-    held_out = HeldOut(turns, DISPERSION)
+    settled_loss(solver, free[0], np.log(solver.precision[free[0]]))  # back at the optimum of these precisions
+    held_out = HeldOut(solver, DISPERSION)
     is_new = {
         place: held_out._is_new(place)
         for place in free
-        if turns.loss.log_link and turns.pieces[place].prior is Prior.RIDGE
+        if solver.loss.log_link and solver.terms[place].prior is Prior.RIDGE
     }
     rises = {place: held_out._rise(place) * one for place, one in is_new.items()}
     assert not rises or np.mean(rises[free[-1]] > 0) > 0.2
@@ -101,30 +101,32 @@ def test_slopes_of_the_loss_held_out_are_its_differences(loss, numbers, weighted
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 def test_of_a_parabola_both_halves_tell_the_optimum_of_all_rows(monkeypatch, weighted):
     """Of one block: what each half knows, put together, is where a model of all rows ends."""
-    monkeypatch.setattr(Sharing, "hand_up", lambda sharing, fall: None)  # to an intercept, which is left out here
-    turns = halves("squared_error", numbers=False, weighted=weighted)
-    turns.silent[:] = True
-    turns.silent[3] = False
+    monkeypatch.setattr(
+        Recentering, "hand_up", lambda sharing, decrease: None
+    )  # to an intercept, which is left out here
+    solver = halves("squared_error", numbers=False, weighted=weighted)
+    solver.dropped[:] = True
+    solver.dropped[3] = False
     for _ in range(3):
-        turns.sweep()
-    (found,) = HeldOut(turns, 1.0).of_all_rows(3).T
-    share = turns.weight if weighted else np.ones(N)
-    for entry in range(60):
-        rows = turns.pieces[3].codes == entry
-        want = np.sum((share * turns.y)[rows]) / (np.sum(share[rows]) + turns.precision[3])
-        assert found[entry] == pytest.approx(want)
+        solver.sweep()
+    (found,) = HeldOut(solver, 1.0).of_all_rows(3).T
+    share = solver.weight if weighted else np.ones(N)
+    for coef in range(60):
+        rows = solver.terms[3].codes == coef
+        want = np.sum((share * solver.y)[rows]) / (np.sum(share[rows]) + solver.precision[3])
+        assert found[coef] == pytest.approx(want)
 
 
 def test_models_of_classes_go_on_from_both_halves(monkeypatch):
     """Rare blocks of the model of all rows start where these ended; those of amounts, which are in it, stay."""
-    starts, put = [], Turns.put
+    starts, put = [], BlockDescent.put
 
-    def spied(turns, theta):
-        if turns.rows.width == 1:
+    def spied(solver, theta):
+        if solver.rows.width == 1:
             starts.append(max(np.abs(one).max() for one in theta))
-        put(turns, theta)
+        put(solver, theta)
 
-    monkeypatch.setattr(Turns, "put", spied)
+    monkeypatch.setattr(BlockDescent, "put", spied)
     X, y, _ = rare_and_common()
     WideClassifier(**ADDITIVE).fit(X, y)
     assert len(starts) == 2
@@ -135,17 +137,17 @@ def test_models_of_classes_go_on_from_both_halves(monkeypatch):
 
 @pytest.mark.parametrize(("loss", "n_best"), [("squared_error", 1), ("logistic", 2)])
 def test_the_best_looks_are_kept_not_the_last(monkeypatch, loss, n_best):
-    turns = halves(loss, numbers=False)
+    solver = halves(loss, numbers=False)
     free = [3]
     monkeypatch.setattr(HeldOut, "_slopes", lambda held_out, free, scores, rises: np.full(len(free), 1.0))  # ever down
     losses = iter([0.5, 0.1, 0.2, 0.9, 1.0, 1.1])
-    monkeypatch.setattr(Turns, "mean_of", lambda turns, own: next(losses))
+    monkeypatch.setattr(BlockDescent, "mean_of", lambda solver, own: next(losses))
     monkeypatch.setattr(HeldOut, "_is_much_better", lambda held_out, own, than: False)
-    start = np.log(turns.precision[3])
+    start = np.log(solver.precision[3])
     first = heldout.FIRST_STEP_OF_CLASSES if loss == "logistic" else heldout.FIRST_STEP
     steps = [0.0, first, first + min(first * heldout.LONGER, heldout.MOST_STEP)]
     want = start - np.mean(steps[1 : 1 + n_best])
-    assert np.log(HeldOut(turns, 1.0).tune(free)[0]) == pytest.approx(want)
+    assert np.log(HeldOut(solver, 1.0).tune(free)[0]) == pytest.approx(want)
 
 
 def rare_and_common(n=3000, seed=0):
@@ -159,18 +161,18 @@ def rare_and_common(n=3000, seed=0):
 def test_variances_of_common_blocks_are_found_while_rare_ones_are_out(monkeypatch):
     """Symbols that are seen once would explain their own rows; afterwards they are in."""
     X, y, _ = rare_and_common()
-    sizes, silent, find = [], [], Evidence.find
+    sizes, dropped, find = [], [], Evidence.find
 
     def spied(evidence, *arguments, **options):
-        sizes.append([piece.size for piece in evidence.turns.pieces])
-        silent.append(list(evidence.turns.silent))
+        sizes.append([term.size for term in evidence.solver.terms])
+        dropped.append(list(evidence.solver.dropped))
         return find(evidence, *arguments, **options)
 
     monkeypatch.setattr(Evidence, "find", spied)
     model = WideClassifier(**ADDITIVE).fit(X, y)
     rare = sizes[0].index(max(sizes[0]))
-    assert [one[rare] for one in silent] == [True, False]
-    assert not any(silent[0][:rare] + silent[0][rare + 1 :])
+    assert [one[rare] for one in dropped] == [True, False]
+    assert not any(dropped[0][:rare] + dropped[0][rare + 1 :])
     assert model.variances_.loc["shop", "variance"] > 0.2
 
 
@@ -179,17 +181,17 @@ def test_a_sample_of_a_large_table_has_its_rows_own_weights_and_offsets(monkeypa
     weight, offset = 1.0 + shop % 3, 0.1 * (shop % 7)
     monkeypatch.setattr(newton_fit, "MOST_HELD_OUT", 1000)
     seen, held_out = [], newton_fit.HeldOut
-    monkeypatch.setattr(newton_fit, "HeldOut", lambda turns, size: seen.append(turns) or held_out(turns, size))
+    monkeypatch.setattr(newton_fit, "HeldOut", lambda solver, size: seen.append(solver) or held_out(solver, size))
     model = WideClassifier(**ADDITIVE).fit(X, y, sample_weight=weight, offset=offset)
     assert len(seen) == newton_fit.MORE_SPLITS
-    turns = seen[-1]
+    solver = seen[-1]
     names = model.coefs_["shop"].index
-    (piece,) = (piece for piece in turns.pieces if piece.size == len(names))
-    sampled = np.array([int(names[code][1:]) for code in piece.codes])
+    (term,) = (term for term in solver.terms if term.size == len(names))
+    sampled = np.array([int(names[code][1:]) for code in term.codes])
     assert len(sampled) == 1000
     assert len(np.unique(sampled)) > 300
-    np.testing.assert_allclose(turns.weight / turns.weight[0], (1.0 + sampled % 3) / (1.0 + sampled[0] % 3))
-    np.testing.assert_allclose(turns.rows.start, 0.1 * (sampled % 7))
+    np.testing.assert_allclose(solver.weight / solver.weight[0], (1.0 + sampled % 3) / (1.0 + sampled[0] % 3))
+    np.testing.assert_allclose(solver.rows.start, 0.1 * (sampled % 7))
 
 
 @pytest.mark.parametrize(

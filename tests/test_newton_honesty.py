@@ -122,8 +122,8 @@ def test_blocks_of_all_kinds_are_compared_by_the_spread_of_their_numbers():
     assert list(found.index[:2]) == ["x", "s"]
     n_intervals = len(model.coefs_["x"])
     jumps = np.diff(np.eye(n_intervals), axis=0)
-    spread = np.linalg.pinv(jumps.T @ jumps) * found.loc["x", "variance"]
-    assert found.loc["x", "sd"] == pytest.approx(np.sqrt(np.mean(np.diag(spread))))
+    posterior = np.linalg.pinv(jumps.T @ jumps) * found.loc["x", "variance"]
+    assert found.loc["x", "sd"] == pytest.approx(np.sqrt(np.mean(np.diag(posterior))))
     assert found.loc["s", "sd"] == pytest.approx(np.sqrt(found.loc["s", "variance"]))
     assert f"{found.loc['x', 'sd']:.4g}" in model.summary()
 

@@ -5,11 +5,11 @@ import pytest
 
 from tabsym.losses.loss import LOSSES
 from tabsym.solvers.newton import block_descent as small
-from tabsym.solvers.newton.block_descent import MOST_STEP, Turns
+from tabsym.solvers.newton.block_descent import MOST_STEP, BlockDescent
 from tabsym.solvers.newton.kernels_coefs import move_precisions
-from tabsym.solvers.newton.recentering import LITTLE, MOST_WAIT, Relation, Sharing
-from tabsym.solvers.newton.spreads import SpreadsOfOne
-from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Piece, Prior
+from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
+from tabsym.solvers.newton.recentering import LITTLE, MOST_WAIT, Recentering, Relation
+from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 from tabsym.solvers.newton.variances import Evidence
 from tests import naive
 from tests.naive_evidence import walk_beside_missing
@@ -22,22 +22,22 @@ LARGE = (300, Prior.RIDGE, 0)
 def problem(seed, loss, *, numbers):
     """Pieces, small ones first, some rows without an entry of two; a target that the loss can tell."""
     rng = np.random.default_rng(seed)
-    pieces = []
+    terms = []
     for block, (size, prior, apart) in enumerate([*SIZES, LARGE]):
         codes = rng.integers(-1 if block in (1, 5) else 0, size, N).astype(np.int32)
-        pieces.append(Piece(block, codes, PLAIN, size, prior, apart))
+        terms.append(SolverTerm(block, codes, PLAIN, size, prior, apart))
     if numbers:
         codes = rng.integers(0, 6, N).astype(np.int32)
-        pieces.append(Piece(len(pieces), codes, rng.normal(size=N), 6, Prior.RIDGE))
-    score = rng.normal(size=5)[pieces[1].codes] + 0.5 * rng.normal(size=N)
+        terms.append(SolverTerm(len(terms), codes, rng.normal(size=N), 6, Prior.RIDGE))
+    score = rng.normal(size=5)[terms[1].codes] + 0.5 * rng.normal(size=N)
     if loss == "squared_error":
-        return pieces, score, rng
+        return terms, score, rng
     if loss == "logistic":
-        return pieces, (score > 0).astype(float), rng
-    return pieces, rng.poisson(np.exp(score)) + (0.1 if loss == "gamma" else 0.0), rng
+        return terms, (score > 0).astype(float), rng
+    return terms, rng.poisson(np.exp(score)) + (0.1 if loss == "gamma" else 0.0), rng
 
 
-def pulls(loss, score, y):
+def grads(loss, score, y):
     """Slope and curvature of each row, by differences of the oracle's slope."""
     h = 1e-5
     slopes = [
@@ -46,48 +46,48 @@ def pulls(loss, score, y):
     return slopes[0], (slopes[1] - slopes[2]) / (2 * h)
 
 
-def penalty(piece, precision):
+def penalty(term, precision):
     """The matrix of a block's penalty, and its part that is no prior: what holds the level of a walk."""
-    if piece.prior is Prior.FLAT:
+    if term.prior is Prior.FLAT:
         return np.zeros((1, 1))
-    if piece.prior is Prior.RIDGE:
-        return precision * np.eye(piece.size)
-    level = np.diag(np.where(np.arange(piece.size) < piece.apart, 0.0, NEXT_TO_NOTHING))
-    return level + precision * walk_beside_missing(piece.size, piece.apart)
+    if term.prior is Prior.RIDGE:
+        return precision * np.eye(term.size)
+    level = np.diag(np.where(np.arange(term.size) < term.apart, 0.0, NEXT_TO_NOTHING))
+    return level + precision * walk_beside_missing(term.size, term.apart)
 
 
 class Obvious:
     """Parameters (q, W), a step of one block at a time."""
 
-    def __init__(self, pieces, y, weight, start, loss, column, n_models):
-        self.pieces, self.y, self.weight, self.start, self.loss, self.column = pieces, y, weight, start, loss, column
-        self.theta = [np.zeros((piece.size, n_models)) for piece in pieces]
-        self.curvature = [np.zeros((piece.size, n_models)) for piece in pieces]
+    def __init__(self, terms, y, weight, start, loss, column, n_models):
+        self.terms, self.y, self.weight, self.start, self.loss, self.column = terms, y, weight, start, loss, column
+        self.theta = [np.zeros((term.size, n_models)) for term in terms]
+        self.curvature = [np.zeros((term.size, n_models)) for term in terms]
 
     def scores(self):
         total = self.start.copy()
-        for piece, theta in zip(self.pieces, self.theta, strict=True):
-            own = np.where(piece.codes >= 0, theta[piece.codes, self.column], 0.0)
-            total += own * (piece.x if len(piece.x) else 1.0)
+        for term, theta in zip(self.terms, self.theta, strict=True):
+            own = np.where(term.codes >= 0, theta[term.codes, self.column], 0.0)
+            total += own * (term.x if len(term.x) else 1.0)
         return total
 
     def turn(self, place, precision):
         """A step; half of what it gains by the slope."""
-        piece, fall = self.pieces[place], 0.0
-        slope, bend = pulls(self.loss, self.scores(), self.y)
-        x = piece.x if len(piece.x) else np.ones(N)
+        term, decrease = self.terms[place], 0.0
+        slope, hess = grads(self.loss, self.scores(), self.y)
+        x = term.x if len(term.x) else np.ones(N)
         for model in range(self.theta[place].shape[1]):
-            matrix, right = penalty(piece, precision), -penalty(piece, precision) @ self.theta[place][:, model]
-            for e in range(piece.size):
-                rows = (piece.codes == e) & (self.column == model)
+            matrix, right = penalty(term, precision), -penalty(term, precision) @ self.theta[place][:, model]
+            for e in range(term.size):
+                rows = (term.codes == e) & (self.column == model)
                 right[e] -= np.sum((self.weight * slope * x)[rows])
-                self.curvature[place][e, model] = np.sum((self.weight * bend * x**2)[rows])
+                self.curvature[place][e, model] = np.sum((self.weight * hess * x**2)[rows])
                 matrix[e, e] += self.curvature[place][e, model]
             most = np.inf if self.loss.name == "squared_error" else MOST_STEP
             step = np.clip(np.linalg.solve(matrix, right), -most, most)
             self.theta[place][:, model] += step
-            fall += 0.5 * np.sum(np.abs(step * right))
-        return fall
+            decrease += 0.5 * np.sum(np.abs(step * right))
+        return decrease
 
 
 @pytest.mark.parametrize("numbers", [False, True], ids=["plain", "numbers"])
@@ -97,78 +97,78 @@ class Obvious:
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson", "gamma", "tweedie"])
 def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, few, n_models, weighted, numbers):
     monkeypatch.setattr(small, "FEW_FOR_CALLS", few)
-    monkeypatch.setattr(Sharing, "hand_up", lambda sharing, fall: None)
-    pieces, y, rng = problem(n_models, loss, numbers=numbers)
+    monkeypatch.setattr(Recentering, "hand_up", lambda sharing, decrease: None)
+    terms, y, rng = problem(n_models, loss, numbers=numbers)
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
     start = 0.3 * rng.normal(size=N)
     column = rng.integers(0, n_models, N).astype(np.int8)
-    precisions = [0.0, *rng.uniform(0.1, 20.0, len(pieces) - 1)]
-    turns = Turns(pieces, y, weight, start[:, None], LOSSES[loss], *([column, 2] if n_models == 2 else []))
-    turns.precision = np.array(precisions)
+    precisions = [0.0, *rng.uniform(0.1, 20.0, len(terms) - 1)]
+    solver = BlockDescent(terms, y, weight, start[:, None], LOSSES[loss], *([column, 2] if n_models == 2 else []))
+    solver.precision = np.array(precisions)
     ones = weight if weighted else np.ones(N)
-    oracle = Obvious(pieces, y, ones, start, LOSSES[loss], column, n_models)
-    for silent in ([], [], [3], [0, 1, 2, 3, 4], [4], []):
-        turns.silent = np.array([place in silent for place in range(len(pieces))])
-        fall = sum(oracle.turn(place, precisions[place]) for place in range(len(pieces)) if place not in silent)
-        assert turns.sweep() * turns.total == pytest.approx(fall, rel=1e-4, abs=1e-6)
-        for place, (found, wanted) in enumerate(zip(turns.theta, oracle.theta, strict=True)):
+    oracle = Obvious(terms, y, ones, start, LOSSES[loss], column, n_models)
+    for dropped in ([], [], [3], [0, 1, 2, 3, 4], [4], []):
+        solver.dropped = np.array([place in dropped for place in range(len(terms))])
+        decrease = sum(oracle.turn(place, precisions[place]) for place in range(len(terms)) if place not in dropped)
+        assert solver.sweep() * solver.total == pytest.approx(decrease, rel=1e-4, abs=1e-6)
+        for place, (found, wanted) in enumerate(zip(solver.theta, oracle.theta, strict=True)):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5, err_msg=f"{place}")
-        for place, (found, wanted) in enumerate(zip(turns.curvature, oracle.curvature, strict=True)):
+        for place, (found, wanted) in enumerate(zip(solver.curvature, oracle.curvature, strict=True)):
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4, err_msg=f"{place}")
-    np.testing.assert_allclose(turns.scores()[:, 0], oracle.scores(), atol=1e-5)
+    np.testing.assert_allclose(solver.scores()[:, 0], oracle.scores(), atol=1e-5)
 
 
 def test_small_blocks_are_silenced_and_put_elsewhere():
     """Their parameters are parts of one array, which all that changes them has to change."""
-    pieces, y, rng = problem(0, "poisson", numbers=False)
-    turns = Turns(pieces, y, PLAIN, np.zeros((N, 1)), LOSSES["poisson"])
-    turns.precision = np.array([0.0, *[1.0] * (len(pieces) - 1)])
-    turns.sweep()
-    turns.silence(1)
-    assert not turns.theta[1].any()
-    before = turns.scores()
-    np.testing.assert_allclose(turns.rows.scores_by_sums(turns.pieces, turns.theta), before, atol=1e-12)
-    elsewhere = [rng.normal(size=theta.shape) for theta in turns.theta]
-    turns.put(elsewhere)
-    other = Turns(pieces, y, PLAIN, np.zeros((N, 1)), LOSSES["poisson"])
-    other.precision, other.silent = turns.precision.copy(), turns.silent.copy()
+    terms, y, rng = problem(0, "poisson", numbers=False)
+    solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES["poisson"])
+    solver.precision = np.array([0.0, *[1.0] * (len(terms) - 1)])
+    solver.sweep()
+    solver.drop(1)
+    assert not solver.theta[1].any()
+    before = solver.scores()
+    np.testing.assert_allclose(solver.rows.scores_by_sums(solver.terms, solver.theta), before, atol=1e-12)
+    elsewhere = [rng.normal(size=theta.shape) for theta in solver.theta]
+    solver.put(elsewhere)
+    other = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES["poisson"])
+    other.precision, other.dropped = solver.precision.copy(), solver.dropped.copy()
     other.put(elsewhere)
     for _ in range(2):
-        turns.sweep()
+        solver.sweep()
         other.sweep()
-    for found, wanted in zip(turns.theta, other.theta, strict=True):
+    for found, wanted in zip(solver.theta, other.theta, strict=True):
         np.testing.assert_array_equal(found, wanted)
-    np.testing.assert_allclose(turns.rows.scores_by_sums(turns.pieces, turns.theta), turns.scores(), atol=1e-12)
+    np.testing.assert_allclose(solver.rows.scores_by_sums(solver.terms, solver.theta), solver.scores(), atol=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson", "gamma", "tweedie"])
 def test_the_dispersions_of_gradients_and_pearsons(loss, weighted):
-    pieces, y, rng = problem(5, loss, numbers=False)
+    terms, y, rng = problem(5, loss, numbers=False)
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
     start = 0.3 * rng.normal(size=N)
-    turns = Turns(pieces, y, weight, start[:, None], LOSSES[loss])
-    slope, bend = pulls(LOSSES[loss], start, y)
+    solver = BlockDescent(terms, y, weight, start[:, None], LOSSES[loss])
+    slope, hess = grads(LOSSES[loss], start, y)
     share = weight if weighted else np.ones(N)
-    wanted = np.sum(share * slope**2) / np.sum(share * bend)
-    assert turns.dispersion() == pytest.approx(wanted, rel=1e-4)
+    wanted = np.sum(share * slope**2) / np.sum(share * hess)
+    assert solver.dispersion() == pytest.approx(wanted, rel=1e-4)
     if loss in ("poisson", "gamma", "tweedie"):
         mean, power = np.exp(start), {"poisson": 1, "gamma": 2, "tweedie": 1.5}[loss]
         wanted = np.sum(share * (y - mean) ** 2 / mean**power) / np.sum(share)
-    assert turns.pearson() == pytest.approx(wanted, rel=1e-4)
+    assert solver.pearson() == pytest.approx(wanted, rel=1e-4)
 
 
 def test_blocks_that_pass_need_not_stand():
     """They move as the others do, and are not counted in how far all moved."""
-    pieces, y, _ = problem(3, "logistic", numbers=False)
+    terms, y, _ = problem(3, "logistic", numbers=False)
     changes, precisions = [], []
     for passing in ((), (5,), (1, 3), (1, 2, 3, 4, 5)):
-        turns = Turns(pieces, y, PLAIN, np.zeros((N, 1)), LOSSES["logistic"])
-        evidence = Evidence(turns)
+        solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES["logistic"])
+        evidence = Evidence(solver)
         evidence.start()
-        turns.sweep()
+        solver.sweep()
         changes.append(evidence.move([1, 2, 3, 4, 5], passing))
-        precisions.append(turns.precision)
+        precisions.append(solver.precision)
     assert changes[0] >= changes[1] > changes[3] == 0.0
     assert changes[0] >= changes[2]
     assert len({*changes[:3]}) > 1
@@ -189,21 +189,21 @@ def test_precisions_move_as_fellner_and_schall_say():
 def test_blocks_are_weighed_as_by_dense_algebra(monkeypatch, loss, few):
     """Each jointly with the intercept: effective entries, held less the trace of penalty and covariance; the length."""
     monkeypatch.setattr(small, "FEW_FOR_CALLS", few)
-    pieces, y, rng = problem(3, loss, numbers=False)
-    turns = Turns(pieces, y, PLAIN, np.zeros((N, 1)), LOSSES[loss])
-    turns.precision = np.array([0.0, *rng.uniform(0.1, 20.0, len(pieces) - 1)])
+    terms, y, rng = problem(3, loss, numbers=False)
+    solver = BlockDescent(terms, y, PLAIN, np.zeros((N, 1)), LOSSES[loss])
+    solver.precision = np.array([0.0, *rng.uniform(0.1, 20.0, len(terms) - 1)])
     for _ in range(3):
-        turns.sweep()
+        solver.sweep()
     asked = [1, 2, 5, 4]  # not all of them, and in any order
-    for place, (effective, length) in zip(asked, SpreadsOfOne(turns).weigh(asked), strict=True):
-        piece, own, theta = pieces[place], turns.curvature[place][:, 0], turns.theta[place][:, 0]
-        prior = penalty(piece, 1.0) - penalty(piece, 0.0)
-        whole = own.sum() if (piece.codes >= 0).all() else max(own.sum(), turns.curvature[0][0, 0])
+    for place, (edf, length) in zip(asked, SingleOutputPosteriors(solver).weigh(asked), strict=True):
+        term, own, theta = terms[place], solver.curvature[place][:, 0], solver.theta[place][:, 0]
+        prior = penalty(term, 1.0) - penalty(term, 0.0)
+        whole = own.sum() if (term.codes >= 0).all() else max(own.sum(), solver.curvature[0][0, 0])
         joint = np.block([[np.array([[whole]]), own[None]], [own[:, None], np.diag(own)]])
-        joint[1:, 1:] += penalty(piece, turns.precision[place])
+        joint[1:, 1:] += penalty(term, solver.precision[place])
         covariance = np.linalg.pinv(joint, hermitian=True)[1:, 1:]
-        wanted = piece.held - turns.precision[place] * np.trace(prior @ covariance)
-        assert effective == pytest.approx(wanted, rel=1e-5, abs=1e-6)
+        wanted = term.held - solver.precision[place] * np.trace(prior @ covariance)
+        assert edf == pytest.approx(wanted, rel=1e-5, abs=1e-6)
         assert length == pytest.approx(theta @ prior @ theta, rel=1e-9)
 
 
@@ -211,46 +211,51 @@ def crossed(loss="squared_error"):
     """Two blocks, and one whose entries lie within theirs."""
     rng = np.random.default_rng(5)
     first, second = rng.integers(0, 4, N).astype(np.int32), rng.integers(0, 5, N).astype(np.int32)
-    intercept = Piece(0, np.zeros(N, dtype=np.int32), PLAIN, 1, Prior.FLAT)
+    intercept = SolverTerm(0, np.zeros(N, dtype=np.int32), PLAIN, 1, Prior.FLAT)
     within = {1: np.repeat(np.arange(4), 5).astype(np.int32), 2: np.tile(np.arange(5), 4).astype(np.int32)}
-    cross = Piece(3, 5 * first + second, PLAIN, 20, Prior.RIDGE, within=within)
-    blocks = [intercept, Piece(1, first, PLAIN, 4, Prior.RIDGE), Piece(2, second, PLAIN, 5, Prior.RIDGE), cross]
+    cross = SolverTerm(3, 5 * first + second, PLAIN, 20, Prior.RIDGE, within=within)
+    blocks = [
+        intercept,
+        SolverTerm(1, first, PLAIN, 4, Prior.RIDGE),
+        SolverTerm(2, second, PLAIN, 5, Prior.RIDGE),
+        cross,
+    ]
     y = rng.integers(0, 2, N).astype(float) if loss == "logistic" else rng.normal(size=N)
-    turns = Turns(blocks, y, PLAIN, np.zeros((N, 1)), LOSSES[loss])
-    turns.precision = np.array([0.0, 3.0, 5.0, 2.0])
-    turns.put([rng.normal(size=theta.shape) for theta in turns.theta])
-    return turns
+    solver = BlockDescent(blocks, y, PLAIN, np.zeros((N, 1)), LOSSES[loss])
+    solver.precision = np.array([0.0, 3.0, 5.0, 2.0])
+    solver.put([rng.normal(size=theta.shape) for theta in solver.theta])
+    return solver
 
 
 def test_what_cells_share_goes_where_it_costs_least():
     """No row moves, and no other share of it would lower the penalty more."""
-    turns = crossed()
-    before, scores = [theta.copy() for theta in turns.theta], turns.rows.scores_by_sums(turns.pieces, turns.theta)
-    gain = turns.sharing._hand_up_cells(turns.sharing.above(3)[0])
+    solver = crossed()
+    before, scores = [theta.copy() for theta in solver.theta], solver.rows.scores_by_sums(solver.terms, solver.theta)
+    gain = solver.sharing._hand_up_cells(solver.sharing.above(3)[0])
 
     def cost(shared):
         upper, cells = before[1] + shared[:, None], before[3] - np.repeat(shared, 5)[:, None]
         return 0.5 * (3.0 * np.square(upper).sum() + 2.0 * np.square(cells).sum())
 
-    shared = (turns.theta[1] - before[1])[:, 0]
-    np.testing.assert_allclose(turns.theta[3], before[3] - np.repeat(shared, 5)[:, None], atol=1e-12)
+    shared = (solver.theta[1] - before[1])[:, 0]
+    np.testing.assert_allclose(solver.theta[3], before[3] - np.repeat(shared, 5)[:, None], atol=1e-12)
     assert gain == pytest.approx(cost(np.zeros(4)) - cost(shared))
     for other in np.random.default_rng(0).normal(scale=0.1, size=(20, 4)):
         assert cost(shared) < cost(shared + other)
-    np.testing.assert_allclose(turns.rows.scores_by_sums(turns.pieces, turns.theta), scores, atol=1e-12)
+    np.testing.assert_allclose(solver.rows.scores_by_sums(solver.terms, solver.theta), scores, atol=1e-12)
 
 
 @pytest.mark.parametrize("prior", [Prior.RIDGE, Prior.WALK])
 def test_steps_are_no_longer_than_asked(prior):
     """Of both signs, whatever they would have been; others are as they are, and parameters move with them."""
     rng = np.random.default_rng(2)
-    piece = Piece(0, np.zeros(0, dtype=np.int32), PLAIN, 7, prior, 1)
+    term = SolverTerm(0, np.zeros(0, dtype=np.int32), PLAIN, 7, prior, 1)
     gradient, curvature, theta = rng.normal(size=(7, 2)), rng.uniform(0.5, 2.0, (7, 2)), rng.normal(size=(7, 2))
-    whole, _ = piece.step(gradient, curvature, theta.copy(), 0.7)
+    whole, _ = term.step(gradient, curvature, theta.copy(), 0.7)
     assert whole.min() < -0.3 < 0.3 < whole.max()
     assert np.abs(whole).min() < 0.3
     moved = theta.copy()
-    steps, _ = piece.step(gradient, curvature, moved, 0.7, 0.3)
+    steps, _ = term.step(gradient, curvature, moved, 0.7, 0.3)
     np.testing.assert_allclose(steps, np.clip(whole, -0.3, 0.3))
     np.testing.assert_allclose(moved, theta + steps)
 
@@ -273,18 +278,18 @@ def test_cells_with_little_to_hand_up_wait_longer():
 )
 def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monkeypatch, loss, wanted):
     """Of two classes; of amounts none waits."""
-    turns, handed = crossed(loss), []
+    solver, recentered = crossed(loss), []
     gain = {1: 2.0 * LITTLE, 2: 0.5 * LITTLE}
     monkeypatch.setattr(
-        Sharing, "_hand_up_cells", lambda _, relation: handed.append(relation.other) or gain[relation.other]
+        Recentering, "_hand_up_cells", lambda _, relation: recentered.append(relation.other) or gain[relation.other]
     )
     for _ in range(4):
-        turns.sharing.hand_up(1.0)
-    assert handed == wanted
-    turns.silence(1)
-    turns.sharing.hand_up(1.0)
+        solver.sharing.recenter(1.0)
+    assert recentered == wanted
+    solver.drop(1)
+    solver.sharing.recenter(1.0)
     wanted = wanted + [2] * (loss == "squared_error")  # 1 is silent; of classes 2 waits
-    assert handed == wanted
-    turns.precision[3] = 0.0  # what nothing holds back has nothing to hand up
-    turns.sharing.hand_up(1.0)
-    assert handed == wanted
+    assert recentered == wanted
+    solver.precision[3] = 0.0  # what nothing holds back has nothing to hand up
+    solver.sharing.recenter(1.0)
+    assert recentered == wanted

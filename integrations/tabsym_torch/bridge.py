@@ -66,7 +66,7 @@ class WideModule(nn.Module):
 
     def _slot(self, slot: int, codes: Any) -> Any:
         """The row of the embedding for a factor of a product, for every row of a table."""
-        column, entry = self._program.columns[slot], self._program.entries[slot]
+        column, entry = self._program.columns[slot], self._program.coefs[slot]
         if column < 0:
             return np.full(len(codes), entry + 1)
         selected = codes[:, column].astype(np.int64)

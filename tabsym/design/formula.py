@@ -43,7 +43,9 @@ class ColumnRef:
 
 @dataclass(frozen=True)
 class BlockRef:
-    """An entry of a block, selected by the symbols of `columns`; none for a scalar. `component`: place in a vector."""
+    """A coefficient of a block, selected by the categories of `columns`; none for a scalar. `component`: place in a
+    vector.
+    """
 
     block: str
     columns: tuple[str, ...]
@@ -166,11 +168,11 @@ class _Parser:
     def __init__(self, text: str, tokens: list[Token]) -> None:
         self.text = text
         self.tokens = tokens
-        self.place = 0
+        self.index = 0
 
     @property
     def token(self) -> Token:
-        return self.tokens[self.place]
+        return self.tokens[self.index]
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         raise FormulaError(message, self.text, self.token.at if at is None else at)
@@ -180,7 +182,7 @@ class _Parser:
 
     def take(self) -> Token:
         token = self.token
-        self.place += 1
+        self.index += 1
         return token
 
     def expect(self, sign: str, why: str) -> Token:

@@ -1,7 +1,7 @@
 """From a table to what the kernels read: blocks of codes, and numeric factors, all in the user's units.
 
 A layout is planned from the training table's columns and a sum of products
-(`plan`), then grown over tables: new symbols get new entries at the end of
+(`plan`), then grown over tables: new categories get new coefficients at the end of
 their block, and nothing is renumbered within a block. How its numbers are
 scaled for training is the business of `units`.
 """
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.signedinteger[Any]]
 Numbers = Mapping[str, Floats]
 
-MOST_ENTRIES = np.iinfo(np.int32).max
+MAX_COEFS = np.iinfo(np.int32).max
 
 MOST_PROGRAMS = 4
 """Kept by a layout, which models of other units share: those of training and of the user, and what came before."""
@@ -42,9 +42,9 @@ class Block:
     start : float
         Where a parameter starts, in units of training: factors of products at 1, all else at 0.
     neutral_mean : bool
-        Whether an unseen symbol stands for the mean of the block (inside a product), else for 0.
+        Whether an unseen category stands for the mean of the block (inside a product), else for 0.
     ordered : bool
-        Whether neighbouring entries are alike, but for a first one for missing values.
+        Whether neighbouring coefficients are alike, but for a first one for missing values.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Read:
-    """What a code column is of: a block, and the columns whose symbols select its entries in this place."""
+    """What a code column is of: a block, and the columns whose categories select its coefficients in this place."""
 
     block: int
     columns: tuple[str, ...]
@@ -105,7 +105,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Factor:
-    """A learned factor of a term: a component of a block, and the columns that select its entry in this place."""
+    """A learned factor of a term: a component of a block, and the columns that select its coefficient in this place."""
 
     block: int
     columns: tuple[str, ...]
@@ -139,20 +139,20 @@ class Layout:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Entries of each block."""
+        """Coefficients of each block."""
         return [1 if b.source is None else len(self.sources[b.source]) * b.rank for b in self.blocks]
 
     @cached_property
     def offsets(self) -> list[int]:
-        """The first entry of each block, and the number of entries."""
+        """The first coefficient of each block, and the number of coefficients."""
         return [0, *np.cumsum(self.sizes).tolist()]
 
     @property
-    def n_entries(self) -> int:
+    def n_coefs(self) -> int:
         return int(self.offsets[-1])
 
-    def entries(self, block: int) -> slice:
-        """Where the entries of a block lie."""
+    def coefs(self, block: int) -> slice:
+        """Where the coefficients of a block lie."""
         return slice(self.offsets[block], self.offsets[block + 1])
 
     @cached_property
@@ -197,7 +197,7 @@ class Layout:
     def homes(self) -> dict[int, Term]:
         """For the places of learned terms whose numeric factor can be centred, the term that takes up what that moves.
 
-        For slopes the intercept, for a slope by symbol a number by the same symbol.
+        For slopes the intercept, for a slope by category a number by the same category.
         """
         plain = {
             term.factors[0].read: term
@@ -206,18 +206,18 @@ class Layout:
         }
         by_source = {(self.blocks[read.block].source, read.columns): term for read, term in plain.items()}
         found: dict[int, Term] = {}
-        for place, term in enumerate(self.learned):
+        for index, term in enumerate(self.learned):
             if term.numeric is None or any(self.blocks[factor.block].rank > 1 for factor in term.factors):
                 continue
-            symbols = [factor for factor in term.factors if self.blocks[factor.block].source is not None]
-            if not symbols:
+            categories = [factor for factor in term.factors if self.blocks[factor.block].source is not None]
+            if not categories:
                 home = self.constant
-            elif len(symbols) == 1:
-                home = by_source.get((self.blocks[symbols[0].block].source, symbols[0].columns))
+            elif len(categories) == 1:
+                home = by_source.get((self.blocks[categories[0].block].source, categories[0].columns))
             else:
                 home = None
             if home is not None:
-                found[place] = home
+                found[index] = home
         return found
 
     @cached_property
@@ -238,7 +238,7 @@ class Layout:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every learned term is a number by symbol, a slope or a scalar that no other term reads."""
+        """Whether every learned term is a number by category, a slope or a scalar that no other term reads."""
         return all(self.stands_alone(term) and (term.numeric is None or self.is_scalar(term)) for term in self.learned)
 
     @cached_property
@@ -249,14 +249,14 @@ class Layout:
 
     def without(self, blocks: Collection[int]) -> Layout:
         """The layout without some blocks that stand alone, and their terms."""
-        kept = [place for place in range(len(self.blocks)) if place not in blocks]
-        places = {place: number for number, place in enumerate(kept)}
+        kept = [index for index in range(len(self.blocks)) if index not in blocks]
+        indices = {index: number for number, index in enumerate(kept)}
         terms = [
-            replace(term, factors=tuple(replace(factor, block=places[factor.block]) for factor in term.factors))
+            replace(term, factors=tuple(replace(factor, block=indices[factor.block]) for factor in term.factors))
             for term in self.terms
-            if all(factor.block in places for factor in term.factors)
+            if all(factor.block in indices for factor in term.factors)
         ]
-        return replace(self, blocks=tuple(self.blocks[place] for place in kept), terms=tuple(terms))
+        return replace(self, blocks=tuple(self.blocks[index] for index in kept), terms=tuple(terms))
 
     @cached_property
     def _compiled(self) -> dict[bytes, Compiled]:
@@ -274,19 +274,19 @@ class Layout:
         return compiled
 
     def _compile(self, constants: Sequence[float] | Floats) -> Compiled:
-        places = {read: place for place, read in enumerate(self.reads)}
+        indices = {read: index for index, read in enumerate(self.reads)}
 
         def slot(factor: Factor) -> Slot:
-            return Slot(factor.block, self.offsets[factor.block], places.get(factor.read), factor.component)
+            return Slot(factor.block, self.offsets[factor.block], indices.get(factor.read), factor.component)
 
         products = [
             Product(float(constant), term.numeric, tuple(slot(factor) for factor in term.factors))
             for constant, term in zip(constants, self.learned, strict=True)
         ]
-        return compile_program(products, self.n_entries)
+        return compile_program(products, self.n_coefs)
 
     def code(self, coder: Coder) -> dict[Read, Codes]:
-        """Code columns by read; UNSEEN for symbols without an entry."""
+        """Code columns by read; UNSEEN for categories without a coefficient."""
         return {read: coder.read(self._source(read), read.columns) for read in self.reads}
 
     def coder(self, table: Table, n_jobs: int | None = None, raws: dict[str, RawCodes] | None = None) -> Coder:
@@ -294,18 +294,18 @@ class Layout:
         return Coder.of_table(self.sources, table, self.numbers(table), n_jobs, raws)
 
     def grow(self, coder: Coder) -> tuple[Layout, dict[Read, Codes]]:
-        """The layout with the new symbols and combinations of a table appended, and the coded table.
+        """The layout with the new categories and combinations of a table appended, and the coded table.
 
         Raises
         ------
         ValueError
-            More entries than codes of four bytes can number.
+            More coefficients than codes of four bytes can number.
         """
         coder.grow((self._source(read), read.columns) for read in self.reads)
         grown = replace(self, sources=tuple(coder.sources))
-        if grown.n_entries > MOST_ENTRIES:
+        if grown.n_coefs > MAX_COEFS:
             raise ValueError(
-                f"The terms have {grown.n_entries:,} coefficients together, more than {MOST_ENTRIES:,}; use fewer "
+                f"The terms have {grown.n_coefs:,} coefficients together, more than {MAX_COEFS:,}; use fewer "
                 "columns or interactions, or a smaller rank."
             )
         return grown, grown.code(coder)

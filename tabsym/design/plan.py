@@ -28,19 +28,21 @@ def plan_additive(
     fine: Sequence[Bins] = (),
     rarity: bool = False,
 ) -> Layout:
-    """An intercept, an entry per symbol, crosses of symbolic columns, a slope or intervals per numeric column.
+    """An intercept, a coefficient per category, interactions of categorical columns, a slope or intervals per numeric
+    column.
 
     Parameters
     ----------
-    symbolic, numeric : columns of the training table
+    categorical, numeric : columns of the training table
     interactions : int or sequence of tuples of column names
-        The highest order of crosses: 1 for none, 2 for all pairs, 3 for all triples too; or the crosses themselves.
+        The highest order of crosses: 1 for none, 2 for all pairs, 3 for all triples too; or the interactions
+        themselves.
     bins : sequence of Bins
-        Numeric columns that are cut into intervals, which are symbols from then on; the others get a slope.
+        Numeric columns that are cut into intervals, which are categories from then on; the others get a slope.
     fine : sequence of Bins
-        Finer intervals of numeric columns, in order, for the columns by themselves; crosses are of `bins`.
+        Finer intervals of numeric columns, in order, for the columns by themselves; interactions are of `bins`.
     rarity : bool
-        Whether symbols and crosses get a block for how many training rows they have.
+        Whether categories and crosses get a block for how many training rows they have.
 
     Raises
     ------
@@ -139,7 +141,9 @@ def _alone(terms: Sequence[Monomial], groups: Mapping[str, tuple[tuple[str, ...]
 
 
 def _with_starts(layout: Layout) -> Layout:
-    """Factors of products start at 1, all else at 0; unseen symbols stand for the mean where something multiplies."""
+    """Factors of products start at 1, all else at 0; unseen categories stand for the mean where something
+    multiplies.
+    """
     inside: set[int] = set()
     averaged: set[int] = set()
     for term in layout.terms:
@@ -149,8 +153,8 @@ def _with_starts(layout: Layout) -> Layout:
             if len(term.factors) > 1 or term.numeric is not None:
                 averaged.add(factor.block)
     blocks = [
-        replace(block, start=float(place in inside), neutral_mean=place in averaged)
-        for place, block in enumerate(layout.blocks)
+        replace(block, start=float(index in inside), neutral_mean=index in averaged)
+        for index, block in enumerate(layout.blocks)
     ]
     return replace(layout, blocks=tuple(blocks))
 
@@ -167,7 +171,7 @@ class _Plan:
     """Of a formula's numeric columns in brackets."""
     fine: Mapping[str, Bins] = field(default_factory=dict)
     """Of the same by themselves, by the name of the block."""
-    _places: dict[object, int] = field(default_factory=dict)
+    _indices: dict[object, int] = field(default_factory=dict)
 
     def layout(self) -> Layout:
         return Layout(tuple(self.sources), tuple(self.blocks), tuple(self.numerics), tuple(self.terms))
@@ -180,7 +184,7 @@ class _Plan:
     def add_bins(self, bins: Bins, *, by_itself: bool) -> None:
         """Intervals for crosses, and as a block where they stand there `by_itself`."""
         self.sources.append(bins)
-        self._places[((bins.column,),)] = len(self.sources) - 1
+        self._indices[((bins.column,),)] = len(self.sources) - 1
         if by_itself:
             self.add_block(bins.column, (bins.column,))
 
@@ -189,11 +193,11 @@ class _Plan:
         self._add_own(bins.column, len(self.sources) - 1, (bins.column,), ordered=True)
 
     def add_rarities(self) -> None:
-        """How many rows the symbols have, of every block of symbols and crosses."""
+        """How many rows the categories have, of every block of categories and crosses."""
         multiplied = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
-        for place, block in enumerate(list(self.blocks)):
+        for index, block in enumerate(list(self.blocks)):
             if (
-                place not in multiplied
+                index not in multiplied
                 and block.source is not None
                 and isinstance(self.sources[block.source], (Symbols, Crossing))
             ):
@@ -225,7 +229,7 @@ class _Plan:
     def factor(self, ref: BlockRef, groups: Mapping[str, tuple[tuple[str, ...], ...]]) -> Factor:
         """The factor of a term, whose block is made where it is first read."""
         key = ("block", ref.block)
-        if key not in self._places:
+        if key not in self._indices:
             is_smooth = ref.block in self.fine
             if is_smooth:
                 self.sources.append(self.fine[ref.block])
@@ -233,12 +237,12 @@ class _Plan:
             else:
                 source = self.source(groups[ref.block]) if ref.columns else None
             self.blocks.append(Block(ref.block, source, ref.columns, ref.rank, ordered=is_smooth))
-            self._places[key] = len(self.blocks) - 1
-        return Factor(self._places[key], ref.columns, ref.component)
+            self._indices[key] = len(self.blocks) - 1
+        return Factor(self._indices[key], ref.columns, ref.component)
 
     def source(self, groups: tuple[tuple[str, ...], ...]) -> int:
         """The place of the source over these positions, each a group of columns with one alphabet."""
-        if groups not in self._places:
+        if groups not in self._indices:
             if len(groups) == 1 and len(groups[0]) == 1 and groups[0][0] in self.bins:
                 made: Source = self.bins[groups[0][0]]
             elif len(groups) == 1:
@@ -247,8 +251,8 @@ class _Plan:
                 left, right = self.source(groups[:-1]), self.source(groups[-1:])
                 made = Crossing(left, right, Cross(np.empty(0, dtype=np.int64)))
             self.sources.append(made)
-            self._places[groups] = len(self.sources) - 1
-        return self._places[groups]
+            self._indices[groups] = len(self.sources) - 1
+        return self._indices[groups]
 
 
 def _groups(terms: Sequence[Monomial]) -> dict[str, tuple[tuple[str, ...], ...]]:
@@ -257,7 +261,7 @@ def _groups(terms: Sequence[Monomial]) -> dict[str, tuple[tuple[str, ...], ...]]
     for term in terms:
         for ref in term.blocks:
             reads.setdefault(ref.block, []).append(ref.columns)
-    return {name: tuple(tuple(dict.fromkeys(place)) for place in zip(*columns)) for name, columns in reads.items()}
+    return {name: tuple(tuple(dict.fromkeys(index)) for index in zip(*columns)) for name, columns in reads.items()}
 
 
 def used_columns(formula: Formula, table: Table) -> list[str]:

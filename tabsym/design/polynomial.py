@@ -1,7 +1,7 @@
 """A formula as a sum of products: parentheses distributed, like terms united, meaning checked.
 
 A monomial is a constant, the numeric factors (columns and functions of them) and
-the learned factors (entries of blocks).
+the learned factors (coefficients of blocks).
 """
 
 from __future__ import annotations
@@ -213,9 +213,9 @@ def _check_refs(formula: Formula, refs: list[BlockRef]) -> None:
                 formula.text,
                 ref.at,
             )
-    symbols = {column for ref in refs for column in ref.columns}
+    categories = {column for ref in refs for column in ref.columns}
     for column in columns_read(formula.root):
-        if column.name in symbols:
+        if column.name in categories:
             raise FormulaError(
                 f"Column {column.name!r} is used as categories and as a number; copy it under another name for one "
                 "of the two.",

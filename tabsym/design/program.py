@@ -1,6 +1,6 @@
 """The sum-of-products program that the kernels run: what a row selects, and what is multiplied.
 
-Terms that are one symbol's entry ("plain"), a numeric column times a scalar
+Terms that are one category's coefficient ("plain"), a numeric column times a scalar
 ("slopes") or a scalar alone have loops of their own, because a row of an
 additive model is little else. Every other term is a product of slots.
 """
@@ -38,27 +38,27 @@ class Program(NamedTuple):
     """What the kernels read: code columns 0..n_plain-1 are terms, slot s is a factor of a product."""
 
     n_plain: int
-    slopes: Ints  # the entry that multiplies x[:, j], j < len(slopes)
-    scalars: Ints  # entries that are terms
+    slopes: Ints  # the coefficient that multiplies x[:, j], j < len(slopes)
+    scalars: Ints  # coefficients that are terms
     starts: Ints  # (terms + 1,): the slots of each product
     constants: Floats  # (terms,)
     numeric: Ints  # (terms,): the column of x in the product, -1 none
-    columns: Ints  # (slots,): the code column that selects, -1 where the entry is fixed
-    entries: Ints  # (slots,): the fixed entry, or what is added to the code
-    fixed: Ints  # entries that every row selects
-    is_fixed: NDArray[np.bool_]  # (entries,)
-    twins: Ints  # (pairs, 2): slots that can select the same entry, the later one first
+    columns: Ints  # (slots,): the code column that selects, -1 where the coefficient is fixed
+    coefs: Ints  # (slots,): the fixed coefficient, or what is added to the code
+    fixed: Ints  # coefficients that every row selects
+    is_fixed: NDArray[np.bool_]  # (coefficients,)
+    twins: Ints  # (pairs, 2): slots that can select the same coefficient, the later one first
 
 
 class Work(NamedTuple):
     """Arrays that the training kernels work in."""
 
     slope: Floats  # (K,): dloss/dscore of a row
-    entry_of: Ints  # (slots,)
+    coef_of: Ints  # (slots,)
     gradient_of: Floats  # (slots,)
     row_of: Ints  # the updates of a row: which row of the state,
     pull_of: Floats  # by what gradient,
-    penalised: Floats  # 1 where penalties apply, else 0
+    penalized: Floats  # 1 where penalties apply, else 0
     gradient: Floats  # (E * K,), zeros between batches; this and the next three are empty online
     hits: Ints  # (E,), zeros between batches
     last_row: Ints  # (E,), -1 between batches
@@ -67,25 +67,25 @@ class Work(NamedTuple):
     @classmethod
     def make(cls, program: Program, n_outputs: int, *, batches: bool) -> Work:
         """Arrays for one training."""
-        n_slots, n_entries = len(program.columns), len(program.is_fixed) if batches else 0
+        n_slots, n_coefs = len(program.columns), len(program.is_fixed) if batches else 0
         most = (program.n_plain + len(program.slopes) + len(program.scalars) + n_slots) * n_outputs
         return cls(
             slope=np.empty(n_outputs),
-            entry_of=np.empty(n_slots, np.int64),
+            coef_of=np.empty(n_slots, np.int64),
             gradient_of=np.empty(n_slots),
             row_of=np.empty(most, np.int64),
             pull_of=np.empty(most),
-            penalised=np.empty(most),
-            gradient=np.zeros(n_entries * n_outputs),
-            hits=np.zeros(n_entries, np.int64),
-            last_row=np.full(n_entries, -1, np.int64),
-            touched=np.empty(n_entries, np.int64),
+            penalized=np.empty(most),
+            gradient=np.zeros(n_coefs * n_outputs),
+            hits=np.zeros(n_coefs, np.int64),
+            last_row=np.full(n_coefs, -1, np.int64),
+            touched=np.empty(n_coefs, np.int64),
         )
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A factor of a term: entry `start` of a scalar, or what the code column `read` selects.
+    """A factor of a term: coefficient `start` of a scalar, or what the code column `read` selects.
 
     `read` numbers the distinct reads of the formula, None for a scalar; `block` numbers the blocks; `component` is
     the place in a latent vector.
@@ -115,7 +115,7 @@ class Compiled:
     numerics: list[int]
 
 
-def compile_program(products: Sequence[Product], n_entries: int) -> Compiled:
+def compile_program(products: Sequence[Product], n_coefs: int) -> Compiled:
     """Lay terms out for the kernels."""
     uses = Counter((slot.block, slot.component) for product in products for slot in product.slots)
     plain: list[int] = []
@@ -133,21 +133,21 @@ def compile_program(products: Sequence[Product], n_entries: int) -> Compiled:
             scalars.append(slot.start)
         else:
             others.append(product)
-    reads = _places([*plain, *(slot.read for product in others for slot in product.slots)])
-    numerics = _places([*(numeric for numeric, _ in slopes), *(product.numeric for product in others)])
+    reads = _indices([*plain, *(slot.read for product in others for slot in product.slots)])
+    numerics = _indices([*(numeric for numeric, _ in slopes), *(product.numeric for product in others)])
     fixed = sorted({slot.start for product in products for slot in product.slots if slot.read is None})
-    is_fixed = np.zeros(n_entries, dtype=bool)
+    is_fixed = np.zeros(n_coefs, dtype=bool)
     is_fixed[fixed] = True
     slots = [slot for product in others for slot in product.slots]
     program = Program(
         n_plain=len(plain),
-        slopes=_ints([entry for _, entry in slopes]),
+        slopes=_ints([coef for _, coef in slopes]),
         scalars=_ints(scalars),
         starts=_ints(np.cumsum([0, *(len(product.slots) for product in others)])),
         constants=np.array([product.constant for product in others], dtype=np.float64),
         numeric=_ints([-1 if p.numeric is None else numerics[p.numeric] for p in others]),
         columns=_ints([-1 if slot.read is None else reads[slot.read] for slot in slots]),
-        entries=_ints([slot.start if slot.read is None else slot.component for slot in slots]),
+        coefs=_ints([slot.start if slot.read is None else slot.component for slot in slots]),
         fixed=_ints(fixed),
         is_fixed=is_fixed,
         twins=_twins(slots),
@@ -155,19 +155,19 @@ def compile_program(products: Sequence[Product], n_entries: int) -> Compiled:
     return Compiled(program, list(reads), list(numerics))
 
 
-def _places(found: Sequence[int | None]) -> dict[int, int]:
+def _indices(found: Sequence[int | None]) -> dict[int, int]:
     """Those found, in order, with their places."""
-    return {n: place for place, n in enumerate(dict.fromkeys(n for n in found if n is not None))}
+    return {n: index for index, n in enumerate(dict.fromkeys(n for n in found if n is not None))}
 
 
 def _twins(slots: Sequence[Slot]) -> Ints:
     """The pairs of slots that read the same component of a block."""
     known: dict[tuple[int, int], list[int]] = {}
     pairs = []
-    for place, slot in enumerate(slots):
+    for index, slot in enumerate(slots):
         before = known.setdefault((slot.block, slot.component), [])
-        pairs += [(place, earlier) for earlier in before]
-        before.append(place)
+        pairs += [(index, earlier) for earlier in before]
+        before.append(index)
     return _ints(pairs).reshape(-1, 2)
 
 

@@ -33,7 +33,7 @@ def lay_rows(
     n_jobs: int | None = None,
 ) -> Rows:
     """Codes (none where they are None) and numbers of `n_rows` rows, laid down in `order`; the rest is left empty."""
-    reads = [] if codes is None else [layout.reads[place] for place in compiled.reads]
+    reads = [] if codes is None else [layout.reads[index] for index in compiled.reads]
     matrix = gather(
         [] if codes is None else [codes[read] for read in reads],
         starts=[layout.offsets[read.block] for read in reads],
@@ -50,14 +50,14 @@ def lay_numbers(
 ) -> Floats:
     """The numeric factors (n_rows, d) in the order of a program."""
     x = np.empty((n_rows, len(compiled.numerics)))
-    for j, place in enumerate(compiled.numerics):
-        values = layout.numerics[place].values(numbers)
-        if layout.numerics[place].missing_ok:
+    for j, index in enumerate(compiled.numerics):
+        values = layout.numerics[index].values(numbers)
+        if layout.numerics[index].missing_ok:
             missing = np.isnan(values)
             if missing.any():
-                values = np.where(missing, units.fills[place], values)
-        if units.scales[place]:
-            values = (values - units.means[place]) / units.spreads[place]
+                values = np.where(missing, units.fills[index], values)
+        if units.scales[index]:
+            values = (values - units.means[index]) / units.spreads[index]
         x[:, j] = values if order is None or not values.ndim else values[order]
     return x
 

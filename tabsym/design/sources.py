@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Symbols:
-    """The alphabet of a column, or of several whose symbols are the same things (home and away)."""
+    """The alphabet of a column, or of several whose categories are the same things (home and away)."""
 
     columns: tuple[str, ...]
     alphabet: Alphabet
@@ -30,7 +30,7 @@ class Symbols:
 
 @dataclass(frozen=True)
 class Flag:
-    """One entry, there where a numeric column is missing."""
+    """One coefficient, there where a numeric column is missing."""
 
     column: str
 
@@ -73,32 +73,32 @@ class Bins:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Observed combinations: of the source at `left` with the symbols at `right`."""
+    """Observed combinations: of the source at `left` with the categories at `right`."""
 
     left: int
     right: int
-    cross: Cross
+    interaction: Cross
 
     def __len__(self) -> int:
-        return len(self.cross)
+        return len(self.interaction)
 
 
 FEW_ROWS = 4
-"""Counts of rows up to this one have an entry each; beyond, there are two to every doubling."""
+"""Counts of rows up to this one have a coefficient each; beyond, there are two to every doubling."""
 
 
 LEAST_ROWS = 30
-"""Of training in a class of counts, at least; with fewer it is one with its neighbours. Later rows of a symbol stand
+"""Of training in a class of counts, at least; with fewer it is one with its neighbours. Later rows of a category stand
 one class above their training rows, so that one of 4 rows decided about nearly a whole table of 60."""
 
 
 @dataclass(frozen=True)
 class Rarity:
-    """How many training rows the entry of another source has, in classes: what being rare says by itself.
+    """How many training rows the coefficient of another source has, in classes: what being rare says by itself.
 
-    In training a row counts the others only, so that the count 0 is what an unseen symbol has, and no surprise. Later
-    rows of a symbol stand where its own rows stood in training, as its own number was fitted beside that class; those
-    of a symbol seen once stand at 1, and not with the unseen. (All counts whole: titanic's log-loss .410, not .405,
+    In training a row counts the others only, so that the count 0 is what an unseen category has, and no surprise. Later
+    rows of a category stand where its own rows stood in training, as its own number was fitted beside that class; those
+    of a category seen once stand at 1, and not with the unseen. (All counts whole: titanic's log-loss .410, not .405,
     amazon's .1393, not .1390; once seen as unseen: amazon's AUC .888, not .894. Elsewhere level.)
 
     Attributes
@@ -107,7 +107,7 @@ class Rarity:
         The place of the other source.
     columns : tuple of str
         Through which it is read.
-    counts : (entries of the other,) int64
+    counts : (coefficients of the other,) int64
     lowest : (C,) int64
         The least count of each class, from 0 on.
     """
@@ -130,7 +130,9 @@ class Rarity:
         """With the training rows as the other source codes them; their classes (n,), each without itself."""
         counts = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
         count_column(codes, counts)
-        others = np.append(np.maximum(counts - 1, 0), 0)  # the last is read by rows without an entry, whose code is -1
+        others = np.append(
+            np.maximum(counts - 1, 0), 0
+        )  # the last is read by rows without a coefficient, whose code is -1
         lowest = self.lowest if len(self) else with_rows(classes_of_counts(int(others.max())), others[codes])
         grown = replace(self, counts=counts, lowest=lowest)
         return grown, grown._classes(others)[codes]
@@ -184,13 +186,13 @@ Columns = tuple[str, ...]
 class Coder:
     """Codes a table by sources, each (source, columns) once; `sources` has grown after `grow`.
 
-    A crossing's `left` and `right`, and the `place` of a source here, are places in `sources`.
+    A crossing's `left` and `right`, and the `index` of a source here, are places in `sources`.
 
     Parameters
     ----------
     sources : sequence of Source
     raws : mapping of column -> RawCodes
-        The columns of symbols, coded by themselves.
+        The columns of categories, coded by themselves.
     numbers : mapping of column -> (n,)
         The columns of intervals, flags and slopes.
     """
@@ -220,15 +222,15 @@ class Coder:
         return cls(sources, raws, numbers)
 
     def code_symbols(self) -> None:
-        """Code the columns of symbols now, and forget how they came."""
-        for place, source in enumerate(self.sources):
+        """Code the columns of categories now, and forget how they came."""
+        for index, source in enumerate(self.sources):
             if isinstance(source, Symbols):
                 for name in source.columns:
-                    self.read(place, (name,))
+                    self.read(index, (name,))
         self._raws = {}
 
     def rows(self, part: slice) -> Coder:
-        """Of some rows, after `code_symbols`: intervals, flags and crosses are still to be coded there."""
+        """Of some rows, after `code_symbols`: intervals, flags and interactions are still to be coded there."""
         tile = Coder(self.sources, {}, {name: column[part] for name, column in self.numbers.items()})
         tile._codes = {key: codes[part] for key, codes in self._codes.items()}
         return tile
@@ -242,47 +244,47 @@ class Coder:
     def grow(self, reads: Iterable[tuple[int, Columns]]) -> None:
         """Let every source take up what the table has, crossings through the (source, columns) that are read."""
         crossed: dict[int, list[Columns]] = {}
-        for place, columns in reads:
-            self._note_crossings(place, columns, crossed)
-        for place, source in enumerate(self.sources):
+        for index, columns in reads:
+            self._note_crossings(index, columns, crossed)
+        for index, source in enumerate(self.sources):
             if isinstance(source, Symbols):
-                self._grow_symbols(place, source)
+                self._grow_symbols(index, source)
             elif isinstance(source, Crossing):
-                self._grow_crossing(place, source, crossed.get(place, []))
+                self._grow_crossing(index, source, crossed.get(index, []))
             elif isinstance(source, Rarity):
                 grown, codes = source.grow(self.read(source.of, source.columns))
-                self.sources[place], self._codes[place, source.columns] = grown, codes
+                self.sources[index], self._codes[index, source.columns] = grown, codes
 
-    def _note_crossings(self, place: int, columns: Columns, crossed: dict[int, list[Columns]]) -> None:
-        source = self.sources[place]
+    def _note_crossings(self, index: int, columns: Columns, crossed: dict[int, list[Columns]]) -> None:
+        source = self.sources[index]
         if isinstance(source, Rarity):
             self._note_crossings(source.of, columns, crossed)
         if not isinstance(source, Crossing):
             return
-        if columns not in crossed.setdefault(place, []):
-            crossed[place].append(columns)
+        if columns not in crossed.setdefault(index, []):
+            crossed[index].append(columns)
         self._note_crossings(source.left, columns[:-1], crossed)
 
-    def _grow_symbols(self, place: int, source: Symbols) -> None:
+    def _grow_symbols(self, index: int, source: Symbols) -> None:
         alphabet = source.alphabet
         for name in source.columns:
             alphabet, codes = alphabet.grow(self._raws[name])
-            self._codes[place, (name,)] = self._as_wide(codes)
-        self.sources[place] = replace(source, alphabet=alphabet)
+            self._codes[index, (name,)] = self._as_wide(codes)
+        self.sources[index] = replace(source, alphabet=alphabet)
 
-    def _grow_crossing(self, place: int, source: Crossing, reads: Sequence[Columns]) -> None:
-        cross = source.cross
+    def _grow_crossing(self, index: int, source: Crossing, reads: Sequence[Columns]) -> None:
+        interaction = source.interaction
         for columns in reads:
             left, right = self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:])
-            cross, codes = cross.grow(left, right)
-            self._codes[place, columns] = codes
-        self.sources[place] = replace(source, cross=cross)
+            interaction, codes = interaction.grow(left, right)
+            self._codes[index, columns] = codes
+        self.sources[index] = replace(source, interaction=interaction)
 
-    def read(self, place: int, columns: Columns) -> Codes:
+    def read(self, index: int, columns: Columns) -> Codes:
         """The codes (n,) of a source, read through these columns; UNSEEN where it has none."""
-        if (place, columns) not in self._codes:
-            self._codes[place, columns] = self._transform(self.sources[place], columns)
-        return self._codes[place, columns]
+        if (index, columns) not in self._codes:
+            self._codes[index, columns] = self._transform(self.sources[index], columns)
+        return self._codes[index, columns]
 
     def _transform(self, source: Source, columns: Columns) -> Codes:
         if isinstance(source, Symbols):
@@ -293,7 +295,7 @@ class Coder:
             return np.where(np.isnan(self.numbers[source.column]), 0, UNSEEN).astype(np.int32)
         if isinstance(source, Rarity):
             return source.codes(self.read(source.of, columns))
-        return source.cross.transform(self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:]))
+        return source.interaction.transform(self.read(source.left, columns[:-1]), self.read(source.right, columns[-1:]))
 
     def _as_wide(self, codes: Codes) -> Codes:
         return codes.astype(np.int32, copy=False) if self._wide else codes

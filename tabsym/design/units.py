@@ -92,36 +92,38 @@ class Units:
         return ((self.means != 0.0) | (self.spreads != 1.0)).tolist()
 
     def to_training(self, layout: Layout, theta: Floats) -> Floats:
-        """Parameters (entries, K) of training, from the user's."""
+        """Parameters (coefficients, K) of training, from the user's."""
         phi = theta - self._shifts(layout, theta)
         return phi / self.sizes_of_entries(layout)
 
     def to_user(self, layout: Layout, phi: Floats) -> Floats:
-        """Parameters (entries, K) in the user's units, from training's."""
+        """Parameters (coefficients, K) in the user's units, from training's."""
         theta = phi * self.sizes_of_entries(layout)
         if self.centre == 0.0 and not layout.homes:  # nothing is shifted
             return theta
         return theta + self._shifts(layout, theta)
 
     def sizes_of_entries(self, layout: Layout) -> Floats:
-        """What a parameter of 1 in training is to the user, by entry (entries, 1), or (1, 1) where all are alike."""
+        """What a parameter of 1 in training is to the user, by coefficient (coefficients, 1), or (1, 1) where all are
+        alike.
+        """
         if (self.sizes == self.sizes[:1]).all():
             return self.sizes[:1, None]
         return np.repeat(self.sizes, layout.sizes)[:, None]
 
     def _shifts(self, layout: Layout, theta: Floats) -> Floats:
-        """What homes (entries, K) hold for the user beyond training; of theta, no home is read."""
+        """What homes (coefficients, K) hold for the user beyond training; of theta, no home is read."""
         shifts = np.zeros_like(theta)
         if layout.constant is not None:
-            own = layout.entries(layout.constant.factors[0].block)
+            own = layout.coefs(layout.constant.factors[0].block)
             shifts[own] += self.centre / layout.constant.constant
-        for place, home in layout.homes.items():
-            term = layout.learned[place]
+        for index, home in layout.homes.items():
+            term = layout.learned[index]
             assert term.numeric is not None
             moved = np.asarray(term.constant * self.means[term.numeric])
             for factor in term.factors:
-                moved = moved * theta[layout.entries(factor.block)]
-            shifts[layout.entries(home.factors[0].block)] -= moved / home.constant
+                moved = moved * theta[layout.coefs(factor.block)]
+            shifts[layout.coefs(home.factors[0].block)] -= moved / home.constant
         return shifts
 
 
@@ -147,9 +149,9 @@ def find_units(layout: Layout, target: Moments | None, numerics: Sequence[Moment
         centre = target.mean if layout.constant is not None else 0.0
         scale = target.spread_about(centre)
     means, spreads = units.means.copy(), units.spreads.copy()
-    for place, term in enumerate(layout.learned):
+    for index, term in enumerate(layout.learned):
         if term.numeric is not None:
-            means[term.numeric] = numerics[term.numeric].mean if place in layout.homes else 0.0
+            means[term.numeric] = numerics[term.numeric].mean if index in layout.homes else 0.0
             spreads[term.numeric] = numerics[term.numeric].spread_about(means[term.numeric])
     return with_sizes(layout, replace(units, centre=centre, scale=scale, means=means, spreads=spreads))
 
@@ -158,19 +160,19 @@ def with_sizes(layout: Layout, units: Units) -> Units:
     """Sizes of blocks that bring the constants of training to 1, or as near as they come on a log scale."""
     sizes, constants = np.ones(len(layout.blocks)), np.ones(len(layout.learned))
     shared = []
-    for place, term in enumerate(layout.learned):
+    for index, term in enumerate(layout.learned):
         spread = 1.0 if term.numeric is None else units.spreads[term.numeric]
-        constants[place] = term.constant * spread / units.scale
+        constants[index] = term.constant * spread / units.scale
         if layout.stands_alone(term):
-            sizes[term.factors[0].block] = 1.0 / constants[place]
-            constants[place] = 1.0  # exactly
+            sizes[term.factors[0].block] = 1.0 / constants[index]
+            constants[index] = 1.0  # exactly
         else:
-            shared.append(place)
+            shared.append(index)
     if shared:
-        blocks = sorted({factor.block for place in shared for factor in layout.learned[place].factors})
+        blocks = sorted({factor.block for index in shared for factor in layout.learned[index].factors})
         times = np.zeros((len(shared), len(blocks)))
-        for row, place in enumerate(shared):
-            for factor in layout.learned[place].factors:
+        for row, index in enumerate(shared):
+            for factor in layout.learned[index].factors:
                 times[row, blocks.index(factor.block)] += 1.0
         logs, *_ = np.linalg.lstsq(times, -np.log(np.abs(constants[shared])), rcond=None)
         sizes[blocks] = np.exp(logs)

@@ -17,7 +17,7 @@ from tabsym.interactions.kernels import (
     kept_pulls,
     logistic_pulls,
     newton_steps,
-    pulls_of_rows,
+    row_gradients,
     softmax_pulls,
     sort_rows,
     sum_cells,
@@ -43,26 +43,26 @@ class FoldModels:
 
     def __init__(self, scores: Floats, y: Floats, weight: Floats, loss: Loss) -> None:
         self._scores, self._y, self._weight, self._loss = scores, y, weight, loss
-        self.pulls = np.empty((*scores.shape[:2], 2 * scores.shape[2]), dtype=np.float32)
-        self._find_pulls()
+        self.grads = np.empty((*scores.shape[:2], 2 * scores.shape[2]), dtype=np.float32)
+        self._find_gradients()
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
-        """Add steps (K, symbols, F) to the scores."""
+        """Add steps (K, categories, F) to the scores."""
         for own, scores in zip(steps, self._scores):
             add_steps(codes, x, own, scores)
-        self._find_pulls()
+        self._find_gradients()
 
     def current_scores(self) -> Floats:
         """The scores with the steps added since."""
         return self._scores.copy()
 
-    def _find_pulls(self) -> None:
+    def _find_gradients(self) -> None:
         slope, loss = np.empty(len(self._scores)), self._loss
-        pulls_of_rows(self._scores, self._y, self._weight, loss.code, loss.parameter, slope, self.pulls)
+        row_gradients(self._scores, self._y, self._weight, loss.code, loss.parameter, slope, self.grads)
 
 
 class _LogisticModels(FoldModels):
-    """Of the logistic loss: exp(-score) of the rows moves, as a step then takes an exp per symbol, none per row."""
+    """Of the logistic loss: exp(-score) of the rows moves, as a step then takes an exp per category, none per row."""
 
     kept = np.float32
 
@@ -70,7 +70,7 @@ class _LogisticModels(FoldModels):
         codes, steps = _by_row(codes, x, steps)
         self._grow(codes, steps[0])
 
-    def _find_pulls(self) -> None:
+    def _find_gradients(self) -> None:
         self._target = (self._y > 0).astype(np.float32)
         self._odds = np.ones(self._scores.shape[1:], dtype=np.float32)
         self._grow(np.arange(self._scores.shape[1], dtype=np.int32), self._scores[0])
@@ -78,7 +78,7 @@ class _LogisticModels(FoldModels):
     def _grow(self, codes: Codes, steps: Floats) -> None:
         growth = np.negative(steps, dtype=np.float32, casting="same_kind")
         np.exp(np.clip(growth, -MOST_STEP, MOST_STEP, out=growth), out=growth)
-        logistic_pulls(codes, growth, self._target, self._weight, self._odds, self.pulls[0])
+        logistic_pulls(codes, growth, self._target, self._weight, self._odds, self.grads[0])
 
     def current_scores(self) -> Floats:
         return -np.log(self._odds, dtype=np.float64)[None]
@@ -94,7 +94,7 @@ class _KeptModels(FoldModels):
             growth = np.exp(np.clip(self._rate * growth, -MOST_STEP, MOST_STEP))
         self._grow(codes, growth)
 
-    def _find_pulls(self) -> None:
+    def _find_gradients(self) -> None:
         self._code, _ = as_kept(self._loss)
         self._rate, scores = RATES.get(self._code), self._scores[0]
         self._values = keep(scores, self._y[:, None], self._code, FAR)
@@ -102,22 +102,22 @@ class _KeptModels(FoldModels):
         self._grow(np.zeros(len(scores), dtype=np.int32), neutral)
 
     def _grow(self, codes: Codes, growth: Floats) -> None:
-        kept_pulls(codes, growth, self._y, self._weight, self._code, self._values, self.pulls[0])
+        kept_pulls(codes, growth, self._y, self._weight, self._code, self._values, self.grads[0])
 
     def current_scores(self) -> Floats:
         return scores_of_kept(self._values, self._y[:, None], self._code)[None]
 
 
 class _SoftmaxModels(FoldModels):
-    """Of several classes: probabilities move, as a step then takes an exp per symbol, none per row."""
+    """Of several classes: probabilities move, as a step then takes an exp per category, none per row."""
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         codes, steps = _by_row(codes, x, steps)
         growth = np.exp(np.clip(steps, -MOST_STEP, MOST_STEP))
-        softmax_pulls(codes, growth, self._y, self._weight, self._values, self.pulls)
+        softmax_pulls(codes, growth, self._y, self._weight, self._values, self.grads)
 
-    def _find_pulls(self) -> None:
-        super()._find_pulls()
+    def _find_gradients(self) -> None:
+        super()._find_gradients()
         self._values = np.ascontiguousarray(softmax(self._scores, axis=0))
 
     def current_scores(self) -> Floats:
@@ -127,7 +127,7 @@ class _SoftmaxModels(FoldModels):
 
 
 def _by_row(codes: Codes, x: Floats, steps: Floats) -> tuple[Codes, Floats]:
-    """Codes and steps (K, symbols, F); of a number that all rows multiply by x, a step for each row."""
+    """Codes and steps (K, categories, F); of a number that all rows multiply by x, a step for each row."""
     return (np.arange(len(x), dtype=np.int32), x[:, None] * steps) if len(x) else (codes, steps)
 
 
@@ -143,16 +143,16 @@ def models_of(loss: Loss) -> type[FoldModels]:
 MAIN_PENALTIES = 2.0, 2.0, 20.0
 """Ridge penalties of the Newton steps of columns by themselves, one pass over all columns each.
 
-The last pass lets the numbers of frequent symbols converge, and hardly moves those of rare ones, which the rows seen
-would fit too well: with three passes at 2, or two at 1, amazon's AUC falls by .004. With less, crosses are credited
-with what the columns by themselves are owed.
+The last pass lets the numbers of frequent categories converge, and hardly moves those of rare ones, which the rows seen
+would fit too well: with three passes at 2, or two at 1, amazon's AUC falls by .004. With less, interactions are
+credited with what the columns by themselves are owed.
 """
 
 THINNED = 4
-"""A first look takes one in so many of the symbols that rows are sorted by, or of the rows where these are few."""
+"""A first look takes one in so many of the categories that rows are sorted by, or of the rows where these are few."""
 
 MANY_SYMBOLS = 200
-"""Of a column, from which on its symbols are sampled, so that the cells of crosses keep their rows."""
+"""Of a column, from which on its categories are sampled, so that the cells of crosses keep their rows."""
 
 FEW_PAIRS = 128
 """Pairs of rows by which two columns are compared at first."""
@@ -171,7 +171,9 @@ class CodeColumn:
 
 @dataclass(frozen=True)
 class _Work:
-    """Arrays that a cross is weighed in, kept as fresh memory is slow: sums (n, 2 F^2), codes (n,), steps (K, n, F)."""
+    """Arrays that an interaction is weighed in, kept as fresh memory is slow: sums (n, 2 F^2), codes (n,), steps (K, n,
+    F).
+    """
 
     sums: Floats
     codes: Codes
@@ -180,7 +182,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class Weighed:
-    """A cross with its mean held-out gain per row, the standard error of that, its cells and the steps to it."""
+    """An interaction with its mean held-out gain per row, the standard error of that, its cells and the steps to it."""
 
     gain: float
     error: float
@@ -198,7 +200,7 @@ class Weighed:
 
 
 class Evidence:
-    """The rows that crosses are weighed on, under models each of which has not seen one fold.
+    """The rows that interactions are weighed on, under models each of which has not seen one fold.
 
     Parameters
     ----------
@@ -237,7 +239,7 @@ class Evidence:
     def weigh(self, left: Sorted, right: CodeColumn, *, thinned: bool = False) -> Weighed:
         """What the cross of two columns gains on rows held out; `thinned`: of a sample.
 
-        Of many symbols to the left some are taken, with all rows of their cells; of few, some rows of each. The gain
+        Of many categories to the left some are taken, with all rows of their cells; of few, some rows of each. The gain
         is then as much smaller.
         """
         starts, order = left.rows
@@ -246,9 +248,9 @@ class Evidence:
         codes = work.codes[:0] if thinned else work.codes
         codes.fill(-1)
         gain = variance = 0.0
-        for pulls, own in zip(self.models.pulls, work.steps):
+        for grads, own in zip(self.models.grads, work.steps):
             n_cells = sum_cells(
-                starts, order, every, right.codes, self.fold, self.n_folds, pulls, seen, work.sums, codes
+                starts, order, every, right.codes, self.fold, self.n_folds, grads, seen, work.sums, codes
             )
             of_output, more = gain_of_cells(work.sums, self.n_folds, self.penalty, own[:n_cells])
             gain += of_output
@@ -257,7 +259,7 @@ class Evidence:
         return Weighed(gain / self.total, error, n_cells, work)
 
     def _fresh_work(self) -> _Work:
-        n, k = len(self.fold), len(self.models.pulls)
+        n, k = len(self.fold), len(self.models.grads)
         return _Work(
             np.zeros((n, 2 * self.n_folds**2)),
             np.empty(n, dtype=np.int32),
@@ -269,50 +271,54 @@ class Evidence:
         self._spare.append(weighed.work)
 
     def add(self, weighed: Weighed) -> None:
-        """Add the steps of a cross that was weighed on all rows to the scores; of its arrays it keeps the codes."""
+        """Add the steps of an interaction that was weighed on all rows to the scores; of its arrays it keeps the
+        codes.
+        """
         self.models.add(weighed.codes, _NONE, weighed.steps)
         self._spare.append(replace(weighed.work, codes=np.empty_like(weighed.codes)))
 
     def _step(self, column: CodeColumn, x: Floats, penalty: float, sums: Floats) -> None:
-        """Move the models by a Newton step of a number per symbol, or of one times x; `sums`: work array of zeros."""
-        steps: Floats = np.empty((len(self.models.pulls), column.size, self.n_folds), dtype=self.models.kept)
-        for pulls, own in zip(self.models.pulls, steps):
-            newton_steps(column.codes, x, self.fold, self.n_folds, pulls, penalty, sums[: column.size], own)
+        """Move the models by a Newton step of a number per category, or of one times x; `sums`: work array of zeros."""
+        steps: Floats = np.empty((len(self.models.grads), column.size, self.n_folds), dtype=self.models.kept)
+        for grads, own in zip(self.models.grads, steps):
+            newton_steps(column.codes, x, self.fold, self.n_folds, grads, penalty, sums[: column.size], own)
         self.models.add(column.codes, x, steps)
 
     def _find_dispersion(self) -> float:
         """Variance of gradients over their curvature: 1 for a logistic model that holds."""
-        pulls = self.models.pulls
-        own = np.square(pulls[..., ::2], dtype=np.float64)
+        grads = self.models.grads
+        own = np.square(grads[..., ::2], dtype=np.float64)
         if len(self.weight):
             own /= self.weight[:, None]
-        return float(own.sum() / pulls[..., 1::2].sum(dtype=np.float64))
+        return float(own.sum() / grads[..., 1::2].sum(dtype=np.float64))
 
 
 class Sorted:
-    """A column whose rows lie together by symbol, ready to be crossed with others."""
+    """A column whose rows lie together by category, ready to be crossed with others."""
 
     def __init__(self, column: CodeColumn) -> None:
         self.column = column
 
     @cached_property
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """`starts` (symbols + 1,) and `order`: the rows that have a symbol, one symbol's after another's."""
+        """`starts` (categories + 1,) and `order`: the rows that have a category, one category's after another's."""
         starts = np.zeros(self.column.size + 1, dtype=np.int64)
         order = np.empty(len(self.column.codes), dtype=np.int32)
         return starts, order[: sort_rows(self.column.codes, starts, order)]
 
     def share_together(self, other: CodeColumn) -> float:
-        """Of a few pairs of rows of one symbol, the share that have one symbol of the other column; 1 without pairs."""
+        """Of a few pairs of rows of one category, the share that have one category of the other column; 1 without
+        pairs.
+        """
         first, second = self._pairs
         return float(np.count_nonzero(other.codes[first] == other.codes[second])) / len(first) if len(first) else 1.0
 
     @cached_property
     def _pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Rows of the same symbol, two by two, evenly spread over the symbols' rows."""
+        """Rows of the same category, two by two, evenly spread over the categories' rows."""
         order = self.rows[1]
-        places = np.linspace(0, max(len(order) - 2, 0), num=min(FEW_PAIRS, len(order) // 2)).astype(np.int64)
-        first, second = order[places], order[places + 1]
+        indices = np.linspace(0, max(len(order) - 2, 0), num=min(FEW_PAIRS, len(order) // 2)).astype(np.int64)
+        first, second = order[indices], order[indices + 1]
         together = self.column.codes[first] == self.column.codes[second]
         return first[together], second[together]
 

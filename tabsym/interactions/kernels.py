@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tabsym.jit import inlined, kernel, unsigned
-from tabsym.losses.kernels import GAMMA, HALVES, POISSON, SQUARED, loss_of_one, pulls_there, slopes_of_many, stepped
+from tabsym.losses.kernels import GAMMA, HALVES, POISSON, SQUARED, gradients_at, loss_of_one, slopes_of_many, stepped
 
 LEAST = 1e-6
 """Curvatures are no smaller: a row whose class is certain still counts a little."""
 
 
 @kernel
-def pulls_of_rows(scores, y, weight, loss, parameter, slope, pulls):
+def row_gradients(scores, y, weight, loss, parameter, slope, grads):
     """Gradients and curvatures, times the row's weight, of scores (K, n, F) into pulls (K, n, 2 F): 2 v and 2 v + 1.
 
     The scores are those of F models. Softmax outputs move together, which twice the diagonal
@@ -23,9 +23,9 @@ def pulls_of_rows(scores, y, weight, loss, parameter, slope, pulls):
         for v in range(scores.shape[2]):
             if len(scores) == 1:
                 score = scores[0, i, v]
-                _, slope_here, bend = loss_of_one(score, y[i], loss, parameter)
-                pulls[0, i, 2 * v] = share * slope_here
-                pulls[0, i, 2 * v + 1] = share * max(bend, LEAST)
+                _, slope_here, hess = loss_of_one(score, y[i], loss, parameter)
+                grads[0, i, 2 * v] = share * slope_here
+                grads[0, i, 2 * v + 1] = share * max(hess, LEAST)
             else:
                 own = int(y[i])
                 for k in range(len(scores)):
@@ -33,12 +33,12 @@ def pulls_of_rows(scores, y, weight, loss, parameter, slope, pulls):
                 slopes_of_many(slope, own)
                 for k in range(len(scores)):
                     p = slope[k] + 1.0 if k == own else slope[k]
-                    pulls[k, i, 2 * v] = share * slope[k]
-                    pulls[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
+                    grads[k, i, 2 * v] = share * slope[k]
+                    grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
 
 
 @inlined
-def _logistic_pulls(codes, growth, target, weight, n_folds, odds, pulls):
+def _logistic_pulls(codes, growth, target, weight, n_folds, odds, grads):
     one = np.float32(1.0)
     for i in range(len(target)):
         if codes[i] >= 0:
@@ -47,25 +47,25 @@ def _logistic_pulls(codes, growth, target, weight, n_folds, odds, pulls):
             for v in range(n_folds):
                 odds[i, v] *= growth[s, v]
                 p = one / (one + odds[i, v])
-                pulls[i, 2 * v] = share * (p - target[i])
-                pulls[i, 2 * v + 1] = share * max(p * (one - p), np.float32(LEAST))
+                grads[i, 2 * v] = share * (p - target[i])
+                grads[i, 2 * v + 1] = share * max(p * (one - p), np.float32(LEAST))
 
 
 @kernel
-def logistic_pulls(codes, growth, target, weight, odds, pulls):
-    """Multiply exp(-score), odds (n, F), by the growth (symbols, F), exp(-step), and find the pulls (n, 2 F) there.
+def logistic_pulls(codes, growth, target, weight, odds, grads):
+    """Multiply exp(-score), odds (n, F), by the growth (categories, F), exp(-step), and find the pulls (n, 2 F) there.
 
     All in single precision; target (n,) is 1 or 0.
-    The same as adding the steps to the scores and then `pulls_of_rows` of the logistic loss, without an exp per row.
+    The same as adding the steps to the scores and then `row_gradients` of the logistic loss, without an exp per row.
     """
     if odds.shape[1] == 2:  # so that loops over folds are unrolled
-        _logistic_pulls(codes, growth, target, weight, 2, odds, pulls)
+        _logistic_pulls(codes, growth, target, weight, 2, odds, grads)
     else:
-        _logistic_pulls(codes, growth, target, weight, odds.shape[1], odds, pulls)
+        _logistic_pulls(codes, growth, target, weight, odds.shape[1], odds, grads)
 
 
 @inlined
-def _kept_pulls(codes, growth, y, weight, loss, n_folds, values, pulls):
+def _kept_pulls(codes, growth, y, weight, loss, n_folds, values, grads):
     for i in range(len(y)):
         if codes[i] >= 0:
             s = unsigned(codes[i])
@@ -73,41 +73,43 @@ def _kept_pulls(codes, growth, y, weight, loss, n_folds, values, pulls):
             for v in range(n_folds):
                 value = stepped(values[i, v], growth[s, v], loss)
                 values[i, v] = value
-                slope, bend = pulls_there(value, y[i], loss, 0.0, LEAST)
-                pulls[i, 2 * v] = share * slope
-                pulls[i, 2 * v + 1] = share * bend
+                slope, hess = gradients_at(value, y[i], loss, 0.0, LEAST)
+                grads[i, 2 * v] = share * slope
+                grads[i, 2 * v + 1] = share * hess
 
 
 @inlined
-def _kept_pulls_of(codes, growth, y, weight, loss, values, pulls):
+def _kept_pulls_of(codes, growth, y, weight, loss, values, grads):
     if values.shape[1] == 2:  # so that loops over folds are unrolled
-        _kept_pulls(codes, growth, y, weight, loss, 2, values, pulls)
+        _kept_pulls(codes, growth, y, weight, loss, 2, values, grads)
     else:
-        _kept_pulls(codes, growth, y, weight, loss, values.shape[1], values, pulls)
+        _kept_pulls(codes, growth, y, weight, loss, values.shape[1], values, grads)
 
 
 @kernel
-def kept_pulls(codes, growth, y, weight, loss, values, pulls):
-    """Move rows, kept at values (n, F), by the growth (symbols, F) of their symbols, and find the pulls (n, 2 F) there.
+def kept_pulls(codes, growth, y, weight, loss, values, grads):
+    """Move rows, kept at values (n, F), by the growth (categories, F) of their categories, and find the pulls (n, 2 F)
+    there.
 
     For squared loss, whose growth is the step, poisson, gamma and HALVES, whose growth is the exp of it times a rate
-    (see `slopes.stepped`): the same as adding steps to the scores and then `pulls_of_rows`.
+    (see `slopes.stepped`): the same as adding steps to the scores and then `row_gradients`.
     """
     if loss == SQUARED:  # a loop each: which loss it is, is then known in it
-        _kept_pulls_of(codes, growth, y, weight, SQUARED, values, pulls)
+        _kept_pulls_of(codes, growth, y, weight, SQUARED, values, grads)
     elif loss == POISSON:
-        _kept_pulls_of(codes, growth, y, weight, POISSON, values, pulls)
+        _kept_pulls_of(codes, growth, y, weight, POISSON, values, grads)
     elif loss == GAMMA:
-        _kept_pulls_of(codes, growth, y, weight, GAMMA, values, pulls)
+        _kept_pulls_of(codes, growth, y, weight, GAMMA, values, grads)
     else:
-        _kept_pulls_of(codes, growth, y, weight, HALVES, values, pulls)
+        _kept_pulls_of(codes, growth, y, weight, HALVES, values, grads)
 
 
 @kernel
-def softmax_pulls(codes, growth, y, weight, values, pulls):
-    """Multiply probabilities (K, n, F) by the growth (K, symbols, F), exp(step), and find the pulls (K, n, 2 F) there.
+def softmax_pulls(codes, growth, y, weight, values, grads):
+    """Multiply probabilities (K, n, F) by the growth (K, categories, F), exp(step), and find the pulls (K, n, 2 F)
+    there.
 
-    The same as adding the steps to the scores and then `pulls_of_rows`, without an exp per row and class.
+    The same as adding the steps to the scores and then `row_gradients`, without an exp per row and class.
     """
     for i in range(len(y)):
         if codes[i] >= 0:
@@ -122,20 +124,20 @@ def softmax_pulls(codes, growth, y, weight, values, pulls):
                 for k in range(len(values)):
                     p = values[k, i, v] * scale
                     values[k, i, v] = p
-                    pulls[k, i, 2 * v] = share * (p - 1.0 if k == own else p)
-                    pulls[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
+                    grads[k, i, 2 * v] = share * (p - 1.0 if k == own else p)
+                    grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
 
 
 @inlined
-def _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps):
+def _newton_steps(codes, x, fold, n_folds, grads, penalty, sums, steps):
     for i in range(len(codes)):
         if codes[i] >= 0:
             s = unsigned(codes[i])
             factor = x[i] if len(x) else 1.0
             for k in range(1, n_folds):  # the other folds
-                place = unsigned(2 * ((fold[i] + k) % n_folds))
-                sums[s, place] += factor * pulls[i, place]
-                sums[s, place + unsigned(1)] += factor * factor * pulls[i, place + unsigned(1)]
+                index = unsigned(2 * ((fold[i] + k) % n_folds))
+                sums[s, index] += factor * grads[i, index]
+                sums[s, index + unsigned(1)] += factor * factor * grads[i, index + unsigned(1)]
     for s in range(len(steps)):
         for v in range(n_folds):
             steps[s, v] = -sums[s, 2 * v] / (sums[s, 2 * v + 1] + penalty)
@@ -144,23 +146,24 @@ def _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps):
 
 
 @kernel
-def newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps):
-    """A Newton step for each symbol and fold's model, made of the rows of the other folds, into steps (symbols, F).
+def newton_steps(codes, x, fold, n_folds, grads, penalty, sums, steps):
+    """A Newton step for each category and fold's model, made of the rows of the other folds, into steps (categories,
+    F).
 
-    The step is the same for all rows of a symbol, or times x (n,) of the row where `x` is not empty.
-    `pulls` (n, 2 F); `sums` (symbols, 2 F) is zeros between calls.
+    The step is the same for all rows of a category, or times x (n,) of the row where `x` is not empty.
+    `grads` (n, 2 F); `sums` (categories, 2 F) is zeros between calls.
     """
     if n_folds == 2:  # so that loops over folds are unrolled
-        _newton_steps(codes, x, fold, 2, pulls, penalty, sums, steps)
+        _newton_steps(codes, x, fold, 2, grads, penalty, sums, steps)
     elif n_folds == 4:
-        _newton_steps(codes, x, fold, 4, pulls, penalty, sums, steps)
+        _newton_steps(codes, x, fold, 4, grads, penalty, sums, steps)
     else:
-        _newton_steps(codes, x, fold, n_folds, pulls, penalty, sums, steps)
+        _newton_steps(codes, x, fold, n_folds, grads, penalty, sums, steps)
 
 
 @kernel
 def add_steps(codes, x, steps, scores):
-    """Add the steps (symbols, F) of rows to the scores (n, F); rows whose code is below 0 are left alone."""
+    """Add the steps (categories, F) of rows to the scores (n, F); rows whose code is below 0 are left alone."""
     for i in range(len(codes)):
         if codes[i] >= 0:
             factor = x[i] if len(x) else 1.0
@@ -170,7 +173,7 @@ def add_steps(codes, x, steps, scores):
 
 @kernel
 def sort_rows(codes, starts, order):
-    """Counting sort of the rows by code; `starts` (symbols + 1,) are zeros before. How many rows have a symbol."""
+    """Counting sort of the rows by code; `starts` (categories + 1,) are zeros before. How many rows have a category."""
     for i in range(len(codes)):
         if codes[i] >= 0:
             starts[codes[i]] += 1
@@ -186,21 +189,21 @@ def sort_rows(codes, starts, order):
 
 
 @inlined
-def _number(symbol, before, seen, n_cells):
-    """The number of the cell of a symbol, from 1, and how many there are; `before`: were before its group of rows."""
-    is_new = seen[symbol] <= before  # numbered for an earlier group, or never
+def _number(category, before, seen, n_cells):
+    """The number of the cell of a category, from 1, and how many there are; `before`: were before its group of rows."""
+    is_new = seen[category] <= before  # numbered for an earlier group, or never
     n_cells += is_new
-    seen[symbol] = n_cells if is_new else seen[symbol]  # no branch, which would be a toss-up
-    return seen[symbol], n_cells
+    seen[category] = n_cells if is_new else seen[category]  # no branch, which would be a toss-up
+    return seen[category], n_cells
 
 
 @inlined
-def _add_pulls(pulls, row, sums, cell, first, n_folds):
+def _add_pulls(grads, row, sums, cell, first, n_folds):
     """Add the pulls of a row, those under two models at once: the machine adds four numbers as fast as one."""
     for v in range(0, n_folds - 1, 2):
         k = unsigned(2 * v)
-        a, b = pulls[row, k], pulls[row, k + unsigned(1)]
-        c, d = pulls[row, k + unsigned(2)], pulls[row, k + unsigned(3)]
+        a, b = grads[row, k], grads[row, k + unsigned(1)]
+        c, d = grads[row, k + unsigned(2)], grads[row, k + unsigned(3)]
         at = first + k
         a, b = sums[cell, at] + a, sums[cell, at + unsigned(1)] + b
         c, d = sums[cell, at + unsigned(2)] + c, sums[cell, at + unsigned(3)] + d
@@ -208,12 +211,12 @@ def _add_pulls(pulls, row, sums, cell, first, n_folds):
         sums[cell, at + unsigned(2)], sums[cell, at + unsigned(3)] = c, d
     if n_folds % 2 == 1:
         k = unsigned(2 * n_folds - 2)
-        sums[cell, first + k] += pulls[row, k]
-        sums[cell, first + k + unsigned(1)] += pulls[row, k + unsigned(1)]
+        sums[cell, first + k] += grads[row, k]
+        sums[cell, first + k + unsigned(1)] += grads[row, k + unsigned(1)]
 
 
 @inlined
-def _sum_cells(starts, order, every_symbol, every_row, other, fold, n_folds, pulls, seen, sums, codes):
+def _sum_cells(starts, order, every_symbol, every_row, other, fold, n_folds, grads, seen, sums, codes):
     n_cells = 0
     for s in range(0, len(starts) - 1, every_symbol):
         before = n_cells
@@ -224,30 +227,31 @@ def _sum_cells(starts, order, every_symbol, every_row, other, fold, n_folds, pul
                 if len(codes):
                     codes[i] = np.int32(number - 1)
                 first = unsigned(2 * n_folds) * unsigned(fold[i])
-                _add_pulls(pulls, i, sums, unsigned(number - 1), first, n_folds)
-    for symbol in range(len(seen)):
-        seen[symbol] = 0
+                _add_pulls(grads, i, sums, unsigned(number - 1), first, n_folds)
+    for category in range(len(seen)):
+        seen[category] = 0
     return n_cells
 
 
 @kernel
-def sum_cells(starts, order, every, other, fold, n_folds, pulls, seen, sums, codes):
-    """Number the cells of a cross into codes (n,), -1 before, or empty, and add up their pulls; how many there are.
+def sum_cells(starts, order, every, other, fold, n_folds, grads, seen, sums, codes):
+    """Number the cells of an interaction into codes (n,), -1 before, or empty, and add up their pulls; how many there
+    are.
 
-    Of a sample: every so manieth symbol that rows are sorted by, and row of a symbol; (1, 1) for all.
+    Of a sample: every so manieth category that rows are sorted by, and row of a category; (1, 1) for all.
     `sums` (cells or more, 2 F^2), zeros before: the pulls of rows of fold u under the model that
     has not seen fold v at 2 (u F + v).
     """
-    by_symbol, by_row = every
-    if n_folds == 2 and by_symbol * by_row == 1:  # numbers that the compiler knows make short loops fast
-        return _sum_cells(starts, order, 1, 1, other, fold, 2, pulls, seen, sums, codes)
+    by_category, by_row = every
+    if n_folds == 2 and by_category * by_row == 1:  # numbers that the compiler knows make short loops fast
+        return _sum_cells(starts, order, 1, 1, other, fold, 2, grads, seen, sums, codes)
     if n_folds == 2:
-        return _sum_cells(starts, order, by_symbol, by_row, other, fold, 2, pulls, seen, sums, codes)
-    if n_folds == 4 and by_symbol * by_row == 1:
-        return _sum_cells(starts, order, 1, 1, other, fold, 4, pulls, seen, sums, codes)
+        return _sum_cells(starts, order, by_category, by_row, other, fold, 2, grads, seen, sums, codes)
+    if n_folds == 4 and by_category * by_row == 1:
+        return _sum_cells(starts, order, 1, 1, other, fold, 4, grads, seen, sums, codes)
     if n_folds == 4:
-        return _sum_cells(starts, order, by_symbol, by_row, other, fold, 4, pulls, seen, sums, codes)
-    return _sum_cells(starts, order, by_symbol, by_row, other, fold, n_folds, pulls, seen, sums, codes)
+        return _sum_cells(starts, order, by_category, by_row, other, fold, 4, grads, seen, sums, codes)
+    return _sum_cells(starts, order, by_category, by_row, other, fold, n_folds, grads, seen, sums, codes)
 
 
 @inlined
@@ -255,12 +259,12 @@ def _gain_of_cells(sums, n_folds, penalty, steps):
     gain, variance = 0.0, 0.0
     for cell in range(len(steps)):
         for v in range(n_folds):
-            pull, bend = 0.0, 0.0
+            grad, hess = 0.0, 0.0
             for u in range(n_folds):
                 if u != v:
-                    pull += sums[cell, 2 * (u * n_folds + v)]
-                    bend += sums[cell, 2 * (u * n_folds + v) + 1]
-            step = -pull / (bend + penalty)
+                    grad += sums[cell, 2 * (u * n_folds + v)]
+                    hess += sums[cell, 2 * (u * n_folds + v) + 1]
+            step = -grad / (hess + penalty)
             own = 2 * (v * n_folds + v)
             gain -= step * (sums[cell, own] + 0.5 * step * sums[cell, own + 1])
             variance += step * step * sums[cell, own + 1]
@@ -289,21 +293,21 @@ def gain_of_cells(sums, n_folds, penalty, steps):
 def is_function(starts, order, other, few, seen):
     """Whether the other column is a function of the one that rows are sorted by, but for so few rows.
 
-    Those are the rows outside the most frequent pair of their symbol.
+    Those are the rows outside the most frequent pair of their category.
     """
     strays = 0
     for s in range(len(starts) - 1):
         largest, n_rows = 0, 0
         for at in range(starts[s], starts[s + 1]):
-            symbol = other[order[at]]
-            if symbol >= 0:
-                seen[symbol] += 1
+            category = other[order[at]]
+            if category >= 0:
+                seen[category] += 1
                 n_rows += 1
-                largest = max(largest, seen[symbol])
+                largest = max(largest, seen[category])
         for at in range(starts[s], starts[s + 1]):
-            symbol = other[order[at]]
-            if symbol >= 0:
-                seen[symbol] = 0
+            category = other[order[at]]
+            if category >= 0:
+                seen[category] = 0
         strays += n_rows - largest
         if strays > few:
             return False

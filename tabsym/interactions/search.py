@@ -1,6 +1,6 @@
-"""Which crosses of symbolic columns to learn: those that gain on rows held out.
+"""Which interactions of categorical columns to learn: those that gain on rows held out.
 
-For each of a few folds there is an additive model that has not seen it. A cross is
+For each of a few folds there is an additive model that has not seen it. An interaction is
 worth what a number per observed pair, one Newton step from that model's
 scores on the rows it has seen, takes off the loss of the fold it has not.
 (Steps made of *out-of-fold* scores would not do: the score of a row in one
@@ -36,7 +36,7 @@ from tabsym.interactions.evidence import CodeColumn, Evidence, Sorted, Weighed
 FEW_STRAYS = 0.01
 """A column is a function of another where no larger share of the rows strays from it: their cross says nothing new.
 
-So a column of which one symbol has all but so few of the rows is crossed with none.
+So a column of which one category has all but so few of the rows is crossed with none.
 """
 
 
@@ -50,7 +50,9 @@ HOPELESS = -2.0
 """A pair whose gain in the sample is below so many standard errors is not weighed on all rows."""
 
 MANY_ROWS = 100_000
-"""With fewer, threads take longer to start than crosses to weigh: with two, retail's fit took half as long again."""
+"""With fewer, threads take longer to start than interactions to weigh: with two, retail's fit took half as long
+again.
+"""
 
 _TINY = 1e-300
 
@@ -72,12 +74,12 @@ class AutoInteractions:
     significance : float, default 3.0
         Least gain in its own standard errors, those of the held-out rows.
     false_discoveries : float, default 0.0
-        At most about this share of the crosses taken is to be chance (Benjamini and Hochberg): the more pairs there
-        are, and the fewer of them gain, the more standard errors each must gain. 0: `significance` alone.
+        At most about this share of the interactions taken is to be chance (Benjamini and Hochberg): the more pairs
+        there are, and the fewer of them gain, the more standard errors each must gain. 0: `significance` alone.
     triple_share : float, default 0.0
         Least gain of a triple, as a share of what the pair that gained most did. Triples are many, and have many cells.
     penalty : float, default 7.0
-        Ridge penalty that shrinks the steps that crosses are weighed by (not what is trained later).
+        Ridge penalty that shrinks the steps that interactions are weighed by (not what is trained later).
     max_crosses : int, default 100
         No more are taken.
     max_rows : int, default 200_000
@@ -130,7 +132,7 @@ _LEAST: dict[str, float] = {
 FOR_EVIDENCE = AutoInteractions(significance=1.5, false_discoveries=0.05, triple_share=0.3, folds=4, penalty=15.0)
 """What "auto" means for two classes with ``alpha="auto"``, which shrinks weak effects: more interactions are let in.
 
-Without `false_discoveries`, additive truths of 12 columns had 5 crosses of 1,000 rows (benchmarks/interactions).
+Without `false_discoveries`, additive truths of 12 columns had 5 interactions of 1,000 rows (benchmarks/interactions).
 
 benchmarks/evidence: better on five of six tables with two classes; amounts and more classes do not gain by it. Without
 `triple_share` amazon has five times as many triples, and its fit takes nearly twice the time: for -.0013 to +.0010 of
@@ -146,22 +148,22 @@ FOR_MANY_ROWS = replace(FOR_EVIDENCE, false_discoveries=0.2)
 
 @dataclass(frozen=True)
 class Chosen:
-    """A cross that was chosen: its columns, gain per row with its standard error, round, and observed cells."""
+    """An interaction that was chosen: its columns, gain per row with its standard error, round, and observed cells."""
 
     columns: tuple[str, ...]
     gain: float
     error: float
     round: int
-    entries: int
+    coefs: int
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A cross that may be chosen: a sorted column, which may be a cross itself, and one more column."""
+    """An interaction that may be chosen: a sorted column, which may be an interaction itself, and one more column."""
 
     left: Sorted
     right: CodeColumn
-    places: tuple[int, ...]  # of its columns
+    indices: tuple[int, ...]  # of its columns
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ def choose_crosses(
 class _Search:
     """The state of a search: what was taken.
 
-    Columns are known by their places among those of more than one symbol, the largest alphabet first; of two that
+    Columns are known by their places among those of more than one category, the largest alphabet first; of two that
     say the same, as a name and its id do, one is there.
     """
 
@@ -211,7 +213,7 @@ class _Search:
         self._sorted = _without_doubles(column for column in columns if column.size > 1)
         self.columns = [one.column for one in self._sorted]
         self._taken: dict[tuple[int, ...], _Taken] = {}
-        self._errors = options.significance  # standard errors that a cross must gain
+        self._errors = options.significance  # standard errors that an interaction must gain
 
     def pairs(self) -> list[_Candidate]:
         """Pairs not taken, the most evident in a sample first, without the hopeless; sorted by the larger alphabet."""
@@ -221,8 +223,8 @@ class _Search:
             if (left, right) not in self._taken
         ]
         evident = in_threads(self._glance, found, self.n_jobs)
-        order = sorted(range(len(found)), key=lambda place: (-evident[place], place))
-        return [found[place] for place in order if evident[place] > HOPELESS]
+        order = sorted(range(len(found)), key=lambda index: (-evident[index], index))
+        return [found[index] for index in order if evident[index] > HOPELESS]
 
     def _glance(self, candidate: _Candidate) -> float:
         """The gain of a candidate in a sample, in standard errors."""
@@ -232,14 +234,14 @@ class _Search:
 
     def triples(self) -> list[_Candidate]:
         """Triples of which all three pairs were taken, those whose pairs gained most first."""
-        gains = {places: taken.gain for places, taken in self._taken.items() if len(places) == 2}
+        gains = {indices: taken.gain for indices, taken in self._taken.items() if len(indices) == 2}
         found: list[tuple[float, _Candidate]] = []
         for (first, second), third in product(gains, range(len(self.columns))):
-            places, pairs = (first, second, third), [(first, second), (first, third), (second, third)]
-            if second < third and places not in self._taken and all(pair in gains for pair in pairs):
+            indices, pairs = (first, second, third), [(first, second), (first, third), (second, third)]
+            if second < third and indices not in self._taken and all(pair in gains for pair in pairs):
                 cells = self._taken[first, second].cells
-                found.append((sum(gains[pair] for pair in pairs), _Candidate(cells, self.columns[third], places)))
-        return [one for _, one in sorted(found, key=lambda both: (-both[0], both[1].places))]
+                found.append((sum(gains[pair] for pair in pairs), _Candidate(cells, self.columns[third], indices)))
+        return [one for _, one in sorted(found, key=lambda both: (-both[0], both[1].indices))]
 
     def take(self, candidates: list[_Candidate], round_: int) -> None:
         """Weigh candidates in turn against all that was taken before, and take those that gain.
@@ -264,7 +266,7 @@ class _Search:
         if not share or not candidates:
             return 0.0
         gains = np.sort(in_threads(self._weighed_errors, candidates, self.n_jobs))[::-1]
-        n_looks = comb(len(self.columns), 2) if len(candidates[0].places) == 2 else len(candidates)
+        n_looks = comb(len(self.columns), 2) if len(candidates[0].indices) == 2 else len(candidates)
         allowed = share * np.arange(1, len(gains) + 1) / n_looks
         good = np.flatnonzero(norm.sf(gains) <= allowed)
         return float(norm.isf(allowed[good[-1] if len(good) else 0]))
@@ -280,9 +282,9 @@ class _Search:
 
     def _least(self, candidate: _Candidate) -> float:
         """What a candidate must gain, however certain that is."""
-        if len(candidate.places) < 3 or self.options.triple_share == 0:
+        if len(candidate.indices) < 3 or self.options.triple_share == 0:
             return self.options.threshold
-        most = max(taken.gain for places, taken in self._taken.items() if len(places) == 2)
+        most = max(taken.gain for indices, taken in self._taken.items() if len(indices) == 2)
         return max(self.options.threshold, self.options.triple_share * most)
 
     def _is_evident(self, candidate: _Candidate, one: Weighed) -> bool:
@@ -296,10 +298,10 @@ class _Search:
         cells = Sorted(CodeColumn(f"{left.column.name}:{right.name}", one.codes, one.n_cells))
         if any(_is_same(cells, taken.cells) for taken in self._taken.values()):
             return False
-        names = sorted((self.columns[place].name for place in candidate.places), key=self._rank.__getitem__)
+        names = sorted((self.columns[index].name for index in candidate.indices), key=self._rank.__getitem__)
         self.chosen.append(Chosen(tuple(names), one.gain, one.error, round_, cells.column.size))
         self.evidence.add(one)
-        self._taken[candidate.places] = _Taken(cells, one.gain)
+        self._taken[candidate.indices] = _Taken(cells, one.gain)
         return True
 
 
@@ -316,7 +318,7 @@ def _without_doubles(columns: Iterable[CodeColumn]) -> list[Sorted]:
 def _is_same(cells: Sorted, other: Sorted) -> bool:
     """Whether two columns, or crosses, part the rows alike."""
     few = FEW_STRAYS * len(cells.column.codes)
-    if abs(cells.column.size - other.column.size) > few:  # a stray row makes a symbol more, or fewer
+    if abs(cells.column.size - other.column.size) > few:  # a stray row makes a category more, or fewer
         return False
     if other.share_together(cells.column) < MOST_TOGETHER:
         return False

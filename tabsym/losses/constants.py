@@ -101,8 +101,8 @@ def _root(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> flo
     total = float(len(y)) if weights is None else float(weights.sum())
     shift, low, high = 0.0, -np.inf, np.inf
     for _ in range(MOST_STEPS):
-        slope, bend = slope_of_shift(margins, y, weight, loss.code, loss.parameter, shift)
-        step = slope / max(bend, 1e-300)
+        slope, hess = slope_of_shift(margins, y, weight, loss.code, loss.parameter, shift)
+        step = slope / max(hess, 1e-300)
         if loss.code == slopes.SQUARED or abs(slope) <= NEAR * size * total:
             return shift - step
         low, high = (shift, high) if slope < 0 else (low, shift)
@@ -118,23 +118,23 @@ def _settle_softmax(margins: Floats, classes: NDArray[np.int64], weights: Floats
     present = observed > 0
     odds = np.exp(margins - margins.max(axis=1, keepdims=True))
     shift, settled, best = np.zeros(n_classes), np.zeros(n_classes), np.inf
-    p, predicted, bend = np.empty(n_classes), np.empty(n_classes), np.empty((n_classes, n_classes))
+    p, predicted, hess = np.empty(n_classes), np.empty(n_classes), np.empty((n_classes, n_classes))
     for _ in range(MOST_STEPS):
-        sum_softmax(odds, np.exp(shift - shift.max()), relative, p, predicted, bend)
+        sum_softmax(odds, np.exp(shift - shift.max()), relative, p, predicted, hess)
         excess = float(np.abs(predicted / np.where(present, observed, 1.0) - 1.0)[present].max())
         if excess < best:
             best, settled = excess, shift.copy()
-        shift = shift - _softmax_step(bend, predicted, observed, present)
+        shift = shift - _softmax_step(hess, predicted, observed, present)
         if excess <= NEAR:
             settled = shift
             break
     return settled - settled.mean() if present.all() else settled
 
 
-def _softmax_step(bend: Floats, predicted: Floats, observed: Floats, present: NDArray[np.bool_]) -> Floats:
+def _softmax_step(hess: Floats, predicted: Floats, observed: Floats, present: NDArray[np.bool_]) -> Floats:
     """Newton's step; where it is too long to be trusted, that of the ratios (iterative proportional fitting)."""
     out = np.zeros(len(observed))
-    step = np.linalg.lstsq(bend[np.ix_(present, present)], (predicted - observed)[present], rcond=1e-14)[0]
+    step = np.linalg.lstsq(hess[np.ix_(present, present)], (predicted - observed)[present], rcond=1e-14)[0]
     if not np.isfinite(step).all() or np.abs(step).max() > MOST_STEP:
         step = np.clip(np.log(np.maximum(predicted[present], 1e-300) / observed[present]), -MOST_STEP, MOST_STEP)
     out[present] = step

@@ -43,11 +43,11 @@ def loss_of_one(score, target, loss, parameter):
 
 @inlined
 def stepped(value, step, loss):
-    """Where a row is kept after a step of an entry that nothing multiplies.
+    """Where a row is kept after a step of a coefficient that nothing multiplies.
 
     Rows are kept at their residuals (squared), at exp(-score) (logistic), exp(score) (poisson), exp(score / 2) (HALVES)
     or the target times exp(-score) (gamma), else at their scores. Where that is an exp, such a step is one too, taken
-    once per entry.
+    once per coefficient.
     """
     if loss in (LOGISTIC, POISSON, GAMMA, HALVES):
         return value * step
@@ -55,7 +55,7 @@ def stepped(value, step, loss):
 
 
 @inlined
-def pulls_there(value, target, loss, parameter, least):
+def gradients_at(value, target, loss, parameter, least):
     """Slope and curvature, at least `least`, of a row's loss from where the row is kept."""
     if loss == SQUARED:
         return value, 1.0
@@ -69,8 +69,8 @@ def pulls_there(value, target, loss, parameter, least):
     if loss == HALVES:
         share = target / value
         return value - share, max(0.5 * (value + share), least)
-    _, slope, bend = loss_of_one(value, target, loss, parameter)
-    return slope, max(bend, least)
+    _, slope, hess = loss_of_one(value, target, loss, parameter)
+    return slope, max(hess, least)
 
 
 @kernel
@@ -125,30 +125,30 @@ def slopes_of_many(scores, target):
 
 
 @kernel
-def losses_of_rows(margins, y, loss, parameter, values, slopes, bends):
+def losses_of_rows(margins, y, loss, parameter, values, slopes, hessians):
     """Value (n,), slope and curvature (n,) of each row's loss, margins (n, 1)."""
     for i in range(len(y)):
-        values[i], slopes[i], bends[i] = loss_of_one(margins[i, 0], y[i], loss, parameter)
+        values[i], slopes[i], hessians[i] = loss_of_one(margins[i, 0], y[i], loss, parameter)
 
 
 @kernel
 def slope_of_shift(margins, y, weight, loss, parameter, shift):
     """Sums over rows of the slope and the curvature of the loss at margins (n, 1) + shift."""
-    slopes, bends = 0.0, 0.0
+    slopes, hessians = 0.0, 0.0
     for i in range(len(y)):
         if loss == LOGISTIC:  # without the logarithm of its value
             _, _, miss = _miss_of(margins[i, 0] + shift, y[i])
-            slope, bend = (-miss if y[i] > 0 else miss), miss * (1.0 - miss)
+            slope, hess = (-miss if y[i] > 0 else miss), miss * (1.0 - miss)
         else:
-            _, slope, bend = loss_of_one(margins[i, 0] + shift, y[i], loss, parameter)
+            _, slope, hess = loss_of_one(margins[i, 0] + shift, y[i], loss, parameter)
         share = weight[i] if len(weight) else 1.0
         slopes += share * slope
-        bends += share * bend
-    return slopes, bends
+        hessians += share * hess
+    return slopes, hessians
 
 
 @kernel
-def sum_softmax(odds, growth, share, p, predicted, bend):
+def sum_softmax(odds, growth, share, p, predicted, hess):
     """Weighted sums of the softmax and of its derivative, into predicted (K,) and bend (K, K), at odds (n, K) * growth.
 
     `share` (n,) are the weights, `p` (K,) is what the kernel works in. Probabilities that round to nothing are left
@@ -158,7 +158,7 @@ def sum_softmax(odds, growth, share, p, predicted, bend):
     for k in range(n_classes):
         predicted[k] = 0.0
         for other in range(n_classes):
-            bend[k, other] = 0.0
+            hess[k, other] = 0.0
     for i in range(len(odds)):
         total = 0.0
         for k in range(n_classes):
@@ -168,10 +168,10 @@ def sum_softmax(odds, growth, share, p, predicted, bend):
             p[k] /= total
             own = share[i] * p[k]
             predicted[k] += own
-            bend[k, k] += own
+            hess[k, k] += own
             if p[k] > 1e-9:
                 for other in range(k + 1):
-                    bend[k, other] -= own * p[other]
+                    hess[k, other] -= own * p[other]
     for k in range(n_classes):
         for other in range(k):
-            bend[other, k] = bend[k, other]
+            hess[other, k] = hess[k, other]

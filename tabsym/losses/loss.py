@@ -83,9 +83,9 @@ class Loss:
 
     def rows(self, margins: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Value, slope and curvature (n,) of each row's loss, where there is one score."""
-        value, slope, bend = np.empty(len(y)), np.empty(len(y)), np.empty(len(y))
-        losses_of_rows(margins, y, self.code, self.parameter, value, slope, bend)
-        return value, slope, bend
+        value, slope, hess = np.empty(len(y)), np.empty(len(y)), np.empty(len(y))
+        losses_of_rows(margins, y, self.code, self.parameter, value, slope, hess)
+        return value, slope, hess
 
     def least(self, y: Floats) -> Floats:
         """The loss of each row (n,) under a perfect prediction; what lies above it is half a deviance."""
@@ -124,7 +124,7 @@ hinge max(0, 1 - (+-1) s); multinomial (softmax).
 
 RATES = {slopes.LOGISTIC: -1.0, slopes.POISSON: 1.0, slopes.GAMMA: -1.0, slopes.HALVES: 0.5}
 """Rows of these losses are kept at exp(rate * score) where steps are many, gamma's at that times the target: a step is
-then a factor, the same for all rows of an entry, and takes no exp of its own in each."""
+then a factor, the same for all rows of a coefficient, and takes no exp of its own in each."""
 
 
 def as_kept(loss: Loss) -> tuple[int, float]:

@@ -113,7 +113,7 @@ class WideBase(Readable, BaseEstimator):
         return False
 
     def _draws(self, config: Config) -> np.random.RandomState:
-        """What a fit draws from."""
+        """What a fit samples from."""
         return check_random_state(self.random_state)
 
     def _fit(
@@ -206,7 +206,7 @@ class WideBase(Readable, BaseEstimator):
         return offset
 
     def _similar_of(self, table: Table) -> Floats:
-        """What unseen symbols add to the scores (n, K)."""
+        """What unseen categories add to the scores (n, K)."""
         similar = getattr(self, "_similar", None)
         if similar is None:
             raise ValueError("handle_unknown='similar' was set after fit, which prepares it; fit again.")
@@ -216,7 +216,7 @@ class WideBase(Readable, BaseEstimator):
         """Posterior standard deviations (n,) of the scores of a table."""
         table = self._table_to_predict(X)
         certainty = self.model_.certainty
-        if certainty is None or certainty.draws is None:
+        if certainty is None or certainty.samples is None:
             raise ValueError(
                 "return_std=True needs samples from the posterior: fit with n_posterior_samples=32, for sums of terms "
                 "and one linear predictor (not for more than two classes)."

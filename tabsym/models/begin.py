@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 Rng = np.random.RandomState
 
 COMMON_ROWS = 50.0
-"""Of symbols with so many rows each, on average over a block, the rarity is left out."""
+"""Of categories with so many rows each, on average over a block, the rarity is left out."""
 
 NO_MEMORY = StateColumns.plan(SGD(), keep_steps=False, keep_mean=False)
 """Of a model that is not trained by gradient steps."""
@@ -67,7 +67,7 @@ def blank_model(
 def code_table(
     config: Config, layout: Layout, coder: Coder, training: Training, n_outputs: int
 ) -> tuple[Layout, Coded]:
-    """The layout with the symbols of the table that `coder` codes, and the table as it does."""
+    """The layout with the categories of the table that `coder` codes, and the table as it does."""
     layout, codes = layout.grow(coder)
     if config.rarity:
         layout, codes = without_common(layout, codes, len(training.y))
@@ -87,11 +87,11 @@ def blank_of(
         with_spread(loss, training),
         n_outputs,
         theta=phi,
-        counts=np.zeros(layout.n_entries, dtype=np.int64),
+        counts=np.zeros(layout.n_coefs, dtype=np.int64),
         units=choose_units(config, layout, loss, target, numerics),
         columns=columns,
         state=columns.blank(phi.ravel()),
-        weights=np.zeros(layout.n_entries),
+        weights=np.zeros(layout.n_coefs),
         target=target,
         numerics=numerics,
         unit_weight=1.0 if training.unit_weight is None else training.unit_weight,
@@ -99,17 +99,17 @@ def blank_of(
 
 
 def without_common(layout: Layout, codes: dict[Read, Codes], n_rows: int) -> tuple[Layout, dict[Read, Codes]]:
-    """Without the rarity of what is common: where symbols have many rows each, how many says little."""
+    """Without the rarity of what is common: where categories have many rows each, how many says little."""
     common = [
-        place
-        for place, block in enumerate(layout.blocks)
+        index
+        for index, block in enumerate(layout.blocks)
         if block.source is not None
         and isinstance(source := layout.sources[block.source], Rarity)
         and (len(source) < 2 or n_rows >= COMMON_ROWS * len(source.counts))
     ]
-    kept = [place for place in range(len(layout.blocks)) if place not in common]
-    places = {place: number for number, place in enumerate(kept)}
-    lean = {Read(places[read.block], read.columns): own for read, own in codes.items() if read.block in places}
+    kept = [index for index in range(len(layout.blocks)) if index not in common]
+    indices = {index: number for number, index in enumerate(kept)}
+    lean = {Read(indices[read.block], read.columns): own for read, own in codes.items() if read.block in indices}
     return layout.without(common), lean
 
 
@@ -122,7 +122,7 @@ def begin(model: WideModel, rows: Rows, config: Config) -> WideModel:
         offset = rows.offset.reshape(-1, k) if len(rows.offset) else None
         start = offset if config.init is None else scores_of(model, rows, phi)
         weight = rows.weight if len(rows.weight) else None
-        phi[layout.entries(constant)] = best_constant(training_loss(model), rows.y, weight, k, start)
+        phi[layout.coefs(constant)] = best_constant(training_loss(model), rows.y, weight, k, start)
     return replace(model, state=model.columns.blank(phi.ravel()), theta=model.units.to_user(layout, phi))
 
 

@@ -50,11 +50,11 @@ def _part(
     model: WideModel, name: str, frame: pd.DataFrame, outputs: list[str], base: Any, level: float
 ) -> pd.DataFrame:
     """The rows of one term."""
-    place = _place(model, name)
-    rank = 1 if place is None else model.layout.blocks[place].rank
+    index = _index(model, name)
+    rank = 1 if index is None else model.layout.blocks[index].rank
     split = split_frame(frame, rank * len(outputs))
     categories = [_category(key, name) for key in frame.index]
-    is_factor = any(place in product.means for product in products_of(model))
+    is_factor = any(index in product.means for product in products_of(model))
     found = []
     for number, column in enumerate(split.values.columns):
         value = split.values[column].to_numpy(dtype=np.float64)
@@ -124,24 +124,24 @@ def difference(model: WideModel, frames: CoefficientFrames, term: str, a: Any, b
 
 
 def _deviation(model: WideModel, term: str, a: int, b: int) -> Floats:
-    """Of the difference of two entries of a term (K,); NaN where it is not known."""
-    place = _place(model, term)
-    found = None if place is None else shown_covariance(model, place)
+    """Of the difference of two coefficients of a term (K,); NaN where it is not known."""
+    index = _index(model, term)
+    found = None if index is None else shown_covariance(model, index)
     if found is None:
         return np.zeros(model.n_outputs) if a == b else np.full(model.n_outputs, np.nan)
     return np.asarray(np.sqrt(found.of_difference(a, b)))
 
 
-def shown_covariance(model: WideModel, place: int) -> TermCovariance | None:
-    """Of the entries of a block as they are shown."""
+def shown_covariance(model: WideModel, index: int) -> TermCovariance | None:
+    """Of the coefficients of a block as they are shown."""
     if model.certainty is None or not model.certainty.covariances:
         return None
-    mean = next((product.means[place] for product in products_of(model) if place in product.means), None)
-    return model.certainty.covariances[place] if mean is None else covariance_of_factor(model, place, mean)
+    mean = next((product.means[index] for product in products_of(model) if index in product.means), None)
+    return model.certainty.covariances[index] if mean is None else covariance_of_factor(model, index, mean)
 
 
-def _place(model: WideModel, term: str) -> int | None:
-    return next((place for place, block in enumerate(model.layout.blocks) if block.name == term), None)
+def _index(model: WideModel, term: str) -> int | None:
+    return next((index for index, block in enumerate(model.layout.blocks) if block.name == term), None)
 
 
 def _position(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
@@ -150,14 +150,14 @@ def _position(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
     is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
     if low is not None and high is not None and is_number:
         inside = (low < key) & (key <= high)
-        places = np.flatnonzero(low.isna() if np.isnan(key) else inside)
+        indices = np.flatnonzero(low.isna() if np.isnan(key) else inside)
     else:
-        places = np.array([place for place, own in enumerate(frame.index) if _is_same(own, key)], dtype=int)
-    if len(places) == 0:
+        indices = np.array([index for index, own in enumerate(frame.index) if _is_same(own, key)], dtype=int)
+    if len(indices) == 0:
         shown = ", ".join(map(repr, frame.index[:5]))
         more = ", ..." if len(frame) > 5 else ""
         raise ValueError(f"Term {term!r} has no category {key!r}; it has {shown}{more}.")
-    return int(places[0])
+    return int(indices[0])
 
 
 def _is_same(own: Any, key: Any) -> bool:
@@ -194,8 +194,8 @@ def frame_of(frames: CoefficientFrames, term: str) -> pd.DataFrame:
 
 def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.DataFrame:
     """The frame of a term with values that were given by category."""
-    place = _place(model, name)
-    width = model.n_outputs * (1 if place is None else model.layout.blocks[place].rank)
+    index = _index(model, name)
+    width = model.n_outputs * (1 if index is None else model.layout.blocks[index].rank)
     own = frame.iloc[:, :width].copy()
     if isinstance(value, (int, float, np.number)):
         if len(frame) > 1:
@@ -207,10 +207,10 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
         items = value.items()
     else:
         raise ValueError(f"coefs[{name!r}] is {type(value).__name__}; give a number, {{category: number}} or a frame.")
-    places = {_hashable(key): at for at, key in enumerate(frame.index)}
+    indices = {_hashable(key): at for at, key in enumerate(frame.index)}
     numbers = own.to_numpy(dtype=np.float64, copy=True)
     for key, number in items:
-        at = places.get(_hashable(key))
+        at = indices.get(_hashable(key))
         place_of_key = _position(frame, key, name, split_frame(frame, width)) if at is None else at
         numbers[place_of_key] = _finite(number, name, key)
     return pd.DataFrame(numbers, index=frame.index, columns=own.columns)

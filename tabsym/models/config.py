@@ -128,7 +128,7 @@ def solved_config(e: Any, held: Mapping[str, float] | None = None) -> Config:
         check_number("tol", e.tol, 0, None, strict=True),
         max_passes=check_whole("max_iter", e.max_iter),
         starts=n_init,
-        draws=n_samples,
+        samples=n_samples,
         precisions=held,
         penalties=alpha if isinstance(alpha, Mapping) else None,
         verbose=common["verbose"],
@@ -244,7 +244,7 @@ AUTO_VISITS = 125_000
 MOST_EPOCHS, LEAST_EPOCHS = 50, 2
 """The passes of the default training of additive models: as many as show AUTO_VISITS rows, within these bounds.
 
-More of them fit what rare symbols have by chance; see ``benchmarks/defaults.py``.
+More of them fit what rare categories have by chance; see ``benchmarks/defaults.py``.
 """
 
 MOST_EPOCHS_CHOSEN = 5

@@ -268,30 +268,30 @@ def lay_training(
 
 
 def rows_by_entry(codes: NDArray[np.int32], layout: Layout) -> NDArray[np.int64]:
-    """Rows that select each entry (entries,), once however often they do."""
+    """Rows that select each coefficient (coefficients,), once however often they do."""
     if len(layout.reads) == len({read.block for read in layout.reads}):
-        return count_codes(codes, layout.n_entries)
+        return count_codes(codes, layout.n_coefs)
     return weight_by_entry(codes, np.empty(0), layout).astype(np.int64)
 
 
 def weight_by_entry(codes: NDArray[np.int32], weight: Floats, layout: Layout) -> Floats:
-    """Weight of the rows that select each entry (entries,)."""
-    total = np.zeros(layout.n_entries)
-    sum_by_entry(codes, weight, np.full(layout.n_entries, -1, dtype=np.int64), total)
+    """Weight of the rows that select each coefficient (coefficients,)."""
+    total = np.zeros(layout.n_coefs)
+    sum_by_entry(codes, weight, np.full(layout.n_coefs, -1, dtype=np.int64), total)
     return total
 
 
 def mean_weights(layout: Layout, weights: Floats, counts: NDArray[np.int64]) -> Floats:
-    """The mean weight of the rows of each entry (entries,), 1 where there are none.
+    """The mean weight of the rows of each coefficient (coefficients,), 1 where there are none.
 
     A weighted batch under gse divides by (rows in the batch) * (mean weight of
-    the symbol's rows). Over all rows that is the sum of the symbol's weights;
+    the category's rows). Over all rows that is the sum of the category's weights;
     over one row it keeps the row's weight, which dividing by the weight of
     the batch itself would cancel.
     """
     mean = np.divide(weights, counts, out=np.ones(len(weights)), where=counts > 0)
-    for place, block in enumerate(layout.blocks):
+    for index, block in enumerate(layout.blocks):
         if block.rank > 1:  # codes select the first number of a vector
-            own = layout.entries(place)
+            own = layout.coefs(index)
             mean[own] = np.repeat(mean[own][:: block.rank], block.rank)
     return mean

@@ -1,4 +1,4 @@
-"""Pieces of docstring that classes share, so that an option is described once."""
+"""Terms of docstring that classes share, so that an option is described once."""
 
 from __future__ import annotations
 
@@ -229,12 +229,12 @@ validation_curve_ : list of float
 )
 
 
-def fill_in(**pieces: str) -> Callable[[Documented], Documented]:
-    """Fill ``{name}`` in a class docstring with a shared piece."""
+def fill_in(**terms: str) -> Callable[[Documented], Documented]:
+    """Fill ``{name}`` in a class docstring with a shared term."""
 
     def decorate(cls: Documented) -> Documented:
         if cls.__doc__:  # absent under python -OO
-            cls.__doc__ = cls.__doc__.format(**{name: indent(text, "    ").lstrip() for name, text in pieces.items()})
+            cls.__doc__ = cls.__doc__.format(**{name: indent(text, "    ").lstrip() for name, text in terms.items()})
         return cls
 
     return decorate

@@ -22,11 +22,11 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
     """The contribution (n, K) of every term, by name: together, and with an offset, they are the linear predictor.
 
     A slope's is times the number less its mean, where the rest is in the intercept, or in a term by the same category.
-    Terms that are switched off, and contribute nothing, are left out.
+    Terms that are dropped, and contribute nothing, are left out.
     """
     layout = model.layout
     off = set() if model.certainty is None else set(np.flatnonzero(model.certainty.variances == 0.0).tolist())
-    places = {id(term): place for place, term in enumerate(layout.learned)}
+    indices = {id(term): index for index, term in enumerate(layout.learned)}
     numbers = layout.numbers(table)
     codes = layout.code(model.coder(table, n_jobs))
     found: dict[str, Floats] = {}
@@ -47,7 +47,7 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
         mean = model.numerics[term.numeric].mean
         own = np.broadcast_to(layout.numerics[term.numeric].values(numbers), (len(table),))
         own = np.where(np.isnan(own), mean, own)[:, None]
-        home = layout.homes.get(places.get(id(term), -1))
+        home = layout.homes.get(indices.get(id(term), -1))
         if home is None:
             add(term, value * own)
         else:
@@ -67,7 +67,7 @@ def variances_of_columns(model: WideModel) -> dict[str, float] | None:
         block = layout.blocks[term.factors[0].block]
         if len(term.factors) > 1 or not layout.stands_alone(term) or block.rank > 1:
             return None
-        own = layout.entries(term.factors[0].block)
+        own = layout.coefs(term.factors[0].block)
         theta = term.constant * model.theta[own]
         if term.numeric is None:
             columns: tuple[str, ...] = block.columns
@@ -108,7 +108,7 @@ def term_name(layout: Layout, term: Term) -> str:
 
 def _selected(model: WideModel, factor: Factor, codes: NDArray[np.signedinteger] | None, n_rows: int) -> Floats:
     """What a factor is in each row (n, K)."""
-    block, own = model.layout.blocks[factor.block], model.layout.entries(factor.block)
+    block, own = model.layout.blocks[factor.block], model.layout.coefs(factor.block)
     values = model.theta[own].reshape(-1, block.rank, model.n_outputs)[:, factor.component]
     if codes is None:
         return np.broadcast_to(values, (n_rows, model.n_outputs))
@@ -138,18 +138,18 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
         f"{'term':24}{'coefs':>9}{'rows':>12}{'lowest':>11}{'highest':>11}{heads}  categories from high to low"
     )
     off = switched_off(model)
-    for place, (name, frame) in enumerate(tables.items()):
+    for index, (name, frame) in enumerate(tables.items()):
         if name in off:
             continue
-        is_block = place < len(model.layout.blocks)
-        split = split_frame(frame, model.n_outputs * (model.layout.blocks[place].rank if is_block else 1))
+        is_block = index < len(model.layout.blocks)
+        split = split_frame(frame, model.n_outputs * (model.layout.blocks[index].rank if is_block else 1))
         rows = "" if split.rows is None else f"{int(split.rows.sum()):,}"
         low, high = float(np.nanmin(split.values.to_numpy())), float(np.nanmax(split.values.to_numpy()))
         named = _extremes(split.values.iloc[:, 0]) if split.values.shape[1] == 1 and len(frame) > 1 else ""
         known = ""
         if certain is not None and is_block:
             own = "" if split.sd is None else f"{np.median(split.sd.to_numpy()):.4g}"
-            known = f"{own:>11}{_deviation(model.entry_variance(place)):>12}{certain.effective[place]:8.1f}"
+            known = f"{own:>11}{_deviation(model.entry_variance(index)):>12}{certain.edf[index]:8.1f}"
         lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
     if off:
         lines.append(f"dropped (variance estimated as 0): {', '.join(off)}")
@@ -207,14 +207,14 @@ def score_text(layout: Layout) -> str:
     """The score as a formula."""
     terms = []
     for term in layout.terms:
-        pieces = [] if term.constant == 1.0 and (term.factors or term.numeric is not None) else [f"{term.constant:g}"]
+        terms = [] if term.constant == 1.0 and (term.factors or term.numeric is not None) else [f"{term.constant:g}"]
         for factor in term.factors:
             block = layout.blocks[factor.block]
             component = f" {factor.component + 1}" if block.rank > 1 else ""
-            pieces.append(f"{block.name}{component}[{', '.join(factor.columns) or '1'}]")
+            terms.append(f"{block.name}{component}[{', '.join(factor.columns) or '1'}]")
         if term.numeric is not None:
-            pieces += [show(node) for node in layout.numerics[term.numeric].nodes]
-        terms.append(" * ".join(pieces))
+            terms += [show(node) for node in layout.numerics[term.numeric].nodes]
+        terms.append(" * ".join(terms))
     return " + ".join(terms)
 
 
@@ -223,20 +223,20 @@ def plot_block(split: Split, name: str, *, top: int, output: Any = None, ax: Any
     from matplotlib import pyplot as plt
 
     values, counts = split.values, split.rows
-    place = _place_of(values, output, name)
-    column = values.columns[place]
+    index = _place_of(values, output, name)
+    column = values.columns[index]
     order = values[column].abs().sort_values(ascending=False).index[:top]
     shown = values.loc[order, column].sort_values()
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 0.28 * len(shown) + 1.2), layout="constrained")
     ax.barh(range(len(shown)), shown.to_numpy(), color=["#b5482a" if v < 0 else "#12355b" for v in shown])
     if split.sd is not None:
-        spread, rows = 1.96 * split.sd.loc[shown.index].iloc[:, place].to_numpy(), np.arange(len(shown))
+        spread, rows = 1.96 * split.sd.loc[shown.index].iloc[:, index].to_numpy(), np.arange(len(shown))
         told = np.isfinite(spread)
         ax.errorbar(shown.to_numpy()[told], rows[told], xerr=spread[told], fmt="none", ecolor="#7a7a7a", elinewidth=1)
         for row in rows[np.isinf(spread)]:  # it may be anything
             ax.axhline(row, color="#7a7a7a", linewidth=1, linestyle=":")
-    labels = [_cut(_symbol(symbol), _LONGEST) for symbol in shown.index]
+    labels = [_cut(_symbol(category), _LONGEST) for category in shown.index]
     if counts is not None:
         labels = [f"{label}  ({int(counts.loc[s]):,})" for label, s in zip(labels, shown.index, strict=True)]
     ax.set_yticks(range(len(shown)), labels)
@@ -251,30 +251,32 @@ def plot_block(split: Split, name: str, *, top: int, output: Any = None, ax: Any
 
 
 def plot_curve(split: Split, name: str, *, output: Any = None, ax: Any = None) -> Any:
-    """Values of entries that have an order, a line for one output or each; missing ones apart. The matplotlib axes."""
+    """Values of coefficients that have an order, a line for one output or each; missing ones apart. The matplotlib
+    axes.
+    """
     from matplotlib import pyplot as plt
 
     values, certain, frame = split.values, split.sd, split.values
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
     apart = 1 if str(frame.index[0]) == "Missing" else 0
-    places = np.arange(len(frame)) - 1.5 * (np.arange(len(frame)) < apart)
+    indices = np.arange(len(frame)) - 1.5 * (np.arange(len(frame)) < apart)
     colours = ["#12355b"] if values.shape[1] == 1 else [plt.get_cmap("tab10")(number) for number in range(10)]
     shown = range(values.shape[1]) if output is None else [_place_of(values, output, name)]
     for number in shown:
         column = values.columns[number]
         colour, own = colours[number % len(colours)], values[column].to_numpy()
-        ax.plot(places[apart:], own[apart:], color=colour, drawstyle="steps-mid", label=str(column))
-        ax.plot(places[:apart], own[:apart], "o", color=colour)
+        ax.plot(indices[apart:], own[apart:], color=colour, drawstyle="steps-mid", label=str(column))
+        ax.plot(indices[:apart], own[:apart], "o", color=colour)
         if certain is not None:
             spread = 1.96 * certain.iloc[:, number].to_numpy()
             band = {"step": "mid", "color": colour, "alpha": 0.15, "linewidth": 0}
-            ax.fill_between(places[apart:], (own - spread)[apart:], (own + spread)[apart:], **band)
-            ax.errorbar(places[:apart], own[:apart], yerr=spread[:apart], fmt="none", ecolor=colour, elinewidth=1)
+            ax.fill_between(indices[apart:], (own - spread)[apart:], (own + spread)[apart:], **band)
+            ax.errorbar(indices[:apart], own[:apart], yerr=spread[:apart], fmt="none", ecolor=colour, elinewidth=1)
     named = np.unique(np.linspace(apart, len(frame) - 1, min(len(frame) - apart, _MOST_TICKS)).round().astype(int))
     named = np.concatenate([np.arange(apart), named])
-    ticks = [_symbol(frame.index[place]) for place in named]
-    ax.set_xticks(places[named], ticks, rotation=35, ha="right", fontsize=8)
+    ticks = [_symbol(frame.index[index]) for index in named]
+    ax.set_xticks(indices[named], ticks, rotation=35, ha="right", fontsize=8)
     ax.axhline(0, color="#1c1c1c", linewidth=0.8)
     if values.shape[1] > 1:
         ax.legend(frameon=False, fontsize=8)
@@ -299,19 +301,19 @@ def _place_of(values: pd.DataFrame, output: Any, name: str) -> int:
 
 def _extremes(values: pd.Series) -> str:
     ordered = values.sort_values(ascending=False)
-    names = [_cut(" ".join(_text(symbol).split()), 20) for symbol in ordered.index]
+    names = [_cut(" ".join(_text(category).split()), 20) for category in ordered.index]
     if len(names) <= 2 * _MOST_NAMED:
         return ", ".join(names)
     return ", ".join(names[:_MOST_NAMED]) + " ... " + ", ".join(names[-_MOST_NAMED:])
 
 
-def _text(symbol: Any) -> str:
-    parts = symbol if isinstance(symbol, tuple) else (symbol,)
+def _text(category: Any) -> str:
+    parts = category if isinstance(category, tuple) else (category,)
     return " | ".join("(missing)" if pd.isna(part) else str(part) for part in parts)
 
 
-def _symbol(symbol: Any) -> str:
-    return _plain(_text(symbol))
+def _symbol(category: Any) -> str:
+    return _plain(_text(category))
 
 
 def _plain(text: str) -> str:

@@ -63,7 +63,7 @@ class Known:
     cuts : Cuts
         The intervals of its numeric columns.
     raws : dict of column -> RawCodes
-        The columns of symbols that were coded so far; others are added.
+        The columns of categories that were coded so far; others are added.
     """
 
     cuts: Cuts
@@ -72,7 +72,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a call to fit comes to; `chosen`: the crosses, where they were chosen."""
+    """What a call to fit comes to; `chosen`: the interactions, where they were chosen."""
 
     model: WideModel
     outcome: Outcome
@@ -93,19 +93,19 @@ def fit_model(
     known = known or Known(plan_cuts(config, training, loss), {})
     cuts, raws = known.cuts, known.raws  # columns are coded once
     auto = config.crosses_for(loss, n_outputs, len(training.y))
-    crosses: Any = config.interactions
+    interactions: Any = config.interactions
     chosen: list[Chosen] | None = None
     if auto is not None:
         plain = plan_layout(config, training, 1, Cuts(cuts.coarse))
         chosen = _choose_crosses(config, auto, plain, training, loss, n_outputs, raws, rng)
-        crosses = [cross.columns for cross in chosen]
+        interactions = [interaction.columns for interaction in chosen]
     if isinstance(config.optimizer, Newton):
-        layout = plan_layout(config, training, crosses, cuts)
+        layout = plan_layout(config, training, interactions, cuts)
         coder = layout.coder(training.table, config.n_jobs, raws)
         layout, coded = code_table(config, layout, coder, training, n_outputs)
         model = blank_of(config, NO_MEMORY, layout, coded, loss, n_outputs, rng)
         return Fitted(*solve(config, config.optimizer, model, coded, rng), chosen)
-    layout = plan_layout(config, training, crosses, cuts)
+    layout = plan_layout(config, training, interactions, cuts)
     options = training_options(config, layout, len(training.y), chosen=bool(chosen))
     model, coded = blank_model(config, options.columns, layout, training, loss, n_outputs, raws, rng)
     rows = coded.lay(model, options, rng, config.n_jobs)
@@ -160,7 +160,7 @@ def _identified(config: Config, model: WideModel) -> WideModel:
 
 
 def _go_on(config: Config, options: Options, model: WideModel, training: Training, rng: Rng) -> tuple[WideModel, Coded]:
-    """The model grown to the symbols of more rows, in the units of all rows so far."""
+    """The model grown to the categories of more rows, in the units of all rows so far."""
     coder = model.coder(training.table, config.n_jobs)
     layout, codes = model.layout.grow(coder)
     numbers = coder.numbers
@@ -184,17 +184,17 @@ def _advance(
     layout, task = model.layout, task_of(model)
     counts = rows_by_entry(rows.codes, layout)
     weights = weight_by_entry(rows.codes, rows.weight, layout) if len(rows.weight) else counts.astype(np.float64)
-    entry_weight = np.empty(0)
+    coef_weight = np.empty(0)
     if len(rows.weight):
-        entry_weight = np.ones(layout.n_entries)
+        coef_weight = np.ones(layout.n_coefs)
         if not options.is_dense:  # relative to the rows before, else these would cancel their own weight
             before = model.counts > 0
             totals = np.where(before, model.weights, weights), np.where(before, model.counts, counts)
-            entry_weight = mean_weights(layout, *totals)
+            coef_weight = mean_weights(layout, *totals)
     model = replace(model, counts=model.counts + counts, weights=model.weights + weights)
     if search and not is_known_to_do(options, layout):
-        options = options.at_rate(search_rate(rows, split, entry_weight, model.state, task, options, rng))
-    outcome = train(rows, entry_weight, model.state, task, options, rng, model.n_steps, split)
+        options = options.at_rate(search_rate(rows, split, coef_weight, model.state, task, options, rng))
+    outcome = train(rows, coef_weight, model.state, task, options, rng, model.n_steps, split)
     return with_state(model, outcome.state, outcome.n_steps), outcome
 
 
@@ -214,7 +214,7 @@ def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
         task, judges = task_of(model), take_rows(rows, held_out, model.n_outputs)
         if task.mean_loss(scores[held_out] + shift, judges) > task.mean_loss(scores[held_out], judges):
             return model
-    first = model.layout.entries(constant.factors[0].block).start * model.n_outputs
+    first = model.layout.coefs(constant.factors[0].block).start * model.n_outputs
     state = model.state.copy()
     for column in {0, model.columns.shown}:
         state[first : first + model.n_outputs, column] += shift
@@ -231,7 +231,7 @@ def _choose_crosses(
     raws: dict[str, RawCodes],
     rng: Rng,
 ) -> list[Chosen]:
-    """The crosses of ``interactions="auto"``; `raws` keeps the coded columns."""
+    """The interactions of ``interactions="auto"``; `raws` keeps the coded columns."""
     model, coded = blank_model(config, NO_MEMORY, layout, training, loss, n_outputs, raws, rng)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
     return find_crosses(training_loss(model), n_outputs, model.layout, coded.codes, rows, auto, rng, config.n_jobs)

@@ -15,10 +15,10 @@ from tabsym.design.units import Units
 from tabsym.losses.kernels import MULTINOMIAL
 from tabsym.models.model import WideModel
 from tabsym.models.start import with_state
-from tabsym.solvers.newton.block_descent import Turns
+from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty, TermCovariance
 from tabsym.solvers.newton.joint import Parts, Whole, covariance_of, whole_covariance
-from tabsym.solvers.newton.terms import Piece, Prior
+from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
 
@@ -50,8 +50,8 @@ def means_of(layout: Layout) -> list[Mean]:
     scalars = [term for term in layout.learned if layout.is_scalar(term) and layout.stands_alone(term)]
     homes = {_multiplied_by(layout, term): term for term in scalars}
     found = []
-    for place, block in enumerate(layout.blocks):
-        terms = readers.get(place, [])
+    for index, block in enumerate(layout.blocks):
+        terms = readers.get(index, [])
         if block.source is None or block.rank > 1 or not terms or any(len(term.factors) > 1 for term in terms):
             continue
         numerics = {_multiplied_by(layout, term) for term in terms}
@@ -59,9 +59,9 @@ def means_of(layout: Layout) -> list[Mean]:
             continue
         total, home = sum(term.constant for term in terms), homes.get(numerics.pop())
         if home is not None:
-            found.append(Mean(place, home.factors[0].block, total / home.constant))
+            found.append(Mean(index, home.factors[0].block, total / home.constant))
         elif total == 0.0:
-            found.append(Mean(place, None, 0.0))
+            found.append(Mean(index, None, 0.0))
     return found
 
 
@@ -71,15 +71,15 @@ def _multiplied_by(layout: Layout, term: Term) -> tuple[str, ...]:
 
 
 def shares_of_means(model: WideModel, *, by_category: NDArray[np.bool_]) -> dict[int, Floats]:
-    """The weights (entries of the block,), of sum 1, of the mean of each block of `means_of`.
+    """The weights (coefficients of the block,), of sum 1, of the mean of each block of `means_of`.
 
-    `by_category` (blocks,): whether all entries of a block count alike. A block of no rows has no mean.
+    `by_category` (blocks,): whether all coefficients of a block count alike. A block of no rows has no mean.
     """
     found = {}
     for mean in means_of(model.layout):
         if _is_missing_now_and_then(model, mean.block):
             continue
-        own = model.layout.entries(mean.block)
+        own = model.layout.coefs(mean.block)
         shares = np.ones(own.stop - own.start) if by_category[mean.block] else model.weights[own]
         total = shares.sum()
         if total > 0.0:
@@ -88,7 +88,7 @@ def shares_of_means(model: WideModel, *, by_category: NDArray[np.bool_]) -> dict
 
 
 def _is_missing_now_and_then(model: WideModel, block: int) -> bool:
-    """Whether a block is the flag of a number that some training rows have: those rows select no entry of it."""
+    """Whether a block is the flag of a number that some training rows have: those rows select no coefficient of it."""
     layout = model.layout
     source = layout.sources[layout.blocks[block].source or 0]
     if not isinstance(source, Flag):
@@ -101,7 +101,7 @@ def _is_missing_now_and_then(model: WideModel, block: int) -> bool:
 
 
 def move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: Collection[int] = ()) -> Floats:
-    """Parameters (entries, K) with the means of blocks moved to their homes; linear in `theta`.
+    """Parameters (coefficients, K) with the means of blocks moved to their homes; linear in `theta`.
 
     `kept`: blocks about their mean whose homes do not take it up. For deviations: of random effects the mean is 0 by
     their prior, and the intercept is the population's, as certain as mixed models say.
@@ -110,11 +110,11 @@ def move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: C
     for mean in means_of(layout):
         if mean.block not in shares:
             continue
-        own = layout.entries(mean.block)
+        own = layout.coefs(mean.block)
         level = shares[mean.block] @ theta[own]
         moved[own] -= level
         if mean.home is not None and mean.block not in kept:
-            moved[layout.entries(mean.home)] += mean.times * level
+            moved[layout.coefs(mean.home)] += mean.times * level
     return moved
 
 
@@ -136,12 +136,12 @@ def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
 
 
 def _additive_entries(layout: Layout) -> NDArray[np.bool_]:
-    """The entries (entries,) of blocks that no term multiplies by another block."""
-    additive = np.ones(layout.n_entries, dtype=np.bool_)
+    """The coefficients (coefficients,) of blocks that no term multiplies by another block."""
+    additive = np.ones(layout.n_coefs, dtype=np.bool_)
     for term in layout.learned:
         if len(term.factors) > 1:
             for factor in term.factors:
-                additive[layout.entries(factor.block)] = False
+                additive[layout.coefs(factor.block)] = False
     return additive
 
 
@@ -151,11 +151,11 @@ MOST_NUMBERS = 4_000_000
 """Of the matrix from coefficients of training to those shown."""
 
 
-def is_mean_by_category(layout: Layout, pieces: Sequence[Piece], turns: Turns) -> NDArray[np.bool_]:
+def is_mean_by_category(layout: Layout, terms: Sequence[SolverTerm], solver: BlockDescent) -> NDArray[np.bool_]:
     """Whether the mean of each block (blocks,) is over its categories: where a ridge holds them back."""
     found = np.zeros(len(layout.blocks), dtype=np.bool_)
-    for place, piece in enumerate(pieces):
-        found[piece.block] = piece.prior is Prior.RIDGE and turns.precision[place] > 0.0
+    for index, term in enumerate(terms):
+        found[term.block] = term.prior is Prior.RIDGE and solver.precision[index] > 0.0
     return found
 
 
@@ -164,7 +164,9 @@ def is_held_by_category(model: WideModel, variances: Floats) -> NDArray[np.bool_
     return np.isfinite(variances) & np.array([block.source is not None for block in model.layout.blocks])
 
 
-def jointly(model: WideModel, certainty: Certainty, turns: Turns, dispersion: float, shares: Shares) -> Certainty:
+def jointly(
+    model: WideModel, certainty: Certainty, solver: BlockDescent, dispersion: float, shares: Shares
+) -> Certainty:
     """The certainty of a model, with covariances of all coefficients together as far as they can be had.
 
     Parameters
@@ -172,41 +174,41 @@ def jointly(model: WideModel, certainty: Certainty, turns: Turns, dispersion: fl
     model : WideModel
     certainty : Certainty
         In the user's units, each block by itself.
-    turns : Turns
+    solver : BlockDescent
         At the optimum.
     dispersion : float
         In units of training.
     shares : dict of block -> (q,)
         The weights of the means that are in the intercept.
     """
-    layout, pieces = model.layout, turns.pieces
-    loud = [place for place in range(len(pieces)) if not turns.silent[place]]
-    by_category = is_mean_by_category(layout, pieces, turns)
+    layout, terms = model.layout, solver.terms
+    active = [index for index in range(len(terms)) if not solver.dropped[index]]
+    by_category = is_mean_by_category(layout, terms, solver)
     random = np.flatnonzero(by_category).tolist()
     held = {
-        place: shares[pieces[place].block]
-        for place in loud
-        if pieces[place].block in shares and not by_category[pieces[place].block]
+        index: shares[terms[index].block]
+        for index in active
+        if terms[index].block in shares and not by_category[terms[index].block]
     }
     found: dict[int, TermCovariance] = {}
-    n_numbers = layout.n_entries * sum(pieces[place].size for place in loud)
-    whole = whole_covariance(turns, loud, held) if loud and n_numbers <= MOST_NUMBERS else None
+    n_numbers = layout.n_coefs * sum(terms[index].size for index in active)
+    whole = whole_covariance(solver, active, held) if active and n_numbers <= MOST_NUMBERS else None
     sd = certainty.sd.copy()
     if whole is not None:
-        found = _of_whole(model, [pieces[place].block for place in loud], whole, shares, random)
-    elif loud and model.n_outputs == 1:
-        parts = Parts(turns, loud, held)
-        if certainty.draws is not None and not parts.is_exact:
-            found = _of_draws(layout, certainty.draws, shares, random)
+        found = _of_whole(model, [terms[index].block for index in active], whole, shares, random)
+    elif active and model.n_outputs == 1:
+        parts = Parts(solver, active, held)
+        if certainty.samples is not None and not parts.is_exact:
+            found = _of_draws(layout, certainty.samples, shares, random)
             dispersion = 1.0  # they have it
         else:
-            found = _of_parts(model, parts, pieces, shares, sd, dispersion, random)
+            found = _of_parts(model, parts, terms, shares, sd, dispersion, random)
     scaled = {block: one.times(np.sqrt(dispersion)) for block, one in found.items()}
     for block, one in scaled.items():
-        sd[layout.entries(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
-    for place in np.flatnonzero(turns.silent):
-        sd[layout.entries(pieces[place].block)] = np.nan
-        scaled.pop(pieces[place].block, None)
+        sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
+    for index in np.flatnonzero(solver.dropped):
+        sd[layout.coefs(terms[index].block)] = np.nan
+        scaled.pop(terms[index].block, None)
     return replace(certainty, sd=sd, covariances=tuple(scaled.get(block) for block in range(len(layout.blocks))))
 
 
@@ -217,7 +219,7 @@ def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion:
     found = _of_whole(model, range(len(layout.blocks)), whole, shares, random)
     scaled = [found[block].times(np.sqrt(dispersion)) for block in range(len(layout.blocks))]
     for block, one in enumerate(scaled):
-        sd[layout.entries(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
+        sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
     return replace(certainty, sd=sd, covariances=tuple(scaled))
 
 
@@ -226,12 +228,12 @@ def _of_whole(
 ) -> dict[int, TermCovariance]:
     """From the covariance of all coefficients of some blocks in units of training: a linear map."""
     layout = model.layout
-    own = [np.arange(layout.entries(block).start, layout.entries(block).stop) for block in blocks]
-    entries = np.concatenate(own)
-    unit = np.zeros((layout.n_entries, len(entries)))
-    unit[entries, np.arange(len(entries))] = 1.0
-    nothing = model.units.to_user(layout, np.zeros((layout.n_entries, 1)))
-    by = move_means(layout, model.units.to_user(layout, unit) - nothing, shares, random)[entries]
+    own = [np.arange(layout.coefs(block).start, layout.coefs(block).stop) for block in blocks]
+    coefs = np.concatenate(own)
+    unit = np.zeros((layout.n_coefs, len(coefs)))
+    unit[coefs, np.arange(len(coefs))] = 1.0
+    nothing = model.units.to_user(layout, np.zeros((layout.n_coefs, 1)))
+    by = move_means(layout, model.units.to_user(layout, unit) - nothing, shares, random)[coefs]
     shown = by @ whole.matrix @ by.T
     found, start = {}, 0
     for block in blocks:
@@ -241,12 +243,12 @@ def _of_whole(
     return found
 
 
-def _of_draws(layout: Layout, draws: Floats, shares: Shares, random: Collection[int]) -> dict[int, TermCovariance]:
-    """From draws (entries, M) of all coefficients about the optimum, in the user's units."""
-    shown = move_means(layout, draws, shares, random) / np.sqrt(draws.shape[1])
+def _of_draws(layout: Layout, samples: Floats, shares: Shares, random: Collection[int]) -> dict[int, TermCovariance]:
+    """From samples (coefficients, M) of all coefficients about the optimum, in the user's units."""
+    shown = move_means(layout, samples, shares, random) / np.sqrt(samples.shape[1])
     found = {}
     for block in range(len(layout.blocks)):
-        own = shown[layout.entries(block)]
+        own = shown[layout.coefs(block)]
         found[block] = TermCovariance(np.zeros((len(own), 1)), own[None])
     return found
 
@@ -254,29 +256,29 @@ def _of_draws(layout: Layout, draws: Floats, shares: Shares, random: Collection[
 def _of_parts(
     model: WideModel,
     parts: Parts,
-    pieces: Sequence[Piece],
+    terms: Sequence[SolverTerm],
     shares: Shares,
     sd: Floats,
     dispersion: float,
     random: Collection[int],
 ) -> dict[int, TermCovariance]:
-    """Block by block; `sd` (entries, 1) of blocks of one coefficient that take up what others move are set."""
+    """Block by block; `sd` (coefficients, 1) of blocks of one coefficient that take up what others move are set."""
     layout, units = model.layout, model.units
     covariances, variance = parts()
     moved = {term.factors[0].block for term in layout.homes.values()}
     moved |= {mean.home for mean in means_of(layout) if mean.home is not None and mean.block in shares}
-    place_of = {piece.block: place for place, piece in enumerate(pieces)}
+    place_of = {term.block: index for index, term in enumerate(terms)}
     found = {}
-    for place, covariance in covariances.items():
-        block = pieces[place].block
+    for index, covariance in covariances.items():
+        block = terms[index].block
         if block not in moved:
             sized = covariance.times(float(units.sizes[block]))
             found[block] = sized.about_mean(shares[block]) if block in shares else sized
-        elif pieces[place].size == 1:
+        elif terms[index].size == 1:
             own = {one: share for one, share in shares.items() if one not in random}
             by = _row_of_home(layout, units, own, block)
             total = variance({place_of[one]: by[one] for one in by if one in place_of})
-            sd[layout.entries(block)] = np.sqrt(max(dispersion * total, 0.0))
+            sd[layout.coefs(block)] = np.sqrt(max(dispersion * total, 0.0))
     return found
 
 
@@ -288,9 +290,9 @@ def _row_of_home(layout: Layout, units: Units, shares: Shares, home: int) -> dic
         found[block] = found.get(block, 0.0) + by * units.sizes[block]
 
     def add_centring(of: int, by: Floats) -> None:
-        for place, term in layout.homes.items():
+        for index, term in layout.homes.items():
             if term.factors[0].block == of:
-                slope = layout.learned[place]
+                slope = layout.learned[index]
                 add(slope.factors[0].block, -by * slope.constant * units.means[slope.numeric] / term.constant)
 
     add_centring(home, np.ones(1))

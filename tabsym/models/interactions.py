@@ -34,10 +34,10 @@ def find_crosses(
     rng: np.random.RandomState,
     n_jobs: int | None,
 ) -> list[Chosen]:
-    """Crosses of the symbolic columns of an additive model, chosen on its training rows.
+    """Crosses of the categorical columns of an additive model, chosen on its training rows.
 
     `codes` and `rows` are the table as the layout codes it, in the same order; of `rows` the codes are not read.
-    Symbols count in the order in which they come in the sample: how a frame keeps its categories must not matter.
+    Categories count in the order in which they come in the sample: how a frame keeps its categories must not matter.
     """
     n_rows, blocks, sizes = len(rows.y), layout.blocks, layout.sizes
     columns = {read.block: CodeColumn(blocks[read.block].name, own, sizes[read.block]) for read, own in codes.items()}
@@ -47,9 +47,9 @@ def find_crosses(
     order = rng.permutation(n_rows)[: options.max_rows]
     columns = {block: _by_appearance(column, order) for block, column in columns.items()}
     largest = max((columns[block] for block in crossable), key=lambda column: column.size)
-    by_symbol = _by_symbol(largest.codes, largest.size)
-    order = order[by_symbol]
-    columns = {block: replace(column, codes=column.codes.take(by_symbol)) for block, column in columns.items()}
+    by_category = _by_symbol(largest.codes, largest.size)
+    order = order[by_category]
+    columns = {block: replace(column, codes=column.codes.take(by_category)) for block, column in columns.items()}
     rows = take_rows(rows, order, n_outputs)
     rows = TargetUnits.of(rows, loss).rows(rows)
     x, y, weight, offset = rows.x, rows.y, rows.weight, rows.offset.reshape(-1, n_outputs)
@@ -78,12 +78,14 @@ def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) ->
 
 
 def _by_symbol(codes: NDArray[np.int32], size: int) -> NDArray[np.signedinteger[Any]]:
-    """The rows (n,) in the order of a column's symbols: what is summed together is then near in memory."""
+    """The rows (n,) in the order of a column's categories: what is summed together is then near in memory."""
     return np.concatenate([np.flatnonzero(codes < 0), Sorted(CodeColumn("", codes, size)).rows[1]])
 
 
 def _loss_of_evidence(loss: Loss) -> Loss:
-    """The loss that crosses are weighed by: of the hinge, which has no curvature to make steps of, the logistic."""
+    """The loss that interactions are weighed by: of the hinge, which has no curvature to make steps of, the
+    logistic.
+    """
     return LOSSES["logistic"] if loss.name == "hinge" else loss
 
 
@@ -96,20 +98,20 @@ def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
             "gain": pd.Series([c.gain for c in chosen], dtype=np.float64),
             "error": pd.Series([c.error for c in chosen], dtype=np.float64),
             "round": pd.Series([c.round for c in chosen], dtype=np.int64),
-            "coefficients": pd.Series([c.entries for c in chosen], dtype=np.int64),
+            "coefficients": pd.Series([c.coefs for c in chosen], dtype=np.int64),
         }
     )
 
 
 def _source(layout: Layout, block: int) -> Any:
-    place = layout.blocks[block].source
-    return None if place is None else layout.sources[place]
+    index = layout.blocks[block].source
+    return None if index is None else layout.sources[index]
 
 
 def _folds(classes: Floats | None, n_rows: int, n_folds: int, rng: np.random.RandomState) -> NDArray[np.int8]:
     """A fold for each row (n,), at random, with every class, and in it every run of rows, spread evenly.
 
-    Runs are the rows of a symbol of the largest alphabet: of two rows one teaches and one tests.
+    Runs are the rows of a category of the largest alphabet: of two rows one teaches and one tests.
     """
     order = np.arange(n_rows)
     if classes is not None:

@@ -120,7 +120,7 @@ class _Predicted(RegressorMixin, BaseEstimator):
 Places = NDArray[np.int64]
 
 FIRST = ("squared_error", "poisson")
-"""Tried first: a sum, and a product of what symbols do; where the product is better, others with that link."""
+"""Tried first: a sum, and a product of what categories do; where the product is better, others with that link."""
 
 OTHERS = ("gamma", "tweedie")
 
@@ -147,7 +147,7 @@ LEAST_RESIDUAL = 1e-3
 
 ROUGH, ROUGH_OF_SMALL = 1e-3, 1e-4
 """Newton's tolerance, at least, while losses are compared, which differ by more, and that of small tables, of which
-each row weighs more; variances of rare symbols are left to the evidence, without rows held out."""
+each row weighs more; variances of rare categories are left to the evidence, without rows held out."""
 
 LEAST_ROWS = 30
 """With fewer, the loss is squared."""
@@ -234,10 +234,10 @@ def _fits(loss: Loss, y: Floats) -> bool:
 
 
 def _rough(config: Config, n_rows: int) -> Config:
-    """How models are fitted while losses are compared: without crosses that are chosen, and less settled."""
+    """How models are fitted while losses are compared: without interactions that are chosen, and less settled."""
     tol = max(config.newton.tol, ROUGH if n_rows >= SMALL else ROUGH_OF_SMALL)
     close = max(config.newton.close, ROUGHLY_CLOSE)
-    rough = replace(config.newton, tol=tol, close=close, draws=0, rare_rows=0, verbose=0)
+    rough = replace(config.newton, tol=tol, close=close, samples=0, rare_rows=0, verbose=0)
     config = replace(config, optimizer=rough)
     interactions = 1 if isinstance(config.interactions, AutoInteractions) else config.interactions
     return replace(config, interactions=interactions, verbose=0)

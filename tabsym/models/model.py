@@ -40,18 +40,18 @@ class WideModel:
         Its parameter (huber's delta) in units of the target.
     n_outputs : int
         Scores per row, K: the number of classes for the multinomial loss, else 1.
-    theta : (entries, K)
+    theta : (coefficients, K)
         Parameters in the user's units: what predicts.
-    counts : (entries,)
-        Training rows of each entry.
+    counts : (coefficients,)
+        Training rows of each coefficient.
     units : Units
         Those of `state`.
     columns : StateColumns
         What the columns of `state` hold.
-    state : (entries * K, width)
+    state : (coefficients * K, width)
         Where training goes on: parameters in its units in the first column, the optimizer's memory in the others.
-    weights : (entries,)
-        Relative weight of the training rows of each entry.
+    weights : (coefficients,)
+        Relative weight of the training rows of each coefficient.
     target : Moments or None
         Of the target without its offset, behind a log link of the target; None where the loss leaves the target alone.
     numerics : tuple of Moments
@@ -59,7 +59,7 @@ class WideModel:
     unit_weight : float
         The sample weight that counts as one row: the mean of the first table's.
     n_steps : int
-        Updates so far: what a symbol that enters later has missed.
+        Updates so far: what a category that enters later has missed.
     certainty : Certainty or None
         Of a fit by Newton's method.
     """
@@ -124,27 +124,28 @@ class WideModel:
     def score_deviations(self, table: Table, n_jobs: int | None = None) -> Floats:
         """Posterior standard deviations (n,) of the scores of a table, of one output.
 
-        An unseen symbol adds the variance of its block, of which it is one more draw.
+        An unseen category adds the variance of its block, of which it is one more draw.
         """
-        assert self.certainty is not None and self.certainty.draws is not None
-        draws = self.certainty.draws
+        assert self.certainty is not None and self.certainty.samples is not None
+        samples = self.certainty.samples
         coder = self.coder(table, n_jobs)
         coder.code_symbols()
         compiled = self._user_program[0]
-        neutral = np.zeros((len(compiled.program.columns), draws.shape[1]))
+        neutral = np.zeros((len(compiled.program.columns), samples.shape[1]))
         spread = np.empty(len(table))
-        tile = max(1, TILE_CODES // (max(1, len(self.layout.reads)) + draws.shape[1]))
+        tile = max(1, TILE_CODES // (max(1, len(self.layout.reads)) + samples.shape[1]))
         for first in range(0, len(table), tile):
             part = slice(first, min(first + tile, len(table)))
             rows = coder.rows(part)
-            out = np.empty((part.stop - part.start, draws.shape[1]))
+            out = np.empty((part.stop - part.start, samples.shape[1]))
             laid = self._lay(rows, len(out), n_jobs)
-            predict_margins(laid, compiled.program, neutral, draws.reshape(-1, 1), out)
+            predict_margins(laid, compiled.program, neutral, samples.reshape(-1, 1), out)
             spread[part] = np.square(out).mean(axis=1) + self._unseen_variance(rows, laid.x)
         return np.sqrt(spread)
 
     def _unseen_variance(self, coder: Coder, x: Floats) -> Floats:
-        """What entries of which no row told add to the variance of scores (n,): their prior's, times what multiplies.
+        """What coefficients of which no row told add to the variance of scores (n,): their prior's, times what
+        multiplies.
 
         `x` (n, numerics): the numeric factors of the program that predicts. The prior is about the number at the mean
         of a factor that is centred.
@@ -152,21 +153,23 @@ class WideModel:
         assert self.certainty is not None
         layout, numerics = self.layout, self._user_program[0].numerics
         total, codes = np.zeros(len(x)), layout.code(coder)
-        for place, term in enumerate(layout.learned):
+        for index, term in enumerate(layout.learned):
             (factor,) = term.factors
             source = layout.blocks[factor.block].source
             if source is None or not isinstance(layout.sources[source], (Bins, Symbols, Crossing)):
                 continue
             by = np.full(len(x), term.constant)
             if term.numeric is not None:
-                centre = self.units.means[term.numeric] if place in layout.homes else 0.0
+                centre = self.units.means[term.numeric] if index in layout.homes else 0.0
                 by *= x[:, numerics.index(term.numeric)] - centre
             unknown = self._unknown(factor.block, codes[factor.read]) & (by != 0.0)
             total[unknown] += np.square(by[unknown]) * self.entry_variance(factor.block)
         return total
 
     def entry_variance(self, block: int) -> float:
-        """The prior variance of an entry of a block: of a walk, whose neighbours differ by its own, about its mean."""
+        """The prior variance of a coefficient of a block: of a walk, whose neighbours differ by its own, about its
+        mean.
+        """
         assert self.certainty is not None
         own, variance = self.layout.blocks[block], float(self.certainty.variances[block])
         if not own.ordered or own.source is None:
@@ -175,9 +178,9 @@ class WideModel:
         return variance / share_apart(len(source) - int(isinstance(source, Bins) and source.missing))
 
     def _unknown(self, block: int, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whether codes (n,) of a block are of no entry, or of one that nothing is known of."""
+        """Whether codes (n,) of a block are of no coefficient, or of one that nothing is known of."""
         assert self.certainty is not None
-        untold = np.isinf(self.certainty.sd[self.layout.entries(block), 0])
+        untold = np.isinf(self.certainty.sd[self.layout.coefs(block), 0])
         return np.asarray(np.append(untold, True)[np.where(codes == UNSEEN, len(untold), codes)])
 
     def _score(self, coder: Coder, out: Floats, n_jobs: int | None) -> None:
@@ -191,7 +194,7 @@ class WideModel:
 
     @property
     def predicting(self) -> tuple[Program, Floats]:
-        """The program that predicts from `theta`, and what stands for unseen symbols in its slots (slots, K)."""
+        """The program that predicts from `theta`, and what stands for unseen categories in its slots (slots, K)."""
         compiled, _, neutral = self._user_program
         return compiled.program, neutral
 
@@ -202,7 +205,7 @@ class WideModel:
         return self._lay(coder, len(table), n_jobs), fixed if len(fixed) else np.zeros(len(table))
 
     def first_unseen(self, table: Table) -> tuple[str, int] | None:
-        """The first column, and row, that holds a symbol without an entry."""
+        """The first column, and row, that holds a category without a coefficient."""
         coder = self.coder(table)
         for read, codes in self.layout.code(coder).items():
             source = self.layout.blocks[read.block].source
@@ -210,15 +213,15 @@ class WideModel:
                 return read.columns[0], int(np.argmax(codes == UNSEEN))
         return None
 
-    def neutral(self, place: int) -> Floats:
-        """What stands for a symbol without an entry in a block (rank, K): 0, or the mean over training rows."""
-        block = self.layout.blocks[place]
+    def neutral(self, index: int) -> Floats:
+        """What stands for a category without a coefficient in a block (rank, K): 0, or the mean over training rows."""
+        block = self.layout.blocks[index]
         if not block.neutral_mean or block.source is None:
             return np.zeros((block.rank, self.n_outputs))
-        own = self.layout.entries(place)
+        own = self.layout.coefs(index)
         weights = self.weights[own].reshape(-1, block.rank)[:, 0]
         if not weights.any():
-            return np.full((block.rank, self.n_outputs), block.start * self.units.sizes[place])
+            return np.full((block.rank, self.n_outputs), block.start * self.units.sizes[index])
         values = self.theta[own].reshape(-1, block.rank, self.n_outputs)
         return np.asarray(np.average(values, axis=0, weights=weights))
 
@@ -226,10 +229,10 @@ class WideModel:
         """Neutral values (slots, K) in the order of a program's slots."""
         layout, program = self.layout, compiled.program
         out = np.zeros((len(program.columns), self.n_outputs))
-        reads = [layout.reads[place] for place in compiled.reads]
+        reads = [layout.reads[index] for index in compiled.reads]
         averaged = {read.block for read in reads if layout.blocks[read.block].neutral_mean}
         blocks = {block: self.neutral(block) for block in averaged}
         for slot, column in enumerate(program.columns):
             if column >= 0 and reads[column].block in blocks:
-                out[slot] = blocks[reads[column].block][program.entries[slot]]
+                out[slot] = blocks[reads[column].block][program.coefs[slot]]
         return out

@@ -16,15 +16,15 @@ from tabsym.models.begin import Coded
 from tabsym.models.model import WideModel
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.joint import Whole
-from tabsym.solvers.newton.terms import Piece, Prior
+from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 _EMPTY = np.empty(0)
 
 
-def pieces_of(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
+def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverTerm]:
     """The blocks as the solver sees them, small ones first."""
     layout, numerics = model.layout, model.program.numerics
-    pieces = []
+    terms = []
     for constant, term in zip(model.units.constants, layout.learned, strict=True):
         factor = term.factors[0]
         x = _EMPTY
@@ -38,77 +38,84 @@ def pieces_of(model: WideModel, coded: Coded, rows: LaidRows) -> list[Piece]:
         else:
             codes = np.ascontiguousarray(coded.codes[factor.read], dtype=np.int32)
         prior, apart = _prior(layout, factor.block)
-        pieces.append(Piece(factor.block, codes, x, layout.sizes[factor.block], prior, apart))
-    made_of = {piece.block: _made_of(layout, piece.block) for piece in pieces}
-    whole = {piece.block for piece in pieces if not len(piece.x) and piece.codes.min(initial=0) >= 0}
-    pieces = [replace(piece, within=_within(layout, piece, pieces, made_of, whole)) for piece in pieces]
-    return sorted(pieces, key=lambda piece: (piece.prior is not Prior.FLAT, piece.size))
+        terms.append(SolverTerm(factor.block, codes, x, layout.sizes[factor.block], prior, apart))
+    made_of = {term.block: _made_of(layout, term.block) for term in terms}
+    whole = {term.block for term in terms if not len(term.x) and term.codes.min(initial=0) >= 0}
+    terms = [replace(term, within=_within(layout, term, terms, made_of, whole)) for term in terms]
+    return sorted(terms, key=lambda term: (term.prior is not Prior.FLAT, term.size))
 
 
 def _within(
-    layout: Layout, piece: Piece, pieces: list[Piece], made_of: dict[int, frozenset[tuple[int, str]]], whole: set[int]
+    layout: Layout,
+    term: SolverTerm,
+    terms: list[SolverTerm],
+    made_of: dict[int, frozenset[tuple[int, str]]],
+    whole: set[int],
 ) -> dict[int, NDArray[np.int32]]:
-    """The entries of other blocks that each entry of a cross lies within: of its columns, and of crosses of some.
+    """The coefficients of other blocks that each coefficient of an interaction lies within: of its columns, and of
+    interactions of some.
 
     Of slopes by category, those of the same number that a coarser column selects. `whole`: the blocks of which every
-    row has an entry, as it is.
+    row has a coefficient, as it is.
     """
-    if len(piece.x) and piece.prior is Prior.RIDGE:
-        return _coarser_slopes(piece, pieces)
-    if not isinstance(source_of(layout, piece.block), Crossing) or piece.block not in whole:
+    if len(term.x) and term.prior is Prior.RIDGE:
+        return _coarser_slopes(term, terms)
+    if not isinstance(source_of(layout, term.block), Crossing) or term.block not in whole:
         return {}
     found: dict[int, NDArray[np.int32]] = {}
-    a_row = np.zeros(piece.size, dtype=np.intp)  # of each entry
-    a_row[piece.codes] = np.arange(len(piece.codes))
-    for other in pieces:
-        if other.block not in whole or not made_of[other.block] < made_of[piece.block]:
+    a_row = np.zeros(term.size, dtype=np.intp)  # of each coefficient
+    a_row[term.codes] = np.arange(len(term.codes))
+    for other in terms:
+        if other.block not in whole or not made_of[other.block] < made_of[term.block]:
             continue
         if other.prior is Prior.RIDGE and not isinstance(source_of(layout, other.block), Rarity):
             found[other.block] = other.codes[a_row]
     return found
 
 
-def _coarser_slopes(piece: Piece, pieces: list[Piece]) -> dict[int, NDArray[np.int32]]:
-    """Slopes of the same number by a column that is a function of the piece's: those of cities and of regions."""
+def _coarser_slopes(term: SolverTerm, terms: list[SolverTerm]) -> dict[int, NDArray[np.int32]]:
+    """Slopes of the same number by a column that is a function of the term's: those of cities and of regions."""
     found: dict[int, NDArray[np.int32]] = {}
-    if piece.codes.min(initial=0) < 0:
+    if term.codes.min(initial=0) < 0:
         return found
-    for other in pieces:
-        if other.prior is not Prior.RIDGE or other.size >= piece.size or not np.array_equal(other.x, piece.x):
+    for other in terms:
+        if other.prior is not Prior.RIDGE or other.size >= term.size or not np.array_equal(other.x, term.x):
             continue
-        above = np.zeros(piece.size, dtype=np.int32)
-        above[piece.codes] = other.codes
-        if other.codes.min(initial=0) >= 0 and np.array_equal(above[piece.codes], other.codes):
+        above = np.zeros(term.size, dtype=np.int32)
+        above[term.codes] = other.codes
+        if other.codes.min(initial=0) >= 0 and np.array_equal(above[term.codes], other.codes):
             found[other.block] = above
     return found
 
 
 def _made_of(layout: Layout, block: int) -> frozenset[tuple[int, str]]:
-    """The sources whose symbols an entry of a block stands for, each with its column: what decides about the entry."""
+    """The sources whose categories a coefficient of a block stands for, each with its column: what decides about the
+    coefficient.
+    """
 
-    def made(place: int, columns: tuple[str, ...]) -> frozenset[tuple[int, str]]:
-        source = layout.sources[place]
+    def made(index: int, columns: tuple[str, ...]) -> frozenset[tuple[int, str]]:
+        source = layout.sources[index]
         if isinstance(source, Crossing):
             return made(source.left, columns[:-1]) | made(source.right, columns[-1:])
-        return frozenset({(place, columns[0])})
+        return frozenset({(index, columns[0])})
 
-    place = layout.blocks[block].source
-    return frozenset() if place is None else made(place, layout.blocks[block].columns)
+    index = layout.blocks[block].source
+    return frozenset() if index is None else made(index, layout.blocks[block].columns)
 
 
-def _prior(layout: Layout, place: int) -> tuple[Prior, int]:
-    source = source_of(layout, place)
+def _prior(layout: Layout, index: int) -> tuple[Prior, int]:
+    source = source_of(layout, index)
     if source is None or isinstance(source, Flag):
         return Prior.FLAT, 0
     apart = int(isinstance(source, Bins) and source.missing)
-    if layout.blocks[place].ordered and len(source) - apart > 1:
+    if layout.blocks[index].ordered and len(source) - apart > 1:
         return Prior.WALK, apart
     return Prior.RIDGE, 0
 
 
-def source_of(layout: Layout, place: int) -> Source | None:
+def source_of(layout: Layout, index: int) -> Source | None:
     """The source of a block's codes; None for a scalar."""
-    number = layout.blocks[place].source
+    number = layout.blocks[index].source
     return None if number is None else layout.sources[number]
 
 
@@ -117,10 +124,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Answer:
-    """In units of training: parameters (entries, K) with their certainty, mean loss, and sweeps.
+    """In units of training: parameters (coefficients, K) with their certainty, mean loss, and sweeps.
 
     `whole`: covariances of all coefficients of a formula, dispersion 1.
-    `together`: entries (f,) that nothing holds back, and their covariances (f, f, K), where these are known.
+    `together`: coefficients (f,) that nothing penalizes, and their covariances (f, f, K), where these are known.
     """
 
     phi: Floats
@@ -142,42 +149,44 @@ def in_users_target(answer: Answer, units: TargetUnits) -> Answer:
 def in_users_units(model: WideModel, answer: Answer) -> Certainty:
     """From units of training; what takes up the centring of slopes is as uncertain as that makes it."""
     layout, units, certainty = model.layout, model.units, answer.certainty
-    sd, draws = certainty.sd * units.sizes_of_entries(layout), certainty.draws
-    if draws is not None:
-        draws = units.to_user(layout, draws) - units.to_user(layout, np.zeros_like(draws))
+    sd, samples = certainty.sd * units.sizes_of_entries(layout), certainty.samples
+    if samples is not None:
+        samples = units.to_user(layout, samples) - units.to_user(layout, np.zeros_like(samples))
         moved = {home.factors[0].block for home in layout.homes.values()}
-        for own in (layout.entries(block) for block in moved):
-            sd[own] = np.sqrt(np.square(draws[own]).mean(axis=1, keepdims=True))
+        for own in (layout.coefs(block) for block in moved):
+            sd[own] = np.sqrt(np.square(samples[own]).mean(axis=1, keepdims=True))
     elif layout.homes:
         variances = np.square(sd)
-        for place, home in layout.homes.items():
-            term = layout.learned[place]
+        for index, home in layout.homes.items():
+            term = layout.learned[index]
             share = term.constant * units.means[term.numeric] / home.constant
-            own = layout.entries(home.factors[0].block)
+            own = layout.coefs(home.factors[0].block)
             if share != 0.0:
-                variances[own] += np.square(share * sd[layout.entries(term.factors[0].block)])
+                variances[own] += np.square(share * sd[layout.coefs(term.factors[0].block)])
         if answer.together is not None:
             _put_homes_together(model, *answer.together, variances)
         sd = np.sqrt(variances)
     variances = certainty.variances * np.square(units.sizes)
-    return replace(certainty, variances=variances, sd=sd, draws=draws, **_dispersions(model, certainty))
+    return replace(certainty, variances=variances, sd=sd, samples=samples, **_dispersions(model, certainty))
 
 
-def _put_homes_together(model: WideModel, entries: NDArray[np.int64], covariances: Floats, variances: Floats) -> None:
-    """Set the variances (entries, K) of homes that take up the centring of what nothing holds back, and of it alone."""
+def _put_homes_together(model: WideModel, coefs: NDArray[np.int64], covariances: Floats, variances: Floats) -> None:
+    """Set the variances (coefficients, K) of homes that take up the centring of the unpenalized coefficients, and of it
+    alone.
+    """
     layout, units = model.layout, model.units
     homes: dict[int, set[int]] = {}
-    for place, home in layout.homes.items():
-        slopes = {layout.entries(factor.block).start for factor in layout.learned[place].factors}
-        homes.setdefault(layout.entries(home.factors[0].block).start, set()).update(slopes)
-    known = set(entries.tolist())
+    for index, home in layout.homes.items():
+        slopes = {layout.coefs(factor.block).start for factor in layout.learned[index].factors}
+        homes.setdefault(layout.coefs(home.factors[0].block).start, set()).update(slopes)
+    known = set(coefs.tolist())
     alone = [home for home, slopes in homes.items() if home in known and slopes <= known]
     if not alone:
         return
     for k in range(covariances.shape[2]):
         lengths, axes = np.linalg.eigh(covariances[:, :, k])
-        spread = np.zeros((layout.n_entries, len(entries)))
-        spread[entries] = axes * np.sqrt(np.maximum(lengths, 0.0))
+        spread = np.zeros((layout.n_coefs, len(coefs)))
+        spread[coefs] = axes * np.sqrt(np.maximum(lengths, 0.0))
         moved = units.to_user(layout, spread) - units.to_user(layout, np.zeros_like(spread))
         variances[alone, k] = np.square(moved[alone]).sum(axis=1)
 
@@ -192,9 +201,9 @@ def without_idle(model: WideModel) -> WideModel:
     layout, certainty = model.layout, model.certainty
     assert certainty is not None
     idle = [
-        place
-        for place in range(len(layout.blocks))
-        if isinstance(source_of(layout, place), Rarity) and certainty.variances[place] == 0.0
+        index
+        for index in range(len(layout.blocks))
+        if isinstance(source_of(layout, index), Rarity) and certainty.variances[index] == 0.0
     ]
     if not idle:
         return model
@@ -202,9 +211,9 @@ def without_idle(model: WideModel) -> WideModel:
     lean = layout.without(idle)
 
     def of_kept(values: NDArray[Any]) -> NDArray[Any]:
-        """What stands for each entry, K rows of it or one."""
-        wide = len(values) // layout.n_entries
-        own = (layout.entries(place) for place in kept)
+        """What stands for each coefficient, K rows of it or one."""
+        wide = len(values) // layout.n_coefs
+        own = (layout.coefs(index) for index in kept)
         return np.concatenate([values[one.start * wide : one.stop * wide] for one in own])
 
     learned = [term.factors[0].block not in idle for term in layout.learned]
@@ -212,10 +221,10 @@ def without_idle(model: WideModel) -> WideModel:
     certainty = replace(
         certainty,
         variances=certainty.variances[kept],
-        effective=certainty.effective[kept],
+        edf=certainty.edf[kept],
         sd=of_kept(certainty.sd),
-        draws=None if certainty.draws is None else of_kept(certainty.draws),
-        covariances=tuple(certainty.covariances[place] for place in kept) if certainty.covariances else (),
+        samples=None if certainty.samples is None else of_kept(certainty.samples),
+        covariances=tuple(certainty.covariances[index] for index in kept) if certainty.covariances else (),
     )
     return replace(
         model,

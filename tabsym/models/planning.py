@@ -107,7 +107,7 @@ Crosses = int | Sequence[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Cuts:
-    """The numeric columns as intervals: those that crosses are of, and for ``numeric="smooth"`` finer ones."""
+    """The numeric columns as intervals: those that interactions are of, and for ``numeric="smooth"`` finer ones."""
 
     coarse: Sequence[Bins] = ()
     fine: Sequence[Bins] = ()
@@ -187,7 +187,7 @@ def _numeric_columns(config: Config, training: Training) -> list[Column]:
 
 
 def plan_layout(
-    config: Config, training: Training, crosses: Crosses = 1, cuts: Cuts = NO_CUTS, *, whole: bool = True
+    config: Config, training: Training, interactions: Crosses = 1, cuts: Cuts = NO_CUTS, *, whole: bool = True
 ) -> Layout:
     """The layout of the formula; without one, of the columns, intervals and crosses.
 
@@ -207,19 +207,19 @@ def plan_layout(
             f"Column {text[0]!r} holds text but is not in categorical_features; add it there, or drop it from the "
             "table."
         )
-    if not isinstance(crosses, int):
-        crosses = _found(crosses, training, symbolic, cuts)
+    if not isinstance(interactions, int):
+        interactions = _found(interactions, training, symbolic, cuts)
     return plan_additive(
-        symbolic, numeric, interactions=crosses, bins=cuts.coarse, fine=cuts.fine, rarity=config.rarity
+        symbolic, numeric, interactions=interactions, bins=cuts.coarse, fine=cuts.fine, rarity=config.rarity
     )
 
 
-def _found(crosses: Crosses, training: Training, symbolic: list[Column], cuts: Cuts) -> list[tuple[str, ...]]:
-    """Named crosses by the names of columns, each of which has categories or intervals; else a `ValueError`."""
+def _found(interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts) -> list[tuple[str, ...]]:
+    """Named interactions by the names of columns, each of which has categories or intervals; else a `ValueError`."""
     names = training.table.names
     crossable = {column.name for column in symbolic} | {bins.column for bins in cuts.coarse}
     found = []
-    for one in crosses:  # type: ignore[union-attr]
+    for one in interactions:  # type: ignore[union-attr]
         members = []
         for given in one:
             is_place = isinstance(given, Integral) and not training.table.named and 0 <= int(given) < len(names)
@@ -241,7 +241,7 @@ def _found(crosses: Crosses, training: Training, symbolic: list[Column], cuts: C
 
 
 def _split_columns(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:
-    """The columns whose symbols are learned, also those without any value, and the others."""
+    """The columns whose categories are learned, also those without any value, and the others."""
     columns = training.table.columns
     cols = columns_of(config.cols, (training.given or training.table).names)
     if training.given is not None and isinstance(cols, list):  # a mask may be of the offset's column, too

@@ -57,7 +57,7 @@ class Readable:
         pandas.DataFrame of shape (n_rows, n_terms)
             The contribution of every term to the linear predictor, in units of the target, or of the linear predictor
             behind a link. Slopes count from the mean of their number, whose part is in the intercept (or in the term
-            by the same category); terms that are switched off are left out. A row adds up to `decision_function`, or to
+            by the same category); terms that are dropped are left out. A row adds up to `decision_function`, or to
             the prediction before its link, without an offset. With several scores the columns are (term, class), and
             each class adds up to its own. Unknown categories
             contribute what ``handle_unknown="neutral"`` says, also under "similar", whose rows then add up to that.
@@ -120,7 +120,7 @@ class Readable:
             {
                 "variance": certainty.variances,
                 "sd": np.sqrt([self.model_.entry_variance(block) for block in range(len(layout.blocks))]),
-                "edf": certainty.effective,
+                "edf": certainty.edf,
                 "coefficients": [size * self.model_.n_outputs for size in layout.sizes],
             },
             index=pd.Index([block.name for block in layout.blocks], name="term", dtype=object),
@@ -145,7 +145,7 @@ class Readable:
         Sample weights count relative to their mean, as in `deviance_`: a row of twice the mean weight as two rows.
         """
         certainty = self._certainty("aic_")
-        return 2.0 * float(certainty.effective.sum()) - 2.0 * certainty.log_likelihood
+        return 2.0 * float(certainty.edf.sum()) - 2.0 * certainty.log_likelihood
 
     def _certainty(self, name: str) -> Certainty:
         check_is_fitted(self, "model_")
@@ -235,7 +235,7 @@ class Readable:
         """
         check_is_fitted(self, "model_")
         names = getattr(self, "feature_names_in_", None)
-        names = [f"x{place}" for place in range(self.n_features_in_)] if names is None else list(names)
+        names = [f"x{index}" for index in range(self.n_features_in_)] if names is None else list(names)
         found = variances_of_columns(self.model_)
         if found is None:
             raise AttributeError("feature_importances_ is there for sums of terms only; see explain(X) for products.")

@@ -1,7 +1,8 @@
-"""What a symbol that fit has not seen adds to a score: what symbols add that occur in rows like its own.
+"""What a category that fit has not seen adds to a score: what categories add that occur in rows like its own.
 
-A row's working response is what its symbol adds plus what is left of the row's target, in units of the score. By symbol
-these are what document regression takes for targets, so that a parameter counts for as much as its rows have shown.
+A row's working response is what its category adds plus what is left of the row's target, in units of the score. By
+category these are what document regression takes for targets, so that a parameter counts for as much as its rows have
+shown.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Similar:
-    """The seen symbols of each column: words of all columns, and what each symbol adds."""
+    """The seen categories of each column: words of all columns, and what each category adds."""
 
     words: tuple[Words, ...]
     offsets: NDArray[np.int64]
@@ -43,22 +44,22 @@ class Similar:
         left = _left_over(model, training, n_jobs)
         counting = Counting("quantile", n_jobs)
         counts = counting.first_piece(table, list(blocks), (left, False), weight, whole=True)
-        places = {column.name: place for place, column in enumerate(table.columns)}
+        indices = {column.name: index for index, column in enumerate(table.columns)}
         fitted = {}
         for name, block in blocks.items():
-            number = places[name]
+            number = indices[name]
             words = counts.words[number]
             assert isinstance(words, Symbols)
-            symbols = words.alphabet.symbols
+            categories = words.alphabet.symbols
             found = coefficient_frame(model, block, [str(k) for k in range(model.n_outputs)]).iloc[:, : model.n_outputs]
-            own = found.to_numpy()[found.index.get_indexer(pd.Index(symbols, dtype=object))]
+            own = found.to_numpy()[found.index.get_indexer(pd.Index(categories, dtype=object))]
             codes = words.codes(table[name])
-            sums = Sums.count(codes, own[codes] + left, weight, len(symbols), np.zeros(model.n_outputs))
-            fitted[name] = FittedColumn.fit(number, Method(simplex=False), symbols.tolist(), counts.pairs, sums)
+            sums = Sums.count(codes, own[codes] + left, weight, len(categories), np.zeros(model.n_outputs))
+            fitted[name] = FittedColumn.fit(number, Method(simplex=False), categories.tolist(), counts.pairs, sums)
         return cls(counts.words, counts.offsets, fitted)
 
     def add(self, table: Table, n_outputs: int) -> Floats:
-        """What unseen symbols add to the scores (n, K) of a table."""
+        """What unseen categories add to the scores (n, K) of a table."""
         out = np.zeros((len(table), n_outputs))
         words: list[NDArray[np.int32]] | None = None
         for name, fitted in self.columns.items():
@@ -76,11 +77,11 @@ class Similar:
 
 
 def _plain_blocks(model: WideModel) -> dict[str, int]:
-    """The blocks that hold one column's symbols, by that column."""
+    """The blocks that hold one column's categories, by that column."""
     layout = model.layout
     return {
-        block.columns[0]: place
-        for place, block in enumerate(layout.blocks)
+        block.columns[0]: index
+        for index, block in enumerate(layout.blocks)
         if block.source is not None
         and len(block.columns) == 1
         and block.name == block.columns[0]
@@ -94,11 +95,11 @@ def _left_over(model: WideModel, training: Training, n_jobs: int | None) -> Floa
     if training.offset is not None:
         margins = margins + training.offset
     if model.n_outputs == 1:
-        _, slope, bend = model.loss.rows(margins, training.y)
-        slopes, bends = slope[:, None], bend[:, None]
+        _, slope, hess = model.loss.rows(margins, training.y)
+        slopes, hessians = slope[:, None], hess[:, None]
     else:
         shares = softmax(margins, axis=1)
         slopes = shares - np.eye(model.n_outputs)[training.y.astype(np.int64)]
-        bends = shares * (1 - shares)
-    mean = np.average(bends, axis=0, weights=training.weight)
+        hessians = shares * (1 - shares)
+    mean = np.average(hessians, axis=0, weights=training.weight)
     return np.asarray(-slopes / np.maximum(mean, np.finfo(float).tiny))

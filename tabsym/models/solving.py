@@ -1,4 +1,4 @@
-"""Fit by Newton's method: a model that was begun, its pieces, and what the solver makes of them."""
+"""Fit by Newton's method: a model that was begun, its terms, and what the solver makes of them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tabsym.models.identified import (
     shares_of_means,
 )
 from tabsym.models.model import WideModel
-from tabsym.models.newton_terms import Answer, in_users_target, in_users_units, pieces_of, without_idle
+from tabsym.models.newton_terms import Answer, in_users_target, in_users_units, solver_terms, without_idle
 from tabsym.models.start import with_state
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.solvers.newton.fit import Optimum, Rows, Solved, find_optimum, with_certainty
 from tabsym.solvers.newton.formulas import fit_formula
-from tabsym.solvers.newton.terms import Piece, Prior
+from tabsym.solvers.newton.terms import Prior, SolverTerm
 from tabsym.solvers.sgd.loop import Outcome
 from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.warn import warn_user
@@ -46,7 +46,7 @@ Rng = np.random.RandomState
 
 def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> tuple[WideModel, Outcome]:
     """The model at its optimum."""
-    if newton.draws and (model.n_outputs > 1 or not goes_by_turns(model.layout)):
+    if newton.samples and (model.n_outputs > 1 or not goes_by_turns(model.layout)):
         raise ValueError(
             "n_posterior_samples is for sums of terms and one linear predictor; leave it out for more than two classes "
             "and for formulas that multiply or share terms."
@@ -64,11 +64,11 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     model, rows, units, ridge = _begun(config, model, coded)
     model = _counted(model, coded)
     if by_turns:
-        pieces, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
-        by_category = is_mean_by_category(model.layout, pieces, optimum.turns)
+        terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
+        by_category = is_mean_by_category(model.layout, terms, optimum.solver)
         shares = shares_of_means(model, by_category=by_category)
         solved = with_certainty(optimum, newton, rng)
-        answer = _answered(model, pieces, solved, newton.draws)
+        answer = _answered(model, terms, solved, newton.samples)
         if not solved.drawn:
             warn_user(
                 f"{config.who} ended its draws of the posterior short: deviations may be too small; give alpha='auto' "
@@ -83,14 +83,14 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     certainty = in_users_units(fitted, answer)
     if by_turns:
         fitted = identify(fitted, shares)
-        certainty = jointly(fitted, certainty, optimum.turns, optimum.evidence.pearson, shares)
+        certainty = jointly(fitted, certainty, optimum.solver, optimum.evidence.pearson, shares)
     else:
         shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
         fitted = identify(fitted, shares)
         if answer.whole is not None:
             certainty = of_formula(fitted, certainty, answer.whole, dispersion, shares)
     interrupted = by_turns and optimum.interrupted
-    scores = optimum.turns.scores() if by_turns else scores_of(model, rows, answer.phi)
+    scores = optimum.solver.scores() if by_turns else scores_of(model, rows, answer.phi)
     certainty = _with_likelihood(fitted, certainty, scores, coded.training, units)
     fitted = without_idle(replace(fitted, certainty=certainty))
     if not answer.converged and not interrupted:
@@ -120,13 +120,13 @@ def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Co
     if not goes_by_turns(model.layout):
         return solve(config, newton, model, coded, rng)[0]
     model, rows, units, ridge = _begun(config, model, coded)
-    pieces, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
-    phi = np.empty((model.layout.n_entries, model.n_outputs))
-    for piece, theta in zip(pieces, optimum.turns.theta, strict=True):
-        phi[model.layout.entries(piece.block)] = theta
+    terms, optimum = _by_turns(ridge, newton, model, coded, rows, units, rng)
+    phi = np.empty((model.layout.n_coefs, model.n_outputs))
+    for term, theta in zip(terms, optimum.solver.theta, strict=True):
+        phi[model.layout.coefs(term.block)] = theta
     model = _counted(model, coded)
     fitted = with_state(model, model.columns.blank(phi.ravel()), 0)
-    by_category = is_mean_by_category(model.layout, pieces, optimum.turns)
+    by_category = is_mean_by_category(model.layout, terms, optimum.solver)
     return identify(fitted, shares_of_means(model, by_category=by_category))
 
 
@@ -157,63 +157,63 @@ def goes_by_turns(layout: Layout) -> bool:
 
 def _by_turns(
     ridge: float | None, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, units: TargetUnits, rng: Rng
-) -> tuple[list[Piece], Optimum]:
+) -> tuple[list[SolverTerm], Optimum]:
     """The optimum of a sum of blocks; rows in `units`."""
     layout, k = model.layout, model.n_outputs
-    pieces = pieces_of(model, coded, rows)
+    terms = solver_terms(model, coded, rows)
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
     phi = model.state[:, 0].reshape(-1, k)
-    start = [phi[layout.entries(piece.block)] for piece in pieces]
+    start = [phi[layout.coefs(term.block)] for term in terms]
     held = fixed = None
     if newton.precisions is not None:
-        held = [_held(layout, piece, newton.precisions) / units.of_loss for piece in pieces]
+        held = [_held(layout, term, newton.precisions) / units.of_loss for term in terms]
     if newton.penalties is not None:
         total = float(rows.weight.sum()) if len(rows.weight) else float(len(rows.y))
-        penalties = _checked_penalties(layout, pieces, newton.penalties)
-        fixed = {place: alpha * total / units.of_loss for place, alpha in penalties.items()}
+        penalties = _checked_penalties(layout, terms, newton.penalties)
+        fixed = {index: alpha * total / units.of_loss for index, alpha in penalties.items()}
     own = Rows(rows.y, rows.weight, offset)
-    return pieces, find_optimum(pieces, own, training_loss(model), newton, ridge, start, rng, held, fixed)
+    return terms, find_optimum(terms, own, training_loss(model), newton, ridge, start, rng, held, fixed)
 
 
-def _answered(model: WideModel, pieces: list[Piece], solved: Solved, n_draws: int) -> Answer:
-    """What pieces came to, laid out by entries of the model."""
+def _answered(model: WideModel, terms: list[SolverTerm], solved: Solved, n_samples: int) -> Answer:
+    """What terms came to, laid out by coefficients of the model."""
     layout, phi = model.layout, model.state[:, 0].reshape(-1, model.n_outputs)
     found, sd = np.empty_like(phi), np.zeros_like(phi)
-    draws = np.empty((len(phi), n_draws)) if n_draws else None
-    variances, effective = np.empty(len(pieces)), np.empty(len(pieces))
-    for number, piece in enumerate(pieces):
-        own = layout.entries(piece.block)
+    samples = np.empty((len(phi), n_samples)) if n_samples else None
+    variances, edf = np.empty(len(terms)), np.empty(len(terms))
+    for number, term in enumerate(terms):
+        own = layout.coefs(term.block)
         found[own], sd[own] = solved.theta[number], solved.sd[number]
-        variances[piece.block], effective[piece.block] = solved.variance[number], solved.effective[number]
-        if draws is not None and solved.draws is not None:
-            draws[own] = solved.draws[number]
-    certainty = Certainty(variances, effective, solved.dispersion, sd, draws, working=solved.working)
+        variances[term.block], edf[term.block] = solved.variance[number], solved.edf[number]
+        if samples is not None and solved.samples is not None:
+            samples[own] = solved.samples[number]
+    certainty = Certainty(variances, edf, solved.dispersion, sd, samples, working=solved.working)
     together = None
     if solved.together is not None:
-        together = np.array([layout.entries(pieces[number].block).start for number in solved.flat]), solved.together
+        together = np.array([layout.coefs(terms[number].block).start for number in solved.flat]), solved.together
     return Answer(found, certainty, solved.loss, solved.n_sweeps, solved.converged, together)
 
 
-def _checked_penalties(layout: Layout, pieces: list[Piece], penalties: Mapping[str, float]) -> dict[int, float]:
-    """The penalties by the place of their piece; those of interactions and counts may be of another fit's."""
-    places = {layout.blocks[piece.block].name: place for place, piece in enumerate(pieces)}
+def _checked_penalties(layout: Layout, terms: list[SolverTerm], penalties: Mapping[str, float]) -> dict[int, float]:
+    """The penalties by the place of their term; those of interactions and counts may be of another fit's."""
+    indices = {layout.blocks[term.block].name: index for index, term in enumerate(terms)}
     found = {}
     for name, alpha in penalties.items():
-        if name not in places:
+        if name not in indices:
             if ":" in name or name.startswith(RARITY):
                 continue
-            raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(places)}.")
-        if pieces[places[name]].prior is Prior.FLAT:
+            raise ValueError(f"alpha names {name!r}, and there is no such term; there is {sorted(indices)}.")
+        if terms[indices[name]].prior is Prior.FLAT:
             raise ValueError(
                 f"alpha names {name!r}, which has no penalty (intercept and slopes have none); leave it out."
             )
-        found[places[name]] = alpha
+        found[indices[name]] = alpha
     return found
 
 
-def _held(layout: Layout, piece: Piece, held: Mapping[str, float]) -> float:
-    """The precision of a piece by the name of its block; one that the other fit had not says nothing."""
-    return 0.0 if piece.prior is Prior.FLAT else held.get(layout.blocks[piece.block].name, np.inf)
+def _held(layout: Layout, term: SolverTerm, held: Mapping[str, float]) -> float:
+    """The precision of a term by the name of its block; one that the other fit had not says nothing."""
+    return 0.0 if term.prior is Prior.FLAT else held.get(layout.blocks[term.block].name, np.inf)
 
 
 def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: LaidRows, rng: Rng) -> Answer:
@@ -221,21 +221,21 @@ def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: Lai
     layout, k = model.layout, model.n_outputs
     answer = fit_formula(layout, rows, task, newton, ridge, model.state[:, 0], rng)
     certainty = Certainty(
-        answer.variances, answer.effective, answer.dispersion, answer.sd.reshape(-1, k), None
+        answer.variances, answer.edf, answer.dispersion, answer.sd.reshape(-1, k), None
     )  # fmt: skip
     phi = answer.phi.reshape(-1, k)
     return Answer(phi, certainty, answer.loss, answer.n_passes, answer.converged, whole=answer.whole)
 
 
 def _counted(model: WideModel, coded: Coded) -> WideModel:
-    """The model with the training rows of its entries."""
+    """The model with the training rows of its coefficients."""
     layout = model.layout
-    counts = np.zeros(layout.n_entries, dtype=np.int64)
-    weights = np.zeros(layout.n_entries)
+    counts = np.zeros(layout.n_coefs, dtype=np.int64)
+    weights = np.zeros(layout.n_coefs)
     weight = coded.training.weight
-    for place, block in enumerate(layout.blocks):
-        own, n = layout.entries(place), layout.sizes[place] // block.rank
-        found, heavy = _rows_of_block(layout, place, coded, n, weight)
+    for index, block in enumerate(layout.blocks):
+        own, n = layout.coefs(index), layout.sizes[index] // block.rank
+        found, heavy = _rows_of_block(layout, index, coded, n, weight)
         if block.rank > 1:
             found, heavy = np.repeat(found, block.rank), np.repeat(heavy, block.rank)
         counts[own], weights[own] = found, heavy
@@ -243,10 +243,10 @@ def _counted(model: WideModel, coded: Coded) -> WideModel:
 
 
 def _rows_of_block(
-    layout: Layout, place: int, coded: Coded, n: int, weight: Floats | None
+    layout: Layout, index: int, coded: Coded, n: int, weight: Floats | None
 ) -> tuple[NDArray[np.int64], Floats]:
     """Rows, and their weight, that select each code (n,) of a block, once however often they do."""
-    reads = [read for read in layout.reads if read.block == place]
+    reads = [read for read in layout.reads if read.block == index]
     if not reads:
         return np.zeros(n, dtype=np.int64), np.zeros(n)
     columns = [np.asarray(coded.codes[read]) for read in reads]
@@ -285,7 +285,7 @@ def warn_of_separation(who: str, model: WideModel, loss: float) -> None:
             continue  # of numbers that say the same coefficients are large, too, and cancel
         moments = None if term.numeric is None else model.numerics[term.numeric]
         size = 1.0 if moments is None else moments.spread_about(moments.mean)
-        own = layout.entries(block)
+        own = layout.coefs(block)
         score, sd = size * np.abs(model.theta[own]), size * certainty.sd[own]
         known = np.isfinite(sd) & (model.counts[own][:, None] > 0 if layout.blocks[block].source is not None else True)
         if (known & (score > FAR_SCORE) & (sd > SHARE_OF_SCORE * score)).any():

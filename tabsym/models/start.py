@@ -1,4 +1,4 @@
-"""Where parameters start, and how they go on when a table brings new symbols or another spread."""
+"""Where parameters start, and how they go on when a table brings new categories or another spread."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ VECTOR_SPREAD = 0.1
 def starting_parameters(
     layout: Layout, codes: Mapping[Read, Codes], n_outputs: int, rng: np.random.RandomState
 ) -> Floats:
-    """Parameters (entries, K) in units of training before anything is known; the intercept at 0.
+    """Parameters (coefficients, K) in units of training before anything is known; the intercept at 0.
 
-    The random vectors of symbols are dealt in the order in which symbols first appear in the rows: how a frame keeps
-    its categories must not matter.
+    The random vectors of categories are dealt in the order in which categories first appear in the rows: how a frame
+    keeps its categories must not matter.
     """
-    phi = np.empty((layout.n_entries, n_outputs))
-    for place, block in enumerate(layout.blocks):
-        own = layout.entries(place)
+    phi = np.empty((layout.n_coefs, n_outputs))
+    for index, block in enumerate(layout.blocks):
+        own = layout.coefs(index)
         phi[own] = block.start
         if block.rank > 1:
-            values = rng.normal(0.0, VECTOR_SPREAD, (layout.sizes[place] // block.rank, block.rank * n_outputs))
-            ranks = _ranks(layout, place, codes)
+            values = rng.normal(0.0, VECTOR_SPREAD, (layout.sizes[index] // block.rank, block.rank * n_outputs))
+            ranks = _ranks(layout, index, codes)
             phi[own] = values[ranks].reshape(-1, n_outputs)
     return phi
 
 
-def _ranks(layout: Layout, place: int, codes: Mapping[Read, Codes]) -> NDArray[np.int64]:
-    """For each symbol of a block its place in the order of first appearance (symbols,)."""
-    n_symbols = layout.sizes[place] // layout.blocks[place].rank
-    first = np.full(n_symbols, -1, dtype=np.int64)
-    for read in (read for read in layout.reads if read.block == place):
+def _ranks(layout: Layout, index: int, codes: Mapping[Read, Codes]) -> NDArray[np.int64]:
+    """For each category of a block its place in the order of first appearance (categories,)."""
+    n_categories = layout.sizes[index] // layout.blocks[index].rank
+    first = np.full(n_categories, -1, dtype=np.int64)
+    for read in (read for read in layout.reads if read.block == index):
         known = first >= 0
-        later = np.full(n_symbols, -1, dtype=np.int64)
+        later = np.full(n_categories, -1, dtype=np.int64)
         first_rows(np.ascontiguousarray(codes[read]), later)
         n_before = int(first.max(initial=-1)) + 1
         first[~known & (later >= 0)] = later[~known & (later >= 0)] + n_before
     first[first < 0] = np.iinfo(np.int64).max
-    ranks = np.empty(n_symbols, dtype=np.int64)
-    ranks[np.argsort(first, kind="stable")] = np.arange(n_symbols)
+    ranks = np.empty(n_categories, dtype=np.int64)
+    ranks[np.argsort(first, kind="stable")] = np.arange(n_categories)
     return ranks
 
 
@@ -64,11 +64,11 @@ def given_blocks(layout: Layout, init: Init) -> set[int]:
         return set()
     if not isinstance(init, Mapping):
         return set(range(len(layout.blocks)))
-    return {place for place, block in enumerate(layout.blocks) if block.name in init}
+    return {index for index, block in enumerate(layout.blocks) if block.name in init}
 
 
 def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
-    """Starting parameters (entries, K) of training, with those that `init` gives, in the user's units.
+    """Starting parameters (coefficients, K) of training, with those that `init` gives, in the user's units.
 
     A block that takes up what centring moves, and that is not given, keeps its start in units of training.
 
@@ -87,16 +87,16 @@ def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
             if name not in names and name not in scales.values():
                 raise ValueError(f"coef_init names the term {name!r}, which the model has not; it has {sorted(names)}.")
     theta = model.units.to_user(layout, phi)
-    for place in given:
-        value = init[names[place]] if isinstance(init, Mapping) else init
-        own = layout.entries(place)
-        theta[own] = _given_values(model, place, value, theta[own])
-    for place, name in scales.items():  # of a product, which the first factor takes
+    for index in given:
+        value = init[names[index]] if isinstance(init, Mapping) else init
+        own = layout.coefs(index)
+        theta[own] = _given_values(model, index, value, theta[own])
+    for index, name in scales.items():  # of a product, which the first factor takes
         if isinstance(init, Mapping) and name in init:
-            theta[layout.entries(place)] *= _single(init[name])
+            theta[layout.coefs(index)] *= _single(init[name])
     started = model.units.to_training(layout, theta)
     for home in {home.factors[0].block for home in layout.homes.values()} - given:
-        started[layout.entries(home)] = phi[layout.entries(home)]
+        started[layout.coefs(home)] = phi[layout.coefs(home)]
     return started
 
 
@@ -106,9 +106,9 @@ def _single(value: float | pd.Series | pd.DataFrame) -> float:
     return value
 
 
-def _given_values(model: WideModel, place: int, value: float | pd.Series | pd.DataFrame, start: Floats) -> Floats:
-    """The values (entries, K) of one block, those of symbols that are not given at their start."""
-    block, name = model.layout.blocks[place], model.layout.blocks[place].name
+def _given_values(model: WideModel, index: int, value: float | pd.Series | pd.DataFrame, start: Floats) -> Floats:
+    """The values (coefficients, K) of one block, those of categories that are not given at their start."""
+    block, name = model.layout.blocks[index], model.layout.blocks[index].name
     if not isinstance(value, (pd.Series, pd.DataFrame)):
         return np.full_like(start, value)
     width = block.rank * model.n_outputs
@@ -127,46 +127,47 @@ def _given_values(model: WideModel, place: int, value: float | pd.Series | pd.Da
                 f"coef_init[{name!r}] has {len(frame)} rows, and the term is a single number; give one row."
             )
         return numbers.reshape(-1, model.n_outputs)
-    index = coefficient_frame(model, place, [str(k) for k in range(model.n_outputs)]).index
-    if frame.index.nlevels != index.nlevels or not frame.index.is_unique:
+    keys = coefficient_frame(model, index, [str(k) for k in range(model.n_outputs)]).index
+    if frame.index.nlevels != keys.nlevels or not frame.index.is_unique:
         raise ValueError(f"coef_init[{name!r}] must be indexed by the term's categories, once each, as coefs_ are.")
     known = _keys(frame.index)
-    places = np.array([known.get(key, UNSEEN) for key in _keys(index)], dtype=np.int64)
-    out = start.reshape(len(index), width).copy()
-    out[places >= 0] = numbers[places[places >= 0]]
+    indices = np.array([known.get(key, UNSEEN) for key in _keys(keys)], dtype=np.int64)
+    out = start.reshape(len(keys), width).copy()
+    out[indices >= 0] = numbers[indices[indices >= 0]]
     return out.reshape(-1, model.n_outputs)
 
 
-def _keys(index: pd.Index) -> dict[object, int]:
-    """The places of symbols by value, missing ones as None."""
+def _keys(keys: pd.Index) -> dict[object, int]:
+    """The indices of categories by value, missing ones as None."""
 
-    def plain(symbol: object) -> object:
-        if isinstance(symbol, tuple):
-            return tuple(plain(part) for part in symbol)
-        return None if pd.isna(symbol) else symbol  # type: ignore[call-overload]
+    def plain(category: object) -> object:
+        if isinstance(category, tuple):
+            return tuple(plain(part) for part in category)
+        return None if pd.isna(category) else category  # type: ignore[call-overload]
 
-    return {plain(symbol): place for place, symbol in enumerate(index)}
+    return {plain(category): index for index, category in enumerate(keys)}
 
 
 def grow_model(
     model: WideModel, layout: Layout, units: Units, codes: Mapping[Read, Codes], rng: np.random.RandomState, steps: int
 ) -> WideModel:
-    """The model laid out for a grown layout and in other units: old entries keep their value, new ones are neutral.
+    """The model laid out for a grown layout and in other units: old coefficients keep their value, new ones are
+    neutral.
 
-    `steps`: the updates that a new entry counts as had (all of them under "mean", none under gse).
+    `steps`: the updates that a new coefficient counts as had (all of them under "mean", none under gse).
     """
     k, old = model.n_outputs, model.layout
     fresh = starting_parameters(layout, codes, k, rng) if layout.sizes != old.sizes else None
-    theta = np.zeros((layout.n_entries, k))
+    theta = np.zeros((layout.n_coefs, k))
     averages = theta.copy()
-    state = np.tile(model.columns.blank(np.zeros(1), steps), (layout.n_entries * k, 1))
-    counts = np.zeros(layout.n_entries, dtype=np.int64)
-    weights = np.zeros(layout.n_entries)
+    state = np.tile(model.columns.blank(np.zeros(1), steps), (layout.n_coefs * k, 1))
+    counts = np.zeros(layout.n_coefs, dtype=np.int64)
+    weights = np.zeros(layout.n_coefs)
     last, mean = model.theta, None
     if model.columns.mean >= 0:
         last, mean = model.units.to_user(old, model.state[:, 0].reshape(-1, k)), model.theta
-    for place, block in enumerate(layout.blocks):
-        before, now = old.entries(place), layout.entries(place)
+    for index, block in enumerate(layout.blocks):
+        before, now = old.coefs(index), layout.coefs(index)
         end = now.start + (before.stop - before.start)
         theta[now.start : end] = last[before]
         averages[now.start : end] = last[before] if mean is None else mean[before]
@@ -176,9 +177,9 @@ def grow_model(
         if end == now.stop:
             continue
         if block.rank > 1 and fresh is not None:
-            theta[end : now.stop] = fresh[end : now.stop] * units.sizes[place]
+            theta[end : now.stop] = fresh[end : now.stop] * units.sizes[index]
         elif block.neutral_mean:
-            theta[end : now.stop] = model.neutral(place)[0]
+            theta[end : now.stop] = model.neutral(index)[0]
         averages[end : now.stop] = theta[end : now.stop]
     state[:, 0] = units.to_training(layout, theta).ravel()
     if mean is not None:

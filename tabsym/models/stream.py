@@ -1,4 +1,4 @@
-"""Tables that arrive in pieces: a pyarrow dataset, or an iterator of frames, larger than memory."""
+"""Tables that arrive in terms: a pyarrow dataset, or an iterator of frames, larger than memory."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def count_rows(X: Any) -> int | None:
     return int(X.count_rows()) if is_dataset(X) else None
 
 
-def pieces(X: Any) -> Iterator[Any]:
+def terms(X: Any) -> Iterator[Any]:
     """The frames of a stream, empty ones left out."""
     if is_dataset(X):
         stream: Iterable[Any] = X.to_batches(batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
     else:
         stream = X
-    for piece in stream:
-        frame = _as_table(piece)
+    for term in stream:
+        frame = _as_table(term)
         if not (hasattr(frame, "__len__") and len(frame) == 0):
             yield frame
 
@@ -57,9 +57,9 @@ def target_name(y: Any, formula: str | None) -> str:
     return named
 
 
-def split_target(piece: Any, target: str) -> tuple[Any, Any]:
-    """A piece without its target, and the target."""
-    frame = nw.from_native(piece)
+def split_target(term: Any, target: str) -> tuple[Any, Any]:
+    """A term without its target, and the target."""
+    frame = nw.from_native(term)
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     if target not in frame.columns:
@@ -101,21 +101,21 @@ class Progress:
             print(file=sys.stderr)
 
 
-def _as_table(piece: Any) -> Any:
+def _as_table(term: Any) -> Any:
     """A record batch as a table; other frames as they are."""
-    if type(piece).__module__.split(".")[0] == "pyarrow" and type(piece).__name__ == "RecordBatch":
-        import pyarrow as pa  # the piece is from there
+    if type(term).__module__.split(".")[0] == "pyarrow" and type(term).__name__ == "RecordBatch":
+        import pyarrow as pa  # the term is from there
 
-        return pa.Table.from_batches([piece])
-    return piece
+        return pa.Table.from_batches([term])
+    return term
 
 
 def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], first_call: dict[str, Any]) -> None:
-    """Fit by epochs of `partial_fit` over the pieces of a stream; Ctrl-C keeps what was learned by then.
+    """Fit by epochs of `partial_fit` over the terms of a stream; Ctrl-C keeps what was learned by then.
 
     Any other failure leaves the estimator as it was. `extras`: row-wise
     arguments, which a stream cannot have; `first_call`: more arguments for the
-    first piece.
+    first term.
     """
     _refuse_what_streams_lack(estimator, extras)
     target = target_name(y, estimator.formula)
@@ -128,8 +128,8 @@ def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], firs
     try:
         for _ in range(epochs):
             lost, seen = 0.0, 0
-            for piece in pieces(stream):
-                X, values = split_target(piece, target)
+            for term in terms(stream):
+                X, values = split_target(term, target)
                 draft.partial_fit(X, values, **({} if hasattr(draft, "model_") else first_call))
                 lost, seen = lost + draft.loss_curve_[-1] * len(values), seen + len(values)
                 progress.add(len(values), lost / seen)

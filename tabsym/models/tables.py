@@ -71,7 +71,7 @@ def _is_told_apart(layout: Layout, term: Term) -> bool:
 
 def _mean(model: WideModel, block: int) -> float | None:
     """Over training rows; None where it is next to nothing beside the factors."""
-    own = model.layout.entries(block)
+    own = model.layout.coefs(block)
     values, weights = model.theta[own, 0], model.weights[own]
     if model.layout.blocks[block].source is None or not weights.sum() > 0.0:
         return float(values[0]) if len(values) == 1 and values[0] != 0.0 else None
@@ -98,26 +98,26 @@ class CoefficientFrames(Mapping[str, pd.DataFrame]):
 
     def __init__(self, model: WideModel, outputs: Sequence[str]) -> None:
         self._model, self._outputs = model, tuple(outputs)
-        self._places = {block.name: place for place, block in enumerate(model.layout.blocks)}
+        self._indices = {block.name: index for index, block in enumerate(model.layout.blocks)}
         self._scales = {product.name: product for product in products_of(model)}
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         made, key = self._model.shown, (name, self._outputs)
-        if name not in self._places and name not in self._scales:
+        if name not in self._indices and name not in self._scales:
             raise KeyError(_unknown(name, self))
         if key not in made:
             if name in self._scales:
                 made[key] = pd.DataFrame({"value": [self._scales[name].scale]}, index=pd.Index([name], dtype=object))
             else:
-                made[key] = coefficient_frame(self._model, self._places[name], self._outputs)
+                made[key] = coefficient_frame(self._model, self._indices[name], self._outputs)
         frame: pd.DataFrame = made[key]
         return frame.copy()
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self._places, *self._scales])
+        return iter([*self._indices, *self._scales])
 
     def __len__(self) -> int:
-        return len(self._places) + len(self._scales)
+        return len(self._indices) + len(self._scales)
 
     def __repr__(self) -> str:
         return "\n".join(f"{name}:\n{frame}" for name, frame in self.items())
@@ -133,18 +133,18 @@ def _unknown(name: object, known: Iterable[str]) -> str:
     )
 
 
-def coefficient_frame(model: WideModel, place: int, outputs: Sequence[str]) -> pd.DataFrame:
+def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> pd.DataFrame:
     """The coefficients of a term, in the user's units; `outputs` names the K scores."""
-    block, own = model.layout.blocks[place], model.layout.entries(place)
+    block, own = model.layout.blocks[index], model.layout.coefs(index)
     names = [f"{output} {r + 1}" if block.rank > 1 else output for r in range(block.rank) for output in outputs]
-    mean = next((product.means[place] for product in products_of(model) if place in product.means), 1.0)
+    mean = next((product.means[index] for product in products_of(model) if index in product.means), 1.0)
     width = block.rank * model.n_outputs
-    index = _index(model.layout, block)
-    frame = pd.DataFrame(model.theta[own].reshape(-1, width) / mean, index=index, columns=names)
+    keys = _index(model.layout, block)
+    frame = pd.DataFrame(model.theta[own].reshape(-1, width) / mean, index=keys, columns=names)
     if model.certainty is not None:
-        covariance = covariance_of_factor(model, place, mean) if mean != 1.0 else None
+        covariance = covariance_of_factor(model, index, mean) if mean != 1.0 else None
         sd = model.certainty.sd[own] / abs(mean) if covariance is None else np.sqrt(covariance.variances())
-        deviations = pd.DataFrame(sd.reshape(-1, width), index=index, columns=deviation_names(names))
+        deviations = pd.DataFrame(sd.reshape(-1, width), index=keys, columns=deviation_names(names))
         frame = pd.concat([frame, deviations], axis=1)  # at once: of many classes, pandas warns of one by one
     if block.source is not None:
         frame[rows_name(outputs)] = model.counts[own][:: block.rank]
@@ -155,11 +155,11 @@ def coefficient_frame(model: WideModel, place: int, outputs: Sequence[str]) -> p
     return frame
 
 
-def covariance_of_factor(model: WideModel, place: int, mean: float) -> TermCovariance | None:
+def covariance_of_factor(model: WideModel, index: int, mean: float) -> TermCovariance | None:
     """Of the factors of a product over their mean, by the delta method."""
     assert model.certainty is not None
-    own, found = model.layout.entries(place), model.certainty.covariances
-    if not found or (raw := found[place]) is None:
+    own, found = model.layout.coefs(index), model.certainty.covariances
+    if not found or (raw := found[index]) is None:
         return None
     shares = model.weights[own] / model.weights[own].sum()
     centre = np.einsum("q,kqr->kr", shares, raw.factor)
@@ -227,25 +227,27 @@ def _index(layout: Layout, block: Block) -> pd.Index:
 
 
 def _multi_index(levels: list[NDArray[np.object_]], codes: list[NDArray[np.int32]], names: list[str]) -> pd.MultiIndex:
-    """From symbols and codes as they are: factorizing the symbols of every entry again takes a hundred times longer."""
-    known, places = [], []
-    for symbols, own in zip(levels, codes, strict=True):
-        present = np.array([symbol is not None for symbol in symbols], dtype=bool)
-        known.append(pd.Index(symbols[present], dtype=object))
+    """From categories and codes as they are: factorizing the categories of every coefficient again takes a hundred
+    times longer.
+    """
+    known, indices = [], []
+    for categories, own in zip(levels, codes, strict=True):
+        present = np.array([category is not None for category in categories], dtype=bool)
+        known.append(pd.Index(categories[present], dtype=object))
         renumbered = np.where(present, np.cumsum(present) - 1, -1)  # missing is no level, but a code of -1
-        places.append(renumbered[own])
-    return pd.MultiIndex(levels=known, codes=places, names=names, verify_integrity=False)  # type: ignore[arg-type]
+        indices.append(renumbered[own])
+    return pd.MultiIndex(levels=known, codes=indices, names=names, verify_integrity=False)  # type: ignore[arg-type]
 
 
-def _levels(layout: Layout, place: int) -> tuple[list[NDArray[np.object_]], list[NDArray[np.int32]]]:
-    """The symbols of each position of a source, and the codes of its entries there."""
-    source = layout.sources[place]
+def _levels(layout: Layout, index: int) -> tuple[list[NDArray[np.object_]], list[NDArray[np.int32]]]:
+    """The categories of each position of a source, and the codes of its coefficients there."""
+    source = layout.sources[index]
     if isinstance(source, Symbols):
         return [source.alphabet.symbols], [np.arange(len(source), dtype=np.int32)]
     if isinstance(source, Bins):
         return [np.array(source.labels, dtype=object)], [np.arange(len(source), dtype=np.int32)]
     assert isinstance(source, Crossing)
-    left, right = source.cross.pairs()
+    left, right = source.interaction.pairs()
     levels, codes = _levels(layout, source.left)
     more, (last,) = _levels(layout, source.right)
     return levels + more, [own[left] for own in codes] + [last[right]]

@@ -128,8 +128,8 @@ class WideClassifierBase(LabelClassifier, WideBase):
     def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
         """The most probable class of each row (n_rows,)."""
         margins = self._margins(X, offset)
-        places = (margins[:, 0] > 0).astype(int) if self.model_.n_outputs == 1 else margins.argmax(axis=1)
-        return np.asarray(self.classes_[places])
+        indices = (margins[:, 0] > 0).astype(int) if self.model_.n_outputs == 1 else margins.argmax(axis=1)
+        return np.asarray(self.classes_[indices])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
         """The accuracy of `predict`, weighted.

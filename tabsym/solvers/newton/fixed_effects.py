@@ -1,4 +1,4 @@
-"""What nothing holds back, the intercept and slopes, takes its turn together.
+"""The unpenalized coefficients, the intercept and slopes, takes its turn together.
 
 Numbers that say nearly the same (a list price and a net price), or one with a long tail beside the intercept, pull at
 each other so hard that turns one by one would creep: hundreds of sweeps later they were far from the optimum.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.solvers.newton.terms import Piece
+from tabsym.solvers.newton.terms import SolverTerm
 
 Floats = NDArray[np.float64]
 
@@ -19,9 +19,9 @@ SAME = 1e-12
 """Of the information on numbers scaled to 1 each: directions with less are none, since the numbers say the same."""
 
 NOTHING_LEFT, ROUNDING = 1e-5, 1e-9
-"""Of the information on what is not held back: so little beside a walk, whose level no difference holds, is none;
-beside other blocks less is rounding. (With 1e-5 there, too, the level of a block of large variance, and a slope of
-numbers far from 0, counted as known: deviations were up to a third too small.)"""
+"""Of the information on the unpenalized coefficients: so little beside a walk, whose level no difference holds, is
+none; beside other blocks less is rounding. (With 1e-5 there, too, the level of a block of large variance, and a slope
+of numbers far from 0, counted as known: deviations were up to a third too small.)"""
 
 HARDLY, MOST_STEPS = 0.3, 4
 """An information is kept while no score moves by more than this, for so many steps at most: it takes as long to make
@@ -31,16 +31,16 @@ MOST_HALVINGS = 30
 """Of a step that does not lower the loss."""
 
 
-def columns_of(pieces: Sequence[Piece], n_rows: int) -> Floats:
-    """What each piece, which is one number, is multiplied by in each row (n, f)."""
+def columns_of(terms: Sequence[SolverTerm], n_rows: int) -> Floats:
+    """What each term, which is one number, is multiplied by in each row (n, f)."""
     return np.column_stack([
         np.empty((n_rows, 0)),
-        *(np.where(piece.codes >= 0, piece.x if len(piece.x) else 1.0, 0.0) for piece in pieces),
+        *(np.where(term.codes >= 0, term.x if len(term.x) else 1.0, 0.0) for term in terms),
     ])  # fmt: skip
 
 
 class JointSteps:
-    """Newton's steps of all pieces together, by an information that is kept while rows hardly move.
+    """Newton's steps of all terms together, by an information that is kept while rows hardly move.
 
     Parameters
     ----------

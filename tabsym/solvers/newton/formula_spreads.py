@@ -1,9 +1,10 @@
-"""The posteriors of the blocks of a formula: of one block jointly with what is not held back, given the other blocks.
+"""The posteriors of the blocks of a formula: of one block jointly with the unpenalized coefficients, given the other
+blocks.
 
-A row's score moves with a block's entries by its derivatives J there, and the block's own Hessian is J'WJ, with W the
-curvatures of the rows (Gauss and Newton's: exact for a block that a term reads once). A block that rows read in one
-place has a small matrix for each symbol, as wide as its vectors; one that they read in two places (w[home] - w[away])
-has a sparse matrix, as symbols meet. What is not held back, and the mean that numbers which multiply are held to, is
+A row's score moves with a block's coefficients by its derivatives J there, and the block's own Hessian is J'WJ, with W
+the curvatures of the rows (Gauss and Newton's: exact for a block that a term reads once). A block that rows read in one
+place has a small matrix for each category, as wide as its vectors; one that they read in two places (w[home] - w[away])
+has a sparse matrix, as categories meet. What is not penalized, and the mean that numbers which multiply are held to, is
 taken from that by a few columns B: V = (D - BB')^-1 = D^-1 + Y (1 - B'Y)^-1 Y', with Y = D^-1 B.
 """
 
@@ -26,31 +27,31 @@ from tabsym.solvers.newton.fixed_effects import SAME, rank_of_information
 Floats = NDArray[np.float64]
 
 MOST_DENSE = 1000
-"""Entries of a block read in two places, above which the diagonal of its inverse is drawn, not computed."""
+"""Coefficients of a block read in two places, above which the diagonal of its inverse is drawn, not computed."""
 
 N_DRAWS = 64
 
 NOTHING_LEFT = 1e-5
-"""Of the information on what is not held back: less counts as none."""
+"""Of the information on the unpenalized coefficients: less counts as none."""
 
 
 @dataclass(frozen=True)
 class BlockSpread:
-    """Posterior variances (entries,) of a block, dispersion 1, and its effective number of entries."""
+    """Posterior variances (coefficients,) of a block, dispersion 1, and its effective number of coefficients."""
 
     variances: Floats
-    effective: float
+    edf: float
 
 
 class Derivatives:
-    """How the scores of rows move with the entries, one output at a time.
+    """How the scores of rows move with the coefficients, one output at a time.
 
     Parameters
     ----------
     layout : Layout
     program : Program
     rows : Rows
-    phi : (entries,)
+    phi : (coefficients,)
         Of the output.
     """
 
@@ -58,49 +59,49 @@ class Derivatives:
         self.layout, self.program, self.rows, self.phi = layout, program, rows, phi
 
     def of(self, block: int) -> sparse.csr_array:
-        """By the entries of a block (n, size)."""
-        own = self.layout.entries(block)
-        found = [(rows, entries - own.start, by) for rows, entries, by in self._all if _lie_in(entries, own)]
+        """By the coefficients of a block (n, size)."""
+        own = self.layout.coefs(block)
+        found = [(rows, coefs - own.start, by) for rows, coefs, by in self._all if _lie_in(coefs, own)]
         shape = len(self.rows.y), own.stop - own.start
         if not found:
             return sparse.csr_array(shape)
-        rows, entries, by = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return sparse.csr_array((by, (rows, entries)), shape=shape)  # an entry that a row reads twice is added up
+        rows, coefs, by = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return sparse.csr_array((by, (rows, coefs)), shape=shape)  # a coefficient that a row reads twice is added up
 
     @cached_property
     def _all(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64], Floats]]:
-        """Rows, entries and derivatives of every place of the program that learns."""
+        """Rows, coefficients and derivatives of every place of the program that learns."""
         program, rows, n = self.program, self.rows, len(self.rows.y)
         every, ones = np.arange(n), np.ones(n)
         found = [self._kept(rows.codes[:, j].astype(np.int64), ones) for j in range(program.n_plain)]
-        found += [(every, np.full(n, entry), rows.x[:, j]) for j, entry in enumerate(program.slopes)]
-        found += [(every, np.full(n, entry), ones) for entry in program.scalars]
+        found += [(every, np.full(n, coef), rows.x[:, j]) for j, coef in enumerate(program.slopes)]
+        found += [(every, np.full(n, coef), ones) for coef in program.scalars]
         for term in range(len(program.constants)):
             slots = range(program.starts[term], program.starts[term + 1])
-            entries = [self._entries(slot) for slot in slots]
-            values = [np.where(own >= 0, self.phi[own], 0.0) for own in entries]
+            coefs = [self._coefs(slot) for slot in slots]
+            values = [np.where(own >= 0, self.phi[own], 0.0) for own in coefs]
             number = program.numeric[term]
             factor = program.constants[term] * (rows.x[:, number] if number >= 0 else ones)
-            for place, own in enumerate(entries):
-                others = [value for other, value in enumerate(values) if other != place]
+            for index, own in enumerate(coefs):
+                others = [value for other, value in enumerate(values) if other != index]
                 found.append(self._kept(own, np.prod([factor, *others], axis=0)))
         return found
 
-    def _entries(self, slot: int) -> NDArray[np.int64]:
-        column, first = self.program.columns[slot], self.program.entries[slot]
+    def _coefs(self, slot: int) -> NDArray[np.int64]:
+        column, first = self.program.columns[slot], self.program.coefs[slot]
         if column < 0:
             return np.full(len(self.rows.y), first)
         codes = self.rows.codes[:, column].astype(np.int64)
         return np.where(codes >= 0, codes + first, -1)
 
     @staticmethod
-    def _kept(entries: NDArray[np.int64], by: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-        kept = np.flatnonzero(entries >= 0)
-        return kept, entries[kept], by[kept]
+    def _kept(coefs: NDArray[np.int64], by: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        kept = np.flatnonzero(coefs >= 0)
+        return kept, coefs[kept], by[kept]
 
 
-def _lie_in(entries: NDArray[np.int64], own: slice) -> bool:
-    return len(entries) > 0 and own.start <= entries[0] < own.stop  # all of a place are of one block
+def _lie_in(coefs: NDArray[np.int64], own: slice) -> bool:
+    return len(coefs) > 0 and own.start <= coefs[0] < own.stop  # all of a place are of one block
 
 
 class FormulaSpreads:
@@ -109,13 +110,13 @@ class FormulaSpreads:
     Parameters
     ----------
     derivatives : Derivatives
-    bends : (n,)
+    hessians : (n,)
         Curvatures of the rows, times their weight.
     """
 
-    def __init__(self, derivatives: Derivatives, bends: Floats) -> None:
-        self.derivatives, self.layout, self.bends = derivatives, derivatives.layout, bends
-        self._flat = [place for place, block in enumerate(self.layout.blocks) if block.source is None]
+    def __init__(self, derivatives: Derivatives, hessians: Floats) -> None:
+        self.derivatives, self.layout, self.hessians = derivatives, derivatives.layout, hessians
+        self._flat = [index for index, block in enumerate(self.layout.blocks) if block.source is None]
         self._widest: Floats = np.zeros((len(self._flat), len(self._flat)))
 
     def of(self, block: int, precision: float, *, centred: bool) -> BlockSpread:
@@ -123,7 +124,7 @@ class FormulaSpreads:
         rank = self.layout.blocks[block].rank
         by = self.derivatives.of(block)
         inverse = self._inverse(block, by, precision)
-        shared = by.T @ (self.bends[:, None] * self._by_flat)
+        shared = by.T @ (self.hessians[:, None] * self._by_flat)
         columns = shared @ _root_of_inverse(self._flat_information)
         size = by.shape[1] // rank
         means = np.tile(np.eye(rank), (size, 1)) / np.sqrt(size)
@@ -133,27 +134,27 @@ class FormulaSpreads:
         left = np.eye(columns.shape[1]) - columns.T @ followed
         middle = np.linalg.pinv(left, rcond=NOTHING_LEFT, hermitian=True)
         variances = inverse.diagonal + ((followed @ middle) * followed).sum(axis=1)
-        penalised, held = float(variances.sum()), by.shape[1]
+        penalized, held = float(variances.sum()), by.shape[1]
         if centred:
             mean_followed = means.T @ followed
             of_means = np.trace(means.T @ inverse.times(means)) + np.trace(mean_followed @ middle @ mean_followed.T)
-            penalised, held = penalised - float(of_means), held - rank
+            penalized, held = penalized - float(of_means), held - rank
         self._note_flat(shared, inverse)
-        return BlockSpread(variances, max(held - precision * penalised, 0.0))
+        return BlockSpread(variances, max(held - precision * penalized, 0.0))
 
     def of_flat(self) -> Floats:
-        """Variances (f,) of what is not held back, given the block that leaves it the least certain."""
+        """Variances (f,) of the unpenalized coefficients, given the block that leaves it the least certain."""
         alone = np.diag(np.linalg.pinv(self._flat_information, rcond=NOTHING_LEFT, hermitian=True))
         return np.maximum(alone, np.diag(self._widest))
 
     @property
     def rank_of_flat(self) -> int:
-        """How many numbers the rows tell of those that are not held back."""
+        """How many numbers the rows tell of those that are not penalized."""
         return rank_of_information(self._flat_information)
 
     @property
     def flat(self) -> list[int]:
-        """The blocks that are not held back."""
+        """The blocks that are not penalized."""
         return self._flat
 
     def _note_flat(self, shared: Floats, inverse: _Inverse) -> None:
@@ -163,7 +164,7 @@ class FormulaSpreads:
             self._widest = found
 
     def _inverse(self, block: int, by: sparse.csr_array, precision: float) -> _Inverse:
-        root = (by * np.sqrt(self.bends)[:, None]).tocsr()
+        root = (by * np.sqrt(self.hessians)[:, None]).tocsr()
         curvature = (root.T @ root).tocsr()
         if sum(read.block == block for read in self.layout.reads) == 1:
             return _BySymbol(curvature, precision, self.layout.blocks[block].rank)
@@ -171,13 +172,13 @@ class FormulaSpreads:
 
     @cached_property
     def _by_flat(self) -> Floats:
-        """Derivatives (n, f) by what is not held back."""
-        found = [self.derivatives.of(place).toarray() for place in self._flat]
-        return np.concatenate([np.zeros((len(self.bends), 0)), *found], axis=1)
+        """Derivatives (n, f) by the unpenalized coefficients."""
+        found = [self.derivatives.of(index).toarray() for index in self._flat]
+        return np.concatenate([np.zeros((len(self.hessians), 0)), *found], axis=1)
 
     @cached_property
     def _flat_information(self) -> Floats:
-        return np.asarray(self._by_flat.T @ (self.bends[:, None] * self._by_flat))
+        return np.asarray(self._by_flat.T @ (self.hessians[:, None] * self._by_flat))
 
 
 def _root_of_inverse(matrix: Floats) -> Floats:
@@ -198,23 +199,23 @@ class _Inverse(ABC):
 
 
 class _BySymbol(_Inverse):
-    """Of a block that rows read in one place: a matrix (rank, rank) for each symbol."""
+    """Of a block that rows read in one place: a matrix (rank, rank) for each category."""
 
     def __init__(self, curvature: sparse.csr_array, precision: float, rank: int) -> None:
-        n_symbols = curvature.shape[0] // rank
-        own = np.zeros((n_symbols, rank, rank))
+        n_categories = curvature.shape[0] // rank
+        own = np.zeros((n_categories, rank, rank))
         found = curvature.tocoo()
         own[found.row // rank, found.row % rank, found.col % rank] = found.data
         self._inverses = _inverse_of(own + precision * np.eye(rank))
         self.diagonal = np.diagonal(self._inverses, axis1=1, axis2=2).ravel()
 
     def times(self, columns: Floats) -> Floats:
-        n_symbols, rank, _ = self._inverses.shape
-        return (self._inverses @ columns.reshape(n_symbols, rank, -1)).reshape(len(columns), -1)
+        n_categories, rank, _ = self._inverses.shape
+        return (self._inverses @ columns.reshape(n_categories, rank, -1)).reshape(len(columns), -1)
 
 
 class _Dense(_Inverse):
-    """Of a block that rows read in several places, of not too many entries."""
+    """Of a block that rows read in several places, of not too many coefficients."""
 
     def __init__(self, curvature: sparse.csr_array, precision: float) -> None:
         self._whole = _inverse_of(curvature.toarray() + precision * np.eye(curvature.shape[0]))
@@ -225,10 +226,10 @@ class _Dense(_Inverse):
 
 
 class _Drawn(_Inverse):
-    """Of one of many entries: the diagonal from draws, by conjugate gradients, the same ones each time.
+    """Of one of many coefficients: the diagonal from samples, by conjugate gradients, the same ones each time.
 
-    The variance of an entry is that given the others, known exactly, and that of its mean given the others, over the
-    draws (as in `posterior`). `root` (n, q): R with R'R = the curvature.
+    The variance of a coefficient is that given the others, known exactly, and that of its mean given the others, over
+    the samples (as in `posterior`). `root` (n, q): R with R'R = the curvature.
     """
 
     def __init__(self, curvature: sparse.csr_array, precision: float, root: sparse.csr_array) -> None:
@@ -250,7 +251,7 @@ class _Drawn(_Inverse):
 def _inverse_of(matrices: Floats) -> Floats:
     try:
         return np.asarray(np.linalg.inv(matrices))
-    except np.linalg.LinAlgError:  # no penalty, and entries that no row tells apart
+    except np.linalg.LinAlgError:  # no penalty, and coefficients that no row tells apart
         return np.asarray(np.linalg.pinv(matrices, rcond=NOTHING_LEFT, hermitian=True))
 
 
@@ -279,11 +280,11 @@ class CommonLevels:
         self._solver: SuperLU | None = None
         beside = _other_factors(layout)
         held = [block for block in beside if layout.blocks[block].source is not None]
-        found = [sparse.csc_array((layout.n_entries, 0))]
+        found = [sparse.csc_array((layout.n_coefs, 0))]
         if held and len(layout.blocks) > 1:
             rng = np.random.RandomState(0)  # at any two points: factors that terms share, and others, have any values
-            places = [rng.normal(1.0, 0.3, layout.n_entries) for _ in range(2)]
-            derivatives = [Derivatives(layout, program, rows, phi) for phi in places]
+            indices = [rng.normal(1.0, 0.3, layout.n_coefs) for _ in range(2)]
+            derivatives = [Derivatives(layout, program, rows, phi) for phi in indices]
             to_flat = {block: _to_flat(layout, block, derivatives) for block in held}
             held = [block for block in held if not centred[block] or to_flat[block].shape[1]]
             found += [to_flat[block] for block in held]
@@ -295,7 +296,7 @@ class CommonLevels:
         self._directions = sparse.hstack(found).tocsc()
 
     def share(self, phi: Floats, precision: Floats) -> Floats:
-        """Numbers (entries * K,) of the same scores whose penalty, by the precisions of blocks, is least."""
+        """Numbers (coefficients * K,) of the same scores whose penalty, by the precisions of blocks, is least."""
         if not self._directions.shape[1]:
             return phi
         held = np.repeat(precision, self._layout.sizes)
@@ -304,7 +305,7 @@ class CommonLevels:
             size = system.diagonal()
             ridge = np.where(size > 0.0, SINGULAR * size, 1.0)
             self._solver, self._precision = splu((system + sparse.diags_array(ridge)).tocsc()), precision.copy()
-        numbers = phi.reshape(self._layout.n_entries, -1)
+        numbers = phi.reshape(self._layout.n_coefs, -1)
         away = self._solver.solve(self._directions.T @ (held[:, None] * numbers))
         return np.asarray(numbers - self._directions @ away, dtype=np.float64).ravel()
 
@@ -328,32 +329,33 @@ def _beside(term: Term, block: int) -> tuple[object, ...]:
 
 
 def _to_flat(layout: Layout, block: int, derivatives: list[Derivatives]) -> sparse.csc_array:
-    """The mean of a block, for unpenalized terms (entries, 1); none (entries, 0) where these have no such part.
+    """The mean of a block, for unpenalized terms (coefficients, 1); none (coefficients, 0) where these have no such
+    part.
 
     The intercept has its part in slopes, where the number that these are multiplied by is centred.
     """
-    flat = [place for place, other in enumerate(layout.blocks) if other.source is None]
+    flat = [index for index, other in enumerate(layout.blocks) if other.source is None]
     found: Floats = np.empty(0)
     for by in derivatives:
         own = np.asarray(by.of(block).sum(axis=1)).ravel()
-        columns = np.column_stack([np.empty((len(own), 0)), *(by.of(place).toarray() for place in flat)])
+        columns = np.column_stack([np.empty((len(own), 0)), *(by.of(index).toarray() for index in flat)])
         if not len(found):
             found = np.asarray(np.linalg.lstsq(columns, own, rcond=SAME)[0], dtype=np.float64)
         if np.linalg.norm(own - columns @ found) > EQUAL * np.linalg.norm(own):
-            return sparse.csc_array((layout.n_entries, 0))
-    direction = np.zeros((layout.n_entries, 1))
-    direction[layout.entries(block)] = 1.0
-    for place, by_one in zip(flat, found, strict=True):
-        direction[layout.entries(place)] = -by_one
+            return sparse.csc_array((layout.n_coefs, 0))
+    direction = np.zeros((layout.n_coefs, 1))
+    direction[layout.coefs(block)] = 1.0
+    for index, by_one in zip(flat, found, strict=True):
+        direction[layout.coefs(index)] = -by_one
     return sparse.csc_array(direction)
 
 
 def _to_coarser(layout: Layout, one: int, other: int, derivatives: list[Derivatives]) -> sparse.csc_array:
-    """What the entries of `one` within each entry of `other` can hand to that (entries, its size).
+    """What the coefficients of `one` within each coefficient of `other` can hand to that (coefficients, its size).
 
-    None (entries, 0) where the one column is no function of the other, or what multiplies them is not the same.
+    None (coefficients, 0) where the one column is no function of the other, or what multiplies them is not the same.
     """
-    nothing = sparse.csc_array((layout.n_entries, 0))
+    nothing = sparse.csc_array((layout.n_coefs, 0))
     within, times = None, 0.0
     for by in derivatives:
         by_one, by_other = by.of(one), by.of(other)
@@ -367,14 +369,16 @@ def _to_coarser(layout: Layout, one: int, other: int, derivatives: list[Derivati
         given = by_one @ within
         if times == 0.0 or sparse.linalg.norm(given - times * by_other) > EQUAL * sparse.linalg.norm(given):
             return nothing
-    found = sparse.lil_array((layout.n_entries, layout.sizes[other]))
-    found[layout.entries(one)] = within
-    found[layout.entries(other)] = -times * sparse.eye_array(layout.sizes[other])
+    found = sparse.lil_array((layout.n_coefs, layout.sizes[other]))
+    found[layout.coefs(one)] = within
+    found[layout.coefs(other)] = -times * sparse.eye_array(layout.sizes[other])
     return found.tocsc()
 
 
 def _entries_above(by_one: sparse.csr_array, by_other: sparse.csr_array) -> NDArray[np.intp] | None:
-    """For each entry that rows select the one of another block that they do, -1 for none; None where it is not one."""
+    """For each coefficient that rows select the one of another block that they do, -1 for none; None where it is not
+    one.
+    """
     if max(np.diff(by_one.indptr).max(initial=0), np.diff(by_other.indptr).max(initial=0)) > 1:
         return None
     both = (np.diff(by_one.indptr) > 0) & (np.diff(by_other.indptr) > 0)

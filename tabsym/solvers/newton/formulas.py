@@ -23,9 +23,9 @@ from tabsym.codes import row_numbers
 from tabsym.design.layout import Layout
 from tabsym.design.program import Rows, Work
 from tabsym.losses.kernels import GAMMA, HUBER, LOGISTIC, MULTINOMIAL, TWEEDIE
-from tabsym.solvers.newton.block_descent import spread_of
+from tabsym.solvers.newton.block_descent import target_scale_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
-from tabsym.solvers.newton.joint import MOST_ENTRIES, MOST_VISITS, Whole, inverse
+from tabsym.solvers.newton.joint import MAX_COEFS, MOST_VISITS, Whole, inverse
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
 from tabsym.solvers.sgd.optimizers import SGD, Newton
 from tabsym.solvers.sgd.options import Options
@@ -34,12 +34,12 @@ from tabsym.solvers.sgd.state import Task
 Floats = NDArray[np.float64]
 
 JITTERS = 0.3, 1.0
-"""Other starts are the first one, with normal numbers of these deviations, by turns, added to the factors of products:
-near it, and where factors have other signs."""
+"""Other starts are the first one, with normal numbers of these deviations, by block coordinate descent, added to the
+factors of products: near it, and where factors have other signs."""
 
 PASSES_A_LOOK, STILL = 4, 0.01
 """Optimum and variances take a turn for so many of `max_passes`, at most; they stand still where no logarithm of a
-variance moves by more, of those that move the effective entries of their block by as much: 0 is never reached."""
+variance moves by more, of those that move the effective coefficients of their block by as much: 0 is never reached."""
 
 FIRST_VARIANCE = 1.0
 
@@ -49,12 +49,14 @@ LEAST, MOST = 1e-6, 1e8
 
 @dataclass(frozen=True)
 class Answer:
-    """In units of training: parameters and deviations (entries * K,), variances and effective numbers of blocks."""
+    """In units of training: parameters and deviations (coefficients * K,), variances and effective numbers of
+    blocks.
+    """
 
     phi: Floats
     sd: Floats
     variances: Floats
-    effective: Floats
+    edf: Floats
     dispersion: float
     loss: float
     n_passes: int
@@ -89,10 +91,10 @@ class Objective:
         self.centred = [centred and block.neutral_mean for block in layout.blocks]
         self._levels = CommonLevels(layout, task.program, rows, self.centred)
         y = rows.y - rows.offset if len(rows.offset) and task.loss.scales else rows.y
-        self.unit = spread_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
+        self.unit = target_scale_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
 
     def sums(self, phi: Floats) -> tuple[float, Floats, Floats]:
-        """The sum of the losses, gradient and own curvature (entries * K,)."""
+        """The sum of the losses, gradient and own curvature (coefficients * K,)."""
         gradient, curvature = np.zeros(len(phi)), np.zeros(len(phi))
         self.n_passes += 1
         lost = newton_sums(
@@ -109,32 +111,32 @@ class Objective:
         """The objective where the penalty of the scores is least, and its gradient."""
         phi = self.shared(phi)
         lost, gradient, _ = self.sums(phi)
-        for place, own in self.held():
-            away = self.away(place, phi)
-            lost += 0.5 * self.precision[place] * float(np.square(away).sum())
-            gradient[own] += self.precision[place] * away.ravel()
+        for index, own in self.held():
+            away = self.away(index, phi)
+            lost += 0.5 * self.precision[index] * float(np.square(away).sum())
+            gradient[own] += self.precision[index] * away.ravel()
         return lost, gradient
 
     def held(self) -> Iterator[tuple[int, slice]]:
-        """The blocks that a prior holds back, and where their numbers lie."""
+        """The blocks that a prior penalizes, and where their numbers lie."""
         k = self.task.n_outputs
-        for place, block in enumerate(self.layout.blocks):
+        for index, block in enumerate(self.layout.blocks):
             if block.source is not None:
-                own = self.layout.entries(place)
-                yield place, slice(own.start * k, own.stop * k)
+                own = self.layout.coefs(index)
+                yield index, slice(own.start * k, own.stop * k)
 
-    def away(self, place: int, phi: Floats) -> Floats:
-        """How far the numbers of a block are from where its prior holds them (symbols, rank * K)."""
-        own, k = self.layout.entries(place), self.task.n_outputs
-        width = self.layout.blocks[place].rank * k
+    def away(self, index: int, phi: Floats) -> Floats:
+        """How far the numbers of a block are from where its prior holds them (categories, rank * K)."""
+        own, k = self.layout.coefs(index), self.task.n_outputs
+        width = self.layout.blocks[index].rank * k
         numbers = phi[own.start * k : own.stop * k].reshape(-1, width)
-        return numbers - numbers.mean(axis=0) if self.centred[place] else numbers
+        return numbers - numbers.mean(axis=0) if self.centred[index] else numbers
 
     def curvature(self, phi: Floats) -> Floats:
         """Own curvature of each parameter, with its penalty."""
         curvature = self.sums(phi)[2]
-        for place, own in self.held():
-            curvature[own] += self.precision[place]
+        for index, own in self.held():
+            curvature[own] += self.precision[index]
         return curvature
 
 
@@ -149,8 +151,8 @@ def fit_formula(
 ) -> Answer:
     """The best optimum of several: with a ridge `penalty` on the mean loss, or None for variances by evidence."""
     objective = Objective(layout, rows, task, centred=penalty is None)
-    for place, _ in objective.held():
-        objective.precision[place] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
+    for index, _ in objective.held():
+        objective.precision[index] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
     starts = [start]
     if not layout.is_additive:
         jitters = islice(cycle(JITTERS), newton.starts - 1)
@@ -167,33 +169,33 @@ def fit_formula(
         converged = converged and change < STILL
     dispersion = weighed.dispersion
     variances = np.full(len(layout.blocks), np.inf)
-    for place, _ in objective.held():
-        variances[place] = dispersion / objective.precision[place] if objective.precision[place] > 0 else np.inf
+    for index, _ in objective.held():
+        variances[index] = dispersion / objective.precision[index] if objective.precision[index] > 0 else np.inf
     told = weighed.variances >= 0.0  # less is rounding, where more vectors are asked for than the rows can tell
     sd = np.sqrt(dispersion * np.where(told, weighed.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
     whole = _whole_covariance(objective, phi)
-    return Answer(phi, sd, variances, weighed.effective, dispersion, loss, objective.n_passes, converged, whole)
+    return Answer(phi, sd, variances, weighed.edf, dispersion, loss, objective.n_passes, converged, whole)
 
 
 def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
     """Of all coefficients of each output, dispersion 1, by Gauss and Newton's Hessian; None where they are too many."""
     layout, k = objective.layout, objective.task.n_outputs
     has_vectors = any(block.rank > 1 for block in layout.blocks)  # told up to rotations: only given the others
-    if has_vectors or layout.n_entries > MOST_ENTRIES or layout.n_entries * len(objective.rows.y) > MOST_VISITS:
+    if has_vectors or layout.n_coefs > MAX_COEFS or layout.n_coefs * len(objective.rows.y) > MOST_VISITS:
         return None
-    bends = _expected_curvature(objective, phi)
-    found, untold = [], np.zeros(layout.n_entries, dtype=np.bool_)
+    hessians = _expected_curvature(objective, phi)
+    found, untold = [], np.zeros(layout.n_coefs, dtype=np.bool_)
     for output in range(k):
         derivatives = Derivatives(layout, objective.task.program, objective.rows, phi[output::k])
-        by = sparse.hstack([derivatives.of(place) for place in range(len(layout.blocks))]).tocsr()
-        information = np.asarray((by.T @ (by * bends[:, output][:, None])).todense())
-        for place, _ in objective.held():
-            own = layout.entries(place)
+        by = sparse.hstack([derivatives.of(index) for index in range(len(layout.blocks))]).tocsr()
+        information = np.asarray((by.T @ (by * hessians[:, output][:, None])).todense())
+        for index, _ in objective.held():
+            own = layout.coefs(index)
             held = np.eye(own.stop - own.start)
-            if objective.centred[place]:
+            if objective.centred[index]:
                 held -= 1.0 / len(held)
-            information[own, own] += objective.precision[place] * held
+            information[own, own] += objective.precision[index] * held
         found.append(inverse(information)[0])
         untold |= np.diag(information) == 0.0  # what factors hand to each other is no part of what is shown
     return Whole(np.array(found), untold)
@@ -203,7 +205,7 @@ def _expected_curvature(objective: Objective, phi: Floats) -> Floats:
     """Fisher's information of rows (n, K), times their weight."""
     task, rows = objective.task, objective.rows
     if task.loss.code not in (GAMMA, TWEEDIE):
-        return _pulls(objective, phi)[1]
+        return _grads(objective, phi)[1]
     margins = np.empty((len(rows.y), 1))
     predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), margins)
     power = 2.0 if task.loss.code == GAMMA else task.loss.parameter
@@ -213,9 +215,9 @@ def _expected_curvature(objective: Objective, phi: Floats) -> Floats:
 def _jittered(layout: Layout, n_outputs: int, start: Floats, jitter: float, rng: np.random.RandomState) -> Floats:
     """Another start: of products the factors, moved at random."""
     out = start.copy()
-    for place, block in enumerate(layout.blocks):
+    for index, block in enumerate(layout.blocks):
         if block.start != 0.0 or block.rank > 1:
-            own = layout.entries(place)
+            own = layout.coefs(index)
             own = slice(own.start * n_outputs, own.stop * n_outputs)
             out[own] += rng.normal(0.0, jitter, own.stop - own.start)
     return out
@@ -243,48 +245,50 @@ def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Float
 
 @dataclass(frozen=True)
 class _Weighed:
-    """Dispersion, effective number of each block's entries, and posterior variances (entries * K,), dispersion 1."""
+    """Dispersion, effective number of each block's coefficients, and posterior variances (coefficients * K,),
+    dispersion 1.
+    """
 
     dispersion: float
-    effective: Floats
+    edf: Floats
     variances: Floats
 
 
 def _weigh(objective: Objective, phi: Floats) -> _Weighed:
     layout, k = objective.layout, objective.task.n_outputs
-    effective, variances = np.zeros(len(layout.blocks)), np.zeros((layout.n_entries, k))
-    slopes, bends = _pulls(objective, phi)
+    edf, variances = np.zeros(len(layout.blocks)), np.zeros((layout.n_coefs, k))
+    slopes, hessians = _grads(objective, phi)
     used = 0.0
     for output in range(k):
         derivatives = Derivatives(layout, objective.task.program, objective.rows, phi[output::k])
-        spreads = FormulaSpreads(derivatives, bends[:, output])
-        for place, _ in objective.held():
-            centred = objective.centred[place]
-            found = spreads.of(place, float(objective.precision[place]), centred=centred)
-            effective[place] += found.effective
-            variances[layout.entries(place), output] = found.variances
-            used += layout.blocks[place].rank if centred else 0
-        for place, variance in zip(spreads.flat, spreads.of_flat(), strict=True):
-            effective[place] += spreads.rank_of_flat / len(spreads.flat)
-            variances[layout.entries(place), output] = variance
+        posteriors = FormulaSpreads(derivatives, hessians[:, output])
+        for index, _ in objective.held():
+            centred = objective.centred[index]
+            found = posteriors.of(index, float(objective.precision[index]), centred=centred)
+            edf[index] += found.edf
+            variances[layout.coefs(index), output] = found.variances
+            used += layout.blocks[index].rank if centred else 0
+        for index, variance in zip(posteriors.flat, posteriors.of_flat(), strict=True):
+            edf[index] += posteriors.rank_of_flat / len(posteriors.flat)
+            variances[layout.coefs(index), output] = variance
     dispersion = 1.0
     if objective.task.loss.code not in (LOGISTIC, MULTINOMIAL):
-        left = max(objective.total - effective.sum() - used, 0.05 * objective.total)
-        dispersion = max(_pearson(objective, phi, slopes[:, 0], bends[:, 0]) / left, 1e-12)
-    return _Weighed(dispersion, effective, variances.ravel())
+        left = max(objective.total - edf.sum() - used, 0.05 * objective.total)
+        dispersion = max(_pearson(objective, phi, slopes[:, 0], hessians[:, 0]) / left, 1e-12)
+    return _Weighed(dispersion, edf, variances.ravel())
 
 
-def _pearson(objective: Objective, phi: Floats, slopes: Floats, bends: Floats) -> float:
+def _pearson(objective: Objective, phi: Floats, slopes: Floats, hessians: Floats) -> float:
     """Pearson's statistic, of slopes and curvatures (n,) times weights; Huber's loss has no variance function."""
     if objective.task.loss.code == HUBER:
         weight = objective.rows.weight if len(objective.rows.weight) else 1.0
-        return float((np.square(slopes) / weight).sum() / bends.sum() * objective.total)
+        return float((np.square(slopes) / weight).sum() / hessians.sum() * objective.total)
     expected = _expected_curvature(objective, phi)[:, 0]
     told = expected > 0.0
     return float((np.square(slopes[told]) / expected[told]).sum())
 
 
-def _pulls(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
+def _grads(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
     """Slopes and curvatures (n, K) of the rows, times their weight."""
     task, rows = objective.task, objective.rows
     margins = np.empty((len(rows.y), task.n_outputs))
@@ -292,23 +296,25 @@ def _pulls(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
     weight = rows.weight[:, None] if len(rows.weight) else 1.0
     if task.n_outputs > 1:
         p = softmax(margins, axis=1)
-        slopes, bends = p - np.eye(task.n_outputs)[rows.y.astype(np.int64)], p * (1.0 - p)
+        slopes, hessians = p - np.eye(task.n_outputs)[rows.y.astype(np.int64)], p * (1.0 - p)
     else:
-        slopes, bends = (one[:, None] for one in task.loss.rows(margins, rows.y)[1:])
-    return weight * slopes, weight * bends
+        slopes, hessians = (one[:, None] for one in task.loss.rows(margins, rows.y)[1:])
+    return weight * slopes, weight * hessians
 
 
 def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> float:
-    """One update of the precisions; the largest change of a logarithm, or of the effective entries if that is less."""
-    held = [place for place, _ in objective.held()]
-    lengths = np.array([np.square(objective.away(place, phi)).sum() for place in held])
-    now = weighed.dispersion * weighed.effective[held] / np.maximum(lengths, 1e-300)
+    """One update of the precisions; the largest change of a logarithm, or of the effective coefficients if that is
+    less.
+    """
+    held = [index for index, _ in objective.held()]
+    lengths = np.array([np.square(objective.away(index, phi)).sum() for index in held])
+    now = weighed.dispersion * weighed.edf[held] / np.maximum(lengths, 1e-300)
     moves = np.log(np.clip(now, LEAST, MOST) / objective.precision[held])
     free = scale_free(objective.layout)[held]
     moves -= free @ (np.linalg.pinv(free) @ moves)
     objective.precision[held] = np.clip(objective.precision[held] * np.exp(moves), LEAST, MOST)
-    effective, entries = weighed.effective[held], np.array([own.stop - own.start for _, own in objective.held()])
-    moving = np.abs(moves) * np.minimum(effective * (1.0 - effective / entries), 1.0)
+    edf, coefs = weighed.edf[held], np.array([own.stop - own.start for _, own in objective.held()])
+    moving = np.abs(moves) * np.minimum(edf * (1.0 - edf / coefs), 1.0)
     return float(moving.max(initial=0.0))
 
 

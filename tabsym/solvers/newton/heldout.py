@@ -1,4 +1,4 @@
-"""Variances of blocks whose symbols have few rows each: by the loss of rows held out.
+"""Variances of blocks whose categories have few rows each: by the loss of rows held out.
 
 Two models, each fitted to one half of the rows, tell the other half. How the loss there moves with the logarithm of
 a block's precision follows from the optimum's derivative, and costs one more linear solve for all blocks
@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.losses.loss import Loss
-from tabsym.solvers.newton.block_descent import Turns
+from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.kernels_rows import take_linear_turn
-from tabsym.solvers.newton.rows import OneScore
-from tabsym.solvers.newton.terms import Piece
+from tabsym.solvers.newton.rows import SingleOutputRows
+from tabsym.solvers.newton.terms import SolverTerm
 
 Floats = NDArray[np.float64]
 
 MANY_ENTRIES = 100
-"""Blocks with fewer entries are left to the evidence, which few symbols tell better than rows held out."""
+"""Blocks with fewer coefficients are left to the evidence, which few categories tell better than rows held out."""
 
 LOOKS, LOOKS_OF_CLASSES = 5, 4
 """How often precisions are looked at, at least. Those of amounts start at their evidence, which can be far from the
@@ -69,40 +69,40 @@ class HeldOut:
 
     Parameters
     ----------
-    turns : Turns
+    solver : BlockDescent
         Of two models, for a loss of one score.
     dispersion : float
         What a variance is over one by its precision.
     """
 
-    def __init__(self, turns: Turns, dispersion: float) -> None:
-        assert isinstance(turns.rows, OneScore)
-        self.turns, self.rows, self.dispersion = turns, turns.rows, dispersion
-        self._adjoint = [np.zeros_like(theta) for theta in turns.theta]
-        self._reach = np.zeros(len(turns.y))
-        self._sums = np.empty((1 + max(piece.size for piece in turns.pieces)) * self.rows.width)
+    def __init__(self, solver: BlockDescent, dispersion: float) -> None:
+        assert isinstance(solver.rows, SingleOutputRows)
+        self.solver, self.rows, self.dispersion = solver, solver.rows, dispersion
+        self._adjoint = [np.zeros_like(theta) for theta in solver.theta]
+        self._reach = np.zeros(len(solver.y))
+        self._sums = np.empty((1 + max(term.size for term in solver.terms)) * self.rows.width)
 
     def tune(self, free: Sequence[int]) -> Floats:
-        """Precisions of the pieces at `free`, the mean of the best of a few looks."""
-        turns, free = self.turns, list(free)
-        logs = np.log([turns.precision[place] for place in free])
-        for_classes = turns.loss.for_classes
+        """Precisions of the terms at `free`, the mean of the best of a few looks."""
+        solver, free = self.solver, list(free)
+        logs = np.log([solver.precision[index] for index in free])
+        for_classes = solver.loss.for_classes
         n_looks, n_best = (LOOKS_OF_CLASSES, AS_GOOD_OF_CLASSES) if for_classes else (LOOKS, AS_GOOD)
         first, more = (FIRST_SWEEPS_OF_CLASSES, SWEEPS_OF_CLASSES) if for_classes else (FIRST_SWEEPS, SWEEPS)
         steps = np.full(len(free), FIRST_STEP_OF_CLASSES if for_classes else FIRST_STEP)
         before = np.zeros(len(free))
-        new = {place: self._is_new(place) for place in free} if turns.loss.log_link else {}
+        new = {index: self._is_new(index) for index in free} if solver.loss.log_link else {}
         looks: list[tuple[float, Floats]] = []
-        rows = np.full(len(turns.y), np.inf)  # the losses of the best look
+        rows = np.full(len(solver.y), np.inf)  # the losses of the best look
         for look in range(MOST_LOOKS):
-            for place, log in zip(free, logs, strict=True):
-                turns.precision[place] = float(np.exp(log))
+            for index, log in zip(free, logs, strict=True):
+                solver.precision[index] = float(np.exp(log))
             for _ in range(more if look else first):
-                turns.sweep()
-            rises = {place: self._rise(place) * is_new for place, is_new in new.items()}
+                solver.sweep()
+            rises = {index: self._rise(index) * is_new for index, is_new in new.items()}
             scores = np.asarray(sum(rises.values(), self.scores()))
-            own = turns.loss.values(scores[:, None], turns.y)
-            looks.append((turns.mean_of(own), logs))
+            own = solver.loss.values(scores[:, None], solver.y)
+            looks.append((solver.mean_of(own), logs))
             goes_on = look + 1 < n_looks or self._is_much_better(own, rows)
             if not goes_on or look + 1 == MOST_LOOKS:
                 break
@@ -116,72 +116,76 @@ class HeldOut:
         best = sorted(looks, key=lambda look: look[0])[:n_best]
         return np.exp(np.mean([logs for _, logs in best], axis=0))
 
-    def of_all_rows(self, place: int) -> Floats:
-        """Entries (q, 1) of a piece, had one model seen all rows: their optimum by the curvatures of both.
+    def of_all_rows(self, index: int) -> Floats:
+        """Coefficients (q, 1) of a term, had one model seen all rows: their optimum by the curvatures of both.
 
         While the others are held, and as far as curvatures are those where the models stand.
         """
-        bends, precision = self.turns.curvature[place], self.turns.precision[place]
-        known = self.turns.theta[place] * (bends + precision)
-        return (known[:, :1] + known[:, 1:]) / (bends[:, :1] + bends[:, 1:] + precision)
+        hessians, precision = self.solver.curvature[index], self.solver.precision[index]
+        known = self.solver.theta[index] * (hessians + precision)
+        return (known[:, :1] + known[:, 1:]) / (hessians[:, :1] + hessians[:, 1:] + precision)
 
     def _is_much_better(self, losses: Floats, than: Floats) -> bool:
         """Whether losses (n,) are much less than others in the mean, and for certain."""
-        weight = self.turns.weight if len(self.turns.weight) else np.ones(len(losses))
+        weight = self.solver.weight if len(self.solver.weight) else np.ones(len(losses))
         gains = weight * (than - losses)
         error = np.sqrt(np.square(gains - gains.mean()).sum())
         return bool(gains.sum() > max(MUCH * abs(float(weight @ than)), CERTAIN * error))
 
     def scores(self) -> Floats:
         """Scores (n,) of rows under the model that has not seen them."""
-        return self.rows.scores_by_sums(self.turns.pieces, self.turns.theta, flip=True)[:, 0]
+        return self.rows.scores_by_sums(self.solver.terms, self.solver.theta, flip=True)[:, 0]
 
-    def _is_new(self, place: int) -> Floats:
-        """1 for rows (n,) whose entry the model that has not seen them has never seen, else 0; times x squared."""
-        piece, turns = self.turns.pieces[place], self.turns
-        pairs = 2 * np.maximum(piece.codes, 0) + self.rows.column
-        has = piece.codes >= 0
-        counted = has & (turns.weight > 0.0) if len(turns.weight) else has
-        seen = np.bincount(pairs[counted], minlength=2 * piece.size)
+    def _is_new(self, index: int) -> Floats:
+        """1 for rows (n,) whose coefficient the model that has not seen them has never seen, else 0; times x
+        squared.
+        """
+        term, solver = self.solver.terms[index], self.solver
+        pairs = 2 * np.maximum(term.codes, 0) + self.rows.column
+        has = term.codes >= 0
+        counted = has & (solver.weight > 0.0) if len(solver.weight) else has
+        seen = np.bincount(pairs[counted], minlength=2 * term.size)
         new = has & (seen[pairs ^ 1] == 0)
-        return new * np.square(piece.x) if len(piece.x) else new.astype(np.float64)
+        return new * np.square(term.x) if len(term.x) else new.astype(np.float64)
 
-    def _rise(self, place: int) -> float:
-        """Of the logarithm of a new entry's mean above its median, 0: half the variance."""
-        return min(0.5 * self.dispersion / float(self.turns.precision[place]), MOST_RISE)
+    def _rise(self, index: int) -> float:
+        """Of the logarithm of a new coefficient's mean above its median, 0: half the variance."""
+        return min(0.5 * self.dispersion / float(self.solver.precision[index]), MOST_RISE)
 
     def _slopes(self, free: Sequence[int], scores: Floats, rises: Mapping[int, Floats]) -> Floats:
         """How the held-out loss, at `scores`, moves with logarithms of the precisions at `free`, up to a factor.
 
-        `rises` (n,) by place: what new entries add to scores, which falls as precisions grow.
+        `rises` (n,) by place: what new coefficients add to scores, which falls as precisions grow.
 
         Roughly: the linear solve goes on by one sweep a look, as only signs are used. With as many sweeps as the models
         take amazon's AUC is lower by .0008 and retail's error higher by .3 %, and five other tables are level (four
         seeds of five folds).
         """
-        turns, rows = self.turns, self.rows
+        solver, rows = self.solver, self.rows
         theirs, _ = rows.pulls_at(scores)
-        _, bends = rows.pulls()
-        loud = [place for place in range(len(turns.pieces)) if not turns.silent[place]]
-        before, steps = turns.pieces[0], np.zeros_like(turns.theta[0])
-        for place in loud:
-            piece, adjoint, precision = turns.pieces[place], self._adjoint[place], turns.precision[place]
-            gradient = self._turn(before, steps, piece, bends, theirs)
-            before = piece
-            steps, _ = piece.step(gradient, turns.curvature[place], adjoint, precision)
-        self._turn(before, steps, before, bends, theirs)
-        pulls = (turns.pieces[place].pull_back(turns.theta[place], turns.precision[place]) for place in free)
-        slopes = [-float((self._adjoint[place] * pull).sum()) for place, pull in zip(free, pulls, strict=True)]
-        for number, place in enumerate(free):
-            if place in rises and self._rise(place) < MOST_RISE:
-                slopes[number] -= float(theirs @ rises[place])
+        _, hessians = rows.grads()
+        active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+        before, steps = solver.terms[0], np.zeros_like(solver.theta[0])
+        for index in active:
+            term, adjoint, precision = solver.terms[index], self._adjoint[index], solver.precision[index]
+            gradient = self._turn(before, steps, term, hessians, theirs)
+            before = term
+            steps, _ = term.step(gradient, solver.curvature[index], adjoint, precision)
+        self._turn(before, steps, before, hessians, theirs)
+        grads = (solver.terms[index].pull_back(solver.theta[index], solver.precision[index]) for index in free)
+        slopes = [-float((self._adjoint[index] * grad).sum()) for index, grad in zip(free, grads, strict=True)]
+        for number, index in enumerate(free):
+            if index in rises and self._rise(index) < MOST_RISE:
+                slopes[number] -= float(theirs @ rises[index])
         return np.array(slopes)
 
-    def _turn(self, before: Piece, steps: Floats, piece: Piece, bends: Floats, theirs: Floats) -> Floats:
-        """Move the rows' share of z by the steps of one piece; what is left of Hz = g, by entries (q, 2) of another."""
-        rows, sums = self.rows, self._sums[: (1 + piece.size) * self.rows.width]
+    def _turn(self, before: SolverTerm, steps: Floats, term: SolverTerm, hessians: Floats, theirs: Floats) -> Floats:
+        """Move the rows' share of z by the steps of one term; what is left of Hz = g, by coefficients (q, 2) of
+        another.
+        """
+        rows, sums = self.rows, self._sums[: (1 + term.size) * self.rows.width]
         take_linear_turn(
-            rows.codes(before), before.x, rows.padded(steps), rows.codes(piece), piece.x, bends, theirs, self._reach,
+            rows.codes(before), before.x, rows.padded(steps), rows.codes(term), term.x, hessians, theirs, self._reach,
             sums,
         )  # fmt: skip
         return rows.by_entry(sums)

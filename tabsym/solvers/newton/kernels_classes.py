@@ -1,7 +1,7 @@
-"""Kernels of Newton's method by turns for several classes: rows stand at their probabilities.
+"""Kernels of Newton's method by block coordinate descent for several classes: rows stand at their probabilities.
 
-Shapes, for n rows, K classes, q entries of the block whose turn it is: codes (n,) int32 below q, -1 for none; x (n,),
-what the entry is multiplied by, empty for 1; values (n, K): the probabilities of the rows.
+Shapes, for n rows, K classes, q coefficients of the block whose turn it is: codes (n,) int32 below q, -1 for none; x
+(n,), what the coefficient is multiplied by, empty for 1; values (n, K): the probabilities of the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ LEAST_PROBABILITY = 1e-9
 
 @kernel
 def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
-    """Sum slopes and curvatures (q, K) by entry for the multinomial loss, of one model; sums are set, not added to.
+    """Sum slopes and curvatures (q, K) by coefficient for the multinomial loss, of one model; sums are set, not added
+    to.
 
     The curvature is that of a bound, diag(p), above diag(p) - pp', and so near it that its steps differ from Newton's
     by a number common to all classes; ``diagonal``: p (1 - p) instead, what a class has by itself.
@@ -36,7 +37,7 @@ def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
 
 @kernel
 def move_classes(codes, x, steps, values):
-    """Move rows by their entry's step (q, K); `steps` may be overwritten. Rows stand at their probabilities."""
+    """Move rows by their coefficient's step (q, K); `steps` may be overwritten. Rows stand at their probabilities."""
     if not len(x):
         for c in range(len(steps)):
             for k in range(steps.shape[1]):
@@ -57,8 +58,9 @@ def move_classes(codes, x, steps, values):
 def take_classes_turn(before, steps, codes, weight, values, scales, sums):
     """Move rows by the steps (1 + q, K) of the block `before`, as factors, and sum what they stand at by the next's.
 
-    For blocks of rows that nothing multiplies; sums (1 + q, K) are set. The first of both is for rows without an entry.
-    The kernel works in `scales` (n,): with sums and scaling in one loop each row would wait for the division before it.
+    For blocks of rows that nothing multiplies; sums (1 + q, K) are set. The first of both is for rows without a
+    coefficient. The kernel works in `scales` (n,): with sums and scaling in one loop each row would wait for the
+    division before it.
     """
     sums[:] = 0.0
     for i in range(len(codes)):
@@ -80,12 +82,12 @@ def take_classes_turn(before, steps, codes, weight, values, scales, sums):
 
 @kernel
 def step_classes(gradient, curvature, theta, precision, most, right, steps):
-    """Steps (q, K) of entries held back each by itself, no class by more than `most`; theta moves with them.
+    """Steps (q, K) of coefficients penalized each by itself, no class by more than `most`; theta moves with them.
 
-    By the bound diag(s) - ss' / n of an entry's curvature, for s the sum of the probabilities of its n rows, which is
-    the curvature itself where these are alike, and never below it. Its inverse beside the penalty is one of rank one
-    (Sherman and Morrison). By diag(s) alone rows that are nearly certain took five to ten times the sweeps. `right`
-    (q, K) is set to what pulls at the entries, the penalty included.
+    By the bound diag(s) - ss' / n of a coefficient's curvature, for s the sum of the probabilities of its n rows, which
+    is the curvature itself where these are alike, and never below it. Its inverse beside the penalty is one of rank one
+    (Sherman and Morrison). By diag(s) alone rows that are nearly certain took five to ten times the sweeps. `right` (q,
+    K) is set to what pulls at the coefficients, the penalty included.
     """
     for e in range(theta.shape[0]):
         pulled, left = 0.0, 0.0
@@ -105,9 +107,10 @@ def step_classes(gradient, curvature, theta, precision, most, right, steps):
 
 @kernel
 def collect_matrices(codes, share, values, sums):
-    """Add the curvature matrices of rows, diag(p) - pp' times their share (n,), empty for 1, to those of their entries.
+    """Add the curvature matrices of rows, diag(p) - pp' times their share (n,), empty for 1, to those of their
+    coefficients.
 
-    As lower triangles (1 + q, K (K + 1) / 2), row after row; 0: no entry.
+    As lower triangles (1 + q, K (K + 1) / 2), row after row; 0: no coefficient.
     """
     for i in range(len(codes)):
         c, at = unsigned(codes[i] + 1), 0
@@ -134,7 +137,9 @@ def matrices_of_rows(values, matrices):
 
 @kernel
 def sum_matrices(codes, share, matrices, sums):
-    """Add rows of `matrices` (n, T), times their share (n,), empty for 1, to their entries' (1 + q, T); 0: no entry."""
+    """Add rows of `matrices` (n, T), times their share (n,), empty for 1, to their coefficients' (1 + q, T); 0: no
+    coefficient.
+    """
     if len(share):
         for i in range(len(codes)):
             c = unsigned(codes[i] + 1)

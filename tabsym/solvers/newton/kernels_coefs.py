@@ -1,6 +1,7 @@
-"""Kernels of Newton's method by turns, over entries: their steps, what is certain of them, what they have in common.
+"""Kernels of Newton's method by block coordinate descent, over coefficients: their steps, what is certain of them, what
+they have in common.
 
-Shapes, for q entries of a block and W models or classes: theta (q, W), or one after the other (q W,).
+Shapes, for q coefficients of a block and W models or classes: theta (q, W), or one after the other (q W,).
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from tabsym.jit import inlined, kernel, unsigned
 
 @kernel
 def step_ridge(gradient, curvature, theta, precision, most, right, steps):
-    """Newton's steps (q W,) of entries held back each by itself, none above `most`; theta moves with them.
+    """Newton's steps (q W,) of coefficients penalized each by itself, none above `most`; theta moves with them.
 
-    `right` (q W,) is set to what pulls at the entries, the penalty included. Nothing is summed here, so that several
-    entries are taken at once.
+    `right` (q W,) is set to what pulls at the coefficients, the penalty included. Nothing is summed here, so that
+    several coefficients are taken at once.
     """
     for e in range(len(theta)):
         right[e] = -gradient[e] - precision * theta[e]
@@ -29,21 +30,21 @@ def step_ridge(gradient, curvature, theta, precision, most, right, steps):
 
 
 @kernel
-def step_pulled(pulls, precision, most, rate, theta, curvature, right, steps):
+def step_pulled(grads, precision, most, rate, theta, curvature, right, steps):
     """As `step_ridge`, from pulls (2 q W,), a slope and a curvature each, which is kept; steps are left times `rate`.
 
-    Of pulls in two columns the compiler would take one entry after the other, which takes four times as long.
+    Of pulls in two columns the compiler would take one coefficient after the other, which takes four times as long.
     """
     for e in range(len(theta)):
-        bend = pulls[2 * e + 1]
-        toward = -pulls[2 * e] - precision * theta[e]
-        both = bend + precision
+        hess = grads[2 * e + 1]
+        toward = -grads[2 * e] - precision * theta[e]
+        both = hess + precision
         step = toward / both
         step = step if both > 0.0 else 0.0
         step = most if step > most else step
         step = -most if step < -most else step
         theta[e] += step
-        curvature[e] = bend
+        curvature[e] = hess
         right[e] = toward
         steps[e] = rate * step
 
@@ -59,10 +60,10 @@ def sum_products_of(left, right):
 
 @kernel
 def spread_ridge(curvature, precision, more, least, variances):
-    """Posterior variances (q,) of entries held back each by itself, jointly with one number that all rows have.
+    """Posterior variances (q,) of coefficients penalized each by itself, jointly with one number that all rows have.
 
-    `more`: information on that number from rows without an entry; where less than `least` of it is left beside the
-    entries, it counts as known. Infinite where neither a row nor the penalty says anything; the sum of the others.
+    `more`: information on that number from rows without a coefficient; where less than `least` of it is left beside the
+    coefficients, it counts as known. Infinite where neither a row nor the penalty says anything; the sum of the others.
     """
     left, size = more, 0.0
     for e in range(len(curvature)):
@@ -86,33 +87,33 @@ def weigh_ridge(curvature, theta, precision, more, least):
     """The sum of `spread_ridge`'s variances, and the sum of squares; curvature and theta (q, 1)."""
     left, size, alone, followed, length = more, 0.0, 0.0, 0.0, 0.0
     for e in range(len(curvature)):
-        bend = curvature[e, 0]
-        own = 1.0 / (bend + precision) if bend + precision > 0.0 else 0.0
-        left += bend * (precision * own)
-        size += bend
+        hess = curvature[e, 0]
+        own = 1.0 / (hess + precision) if hess + precision > 0.0 else 0.0
+        left += hess * (precision * own)
+        size += hess
         alone += own
-        followed += (bend * own) ** 2
+        followed += (hess * own) ** 2
         length += theta[e, 0] ** 2
     of_level = 1.0 / left if left > least * size else 0.0
     return alone + followed * of_level, length
 
 
 @kernel
-def move_precisions(places, weighed, held, dispersion, least, most, precision, moving):
-    """Move precisions (P,) at `places` (a,) to where Fellner and Schall's update has them, by `most` of a logarithm.
+def move_precisions(indices, weighed, held, dispersion, least, most, precision, moving):
+    """Move precisions (P,) at `indices` (a,) to where Fellner and Schall's update has them, by `most` of a logarithm.
 
-    `weighed` (a, 2): effective entries, of which fewer than `least` move nothing, and sums of squares; `held` (P,):
-    entries held back. `moving` (a,) is set to how far the effective entries are moved by that.
+    `weighed` (a, 2): effective coefficients, of which fewer than `least` move nothing, and sums of squares; `held`
+    (P,): coefficients penalized. `moving` (a,) is set to how far the effective coefficients are moved by that.
     """
-    for at in range(len(places)):
-        place, effective = places[at], weighed[at, 0]
+    for at in range(len(indices)):
+        index, edf = indices[at], weighed[at, 0]
         moving[at] = 0.0
-        if effective < least:
+        if edf < least:
             continue
-        now = dispersion * effective / max(weighed[at, 1], 1e-300)
-        moved = min(max(np.log(max(now / precision[place], 1e-300)), -most), most)
-        precision[place] *= np.exp(moved)
-        moving[at] = abs(moved) * effective * (1.0 - effective / held[place])
+        now = dispersion * edf / max(weighed[at, 1], 1e-300)
+        moved = min(max(np.log(max(now / precision[index], 1e-300)), -most), most)
+        precision[index] *= np.exp(moved)
+        moving[at] = abs(moved) * edf * (1.0 - edf / held[index])
 
 
 @inlined
@@ -139,8 +140,9 @@ def _hand_up(above, cells, own, theirs, theta, upper, shared, width):
 
 
 @kernel
-def hand_up(above, cells, own, theirs, theta, upper, shared):
-    """Hand what cells (q, W) have in common to the entries (p, W) that they lie within, above (q,), as far as it pays.
+def recenter(above, cells, own, theirs, theta, upper, shared):
+    """Hand what cells (q, W) have in common to the coefficients (p, W) that they lie within, above (q,), as far as it
+    pays.
 
     `cells` (p,): how many lie within each; own and theirs are the precisions; the kernel works in `shared` (p, W).
     What the penalty falls by.
@@ -154,7 +156,7 @@ def hand_up(above, cells, own, theirs, theta, upper, shared):
 
 @kernel
 def hand_level_up(theta, level):
-    """Hand the mean of entries (q, W) to a number that all rows have, level (1, W)."""
+    """Hand the mean of coefficients (q, W) to a number that all rows have, level (1, W)."""
     for v in range(theta.shape[1]):
         first = second = third = fourth = 0.0  # as in `sum_products_of`
         for e in range(theta.shape[0]):

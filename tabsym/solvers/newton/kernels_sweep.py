@@ -1,4 +1,6 @@
-"""Blocks of few entries take their turns in one call: calls of their own would take longer than their entries do."""
+"""Blocks of few coefficients take their turns in one call: calls of their own would take longer than their coefficients
+do.
+"""
 
 from __future__ import annotations
 
@@ -14,56 +16,56 @@ from tabsym.solvers.newton.kernels_walk import step_walk, weigh_walk
 @kernel
 def take_turns(
     blocks, before_at, steps, codes_at, like, nothing, starts, walks, aparts, precisions, ridge, most, y, weight,
-    values, loss, parameter, rate, n_models, lanes, known, theta, curvature, gradient, right, pivots, level, pulls,
+    values, loss, parameter, rate, n_models, lanes, known, theta, curvature, gradient, right, pivots, level, grads,
     slopes, moves,
 ):  # fmt: skip
-    """Turns of `blocks` (b,) one after the other, as `take_turn` and a step each; what they lower the objective by.
+    """Newton steps of `blocks` (b,) one after the other, as `take_turn` and a step each; the decrease of the objective.
 
     The rows are first moved by the `steps` of the block whose codes are at the address `before_at`; the steps of the
     last block are left in `moves` (2, places), in the row 0 where b is odd. Of all blocks: `codes_at`, addresses of
-    codes (n,); `starts`, where their entries begin in `theta` and `curvature`, those of several models side by side;
-    `walks`, `aparts`, `precisions`; `lanes`, how many sums are kept for each entry; `known`, whether the curvature is
-    (it never changes for the squared loss). Rows are kept at exp(rate * score), or that times the target, and at the
-    score where the rate is 0. `like` has the type of codes; `nothing` is empty. gradient, right, pivots, level, pulls
-    and slopes are what the kernel works in.
+    codes (n,); `starts`, where their coefficients begin in `theta` and `curvature`, those of several models side by
+    side; `walks`, `aparts`, `precisions`; `lanes`, how many sums are kept for each coefficient; `known`, whether the
+    curvature is (it never changes for the squared loss). Rows are kept at exp(rate * score), or that times the target,
+    and at the score where the rate is 0. `like` has the type of codes; `nothing` is empty. gradient, right, pivots,
+    level, pulls and slopes are what the kernel works in.
     """
-    n, fall = len(y), 0.0
+    n, decrease = len(y), 0.0
     before = matrix_at(before_at, 1, n, like)[0]
     for turn in range(len(blocks)):
         block = blocks[turn]
         codes = matrix_at(codes_at[block], 1, n, like)[0]
         start, size = starts[block], starts[block + 1] - starts[block]
-        own, bends, toward = theta[start : start + size], curvature[start : start + size], gradient[:size]
-        places, n_lanes = size + n_models, lanes[block]
+        own, hessians, toward = theta[start : start + size], curvature[start : start + size], gradient[:size]
+        indices, n_lanes = size + n_models, lanes[block]
         if loss == SQUARED and known[block]:
-            sums = slopes[: n_lanes * places]
+            sums = slopes[: n_lanes * indices]
             take_squared_turn(before, nothing, steps, codes, nothing, weight, values, n_lanes, sums)
             for e in range(size):
                 toward[e] = sums[n_models + e]
         else:
-            both = pulls[: n_lanes * places]
+            both = grads[: n_lanes * indices]
             take_turn(before, nothing, steps, codes, nothing, y, weight, values, loss, parameter, n_lanes, both)
             for e in range(size):
-                toward[e], bends[e] = both[n_models + e, 0], both[n_models + e, 1]
+                toward[e], hessians[e] = both[n_models + e, 0], both[n_models + e, 1]
             known[block] = True
-        moved = moves[turn % 2, :places]
+        moved = moves[turn % 2, :indices]
         moved[:n_models] = 0.0
         if walks[block]:
             shape = (size // n_models, n_models)
-            fall += step_walk(
-                toward.reshape(shape), bends.reshape(shape), own.reshape(shape), aparts[block], precisions[block],
+            decrease += step_walk(
+                toward.reshape(shape), hessians.reshape(shape), own.reshape(shape), aparts[block], precisions[block],
                 ridge, most, right[:size].reshape(shape), pivots[:size], level[:size].reshape(shape),
                 moved[n_models:].reshape(shape),
             )  # fmt: skip
         else:
-            step_ridge(toward, bends, own, precisions[block], most, right[:size], moved[n_models:])
+            step_ridge(toward, hessians, own, precisions[block], most, right[:size], moved[n_models:])
             for e in range(size):
-                fall += 0.5 * right[e] * moved[n_models + e]
+                decrease += 0.5 * right[e] * moved[n_models + e]
         if rate != 0.0:
-            for e in range(places):
+            for e in range(indices):
                 moved[e] = np.exp(rate * moved[e])
         before, steps = codes, moved
-    return fall
+    return decrease
 
 
 @kernel
@@ -73,22 +75,22 @@ def weigh_blocks(
 ):  # fmt: skip
     """Of each of `blocks` (b,) of one model, into `weighed` (b, 2), what `weigh_ridge` or `weigh_walk` returns.
 
-    `covers`: whether all rows have an entry; `information` on the number that all rows have; the others are as in
-    `take_turns`. The kernel works in `work` (4, entries) and `jumps` (1,).
+    `covers`: whether all rows have a coefficient; `information` on the number that all rows have; the others are as in
+    `take_turns`. The kernel works in `work` (4, coefficients) and `jumps` (1,).
     """
     for turn in range(len(blocks)):
         block = blocks[turn]
         start, size = starts[block], starts[block + 1] - starts[block]
-        own, bends = theta[start : start + size].reshape(size, 1), curvature[start : start + size].reshape(size, 1)
+        own, hessians = theta[start : start + size].reshape(size, 1), curvature[start : start + size].reshape(size, 1)
         more = 0.0
         if not covers[block]:
             for e in range(size):
-                more += bends[e, 0]
+                more += hessians[e, 0]
             more = max(information - more, 0.0)
         if walks[block]:
             weighed[turn] = weigh_walk(
-                bends, own, aparts[block], precisions[block], ridge, work[0, :size], work[1, :size],
+                hessians, own, aparts[block], precisions[block], ridge, work[0, :size], work[1, :size],
                 work[2, :size].reshape(size, 1), jumps,
             )  # fmt: skip
         else:
-            weighed[turn] = weigh_ridge(bends, own, precisions[block], more, least)
+            weighed[turn] = weigh_ridge(hessians, own, precisions[block], more, least)

@@ -1,9 +1,9 @@
-"""Kernels of walks: blocks in order, penalised by the differences of neighbours, which lean on each other.
+"""Kernels of walks: blocks in order, penalized by the differences of neighbours, which lean on each other.
 
-One score: a tridiagonal matrix T. Several classes: one of blocks (K, K), as classes pull at each other. Entries beside
-the walk, missing values, are held to its mean a'theta, a = 1 / J for each of its J entries. Eliminated, they leave
-T + k aa' (Sherman and Morrison 1950), so that a second right side, a, is all that they cost. A level common to all
-entries has no penalty: the intercept's is the same.
+One score: a tridiagonal matrix T. Several classes: one of blocks (K, K), as classes pull at each other. Coefficients
+beside the walk, missing values, are held to its mean a'theta, a = 1 / J for each of its J coefficients. Eliminated,
+they leave T + k aa' (Sherman and Morrison 1950), so that a second right side, a, is all that they cost. A level common
+to all coefficients has no penalty: the intercept's is the same.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ ALIKE = 1e-6
 
 @inlined
 def share_apart(n_walk):
-    """Of a walk's precision, what entries beside it are held to its mean by: that of the variance of its own entries.
+    """Of a walk's precision, what coefficients beside it are held to its mean by: that of the variance of its own
+    coefficients.
 
-    A walk of J entries whose neighbours differ by a variance of 1 has, about its mean, one of (J^2 - 1) / (6 J). By
-    that of the differences ten missing values among 3,000 would be believed a quarter too little, three by four fifths.
+    A walk of J coefficients whose neighbours differ by a variance of 1 has, about its mean, one of (J^2 - 1) / (6 J).
+    By that of the differences ten missing values among 3,000 would be believed a quarter too little, three by four
+    fifths.
     """
     return 6.0 * n_walk / (n_walk * n_walk - 1.0) if n_walk > 1 else 1.0
 
@@ -49,7 +51,7 @@ def solve_walk(curvature, precision, ridge, right, pivots, out):
 
 @inlined
 def mean_of_walk(theta, apart, v):
-    """The mean of column v of theta (q, W) over the entries that are not apart."""
+    """The mean of column v of theta (q, W) over the coefficients that are not apart."""
     total = 0.0
     for e in range(apart, len(theta)):
         total += theta[e, v]
@@ -58,7 +60,7 @@ def mean_of_walk(theta, apart, v):
 
 @kernel
 def solve_beside_walk(curvature, apart, precision, ridge, right, pivots, level, out):
-    """As `solve_walk`, where the first `apart` entries are held to the mean of the others, which are a walk.
+    """As `solve_walk`, where the first `apart` coefficients are held to the mean of the others, which are a walk.
 
     `pivots` (q,) and `level` (q, W) are what the kernel works in.
     """
@@ -66,59 +68,59 @@ def solve_beside_walk(curvature, apart, precision, ridge, right, pivots, level, 
     n_walk = q - apart
     beside = precision * share_apart(n_walk)
     for v in range(n_models):
-        handed = 0.0
+        recentered = 0.0
         for e in range(apart):
             both = curvature[e, v] + beside
-            handed += right[e, v] * beside / both if both > 0.0 else 0.0
+            recentered += right[e, v] * beside / both if both > 0.0 else 0.0
         for e in range(apart, q):
-            out[e, v] = right[e, v] + handed / n_walk
+            out[e, v] = right[e, v] + recentered / n_walk
             level[e, v] = 1.0 / n_walk
     solve_walk(curvature[apart:], precision, ridge, out[apart:], pivots[apart:], out[apart:])
     if apart == 0:
         return
     solve_walk(curvature[apart:], precision, ridge, level[apart:], pivots[apart:], level[apart:])
     for v in range(n_models):
-        pull = 0.0
+        grad = 0.0
         for e in range(apart):
             both = curvature[e, v] + beside
-            pull += beside * curvature[e, v] / both if both > 0.0 else 0.0
-        mean = mean_of_walk(out, apart, v) / (1.0 + pull * mean_of_walk(level, apart, v))
+            grad += beside * curvature[e, v] / both if both > 0.0 else 0.0
+        mean = mean_of_walk(out, apart, v) / (1.0 + grad * mean_of_walk(level, apart, v))
         for e in range(apart):
             both = curvature[e, v] + beside
             out[e, v] = (right[e, v] + beside * mean) / both if both > 0.0 else 0.0
         for e in range(apart, q):
-            out[e, v] -= pull * mean * level[e, v]
+            out[e, v] -= grad * mean * level[e, v]
 
 
 @kernel
 def step_walk(gradient, curvature, theta, apart, precision, ridge, most, right, pivots, level, steps):
-    """As `step_ridge`, for a walk, to whose mean the first `apart` entries are held: the step of all together.
+    """As `step_ridge`, for a walk, to whose mean the first `apart` coefficients are held: the step of all together.
 
     `right` (q, W), `pivots` (q,) and `level` (q, W) are what the kernel works in.
     """
     n = theta.shape[0]
     beside = precision * share_apart(n - apart)
     for v in range(theta.shape[1]):
-        mean, handed = mean_of_walk(theta, apart, v), 0.0
+        mean, recentered = mean_of_walk(theta, apart, v), 0.0
         for e in range(apart):
-            pull = beside * (theta[e, v] - mean)
-            right[e, v] = -gradient[e, v] - pull
-            handed += pull
+            grad = beside * (theta[e, v] - mean)
+            right[e, v] = -gradient[e, v] - grad
+            recentered += grad
         for e in range(apart, n):
-            right[e, v] = handed / (n - apart) - gradient[e, v] - ridge * theta[e, v]
+            right[e, v] = recentered / (n - apart) - gradient[e, v] - ridge * theta[e, v]
         for e in range(apart, n - 1):
             jump = precision * (theta[e + 1, v] - theta[e, v])
             right[e, v] += jump
             right[e + 1, v] -= jump
     solve_beside_walk(curvature, apart, precision, ridge, right, pivots, level, steps)
-    fall = 0.0
+    decrease = 0.0
     for e in range(n):
         for v in range(theta.shape[1]):
             step = min(max(steps[e, v], -most), most)
             theta[e, v] += step
             steps[e, v] = step
-            fall += abs(step * right[e, v])
-    return 0.5 * fall
+            decrease += abs(step * right[e, v])
+    return 0.5 * decrease
 
 
 @kernel
@@ -146,49 +148,49 @@ def walk_variances(curvature, precision, ridge, forward, backward, variances, st
 
 @kernel
 def weigh_walk(curvature, theta, apart, precision, ridge, forward, backward, space, steps):
-    """As `weigh_ridge`, for a walk, to whose mean the first `apart` entries are held.
+    """As `weigh_ridge`, for a walk, to whose mean the first `apart` coefficients are held.
 
-    All entries follow the level as it is, since no difference holds it: there is nothing of it in the penalty.
+    All coefficients follow the level as it is, since no difference holds it: there is nothing of it in the penalty.
     `forward` and `backward` (q,), `space` (q, 1) and `steps` (1,) are what the kernel works in.
     """
     q, share = len(curvature), share_apart(len(curvature) - apart)
     walk_variances(curvature[apart:], precision, ridge, forward, backward, space[apart:], steps)
-    penalised, length = steps[0], 0.0
+    penalized, length = steps[0], 0.0
     for e in range(apart + 1, q):
         length += (theta[e, 0] - theta[e - 1, 0]) ** 2
     if apart == 0:
-        return penalised, length
+        return penalized, length
     for e in range(apart, q):
         space[e, 0] = 1.0 / (q - apart)
     solve_walk(curvature[apart:], precision, ridge, space[apart:], forward, space[apart:])
-    pull, mean = 0.0, mean_of_walk(theta, apart, 0)
+    grad, mean = 0.0, mean_of_walk(theta, apart, 0)
     for e in range(apart):
         hessian = curvature[e, 0]
-        pull += hessian * share * precision / (hessian + share * precision) if hessian > 0.0 else 0.0
+        grad += hessian * share * precision / (hessian + share * precision) if hessian > 0.0 else 0.0
     of_mean = mean_of_walk(space, apart, 0)
-    beside = 1.0 / (1.0 + pull * of_mean)
+    beside = 1.0 / (1.0 + grad * of_mean)
     for e in range(apart + 1, q):
-        penalised -= pull * beside * (space[e, 0] - space[e - 1, 0]) ** 2
+        penalized -= grad * beside * (space[e, 0] - space[e - 1, 0]) ** 2
     for e in range(apart):
         own = 1.0 / (curvature[e, 0] + share * precision)
-        penalised += share * (own + (curvature[e, 0] * own) ** 2 * of_mean * beside)
+        penalized += share * (own + (curvature[e, 0] * own) ** 2 * of_mean * beside)
         length += share * (theta[e, 0] - mean) ** 2
-    return penalised, length
+    return penalized, length
 
 
 @allocating_kernel
 def spread_walk_of_classes(own, shared, precision, level, covariances, followed):
-    """Of the inverse of own + level + precision D'D, by blocks (K, K): what it holds of each entry, and of jumps.
+    """Of the inverse of own + level + precision D'D, by blocks (K, K): what it holds of each coefficient, and of jumps.
 
     own (q, K, K) curvatures, shared (q, K, F). Sets `covariances` (q, K, K), the inverse's own blocks, and `followed`
     (q, K, F), the inverse times `shared`; returns the sum of the variances of the differences of neighbours.
-    With F_j what is left of entry j's block after the entries before it, H_j = F_j - precision:
+    With F_j what is left of coefficient j's block after the coefficients before it, H_j = F_j - precision:
     H_j = own_j + level + precision F_(j-1)^-1 H_(j-1), so that nothing large is subtracted where levels are free.
     """
     q, k = own.shape[0], own.shape[1]
     eye = np.eye(k)
     left = np.empty_like(own)  # F^-1
-    loose = np.empty_like(own)  # F^-1 H, by which an entry does not follow the next one
+    loose = np.empty_like(own)  # F^-1 H, by which a coefficient does not follow the next one
     for j in range(q):
         held = own[j] + level * eye
         followed[j] = shared[j]
@@ -210,23 +212,23 @@ def spread_walk_of_classes(own, shared, precision, level, covariances, followed)
 
 @allocating_kernel
 def step_walk_of_classes(gradient, curvature, theta, apart, precision, ridge, most, right, steps):
-    """As `kernels_classes.step_classes`, for a walk, to whose mean the first `apart` entries are held.
+    """As `kernels_classes.step_classes`, for a walk, to whose mean the first `apart` coefficients are held.
 
-    A tridiagonal matrix of blocks (K, K), which is eliminated from the first entry on.
+    A tridiagonal matrix of blocks (K, K), which is eliminated from the first coefficient on.
     """
     q, k = theta.shape
     n_walk, beside, eye = max(q - apart, 1), share_apart(q - apart) * precision, np.eye(k)
-    left = np.empty((q, k, k))  # inverses of what is left of each block after the entries before it
+    left = np.empty((q, k, k))  # inverses of what is left of each block after the coefficients before it
     level = np.empty((q, k, k))  # the solution for a
-    mean, handed, pull = np.zeros(k), np.zeros(k), np.zeros((k, k))
+    mean, recentered, grad = np.zeros(k), np.zeros(k), np.zeros((k, k))
     for e in range(apart, q):
         mean += theta[e] / n_walk
     for e in range(apart):
         right[e] = -gradient[e] - beside * (theta[e] - mean)
-        handed += beside * (theta[e] - mean)
+        recentered += beside * (theta[e] - mean)
     for e in range(apart, q):
-        right[e] = handed / n_walk - gradient[e] - ridge * theta[e]
-    handed[:] = 0.0
+        right[e] = recentered / n_walk - gradient[e] - ridge * theta[e]
+    recentered[:] = 0.0
     for e in range(apart, q - 1):
         jump = precision * (theta[e + 1] - theta[e])
         right[e] += jump
@@ -243,10 +245,10 @@ def step_walk_of_classes(gradient, curvature, theta, apart, precision, ridge, mo
             held -= precision * precision * left[e - 1]
         left[e] = np.linalg.inv(held)
         if e < apart:
-            handed += beside * (left[e] @ right[e])
-            pull += beside * eye - beside * beside * left[e]
+            recentered += beside * (left[e] @ right[e])
+            grad += beside * eye - beside * beside * left[e]
             continue
-        steps[e], level[e] = right[e] + handed / n_walk, eye / n_walk
+        steps[e], level[e] = right[e] + recentered / n_walk, eye / n_walk
         if e > apart:
             steps[e] += precision * (left[e - 1] @ steps[e - 1])
             level[e] += precision * (left[e - 1] @ level[e - 1])
@@ -260,7 +262,7 @@ def step_walk_of_classes(gradient, curvature, theta, apart, precision, ridge, mo
         mean += steps[e] / n_walk
         of_mean += level[e] / n_walk
     if apart > 0:
-        taken = np.linalg.solve(eye + pull @ of_mean, pull @ mean)
+        taken = np.linalg.solve(eye + grad @ of_mean, grad @ mean)
         mean -= of_mean @ taken
         for e in range(apart, q):
             steps[e] -= level[e] @ taken

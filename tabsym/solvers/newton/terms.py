@@ -1,4 +1,4 @@
-"""The blocks of an additive model as the solver sees them: what rows select, and what holds their entries back."""
+"""The blocks of an additive model as the solver sees them: what rows select, and what holds their coefficients back."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tabsym.solvers.newton.kernels_walk import share_apart, solve_beside_walk, s
 Floats = NDArray[np.float64]
 
 NEXT_TO_NOTHING = 1e-8
-"""A ridge under walks, whose level, that of entries beside them too, no difference holds."""
+"""A ridge under walks, whose level, that of coefficients beside them too, no difference holds."""
 
 
 class Prior(Enum):
-    """What holds the entries of a block back."""
+    """What holds the coefficients of a block back."""
 
     FLAT = "flat"
     """Nothing: the intercept, slopes."""
     RIDGE = "ridge"
-    """Each entry by itself is normal about 0."""
+    """Each coefficient by itself is normal about 0."""
     WALK = "walk"
-    """The differences of neighbouring entries are normal about 0: intervals of a number."""
+    """The differences of neighbouring coefficients are normal about 0: intervals of a number."""
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class SolverTerm:
     """One block of an additive model.
 
     Attributes
@@ -39,17 +39,17 @@ class Piece:
     block : int
         Its place in the layout.
     codes : (n,) int32
-        The entry of each row, -1 for none.
+        The coefficient of each row, -1 for none.
     x : (n,)
-        What the entry is multiplied by; empty for 1.
+        What the coefficient is multiplied by; empty for 1.
     size : int
-        Entries.
+        Coefficients.
     prior : Prior
     apart : int
-        So many entries at the start are no part of a walk, and normal about its mean, with the variance that its own
-        entries have about it: missing values.
+        So many coefficients at the start are no part of a walk, and normal about its mean, with the variance that its
+        own coefficients have about it: missing values.
     within : mapping of block -> (q,) int32
-        Of a cross: the entries of other blocks that its own lie within, such as those of its columns.
+        Of an interaction: the coefficients of other blocks that its own lie within, such as those of its columns.
     """
 
     block: int
@@ -62,14 +62,14 @@ class Piece:
 
     @property
     def held(self) -> int:
-        """Numbers that the prior holds back: entries, or differences of them."""
+        """Numbers that the prior penalizes: coefficients, or differences of them."""
         if self.prior is Prior.FLAT:
             return 0
         return self.size if self.prior is Prior.RIDGE else self.size - 1
 
     @property
     def share_apart(self) -> float:
-        """Of the walk's precision, what the entries beside it are held to its mean by."""
+        """Of the walk's precision, what the coefficients beside it are held to its mean by."""
         return float(share_apart(self.size - self.apart))
 
     @property
@@ -81,15 +81,15 @@ class Piece:
         """The gradient (q, W) of the penalty, half of `precision` times what `length` sums."""
         if self.prior is Prior.FLAT or not np.isfinite(precision):
             return np.zeros_like(theta)
-        pull = precision * theta
+        grad = precision * theta
         if self.prior is Prior.WALK:
             own = theta[self.apart :]
-            pull[: self.apart] = precision * self.share_apart * self._beside(theta)
+            grad[: self.apart] = precision * self.share_apart * self._beside(theta)
             jumps = precision * np.diff(own, axis=0)
-            pull[self.apart :] = NEXT_TO_NOTHING * own - pull[: self.apart].sum(axis=0) / max(len(own), 1)
-            pull[self.apart : -1] -= jumps
-            pull[self.apart + 1 :] += jumps
-        return pull
+            grad[self.apart :] = NEXT_TO_NOTHING * own - grad[: self.apart].sum(axis=0) / max(len(own), 1)
+            grad[self.apart : -1] -= jumps
+            grad[self.apart + 1 :] += jumps
+        return grad
 
     def length(self, theta: Floats) -> float:
         """The sum of squares that the prior holds small."""
@@ -99,17 +99,19 @@ class Piece:
         return float(np.square(theta).sum())
 
     def _beside(self, theta: Floats) -> Floats:
-        """How far entries beside the walk (apart, W) are from its mean."""
+        """How far coefficients beside the walk (apart, W) are from its mean."""
         return theta[: self.apart] - theta[self.apart :].sum(axis=0) / max(self.size - self.apart, 1)
 
     def step(
         self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float = np.inf
     ) -> tuple[Floats, float]:
-        """Newton's steps (q, W), by which theta moves, and half its decrement; no entry steps by more than `most`."""
+        """Newton's steps (q, W), by which theta moves, and half its decrement; no coefficient steps by more than
+        `most`.
+        """
         steps = np.empty_like(theta)
         if self.prior is Prior.WALK:
             right, level, pivots = np.empty_like(theta), np.empty_like(theta), np.empty(self.size)
-            fall = step_walk(
+            decrease = step_walk(
                 gradient, curvature, theta, self.apart, precision, NEXT_TO_NOTHING, most, right, pivots, level, steps
             )  # fmt: skip
         else:
@@ -117,8 +119,8 @@ class Piece:
             assert theta.flags.c_contiguous, "it moves in place"
             flat, right = steps.ravel(), np.empty(theta.size)
             step_ridge(gradient.ravel(), curvature.ravel(), theta.ravel(), held, most, right, flat)
-            fall = 0.5 * sum_products_of(right, flat)
-        return steps, float(fall)
+            decrease = 0.5 * sum_products_of(right, flat)
+        return steps, float(decrease)
 
     def step_of_classes(
         self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float

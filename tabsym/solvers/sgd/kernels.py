@@ -10,13 +10,13 @@ from tabsym.solvers.sgd.rules import catch_up, move, move_adagrad
 
 
 @inlined
-def entry_of_slot(i, s, codes, columns, entries):
-    """The entry that slot s selects for row i; -1 unseen."""
+def coef_of_slot(i, s, codes, columns, coefs):
+    """The coefficient that slot s selects for row i; -1 unseen."""
     column = columns[s]
     if column < 0:
-        return entries[s]
+        return coefs[s]
     code = np.int64(codes[i, column])
-    return code + entries[s] if code >= 0 else np.int64(-1)
+    return code + coefs[s] if code >= 0 else np.int64(-1)
 
 
 @inlined
@@ -27,8 +27,8 @@ def _product(i, k, t, skip, rows, program, neutral, n_outputs, state):
         value *= rows.x[i, program.numeric[t]]
     for s in range(program.starts[t], program.starts[t + 1]):
         if s != skip:
-            entry = entry_of_slot(i, s, rows.codes, program.columns, program.entries)
-            value *= state[entry * n_outputs + k, 0] if entry >= 0 else neutral[s, k]
+            coef = coef_of_slot(i, s, rows.codes, program.columns, program.coefs)
+            value *= state[coef * n_outputs + k, 0] if coef >= 0 else neutral[s, k]
     return value
 
 
@@ -37,9 +37,9 @@ def additive_score(i, k, rows, program, n_outputs, state):
     """Output k of the terms that are no products."""
     total = 0.0
     for j in range(program.n_plain):
-        entry = rows.codes[i, j]
-        if entry >= 0:
-            total += state[entry * n_outputs + k, 0]
+        coef = rows.codes[i, j]
+        if coef >= 0:
+            total += state[coef * n_outputs + k, 0]
     for j in range(len(program.slopes)):
         total += rows.x[i, j] * state[program.slopes[j] * n_outputs + k, 0]
     for j in range(len(program.scalars)):
@@ -51,7 +51,7 @@ def additive_score(i, k, rows, program, n_outputs, state):
 
 @inlined
 def additive_scores(i, rows, program, state, scores):
-    """`additive_score` of all outputs (K,): those of an entry lie together."""
+    """`additive_score` of all outputs (K,): those of a coefficient lie together."""
     n_outputs = len(scores)
     scores[:] = 0.0
     for j in range(program.n_plain):
@@ -74,7 +74,7 @@ def additive_scores(i, rows, program, state, scores):
 
 @inlined
 def score_of_row(i, k, rows, program, neutral, n_outputs, state):
-    """Output k of the score of row i; an unseen symbol adds nothing, or multiplies by its slot's neutral value."""
+    """Output k of the score of row i; an unseen category adds nothing, or multiplies by its slot's neutral value."""
     total = additive_score(i, k, rows, program, n_outputs, state)
     for t in range(len(program.constants)):
         total += _product(i, k, t, -1, rows, program, neutral, n_outputs, state)
@@ -94,75 +94,77 @@ def slopes_of_row(i, rows, program, neutral, rule, slope, state):
 
 
 @inlined
-def product_gradients(i, k, pull, rows, program, neutral, n_outputs, state, work):
-    """Gradients of row i's product terms by slot; an entry selected twice is united in the first slot that does."""
-    entry_of, gradient_of = work.entry_of, work.gradient_of
+def product_gradients(i, k, grad, rows, program, neutral, n_outputs, state, work):
+    """Gradients of row i's product terms by slot; a coefficient selected twice is united in the first slot that
+    does.
+    """
+    coef_of, gradient_of = work.coef_of, work.gradient_of
     for t in range(len(program.constants)):
         for s in range(program.starts[t], program.starts[t + 1]):
-            entry_of[s] = entry_of_slot(i, s, rows.codes, program.columns, program.entries)
-            gradient_of[s] = pull * _product(i, k, t, s, rows, program, neutral, n_outputs, state)
-    for p in range(len(program.twins)):  # slots that can select the same entry, each with those before it
+            coef_of[s] = coef_of_slot(i, s, rows.codes, program.columns, program.coefs)
+            gradient_of[s] = grad * _product(i, k, t, s, rows, program, neutral, n_outputs, state)
+    for p in range(len(program.twins)):  # slots that can select the same coefficient, each with those before it
         s, earlier = program.twins[p, 0], program.twins[p, 1]
-        if entry_of[s] >= 0 and entry_of[earlier] == entry_of[s]:
+        if coef_of[s] >= 0 and coef_of[earlier] == coef_of[s]:
             gradient_of[earlier] += gradient_of[s]
-            entry_of[s] = -1
+            coef_of[s] = -1
 
 
 @inlined
 def _bring_up(i, step, rows, program, rule, n_outputs, state):
-    """Let the entries that row i reads take the steps they missed (gradient="mean", at zero gradients)."""
+    """Let the coefficients that row i reads take the steps they missed (gradient="mean", at zero gradients)."""
     for j in range(program.n_plain):
-        entry = np.int64(rows.codes[i, j])
-        if entry >= 0:
-            for row in range(entry * n_outputs, (entry + 1) * n_outputs):
+        coef = np.int64(rows.codes[i, j])
+        if coef >= 0:
+            for row in range(coef * n_outputs, (coef + 1) * n_outputs):
                 catch_up(state, row, step, rule)
     for s in range(len(program.columns)):
-        entry = entry_of_slot(i, s, rows.codes, program.columns, program.entries)
-        if entry >= 0 and program.columns[s] >= 0:
-            for row in range(entry * n_outputs, (entry + 1) * n_outputs):
+        coef = coef_of_slot(i, s, rows.codes, program.columns, program.coefs)
+        if coef >= 0 and program.columns[s] >= 0:
+            for row in range(coef * n_outputs, (coef + 1) * n_outputs):
                 catch_up(state, row, step, rule)
 
 
 @inlined
-def _note(n_moves, row, pull, penalised, work):
+def _note(n_moves, row, grad, penalized, work):
     """One more move of a row's update; how many there are."""
     work.row_of[n_moves] = row
-    work.pull_of[n_moves] = pull
-    work.penalised[n_moves] = penalised
+    work.pull_of[n_moves] = grad
+    work.penalized[n_moves] = penalized
     return n_moves + 1
 
 
 @inlined
-def _collect_moves(i, k, pull, rows, entry_weight, program, neutral, n_outputs, state, work, n_moves):
-    """What row i asks of output k: one move for each entry that it selects."""
+def _collect_moves(i, k, grad, rows, coef_weight, program, neutral, n_outputs, state, work, n_moves):
+    """What row i asks of output k: one move for each coefficient that it selects."""
     weighted = len(rows.weight) > 0
     for j in range(program.n_plain):
-        entry = rows.codes[i, j]
-        if entry >= 0:
-            own = pull / entry_weight[entry] if weighted else pull
-            n_moves = _note(n_moves, entry * n_outputs + k, own, 1.0, work)
+        coef = rows.codes[i, j]
+        if coef >= 0:
+            own = grad / coef_weight[coef] if weighted else grad
+            n_moves = _note(n_moves, coef * n_outputs + k, own, 1.0, work)
     for j in range(len(program.slopes)):
-        n_moves = _note(n_moves, program.slopes[j] * n_outputs + k, pull * rows.x[i, j], 0.0, work)
+        n_moves = _note(n_moves, program.slopes[j] * n_outputs + k, grad * rows.x[i, j], 0.0, work)
     for j in range(len(program.scalars)):
-        n_moves = _note(n_moves, program.scalars[j] * n_outputs + k, pull, 0.0, work)
+        n_moves = _note(n_moves, program.scalars[j] * n_outputs + k, grad, 0.0, work)
     if len(program.constants):
-        product_gradients(i, k, pull, rows, program, neutral, n_outputs, state, work)
-        for s in range(len(work.entry_of)):
-            entry = work.entry_of[s]
-            if entry >= 0:
-                symbol = program.columns[s] >= 0
+        product_gradients(i, k, grad, rows, program, neutral, n_outputs, state, work)
+        for s in range(len(work.coef_of)):
+            coef = work.coef_of[s]
+            if coef >= 0:
+                category = program.columns[s] >= 0
                 own = work.gradient_of[s]
-                if weighted and symbol:
-                    own /= entry_weight[entry]
-                n_moves = _note(n_moves, entry * n_outputs + k, own, 1.0 if symbol else 0.0, work)
+                if weighted and category:
+                    own /= coef_weight[coef]
+                n_moves = _note(n_moves, coef * n_outputs + k, own, 1.0 if category else 0.0, work)
     return n_moves
 
 
 @kernel
-def train_online(rows, order, entry_weight, program, neutral, rule, step, n_outputs, state, work):
+def train_online(rows, order, coef_weight, program, neutral, rule, step, n_outputs, state, work):
     """One pass, one row at a time; the sum of the losses, each before the row's own update.
 
-    With batches of one row, gse moves the entries that the row selects, each
+    With batches of one row, gse moves the coefficients that the row selects, each
     by the row's own gradient. `step` is the number of updates before the pass.
     """
     lost = 0.0
@@ -174,17 +176,17 @@ def train_online(rows, order, entry_weight, program, neutral, rule, step, n_outp
         lost += share * value
         n_moves = 0
         for k in range(n_outputs):
-            pull = share * work.slope[k]
-            n_moves = _collect_moves(i, k, pull, rows, entry_weight, program, neutral, n_outputs, state, work, n_moves)
+            grad = share * work.slope[k]
+            n_moves = _collect_moves(i, k, grad, rows, coef_weight, program, neutral, n_outputs, state, work, n_moves)
         for m in range(n_moves):  # one place where `move` is compiled in: it is long
-            p = work.penalised[m]
+            p = work.penalized[m]
             move(state, work.row_of[m], work.pull_of[m], rule, p * rule.l1, p * rule.l2)
         step += 1
     return lost
 
 
 @kernel
-def train_additive(rows, order, entry_weight, program, rule, n_outputs, state, work):
+def train_additive(rows, order, coef_weight, program, rule, n_outputs, state, work):
     """`train_online` for the default: no products, adagrad alone. Twice as fast as with every option at hand."""
     codes, x, y, weight = rows.codes, rows.x, rows.y, rows.weight
     n_plain, slopes, scalars = program.n_plain, program.slopes, program.scalars
@@ -204,11 +206,11 @@ def train_additive(rows, order, entry_weight, program, rule, n_outputs, state, w
         for k in range(n_outputs):
             slope[k] *= share
         for j in range(n_plain):
-            entry = np.int64(codes[i, j])
-            if entry >= 0:
+            coef = np.int64(codes[i, j])
+            if coef >= 0:
                 for k in range(n_outputs):
-                    own = slope[k] / entry_weight[entry] if weighted else slope[k]
-                    move_adagrad(state, entry * n_outputs + k, own, rate, eps)
+                    own = slope[k] / coef_weight[coef] if weighted else slope[k]
+                    move_adagrad(state, coef * n_outputs + k, own, rate, eps)
         for j in range(len(slopes)):
             for k in range(n_outputs):
                 move_adagrad(state, slopes[j] * n_outputs + k, slope[k] * x[i, j], rate, eps)
@@ -219,21 +221,21 @@ def train_additive(rows, order, entry_weight, program, rule, n_outputs, state, w
 
 
 @inlined
-def _touch(entry, i, work, n_touched):
-    """Note that row i selects an entry; an entry counts once a row."""
-    if work.last_row[entry] == i:
+def _touch(coef, i, work, n_touched):
+    """Note that row i selects a coefficient; a coefficient counts once a row."""
+    if work.last_row[coef] == i:
         return n_touched
-    work.last_row[entry] = i
-    if work.hits[entry] == 0:
-        work.touched[n_touched] = entry
+    work.last_row[coef] = i
+    if work.hits[coef] == 0:
+        work.touched[n_touched] = coef
         n_touched += 1
-    work.hits[entry] += 1
+    work.hits[coef] += 1
     return n_touched
 
 
 @inlined
 def _collect(batch, rows, program, neutral, rule, state, work):
-    """Sum the gradients of a batch by entry: how many symbols' entries it touches, and its loss."""
+    """Sum the gradients of a batch by coefficient: how many categories' coefficients it touches, and its loss."""
     slope, gradient, codes = work.slope, work.gradient, rows.codes
     n_outputs = len(slope)
     n_touched, lost = 0, 0.0
@@ -242,46 +244,46 @@ def _collect(batch, rows, program, neutral, rule, state, work):
         share = rows.weight[i] if len(rows.weight) else 1.0
         lost += share * value
         for j in range(program.n_plain):
-            entry = np.int64(codes[i, j])
-            if entry >= 0:
-                n_touched = _touch(entry, i, work, n_touched)
+            coef = np.int64(codes[i, j])
+            if coef >= 0:
+                n_touched = _touch(coef, i, work, n_touched)
                 for k in range(n_outputs):
-                    gradient[entry * n_outputs + k] += share * slope[k]
+                    gradient[coef * n_outputs + k] += share * slope[k]
         for k in range(n_outputs):
-            pull = share * slope[k]
+            grad = share * slope[k]
             for j in range(len(program.slopes)):
-                gradient[program.slopes[j] * n_outputs + k] += pull * rows.x[i, j]
+                gradient[program.slopes[j] * n_outputs + k] += grad * rows.x[i, j]
             for j in range(len(program.scalars)):
-                gradient[program.scalars[j] * n_outputs + k] += pull
+                gradient[program.scalars[j] * n_outputs + k] += grad
             if len(program.constants):
-                product_gradients(i, k, pull, rows, program, neutral, n_outputs, state, work)
-                for s in range(len(work.entry_of)):
-                    entry = work.entry_of[s]
-                    if entry >= 0:
-                        gradient[entry * n_outputs + k] += work.gradient_of[s]
+                product_gradients(i, k, grad, rows, program, neutral, n_outputs, state, work)
+                for s in range(len(work.coef_of)):
+                    coef = work.coef_of[s]
+                    if coef >= 0:
+                        gradient[coef * n_outputs + k] += work.gradient_of[s]
                         if program.columns[s] >= 0:
-                            n_touched = _touch(entry, i, work, n_touched)
+                            n_touched = _touch(coef, i, work, n_touched)
     return n_touched, lost
 
 
 @inlined
 def _touch_all(program, work):
-    """All entries of symbols as touched; how many."""
+    """All coefficients of categories as touched; how many."""
     n_touched = 0
-    for entry in range(len(program.is_fixed)):
-        if not program.is_fixed[entry]:
-            work.touched[n_touched] = entry
+    for coef in range(len(program.is_fixed)):
+        if not program.is_fixed[coef]:
+            work.touched[n_touched] = coef
             n_touched += 1
     return n_touched
 
 
 @kernel
-def train_batches(rows, order, batch, dense, sweep, entry_weight, program, neutral, rule, step, n_outputs, state, work):
+def train_batches(rows, order, batch, dense, sweep, coef_weight, program, neutral, rule, step, n_outputs, state, work):
     """One pass in batches of `batch` rows; the sum of the losses before each batch's update.
 
     ``dense=False`` is the gradient estimator for symbolical features: the mean
-    of an entry's gradients over its own rows in the batch. ``dense=True`` is
-    the ordinary mean over the whole batch; then entries without a row in the
+    of a coefficient's gradients over its own rows in the batch. ``dense=True`` is
+    the ordinary mean over the whole batch; then coefficients without a row in the
     batch have a zero gradient. Where those move (momentum, Adam), `rule.lazy`
     lets them do so when they are next read; `sweep` moves all at once, which
     penalties need.
@@ -299,27 +301,27 @@ def train_batches(rows, order, batch, dense, sweep, entry_weight, program, neutr
         if sweep:
             n_touched = _touch_all(program, work)
         for t in range(n_touched + len(fixed)):  # one place where `move` is compiled in: it is long
-            symbol = t < n_touched
-            entry = work.touched[t] if symbol else fixed[t - n_touched]
-            p = 1.0 if symbol else 0.0
+            category = t < n_touched
+            coef = work.touched[t] if category else fixed[t - n_touched]
+            p = 1.0 if category else 0.0
             size = 1.0 * len(members)
-            if symbol and not dense:
-                size = hits[entry] * (entry_weight[entry] if weighted else 1.0)
-            for row in range(entry * n_outputs, (entry + 1) * n_outputs):
+            if category and not dense:
+                size = hits[coef] * (coef_weight[coef] if weighted else 1.0)
+            for row in range(coef * n_outputs, (coef + 1) * n_outputs):
                 move(state, row, gradient[row] / size, rule, p * rule.l1, p * rule.l2)
                 gradient[row] = 0.0
-            hits[entry] = 0
-            work.last_row[entry] = -1
+            hits[coef] = 0
+            work.last_row[coef] = -1
         step += 1
     return lost
 
 
 @kernel
 def finish(step, program, rule, n_outputs, state):
-    """Let every entry take the steps it missed."""
-    for entry in range(len(program.is_fixed)):
-        if not program.is_fixed[entry]:
-            for row in range(entry * n_outputs, (entry + 1) * n_outputs):
+    """Let every coefficient take the steps it missed."""
+    for coef in range(len(program.is_fixed)):
+        if not program.is_fixed[coef]:
+            for row in range(coef * n_outputs, (coef + 1) * n_outputs):
                 catch_up(state, row, step, rule)
 
 
@@ -337,17 +339,17 @@ def predict_margins(rows, program, neutral, state, out):
 
 @kernel
 def sum_by_entry(codes, weight, last_row, total):
-    """Add the weights of the rows that select each entry to total (entries,), once however often they do.
+    """Add the weights of the rows that select each coefficient to total (coefficients,), once however often they do.
 
-    `weight` is empty for ones; `last_row` (entries,) is -1 before.
+    `weight` is empty for ones; `last_row` (coefficients,) is -1 before.
     """
     for i in range(codes.shape[0]):
         share = weight[i] if len(weight) else 1.0
         for j in range(codes.shape[1]):
-            entry = codes[i, j]
-            if entry >= 0 and last_row[entry] != i:
-                last_row[entry] = i
-                total[entry] += share
+            coef = codes[i, j]
+            if coef >= 0 and last_row[coef] != i:
+                last_row[coef] = i
+                total[coef] += share
 
 
 @kernel
@@ -359,8 +361,8 @@ def first_rows(codes, first):
 
 
 @inlined
-def _slopes_and_bends(i, rows, program, neutral, rule, state, work, bends):
-    """First and second derivatives of row i's loss by its scores, into ``work.slope`` and `bends` (K,); the loss."""
+def _slopes_and_bends(i, rows, program, neutral, rule, state, work, hessians):
+    """First and second derivatives of row i's loss by its scores, into ``work.slope`` and `hessians` (K,); the loss."""
     slope = work.slope
     n_outputs = len(slope)
     for k in range(n_outputs):
@@ -370,43 +372,44 @@ def _slopes_and_bends(i, rows, program, neutral, rule, state, work, bends):
         value = slopes_of_many(slope, own)
         for k in range(n_outputs):
             p = slope[k] + 1.0 if k == own else slope[k]
-            bends[k] = p * (1.0 - p)
+            hessians[k] = p * (1.0 - p)
     else:
-        value, slope[0], bends[0] = loss_of_one(slope[0], rows.y[i], rule.loss, rule.parameter)
+        value, slope[0], hessians[0] = loss_of_one(slope[0], rows.y[i], rule.loss, rule.parameter)
     return value
 
 
 @kernel
-def newton_sums(rows, members, program, neutral, rule, state, work, bends, gradient, curvature):
-    """Add gradient and curvature (entries * K,) of the weighted loss of rows, as if entries moved one at a time.
+def newton_sums(rows, members, program, neutral, rule, state, work, hessians, gradient, curvature):
+    """Add gradient and curvature (coefficients * K,) of the weighted loss of rows, as if coefficients moved one at a
+    time.
 
     The sum of the losses.
     """
     n_outputs = len(work.slope)
     lost = 0.0
     for i in members:
-        value = _slopes_and_bends(i, rows, program, neutral, rule, state, work, bends)
+        value = _slopes_and_bends(i, rows, program, neutral, rule, state, work, hessians)
         share = rows.weight[i] if len(rows.weight) else 1.0
         lost += share * value
         for k in range(n_outputs):
-            pull, bend = share * work.slope[k], share * bends[k]
+            grad, hess = share * work.slope[k], share * hessians[k]
             for j in range(program.n_plain):
-                entry = np.int64(rows.codes[i, j])
-                if entry >= 0:
-                    gradient[entry * n_outputs + k] += pull
-                    curvature[entry * n_outputs + k] += bend
+                coef = np.int64(rows.codes[i, j])
+                if coef >= 0:
+                    gradient[coef * n_outputs + k] += grad
+                    curvature[coef * n_outputs + k] += hess
             for j in range(len(program.slopes)):
-                gradient[program.slopes[j] * n_outputs + k] += pull * rows.x[i, j]
-                curvature[program.slopes[j] * n_outputs + k] += bend * rows.x[i, j] * rows.x[i, j]
+                gradient[program.slopes[j] * n_outputs + k] += grad * rows.x[i, j]
+                curvature[program.slopes[j] * n_outputs + k] += hess * rows.x[i, j] * rows.x[i, j]
             for j in range(len(program.scalars)):
-                gradient[program.scalars[j] * n_outputs + k] += pull
-                curvature[program.scalars[j] * n_outputs + k] += bend
+                gradient[program.scalars[j] * n_outputs + k] += grad
+                curvature[program.scalars[j] * n_outputs + k] += hess
             if len(program.constants):
                 product_gradients(i, k, 1.0, rows, program, neutral, n_outputs, state, work)
-                for s in range(len(work.entry_of)):
-                    entry = work.entry_of[s]
-                    if entry >= 0:
+                for s in range(len(work.coef_of)):
+                    coef = work.coef_of[s]
+                    if coef >= 0:
                         own = work.gradient_of[s]
-                        gradient[entry * n_outputs + k] += pull * own
-                        curvature[entry * n_outputs + k] += bend * own * own
+                        gradient[coef * n_outputs + k] += grad * own
+                        curvature[coef * n_outputs + k] += hess * own * own
     return lost

@@ -91,11 +91,11 @@ class Reference:
         if len(curve) < SHORTEST:
             return False
         quarter = len(curve) // 4
-        fall = float(np.mean(curve[-2 * quarter : -quarter]) - np.mean(curve[-quarter:]))
+        decrease = float(np.mean(curve[-2 * quarter : -quarter]) - np.mean(curve[-quarter:]))
         excess, descent = min(curve[-2:]) - self.least, self._descent
         unit = 0.5 if descent.task.loss.for_classes else excess  # in which others have no unit but their noise
         noise = OPTIMISM * len(descent.state) / len(descent.members) * unit
-        return fall > share * excess + noise + LITTLE * self.start
+        return decrease > share * excess + noise + LITTLE * self.start
 
 
 def _least_loss(task: Task, y: Floats, weight: Floats) -> float:
@@ -118,8 +118,8 @@ NEAR, NEAR_TOLS = 0.03, 30.0
 """Nor has one that Newton's steps of single coefficients would lower by more than this share of what training has
 gained, or that multiple of `tol`.
 
-Noise hides slow coefficients, such as those of rare symbols under the mean gradient; these steps see most of what they
-leave (benchmarks/convergence: all fits that end 5 % of the gain above the optimum).
+Noise hides slow coefficients, such as those of rare categories under the mean gradient; these steps see most of what
+they leave (benchmarks/convergence: all fits that end 5 % of the gain above the optimum).
 """
 
 FEW_UPDATES = 100
@@ -153,7 +153,7 @@ class Course:
         Of the held-out rows after each epoch.
     bests : list of float
         The least loss watched until each epoch since the rate last changed: of the held-out rows with early stopping;
-        else the penalised loss of all rows after an epoch, which has less noise than `curve`.
+        else the penalized loss of all rows after an epoch, which has less noise than `curve`.
     """
 
     descent: Descent
@@ -303,7 +303,7 @@ STEP_BACK = 4.0
 
 def train(
     rows: Rows,
-    entry_weight: Floats,
+    coef_weight: Floats,
     state: Floats,
     task: Task,
     options: Options,
@@ -324,7 +324,7 @@ def train(
         The loss ran away, or is not finite.
     """
     here, held_out = split or split_rows(len(rows.y), options, rng)
-    descent = Descent(rows, here, entry_weight, state, task, options, rng, n_steps)
+    descent = Descent(rows, here, coef_weight, state, task, options, rng, n_steps)
     reference = Reference(descent)
     rate = options.learning_rate
     for tries in range(options.tries, -1, -1):

@@ -1,8 +1,8 @@
 """Optimizers: names and defaults are torch.optim's, the update rules are in `rules`.
 
-The state of an entry is one row of numbers, the parameter first, so that an
+The state of a coefficient is one row of numbers, the parameter first, so that an
 update touches one cache line. Under ``gradient="gse"`` everything in it, the
-step count too, belongs to the entry: an absent gradient is not a zero
+step count too, belongs to the coefficient: an absent gradient is not a zero
 gradient.
 """
 
@@ -27,7 +27,7 @@ class _Optimizer:
 
     @property
     def memory(self) -> NDArray[np.float64]:
-        """What an entry that has not moved remembers."""
+        """What a coefficient that has not moved remembers."""
         return np.zeros(0)
 
     @property
@@ -77,8 +77,8 @@ class Adagrad(_Optimizer):
     ----------
     initial_accumulator_value : float, default 1.0
         Where s starts. torch.optim starts at 0, where the first step of every
-        entry has length `lr` whatever its gradient: with long-tailed
-        alphabets most entries move only a few times, so that costs much
+        coefficient has length `lr` whatever its gradient: with long-tailed
+        alphabets most coefficients move only a few times, so that costs much
         (amazon with pairs, AUC in a first trial: .79 to .84 from 0, .875 from 0.1 or 1;
         the choice: ``benchmarks/defaults.py``). TensorFlow starts at 0.1.
     eps : float, default 1e-10
@@ -153,7 +153,7 @@ class Adam(_Optimizer):
 
 
 RARE_ROWS = 100.0
-"""A symbol is rare that has fewer rows, on average over its block."""
+"""A category is rare that has fewer rows, on average over its block."""
 
 
 TOL, CLOSE = 1e-5, 1e-3
@@ -178,7 +178,7 @@ class Newton:
         a descent, of which there are up to a quarter as many.
     starts : int
         From how many points a formula with products is descended; the best is kept.
-    draws : int
+    samples : int
         Draws of all coefficients together from their posterior.
     rare_rows : float
         Large terms with fewer rows a category have their variance from the loss of held-out rows; 0 for none.
@@ -192,7 +192,7 @@ class Newton:
     close: float = CLOSE
     max_passes: int = 200
     starts: int = 3
-    draws: int = 0
+    samples: int = 0
     rare_rows: float = RARE_ROWS
     precisions: Mapping[str, float] | None = None
     penalties: Mapping[str, float] | None = None
@@ -217,12 +217,12 @@ OPTIMIZERS: dict[str, Optimizer] = {
 
 @dataclass(frozen=True, eq=False)
 class StateColumns:
-    """Where the state of an entry keeps what: the parameter in column 0, then memory, steps, running mean.
+    """Where the state of a coefficient keeps what: the parameter in column 0, then memory, steps, running mean.
 
     Attributes
     ----------
     fresh : (width,)
-        The state of an entry that has not moved, its parameter 0.
+        The state of a coefficient that has not moved, its parameter 0.
     step, mean : int
         Columns of the number of updates and of the running mean, -1 where none is kept.
     """
@@ -256,7 +256,7 @@ class StateColumns:
         return max(self.mean, 0)
 
     def blank(self, values: NDArray[np.float64], steps: int = 0) -> NDArray[np.float64]:
-        """State (rows, width) of entries that start at `values` (rows,) and have had `steps` updates."""
+        """State (rows, width) of coefficients that start at `values` (rows,) and have had `steps` updates."""
         state = np.tile(self.fresh, (len(values), 1))
         state[:, 0] = values
         if self.mean >= 0:

@@ -39,7 +39,7 @@ def _bottou_start(l2: float, loss: Loss) -> float:
 
 
 ROW = 10
-"""So many entries a row moves, about."""
+"""So many coefficients a row moves, about."""
 
 
 @dataclass(frozen=True)
@@ -95,18 +95,18 @@ class Options:
 
     @property
     def must_sweep(self) -> bool:
-        """Whether absent entries move at every update in a way that only moving them all gets right."""
+        """Whether absent coefficients move at every update in a way that only moving them all gets right."""
         return self.is_dense and (self.l1 > 0 or self.l2 > 0)
 
     @property
     def is_lazy(self) -> bool:
-        """Whether absent entries take the steps they missed when they are next read."""
+        """Whether absent coefficients take the steps they missed when they are next read."""
         moves = self.optimizer.moves_on or self.average or self.schedule in ("optimal", "invscaling")
         return self.is_dense and moves and not self.must_sweep
 
     @cached_property
     def columns(self) -> StateColumns:
-        """What the state of an entry keeps."""
+        """What the state of a coefficient keeps."""
         keep_steps = self.is_lazy or self.schedule in ("optimal", "invscaling")
         return StateColumns.plan(self.optimizer, keep_steps=keep_steps, keep_mean=self.average)
 
@@ -131,9 +131,11 @@ class Options:
         """Rows of a batch, of so many rows."""
         return max(1, n_rows if self.batch_size is None else min(self.batch_size, n_rows))
 
-    def dearer_by(self, n_entries: int, n_rows: int) -> int:
-        """How many rows' work an update is for each of its rows: all entries move at each where absent ones must."""
-        return max(1, n_entries // (ROW * self.batch(n_rows))) if self.must_sweep else 1
+    def dearer_by(self, n_coefs: int, n_rows: int) -> int:
+        """How many rows' work an update is for each of its rows: all coefficients move at each where absent ones
+        must.
+        """
+        return max(1, n_coefs // (ROW * self.batch(n_rows))) if self.must_sweep else 1
 
     def rule(self, loss: Loss, rate: float) -> Rule:
         """The options as the kernels read them."""

@@ -47,7 +47,9 @@ def rule_of_thumb(optimizer: Optimizer, layout: Layout) -> float:
 
 
 def is_known_to_do(options: Options, layout: Layout) -> bool:
-    """Whether the rule of thumb is the rate: for the default, and sums of symbols and slopes, which it was made for."""
+    """Whether the rule of thumb is the rate: for the default, and sums of categories and slopes, which it was made
+    for.
+    """
     online = options.batch_size == 1 and not options.is_dense and options.schedule in ("constant", "adaptive")
     return isinstance(options.optimizer, Adagrad) and online and layout.is_plain
 
@@ -55,7 +57,7 @@ def is_known_to_do(options: Options, layout: Layout) -> bool:
 def search_rate(
     rows: Rows,
     split: Split,
-    entry_weight: Floats,
+    coef_weight: Floats,
     state: Floats,
     task: Task,
     options: Options,
@@ -78,7 +80,7 @@ def search_rate(
 
     def losses(rate: float) -> Floats:
         if rate not in tried:
-            tried[rate] = _try(sample, judges, entry_weight, state, task, options.at_rate(rate), seed)
+            tried[rate] = _try(sample, judges, coef_weight, state, task, options.at_rate(rate), seed)
         return tried[rate]
 
     def is_better(rate: float, than: float) -> bool:
@@ -100,14 +102,14 @@ def search_rate(
 
 
 def _try(
-    rows: Rows, judges: Rows, entry_weight: Floats, state: Floats, task: Task, options: Options, seed: int
+    rows: Rows, judges: Rows, coef_weight: Floats, state: Floats, task: Task, options: Options, seed: int
 ) -> Floats:
     """The mean loss (1,) after a few epochs at a rate that falls in the last one; infinite where it diverges.
 
     With early stopping the loss of each of the rows `judges`, weighted, at the best epoch, and a rate that does not
     fall.
     """
-    descent = Descent(rows, row_numbers(len(rows.y)), entry_weight, state, task, options, np.random.RandomState(seed))
+    descent = Descent(rows, row_numbers(len(rows.y)), coef_weight, state, task, options, np.random.RandomState(seed))
     n_epochs = int(np.clip(-(-UPDATES // descent.updates_of_an_epoch), LEAST_PASSES, MOST_PASSES))
     rate, best = options.learning_rate, np.array([np.inf])
     share = 1.0 if judges.shares is None else judges.shares / judges.shares.mean()

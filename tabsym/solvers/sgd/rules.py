@@ -18,7 +18,9 @@ SGD_CODE, ADAGRAD_CODE, RMSPROP_CODE, ADAM_CODE = range(4)
 CONSTANT, OPTIMAL, INVSCALING = range(3)
 
 STILL = 1e-14
-"""A step smaller than this share of its parameter ends a lazy entry's steps: those dropped sum below 1e-12 of it."""
+"""A step smaller than this share of its parameter ends a lazy coefficient's steps: those dropped sum below 1e-12 of
+it.
+"""
 
 
 class Rule(NamedTuple):
@@ -123,7 +125,9 @@ def _descend(state, row, gradient, rule, rate, step):
 
 @kernel  # a call of its own: inlined it would double the time to compile
 def catch_up(state, row, until, rule):
-    """The steps that an entry missed, at zero gradients: one by one while they move it, the rest in closed form."""
+    """The steps that a coefficient missed, at zero gradients: one by one while they move it, the rest in closed
+    form.
+    """
     missed = until - state[row, rule.step_column]
     if missed > 0.0 and rule.optimizer == ADAM_CODE and rule.schedule == CONSTANT and rule.mean_column < 0:
         missed = _coast(state, row, missed, rule)

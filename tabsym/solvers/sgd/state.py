@@ -46,7 +46,7 @@ STEPS_DOWN = 16
 class Task:
     """What is trained: a program, a loss, and K outputs.
 
-    `vectors`: (first entry, end, rank) of the blocks of latent vectors.
+    `vectors`: (first coefficient, end, rank) of the blocks of latent vectors.
     """
 
     program: Program
@@ -56,7 +56,7 @@ class Task:
 
     @property
     def neutral(self) -> Floats:
-        """Of the slots (slots, K): rows that are trained on have no unseen symbols."""
+        """Of the slots (slots, K): rows that are trained on have no unseen categories."""
         return np.zeros((len(self.program.columns), self.n_outputs))
 
     def mean_loss(self, margins: Floats, rows: Rows) -> float:
@@ -78,21 +78,21 @@ class Descent:
         self,
         rows: Rows,
         members: RowNumbers,
-        entry_weight: Floats,
+        coef_weight: Floats,
         state: Floats,
         task: Task,
         options: Options,
         rng: np.random.RandomState,
         n_steps: int = 0,
     ) -> None:
-        self.rows, self.members, self.entry_weight = rows, members, entry_weight
+        self.rows, self.members, self.coef_weight = rows, members, coef_weight
         self.task, self.options, self.rng = task, options, rng
         self.state, self.n_steps = state.copy(), n_steps
         self._given = state, n_steps
         self._order = members.copy() if options.shuffle else members
         self._total = float(rows.weight[members].sum()) if len(rows.weight) else float(len(members))
         self._batch = options.batch(len(members))
-        # a batch of one row has the same mean over its symbols and over its rows
+        # a batch of one row has the same mean over its categories and over its rows
         self._online = self._batch == 1 and not options.must_sweep
         self._work = Work.make(task.program, task.n_outputs, batches=not self._online)
         self._neutral = task.neutral
@@ -123,11 +123,11 @@ class Descent:
         if until is None:
             return self._descend(self._order, rate) / self._total
         n_batches = self.updates_of_an_epoch
-        pieces = np.array_split(np.arange(n_batches), min(STEPS_DOWN, n_batches))
+        terms = np.array_split(np.arange(n_batches), min(STEPS_DOWN, n_batches))
         lost = 0.0
-        for place, piece in enumerate(pieces):
-            part = self._order[piece[0] * self._batch : (piece[-1] + 1) * self._batch]
-            lost += self._descend(part, rate + (until - rate) * (place + 0.5) / len(pieces))
+        for index, term in enumerate(terms):
+            part = self._order[term[0] * self._batch : (term[-1] + 1) * self._batch]
+            lost += self._descend(part, rate + (until - rate) * (index + 0.5) / len(terms))
         return lost / self._total
 
     def margins(self, rows: Rows, *, at_start: bool = False) -> Floats:
@@ -179,7 +179,9 @@ class Descent:
 
     @cached_property
     def _reach(self) -> Floats:
-        """Weight that each entry's penalty counts for: of its own rows under gse, of all rows otherwise; scalars 0."""
+        """Weight that each coefficient's penalty counts for: of its own rows under gse, of all rows otherwise; scalars
+        0.
+        """
         rows, is_fixed = self.rows, self.task.program.is_fixed
         reach = np.full(len(is_fixed), self._total)
         if not self.options.is_dense:
@@ -193,15 +195,15 @@ class Descent:
         task, options, rows, work = self.task, self.options, self.rows, self._work
         program, rule = task.program, self._rule_at(rate)
         if self._online and rule.simple and not len(program.constants):
-            lost = train_additive(rows, order, self.entry_weight, program, rule, task.n_outputs, self.state, work)
+            lost = train_additive(rows, order, self.coef_weight, program, rule, task.n_outputs, self.state, work)
         elif self._online:
             lost = train_online(
-                rows, order, self.entry_weight, program, self._neutral, rule, self.n_steps, task.n_outputs, self.state,
+                rows, order, self.coef_weight, program, self._neutral, rule, self.n_steps, task.n_outputs, self.state,
                 work,
             )  # fmt: skip
         else:
             lost = train_batches(
-                rows, order, self._batch, options.is_dense, options.must_sweep, self.entry_weight, program,
+                rows, order, self._batch, options.is_dense, options.must_sweep, self.coef_weight, program,
                 self._neutral, rule, self.n_steps, task.n_outputs, self.state, work,
             )  # fmt: skip
         self.n_steps += -(-len(order) // self._batch)
@@ -234,8 +236,8 @@ def shuffle_rows(members: RowNumbers, order: RowNumbers, n_bytes: int, rng: np.r
     order[n_whole:] = members[n_whole:]
 
 
-def take_rows(rows: Rows, places: RowNumbers, n_outputs: int) -> Rows:
+def take_rows(rows: Rows, indices: RowNumbers, n_outputs: int) -> Rows:
     """Some rows of a coded table."""
-    offset = rows.offset.reshape(-1, n_outputs)[places].ravel() if len(rows.offset) else rows.offset
-    weight = rows.weight[places] if len(rows.weight) else rows.weight
-    return Rows(rows.codes[places], rows.x[places], rows.y[places], weight, offset)
+    offset = rows.offset.reshape(-1, n_outputs)[indices].ravel() if len(rows.offset) else rows.offset
+    weight = rows.weight[indices] if len(rows.weight) else rows.weight
+    return Rows(rows.codes[indices], rows.x[indices], rows.y[indices], weight, offset)

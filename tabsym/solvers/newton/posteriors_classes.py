@@ -9,26 +9,27 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.solvers.newton.block_descent import Turns
+from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.fixed_effects import inverse_of
 from tabsym.solvers.newton.kernels_classes import LEAST_PROBABILITY, collect_matrices, matrices_of_rows, sum_matrices
 from tabsym.solvers.newton.kernels_walk import spread_walk_of_classes
-from tabsym.solvers.newton.rows import ManyClasses
-from tabsym.solvers.newton.spreads import Spreads
-from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Piece, Prior
+from tabsym.solvers.newton.posteriors import TermPosteriors
+from tabsym.solvers.newton.rows import MulticlassRows
+from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 
 Floats = NDArray[np.float64]
 
 MOST_NUMBERS = 4_000_000
 """Curvature matrices of rows are kept between blocks (32 MB at most), which then take a fifth of the time; above this
-each block makes its own. Matrices of entries are handled an eighth of it at a time."""
+each block makes its own. Matrices of coefficients are handled an eighth of it at a time."""
 
 
 @dataclass(frozen=True)
 class Entries:
-    """The curvature matrices of a block's entries, and what they share with the flat pieces, as lower triangles (q, T).
+    """The curvature matrices of a block's coefficients, and what they share with the flat terms, as lower triangles (q,
+    T).
 
-    `shared`: of each flat piece; None where it is the intercept alone, and the same.
+    `shared`: of each flat term; None where it is the intercept alone, and the same.
     """
 
     own: Floats
@@ -36,9 +37,9 @@ class Entries:
     n_classes: int
 
     def chunks(self) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Some entries after the others: which, their matrices (q, K, K) and what they share (q, K, f K).
+        """Some coefficients after the others: which, their matrices (q, K, K) and what they share (q, K, f K).
 
-        Of many symbols and classes the matrices of all at once would be far larger than the table.
+        Of many categories and classes the matrices of all at once would be far larger than the table.
         """
         step = max(1, MOST_NUMBERS // (8 * self.n_classes**2))
         for first in range(0, len(self.own), step):
@@ -46,7 +47,7 @@ class Entries:
             yield some, *self._matrices(some)
 
     def all(self) -> tuple[Floats, Floats]:
-        """The same of all entries."""
+        """The same of all coefficients."""
         return self._matrices(slice(None))
 
     def _matrices(self, some: slice) -> tuple[Floats, Floats]:
@@ -60,27 +61,27 @@ class Entries:
 
 @dataclass(frozen=True)
 class OfWalk:
-    """The posterior of a walk, jointly with the flat pieces.
+    """The posterior of a walk, jointly with the flat terms.
 
     Attributes
     ----------
     own : (q, K, K)
-        Covariances of entries given the flat pieces.
+        Covariances of coefficients given the flat terms.
     followed : (q, K, f K)
-        How entries follow those.
+        How coefficients follow those.
     flat : (f K, f K)
         Covariance of those.
-    penalised : float
+    penalized : float
         The trace that the penalty has part in.
     """
 
     own: Floats
     followed: Floats
     flat: Floats
-    penalised: float
+    penalized: float
 
     def variances(self) -> Floats:
-        """Of entries (q, K), beside the mean of their classes: what is common to all says nothing to the rows."""
+        """Of coefficients (q, K), beside the mean of their classes: what is common to all says nothing to the rows."""
         k = self.own.shape[1]
         beside = np.eye(k) - 1.0 / k
         followed = self.followed - self.followed.mean(axis=1, keepdims=True)
@@ -89,30 +90,30 @@ class OfWalk:
 
 @dataclass(frozen=True)
 class OfRidge:
-    """The posterior of entries that are held back each by itself, jointly with the flat pieces.
+    """The posterior of coefficients that are penalized each by itself, jointly with the flat terms.
 
     Attributes
     ----------
-    entries : Entries
+    coefficients : Coefficients
     precision : float
     left : (f K, f K)
-        The information on the flat pieces that is left beside the entries.
+        The information on the flat terms that is left beside the coefficients.
     flat : (f K, f K)
         Its inverse.
-    penalised : float
+    penalized : float
         The trace that the penalty has part in.
     """
 
-    entries: Entries
+    coefs: Entries
     precision: float
     left: Floats
     flat: Floats
-    penalised: float
+    penalized: float
 
     def variances(self) -> Floats:
-        """Of entries (q, K)."""
+        """Of coefficients (q, K)."""
         found = []
-        for _, own, shared in self.entries.chunks():
+        for _, own, shared in self.coefs.chunks():
             inverse = _inverse(own, self.precision)
             found.append(_variances(inverse, inverse @ shared, self.flat))
         return np.concatenate(found)
@@ -127,7 +128,7 @@ def triangle(k: int) -> NDArray[np.int64]:
 
 
 def _inner(left: Floats, right: Floats) -> Floats:
-    """The sum over entries of left' right, (q, K, f) and (q, K, g): (f, g)."""
+    """The sum over coefficients of left' right, (q, K, f) and (q, K, g): (f, g)."""
     rows = left.shape[0] * left.shape[1]
     return np.asarray(left.reshape(rows, left.shape[2]).T @ right.reshape(rows, right.shape[2]))
 
@@ -137,10 +138,10 @@ def _variances(own: Floats, followed: Floats, flat: Floats) -> Floats:
     return np.einsum("qkk->qk", own) + np.asarray(with_flat)
 
 
-def ridge_of_classes(entries: Entries, precision: float, whole: Floats) -> OfRidge:
-    """Of entries held back each by itself; whole (f K, f K) is the information on the flat pieces."""
+def ridge_of_classes(coefs: Entries, precision: float, whole: Floats) -> OfRidge:
+    """Of coefficients penalized each by itself; whole (f K, f K) is the information on the flat terms."""
     taken, follow, alone = np.zeros_like(whole), np.zeros_like(whole), 0.0
-    for _, own, shared in entries.chunks():
+    for _, own, shared in coefs.chunks():
         inverse = _inverse(own, precision)
         followed = inverse @ shared
         taken += _inner(shared, followed)
@@ -148,7 +149,7 @@ def ridge_of_classes(entries: Entries, precision: float, whole: Floats) -> OfRid
         alone += float(np.einsum("qkk->", inverse))
     left = whole - taken
     flat = inverse_of(left, np.diag(whole))
-    return OfRidge(entries, precision, left, flat, alone + float((follow * flat).sum()))
+    return OfRidge(coefs, precision, left, flat, alone + float((follow * flat).sum()))
 
 
 def _inverse(own: Floats, precision: float) -> Floats:
@@ -159,109 +160,111 @@ def _inverse(own: Floats, precision: float) -> Floats:
 def _beside_level(own: Floats) -> Floats:
     """Inverses of curvature matrices (q, K, K) but for what is common to all classes, which says nothing to the rows.
 
-    A class that a symbol never meets is as uncertain as the least curvature of a row makes it.
+    A class that a category never meets is as uncertain as the least curvature of a row makes it.
     """
     k = own.shape[1]
     beside = np.eye(k) - 1.0 / k
     return np.asarray(beside @ np.linalg.inv(own + LEAST_PROBABILITY * np.eye(k)) @ beside)
 
 
-def walk_of_classes(piece: Piece, own: Floats, shared: Floats, precision: float, whole: Floats) -> OfWalk:
+def walk_of_classes(term: SolverTerm, own: Floats, shared: Floats, precision: float, whole: Floats) -> OfWalk:
     """Of a walk, and what is held to its mean; the level of both nothing holds; own (q, K, K)."""
     q, k = own.shape[:2]
     ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # enough to invert by, of levels that nothing holds
     inverse, followed = np.empty_like(own), np.empty_like(shared)
-    walk, beside, eye = slice(piece.apart, None), piece.share_apart * precision, np.eye(k)
-    alone = np.linalg.inv(own[: piece.apart] + (beside + ridge) * eye)  # given the mean of the walk
-    handed = shared[walk] + beside * (alone @ shared[: piece.apart]).sum(axis=0) / (q - piece.apart)
-    # beside the flat pieces, what the mean of the walk says: entries apart are held to it, as in `kernels_walk`
-    both = np.concatenate([handed, np.broadcast_to(eye / (q - piece.apart), own[walk].shape)], axis=2)
+    walk, beside, eye = slice(term.apart, None), term.share_apart * precision, np.eye(k)
+    alone = np.linalg.inv(own[: term.apart] + (beside + ridge) * eye)  # given the mean of the walk
+    recentered = shared[walk] + beside * (alone @ shared[: term.apart]).sum(axis=0) / (q - term.apart)
+    # beside the flat terms, what the mean of the walk says: coefficients apart are held to it, as in `kernels_walk`
+    both = np.concatenate([recentered, np.broadcast_to(eye / (q - term.apart), own[walk].shape)], axis=2)
     solved = np.empty_like(both)
     jumps = spread_walk_of_classes(
         own[walk], both, precision, ridge + precision * NEXT_TO_NOTHING, inverse[walk], solved
     )  # fmt: skip
     level, of_mean = solved[:, :, -k:], solved[:, :, -k:].mean(axis=0)
-    pull = (beside * eye - beside * beside * alone).sum(axis=0)
-    taken = np.linalg.solve(eye + pull @ of_mean, pull)
+    grad = (beside * eye - beside * beside * alone).sum(axis=0)
+    taken = np.linalg.solve(eye + grad @ of_mean, grad)
     mean = solved[:, :, :-k].mean(axis=0)
     followed[walk] = solved[:, :, :-k] - level @ (taken @ mean)
-    followed[: piece.apart] = alone @ (shared[: piece.apart] + beside * (mean - of_mean @ taken @ mean))
+    followed[: term.apart] = alone @ (shared[: term.apart] + beside * (mean - of_mean @ taken @ mean))
     of_mean = of_mean - of_mean @ taken @ of_mean
     inverse[walk] -= level @ taken @ level.transpose(0, 2, 1)
-    inverse[: piece.apart] = alone + beside * beside * (alone @ of_mean @ alone)
+    inverse[: term.apart] = alone + beside * beside * (alone @ of_mean @ alone)
     away, step = beside * alone - eye, np.diff(level, axis=0)
     apart = alone + away @ of_mean @ away.transpose(0, 2, 1)
     flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), least=1e-3)  # beside rounding
-    pulled = piece.pull_back(followed.reshape(q, -1), 1.0).reshape(followed.shape)
-    penalised = float(jumps) - float(np.einsum("qik,kl,qil->", step, taken, step))
-    penalised += piece.share_apart * float(np.einsum("qkk->", apart))
-    return OfWalk(inverse, followed, flat, penalised + float((_inner(pulled, followed) * flat).sum()))
+    pulled = term.pull_back(followed.reshape(q, -1), 1.0).reshape(followed.shape)
+    penalized = float(jumps) - float(np.einsum("qik,kl,qil->", step, taken, step))
+    penalized += term.share_apart * float(np.einsum("qkk->", apart))
+    return OfWalk(inverse, followed, flat, penalized + float((_inner(pulled, followed) * flat).sum()))
 
 
 COMMON = 1e-9
-"""Of the information on what is not held back: along what is common to all classes there is none but rounding."""
+"""Of the information on the unpenalized coefficients: along what is common to all classes there is none but
+rounding.
+"""
 
 SWEEPS, SWEEPS_OF_MANY = 2, 4
 """Between two looks; where there are many rows and classes a look is dearer."""
 
 
-class SpreadsOfClasses(Spreads):
+class MulticlassPosteriors(TermPosteriors):
     """For the multinomial loss."""
 
-    def __init__(self, turns: Turns) -> None:
-        super().__init__(turns)
+    def __init__(self, solver: BlockDescent) -> None:
+        super().__init__(solver)
         self._of_rows = np.empty((0, 0))
         self._information: Floats | None = None
         self._known_at = -1
 
     def of_flat(self) -> Floats:
         """Of numbers beside the mean of their classes: what is common to all says nothing to the rows."""
-        turns = self.turns
+        solver = self.solver
         whole = self._flat_information()
         found = [whole]
-        for place, piece in enumerate(turns.pieces):
-            if piece.prior is Prior.RIDGE and not turns.silent[place] and turns.precision[place] > 0:
-                found.append(ridge_of_classes(self._entries(piece), turns.precision[place], whole).left)
-        beside = np.kron(np.eye(len(self.flat)), np.eye(turns.n_outputs) - 1.0 / turns.n_outputs)
+        for index, term in enumerate(solver.terms):
+            if term.prior is Prior.RIDGE and not solver.dropped[index] and solver.precision[index] > 0:
+                found.append(ridge_of_classes(self._coefs(term), solver.precision[index], whole).left)
+        beside = np.kron(np.eye(len(self.flat)), np.eye(solver.n_outputs) - 1.0 / solver.n_outputs)
         inverses = [beside @ inverse_of(one, np.diag(whole), least=COMMON) @ beside for one in found]
         widest = max(inverses, key=lambda one: float(np.trace(one)))
-        return np.einsum("ikjk->ijk", widest.reshape(2 * (len(self.flat), turns.n_outputs)))
+        return np.einsum("ikjk->ijk", widest.reshape(2 * (len(self.flat), solver.n_outputs)))
 
-    def weigh(self, places: Sequence[int]) -> Floats:
+    def weigh(self, indices: Sequence[int]) -> Floats:
         """The same without the variances, of which only their part in the penalty is asked here."""
-        return np.array([self._weigh(place) for place in places]).reshape(-1, 2)
+        return np.array([self._weigh(index) for index in indices]).reshape(-1, 2)
 
-    def _weigh(self, place: int) -> tuple[float, float]:
-        penalised = self._posterior(place).penalised
-        return self._effective(place, penalised), self.turns.pieces[place].length(self.turns.theta[place])
+    def _weigh(self, index: int) -> tuple[float, float]:
+        penalized = self._posterior(index).penalized
+        return self._effective(index, penalized), self.solver.terms[index].length(self.solver.theta[index])
 
-    def _variances(self, place: int) -> tuple[Floats, float]:
+    def _variances(self, index: int) -> tuple[Floats, float]:
         """Variances (q, K), and the trace that the penalty has part in, of classes, which pull at each other."""
-        found = self._posterior(place)
-        return found.variances(), found.penalised
+        found = self._posterior(index)
+        return found.variances(), found.penalized
 
-    def _posterior(self, place: int) -> OfWalk | OfRidge:
-        piece, precision = self.turns.pieces[place], self.turns.precision[place]
-        entries, whole = self._entries(piece), self._flat_information()
-        if piece.prior is Prior.WALK:
-            return walk_of_classes(piece, *entries.all(), precision, whole)
-        return ridge_of_classes(entries, precision, whole)
+    def _posterior(self, index: int) -> OfWalk | OfRidge:
+        term, precision = self.solver.terms[index], self.solver.precision[index]
+        coefs, whole = self._coefs(term), self._flat_information()
+        if term.prior is Prior.WALK:
+            return walk_of_classes(term, *coefs.all(), precision, whole)
+        return ridge_of_classes(coefs, precision, whole)
 
-    def _entries(self, piece: Piece) -> Entries:
-        own = self._triangles(piece.codes, piece.x * piece.x, piece.size)
-        if self._is_intercept_alone and not len(piece.x) and (piece.codes >= 0).all():
-            return Entries(own, None, self.turns.n_outputs)
+    def _coefs(self, term: SolverTerm) -> Entries:
+        own = self._triangles(term.codes, term.x * term.x, term.size)
+        if self._is_intercept_alone and not len(term.x) and (term.codes >= 0).all():
+            return Entries(own, None, self.solver.n_outputs)
         shared = [
-            self._triangles(piece.codes, piece.x * one if len(piece.x) else one, piece.size) for one in self._columns.T
+            self._triangles(term.codes, term.x * one if len(term.x) else one, term.size) for one in self._columns.T
         ]
-        return Entries(own, shared, self.turns.n_outputs)
+        return Entries(own, shared, self.solver.n_outputs)
 
     def _flat_information(self) -> Floats:
-        """X'HX (f K, f K) of the flat pieces, f by f matrices of classes, made once until rows move."""
+        """X'HX (f K, f K) of the flat terms, f by f matrices of classes, made once until rows move."""
         self._forget()
         if self._information is None:
-            k, columns = self.turns.n_outputs, self._columns.T
-            everyone = np.zeros(len(self.turns.y), dtype=np.int32)
+            k, columns = self.solver.n_outputs, self._columns.T
+            everyone = np.zeros(len(self.solver.y), dtype=np.int32)
             found = np.zeros((len(columns), k, len(columns), k))
             for i, one in enumerate(columns):
                 for j, other in enumerate(columns[: i + 1]):
@@ -276,16 +279,16 @@ class SpreadsOfClasses(Spreads):
     @property
     def keeps_matrices(self) -> bool:
         """Whether the rows' curvature matrices are made once for all blocks."""
-        k = self.turns.n_outputs
-        return len(self.turns.y) * k * (k + 1) <= 2 * MOST_NUMBERS
+        k = self.solver.n_outputs
+        return len(self.solver.y) * k * (k + 1) <= 2 * MOST_NUMBERS
 
     def _triangles(self, codes: NDArray[np.int32], factor: Floats, size: int) -> Floats:
-        """Lower triangles (q, K (K + 1) / 2) of the entries' curvature matrices.
+        """Lower triangles (q, K (K + 1) / 2) of the coefficients' curvature matrices.
 
         Of rows times their weight and `factor` (n,), empty for 1.
         """
-        k, rows, weight = self.turns.n_outputs, self.turns.rows, self.turns.weight
-        assert isinstance(rows, ManyClasses)
+        k, rows, weight = self.solver.n_outputs, self.solver.rows, self.solver.weight
+        assert isinstance(rows, MulticlassRows)
         share = weight * factor if len(weight) and len(factor) else factor if len(factor) else weight
         sums = np.zeros((1 + size, k * (k + 1) // 2))
         if self.keeps_matrices:
@@ -294,16 +297,16 @@ class SpreadsOfClasses(Spreads):
             collect_matrices(codes, share, rows.probabilities, sums)
         return sums[1:]
 
-    def _matrices_of_rows(self, rows: ManyClasses) -> Floats:
+    def _matrices_of_rows(self, rows: MulticlassRows) -> Floats:
         """Lower triangles of the rows' curvature matrices (n, K (K + 1) / 2), made once until rows move."""
         self._forget()
         if not len(self._of_rows):
-            k = self.turns.n_outputs
-            self._of_rows = np.empty((len(self.turns.y), k * (k + 1) // 2))
+            k = self.solver.n_outputs
+            self._of_rows = np.empty((len(self.solver.y), k * (k + 1) // 2))
             matrices_of_rows(rows.probabilities, self._of_rows)
         return self._of_rows
 
     def _forget(self) -> None:
         """What was made of the rows where they stood before."""
-        if self._known_at != self.turns.n_moves:
-            self._of_rows, self._information, self._known_at = np.empty((0, 0)), None, self.turns.n_moves
+        if self._known_at != self.solver.n_moves:
+            self._of_rows, self._information, self._known_at = np.empty((0, 0)), None, self.solver.n_moves

@@ -1,0 +1,232 @@
+"""What stays uncertain: samples of all parameters together, and the standard deviations that follow.
+
+A draw is the solution of H z = r, with r normal of covariance H: the sum over rows of the root of their curvature times
+a standard normal number, and of the penalty's root times another (Papandreou and Yuille 2010, "Gaussian sampling by
+local perturbations"). No Hessian is stored or factored: conjugate gradients want what it makes of a draw, a pass over
+the codes of each block. The variance of a coefficient is its variance given the others, known exactly, and that of its
+mean given the others, over the samples (Sidén, Lindgren, Bolin and Villani 2018): a few dozen samples do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.fixed_effects import SAME, inverse_of
+from tabsym.solvers.newton.kernels_rows import add_to_rows, sum_products, sum_rows
+from tabsym.solvers.newton.terms import Prior, SolverTerm
+
+Floats = NDArray[np.float64]
+
+MOST_STEPS, STILL, GAINED = 1000, 0.01, 1e-3
+"""A draw stands where what is left of its right side, in the norm of each block by itself, is less than this share of
+it, and where a step gains no more than that share of what all did. The latter is what tells of directions in which
+penalties are all there is, as from a column's categories to the cells of its cross: of the right side they are next to
+nothing, and steps along them are long."""
+
+NOTHING = 1e-12
+"""Of the same, squared: rounding is left where levels are all there is."""
+
+
+class _Levels:
+    """What a matrix H makes of the levels of some blocks, 1 for each of their coefficients, and its inverse among
+    these.
+
+    Parameters
+    ----------
+    blocks : list of slice
+        Their coefficients among all.
+    size : int
+        All coefficients.
+    grad : callable
+        H times numbers (coefficients, M).
+    """
+
+    def __init__(self, blocks: list[slice], size: int, grad: Callable[[Floats], Floats]) -> None:
+        self._blocks = blocks
+        columns = np.zeros((size, len(blocks)))
+        for number, own in enumerate(blocks):
+            columns[own, number] = 1.0
+        self._pulled = grad(columns)
+        matrix = self._sums(self._pulled)
+        self._inverse = inverse_of(matrix, np.diag(matrix), SAME)
+
+    def solve(self, right: Floats) -> Floats:
+        """The levels (coefficients, M) that H makes nearest to `right`."""
+        return self._add(np.zeros_like(right), self._inverse @ self._sums(right))
+
+    def beside(self, numbers: Floats) -> Floats:
+        """Numbers (coefficients, M) less levels, so that H leaves none."""
+        return self._add(numbers.copy(), -self._inverse @ (self._pulled.T @ numbers))
+
+    def _sums(self, numbers: Floats) -> Floats:
+        return np.array([numbers[own].sum(axis=0) for own in self._blocks]).reshape(-1, numbers.shape[1])
+
+    def _add(self, numbers: Floats, levels: Floats) -> Floats:
+        for own, level in zip(self._blocks, levels, strict=True):
+            numbers[own] += level
+        return numbers
+
+
+class PosteriorSamples:
+    """PosteriorSamples (q, M) of the parameters of each term about the optimum, dispersion 1, for losses of one score.
+
+    Parameters
+    ----------
+    solver : BlockDescent
+        Of one model, settled.
+    n_samples : int
+    rng : RandomState
+
+    Attributes
+    ----------
+    found : list of (q, M)
+    settled : bool
+        Whether all samples stand.
+    """
+
+    def __init__(self, solver: BlockDescent, n_samples: int, rng: np.random.RandomState) -> None:
+        self.solver = solver
+        self._hessians = solver.grads()[1][:, None]
+        self._curvature = [self._curvature_of(term) for term in solver.terms]
+        self._inverse = self._inverse_together()
+        self._loud = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
+        starts = np.cumsum([0, *(term.size for term in solver.terms)])
+        self._own = [slice(start, end) for start, end in pairwise(starts.tolist())]
+        level = [self._own[index] for index in self._loud if solver.terms[index].prior is not Prior.WALK]
+        self._levels = _Levels(level, starts[-1], self._pull)
+        found, self.settled = self._solve(self._right_sides(n_samples, rng))
+        self.found = [found[own] for own in self._own]
+        self._hand_levels_up()
+        self._reach = self._scores(found)
+
+    def variances(self, index: int) -> Floats:
+        """Posterior variances (q, 1) of a term; infinite where neither a row nor the prior says anything."""
+        term, samples = self.solver.terms[index], self.found[index]
+        if term.prior is Prior.WALK:
+            return np.asarray(np.square(samples).mean(axis=1, keepdims=True))
+        curvature = self._curvature[index]
+        both = curvature + self.solver.precision[index]
+        means = self._sum(term, self._reach) - curvature * samples
+        own = np.divide(1.0, both, out=np.zeros_like(both), where=both > 0)
+        found = np.asarray(own + np.square(own * means).mean(axis=1, keepdims=True))
+        if term.prior is Prior.FLAT:
+            return found  # 0: a number that is the same in all rows, beside an intercept
+        return np.where(both > 0, found, np.inf)
+
+    def _right_sides(self, n_samples: int, rng: np.random.RandomState) -> Floats:
+        """Normal numbers (coefficients, M) of the Hessian's covariance."""
+        noise = rng.standard_normal((len(self._hessians), n_samples))
+        noise *= np.sqrt(self._hessians)
+        return np.concatenate([self._perturb(index, noise, rng) for index in range(len(self.solver.terms))])
+
+    def _perturb(self, index: int, noise: Floats, rng: np.random.RandomState) -> Floats:
+        """The right side (q, M) of a term."""
+        term, precision = self.solver.terms[index], self.solver.precision[index]
+        right = np.empty((term.size, noise.shape[1]))
+        sum_rows(term.codes, term.x, noise, right)
+        if term.prior is Prior.FLAT or not np.isfinite(precision):
+            return right
+        own = np.sqrt(precision) * rng.standard_normal(right.shape)
+        if term.prior is Prior.RIDGE:
+            return np.asarray(right + own)
+        beside = np.sqrt(term.share_apart) * own[: term.apart]
+        right[: term.apart] += beside
+        right[term.apart :] -= beside.sum(axis=0) / max(term.size - term.apart, 1)
+        right[term.apart : -1] -= own[term.apart : -1]
+        right[term.apart + 1 :] += own[term.apart : -1]
+        return right
+
+    def _solve(self, right: Floats) -> tuple[Floats, bool]:
+        """The samples (coefficients, M) for right sides, and whether they stand: conjugate gradients, each by itself.
+
+        Levels are solved exactly, and the rest beside them (deflation; Saad, Yeung, Erhel and Guyomarc'h 2000): one
+        block's up and another's down is told by penalties alone, which are next to nothing where categories have many
+        rows or a large variance. Steps that want the rows' share first would end before they got there.
+        """
+        whole = (right * self._by_blocks(right)).sum(axis=0)
+        found = self._levels.solve(right)
+        left = right - self._pull(found)
+        toward = self._by_blocks(left)
+        way, size = self._levels.beside(toward), (left * toward).sum(axis=0)
+        gain, total = np.where(size > NOTHING * whole, np.inf, 0.0), np.zeros(len(size))
+        for _ in range(MOST_STEPS):
+            if ((size <= STILL**2 * whole) & (gain <= GAINED * total)).all():
+                return found, True
+            pulled = self._pull(way)
+            step = _share(np.where(size > NOTHING * whole, size, 0.0), (way * pulled).sum(axis=0))
+            gain = step * size
+            total += gain
+            found += step * way
+            left -= step * pulled
+            toward = self._by_blocks(left)
+            before, size = size, (left * toward).sum(axis=0)
+            way = self._levels.beside(toward) + _share(size, before) * way
+        return found, False
+
+    def _hand_levels_up(self) -> None:
+        """Give the level of each walk to the intercept: no row and no difference tells the one from the other."""
+        for index in self._loud:
+            term, level = self.solver.terms[index], self.solver.sharing.level_of(index)
+            if term.prior is Prior.WALK and level is not None:
+                mean = np.average(self.found[index], axis=0, weights=self._curvature[index][:, 0])
+                self.found[index] -= mean
+                self.found[level] += mean
+
+    def _by_blocks(self, right: Floats) -> Floats:
+        """The solution where each block is alone, but for the unpenalized coefficients, which is together."""
+        solver, out = self.solver, np.zeros_like(right)
+        for index in self._loud:
+            own, term = self._own[index], solver.terms[index]
+            curvature = np.repeat(self._curvature[index], right.shape[1], axis=1)
+            out[own] = term.solve(curvature, solver.precision[index], right[own])
+        if solver.together:
+            flat = [self._own[index].start for index in solver.together]
+            out[flat] = self._inverse @ right[flat]
+        return out
+
+    def _pull(self, numbers: Floats) -> Floats:
+        """What the Hessian makes of numbers (coefficients, M)."""
+        scores, out = self._scores(numbers), np.zeros_like(numbers)
+        for index in self._loud:
+            own, term = self._own[index], self.solver.terms[index]
+            out[own] = self._sum(term, scores) + term.pull_back(numbers[own], self.solver.precision[index])
+        return out
+
+    def _scores(self, numbers: Floats) -> Floats:
+        """What numbers (coefficients, M) come to in rows (n, M)."""
+        scores = np.zeros((len(self._hessians), numbers.shape[1]))
+        for index in self._loud:
+            term = self.solver.terms[index]
+            add_to_rows(term.codes, term.x, numbers[self._own[index]], scores)
+        return scores
+
+    def _sum(self, term: SolverTerm, scores: Floats) -> Floats:
+        """Scores (n, M) of rows, times their curvature, by coefficient."""
+        sums = np.empty((term.size, scores.shape[1]))
+        sum_products(term.codes, term.x, self._hessians, scores, sums)
+        return sums
+
+    def _curvature_of(self, term: SolverTerm) -> Floats:
+        """Curvature (q, 1) of the coefficients where all rows stand now; that of their last turn is of another
+        moment.
+        """
+        own = np.empty((term.size, 1))
+        sum_products(term.codes, term.x * term.x, self._hessians, np.ones_like(self._hessians), own)
+        return own
+
+    def _inverse_together(self) -> Floats:
+        """Of the information on the unpenalized coefficients, where that is more than an intercept."""
+        if not self.solver.together:
+            return np.empty((0, 0))
+        columns = self.solver.flat_columns
+        information = columns.T @ (self._hessians * columns)
+        return inverse_of(information, np.diag(information), SAME)
+
+
+def _share(numbers: Floats, of: Floats) -> Floats:
+    return np.divide(numbers, of, out=np.zeros_like(numbers), where=of > 0)

@@ -1,0 +1,319 @@
+"""What the posterior of a term is like, given the other terms of categories and jointly with the unpenalized
+coefficients.
+
+A number and slopes by the same column, ``w[g] + v[g]*x``, are joint too: each category's have a small matrix of their
+own, so that their variances are those of restricted maximum likelihood. In units where the dispersion is one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.losses.kernels import SQUARED
+from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.fixed_effects import NOTHING_LEFT, ROUNDING, SAME, columns_of, inverse_of
+from tabsym.solvers.newton.kernels_coefs import spread_ridge, weigh_ridge
+from tabsym.solvers.newton.kernels_rows import sum_products
+from tabsym.solvers.newton.kernels_walk import solve_walk, walk_variances, weigh_walk
+from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TermPosterior:
+    """What the posterior of a term is like: variances (q, K), their part in the penalty, and effective coefficients."""
+
+    variances: Floats
+    penalized: float
+    edf: float
+
+
+class TermPosteriors(ABC):
+    """The posteriors of the terms of one model.
+
+    Parameters
+    ----------
+    solver : BlockDescent
+        Whose parameters, curvatures and precisions are read as they stand.
+    """
+
+    def __init__(self, solver: BlockDescent) -> None:
+        self.solver = solver
+        self.flat = [index for index, term in enumerate(solver.terms) if term.prior is Prior.FLAT]
+        self.held = np.array([float(term.held * solver.n_outputs) for term in solver.terms])
+
+    @property
+    @abstractmethod
+    def n_sweeps(self) -> int:
+        """Between two looks: the dearer a look, the more."""
+
+    def of(self, index: int) -> TermPosterior:
+        """Of one term."""
+        variances, penalized = self._variances(index)
+        unknown = int(np.isinf(variances).sum())
+        return TermPosterior(variances, penalized, self._effective(index, penalized) - unknown)
+
+    def weigh(self, indices: Sequence[int]) -> Floats:
+        """Of terms at `indices` (a,): effective coefficients, and the sum of squares that the prior holds small (a,
+        2).
+        """
+        solver = self.solver
+        both = [(self.of(index).edf, solver.terms[index].length(solver.theta[index])) for index in indices]
+        return np.array(both).reshape(-1, 2)
+
+    def _effective(self, index: int, penalized: float) -> float:
+        return max(float(self.held[index] - self.solver.precision[index] * penalized), 0.0)
+
+    @abstractmethod
+    def of_flat(self) -> Floats:
+        """Covariances (f, f, K) of the unpenalized coefficients, given the block that leaves it the least certain."""
+
+    @abstractmethod
+    def _variances(self, index: int) -> tuple[Floats, float]:
+        """Variances (q, K) of a term, and the trace that its penalty has part in."""
+
+    @cached_property
+    def _is_intercept_alone(self) -> bool:
+        terms = self.solver.terms
+        return len(self.flat) == 1 and not len(terms[self.flat[0]].x)
+
+    def _shares_all(self, index: int) -> bool:
+        """Whether all that nothing penalizes is an intercept, whose curvature is that of a term's coefficients."""
+        return self._is_intercept_alone and not len(self.solver.terms[index].x)
+
+    @cached_property
+    def _columns(self) -> Floats:
+        """What the flat terms, which are one number each, are multiplied by (n, f)."""
+        return columns_of([self.solver.terms[flat] for flat in self.flat], len(self.solver.y))
+
+
+class SingleOutputPosteriors(TermPosteriors):
+    """For losses of one score."""
+
+    n_sweeps = 1
+
+    def __init__(self, solver: BlockDescent) -> None:
+        super().__init__(solver)
+        self._known: dict[tuple[str, int], Floats] = {}
+        self._known_at = -1
+
+    def of_flat(self) -> Floats:
+        """Exact for one block of categories."""
+        solver = self.solver
+        whole = self._flat_information()
+        inverses = [inverse_of(whole, np.diag(whole), SAME)]
+        for index, term in enumerate(solver.terms):
+            tells = solver.precision[index] > 0 or len(term.x) > 0  # else its coefficients leave nothing of the level
+            if term.prior is Prior.RIDGE and not solver.dropped[index] and tells:
+                left = self._with_flat(index, self._curvature(index), solver.precision[index])[2]
+                inverses.append(inverse_of(left, np.diag(whole), ROUNDING))
+        return max(inverses, key=lambda one: float(np.trace(one)))[:, :, None]
+
+    def weigh(self, indices: Sequence[int]) -> Floats:
+        """The same in one go where there is nothing but an intercept that is not penalized: this is asked most."""
+        solver = self.solver
+        if not self._is_intercept_alone or self._families:
+            return super().weigh(indices)
+        weighed, alone = np.empty((len(indices), 2)), set(indices)
+        if solver.small is not None:
+            solver.small.weigh(indices, solver.precision, solver.covers, self._level_information(), weighed)
+            alone.difference_update(solver.small.indices)
+        for number, index in enumerate(indices):
+            if index in alone:
+                weighed[number] = self._weigh(index)
+        at = np.array(indices, dtype=np.intp)
+        weighed[:, 0] = np.maximum(self.held[at] - solver.precision[at] * weighed[:, 0], 0.0)
+        return weighed
+
+    def _weigh(self, index: int) -> tuple[float, float]:
+        """The variances' part in the penalty, and the length, beside nothing but an intercept."""
+        solver, term = self.solver, self.solver.terms[index]
+        curvature, theta, precision = solver.curvature[index], solver.theta[index], solver.precision[index]
+        if not self._shares_all(index):
+            return self._variances(index)[1], term.length(theta)
+        if term.prior is Prior.RIDGE:
+            return weigh_ridge(curvature, theta, precision, self._beside(index, curvature), ROUNDING)
+        forward, backward, space = np.empty((3, term.size))
+        return weigh_walk(
+            curvature, theta, term.apart, precision, NEXT_TO_NOTHING, forward, backward, space[:, None], np.empty(1)
+        )
+
+    def _variances(self, index: int) -> tuple[Floats, float]:
+        """Variances (q, 1), and the trace that the penalty has part in, for losses of one score."""
+        term, precision = self.solver.terms[index], self.solver.precision[index]
+        family = [other for other in self._families.get(index, []) if not self.solver.dropped[other]]
+        if len(family) > 1:
+            variances = self._variances_of_family(family)[:, [family.index(index)]]
+            return variances, float(variances[np.isfinite(variances)].sum())
+        curvature = self._curvature(index)
+        if term.prior is Prior.RIDGE and self._shares_all(index):
+            variances = np.empty((term.size, 1))
+            more = self._beside(index, curvature)
+            total = spread_ridge(curvature[:, 0], precision, more, ROUNDING, variances[:, 0])
+            return variances, float(total)
+        if term.prior is Prior.WALK:
+            variances, penalized = _walk_spread(term, curvature, precision)
+        else:
+            variances = _alone(curvature, precision)
+            penalized = float(variances[np.isfinite(variances)].sum())
+        shared, pulled, left = self._with_flat(index, curvature, precision)
+        if shared.shape[1]:
+            least = NOTHING_LEFT if term.prior is Prior.WALK else ROUNDING
+            covariance = inverse_of(left, self._flat_sizes(index, shared), least)
+            variances = variances + np.einsum("qf,fg,qg->q", pulled, covariance, pulled)[:, None]
+            penalized += float((term.pull_back(pulled, 1.0) * (pulled @ covariance)).sum())
+        return variances, penalized
+
+    @cached_property
+    def _families(self) -> dict[int, list[int]]:
+        """Of terms that the same column selects, one of them multiplied by a number: all of those, by place."""
+        terms = self.solver.terms
+        ridges = [index for index, term in enumerate(terms) if term.prior is Prior.RIDGE]
+        found: dict[int, list[int]] = {}
+        for index in ridges:
+            own = terms[index]
+            if len(own.x) and index not in found:
+                alike = [
+                    other
+                    for other in ridges
+                    if terms[other].size == own.size and np.array_equal(terms[other].codes, own.codes)
+                ]
+                found.update(dict.fromkeys(alike, alike) if len(alike) > 1 else {})
+        return found
+
+    def _variances_of_family(self, family: list[int]) -> Floats:
+        """Posterior variances (q, m) of m terms that one column selects, jointly with each other and what is flat."""
+        solver, m = self.solver, len(family)
+        own = np.empty((solver.terms[family[0]].size, m, m))
+        for i, one in enumerate(family):
+            for j, other in enumerate(family[: i + 1]):
+                own[:, i, j] = own[:, j, i] = self._between(one, other)
+        own += np.diag(solver.precision[family])
+        told = np.einsum("qmm->qm", own).min(axis=1) > 0.0  # else neither a row nor the prior says anything
+        inverse = np.full_like(own, np.inf)
+        inverse[told] = np.linalg.pinv(own[told], rcond=SAME, hermitian=True)
+        variances = np.einsum("qmm->qm", inverse).copy()
+        if self.flat:
+            shared = np.stack([self._shared(index) for index in family], axis=1)[told]
+            pulled, whole = inverse[told] @ shared, self._flat_information()
+            left = whole - np.einsum("qmf,qmg->fg", shared, pulled)
+            covariance = inverse_of(left, np.diag(whole), ROUNDING)
+            variances[told] += np.einsum("qmf,fg,qmg->qm", pulled, covariance, pulled)
+        return variances
+
+    def _between(self, one: int, other: int) -> Floats:
+        """Curvature (q,) that the coefficients of two terms which one column selects share."""
+        left, right = self.solver.terms[one], self.solver.terms[other]
+
+        def sum_them() -> Floats:
+            sums = np.empty((left.size, 1))
+            by = right.x[:, None] if len(right.x) else np.ones_like(self._hessians())
+            sum_products(left.codes, left.x, self._hessians(), by, sums)
+            return sums
+
+        return self._now(f"between {one}", other, sum_them)[:, 0]
+
+    def _with_flat(self, index: int, curvature: Floats, precision: float) -> tuple[Floats, Floats, Floats]:
+        """What coefficients share with the flat terms (q, f), how they follow those (q, f), the information left (f,
+        f).
+        """
+        term = self.solver.terms[index]
+        if not self.flat:
+            return np.zeros((term.size, 0)), np.zeros((term.size, 0)), np.zeros((0, 0))
+        shared = curvature if self._shares_all(index) else self._shared(index)
+        pulled = term.solve(np.repeat(curvature, shared.shape[1], axis=1), precision, shared)
+        if not self._shares_all(index):
+            return shared, pulled, self._flat_information() - shared.T @ pulled
+        # all from the term's own curvatures, as others are of another moment
+        left = float((curvature * (1.0 - pulled)).sum()) + self._beside(index, curvature)
+        return shared, pulled, np.array([[left]])
+
+    def _beside(self, index: int, curvature: Floats) -> float:
+        """Information on the intercept from rows without a coefficient of the term."""
+        if self.solver.covers[index]:
+            return 0.0
+        return max(self._level_information() - float(curvature.sum()), 0.0)
+
+    def _flat_sizes(self, index: int, shared: Floats) -> Floats:
+        """Information on each flat term by itself (f,)."""
+        return shared.sum(axis=0) if self._shares_all(index) else np.diag(self._flat_information())
+
+    def _shared(self, index: int) -> Floats:
+        """Curvature that the coefficients share with the flat terms (q, f)."""
+        term = self.solver.terms[index]
+
+        def sum_them() -> Floats:
+            sums = np.empty((term.size, len(self.flat)))
+            sum_products(term.codes, term.x, self._hessians(), self._columns, sums)
+            return sums
+
+        return self._now("shared", index, sum_them)
+
+    def _curvature(self, index: int) -> Floats:
+        """Curvature (q, 1) of the coefficients: of their last turn where all is of that moment, else where rows
+        stand.
+        """
+        term = self.solver.terms[index]
+        if self._shares_all(index):
+            return self.solver.curvature[index]
+
+        def sum_them() -> Floats:
+            sums = np.empty((term.size, 1))
+            sum_products(term.codes, term.x * term.x, self._hessians(), np.ones_like(self._hessians()), sums)
+            return sums
+
+        return self._now("curvature", index, sum_them)
+
+    def _level_information(self) -> float:
+        """Curvature of the intercept at its last turn."""
+        return float(self.solver.curvature[self.flat[0]][0, 0])
+
+    def _flat_information(self) -> Floats:
+        """X'HX (f, f) of the flat terms."""
+        columns = self._columns
+        return self._now("information", -1, lambda: np.asarray(columns.T @ (self._hessians() * columns)))
+
+    def _hessians(self) -> Floats:
+        """Curvatures (n, 1) of rows, times their weight."""
+        return self._now("bends", -1, lambda: self.solver.grads()[1][:, None])
+
+    def _now(self, what: str, index: int, find: Callable[[], Floats]) -> Floats:
+        """What rows' curvatures come to, found once until they change: with every move, but for squared loss."""
+        if self._known_at != self.solver.n_moves and self.solver.loss.code != SQUARED:
+            self._known.clear()
+            self._known_at = self.solver.n_moves
+        if (what, index) not in self._known:
+            self._known[what, index] = find()
+        return self._known[what, index]
+
+
+def _alone(curvature: Floats, precision: float) -> Floats:
+    """Variances of coefficients by themselves; infinite where neither a row nor the prior says anything."""
+    both = curvature + precision
+    return np.divide(1.0, both, out=np.full_like(both, np.inf), where=both > 0)
+
+
+def _walk_spread(term: SolverTerm, curvature: Floats, precision: float) -> tuple[Floats, float]:
+    """Variances (q, K) of a walk's coefficients and of those beside it, and the trace that its penalty has part in."""
+    variances = np.empty_like(curvature)
+    own, apart = np.ascontiguousarray(curvature[term.apart :]), curvature[: term.apart]
+    inside, steps, pivots = np.empty_like(own), np.empty(own.shape[1]), np.empty(len(own))
+    walk_variances(own, precision, NEXT_TO_NOTHING, pivots, np.empty(len(own)), inside, steps)
+    level = np.full_like(own, 1.0 / max(len(own), 1))
+    solve_walk(own, precision, NEXT_TO_NOTHING, level, pivots, level)
+    alone, held = _alone(apart, term.share_apart * precision), term.share_apart * precision
+    grad, of_mean = held * (1.0 - held * alone).sum(axis=0), level.mean(axis=0)
+    taken = grad / (1.0 + grad * of_mean)
+    of_mean = of_mean * (1.0 - taken * of_mean)
+    variances[term.apart :] = inside - taken * np.square(level)
+    variances[: term.apart] = alone + np.square(held * alone) * of_mean
+    penalized = steps - (taken * np.square(np.diff(level, axis=0))).sum(axis=0)
+    penalized += term.share_apart * (alone + np.square(apart * alone) * of_mean).sum(axis=0)
+    return variances, float(penalized.sum())
