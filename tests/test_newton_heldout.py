@@ -102,7 +102,7 @@ def test_slopes_of_the_loss_held_out_are_its_differences(loss, numbers, weighted
 def test_of_a_parabola_both_halves_tell_the_optimum_of_all_rows(monkeypatch, weighted):
     """Of one block: what each half knows, put together, is where a model of all rows ends."""
     monkeypatch.setattr(
-        Recentering, "hand_up", lambda sharing, decrease: None
+        Recentering, "recenter", lambda recentering, decrease: None
     )  # to an intercept, which is left out here
     solver = halves("squared_error", numbers=False, weighted=weighted)
     solver.dropped[:] = True

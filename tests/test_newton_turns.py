@@ -8,7 +8,7 @@ from tabsym.solvers.newton import block_descent as small
 from tabsym.solvers.newton.block_descent import MOST_STEP, BlockDescent
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
-from tabsym.solvers.newton.recentering import LITTLE, MOST_WAIT, Recentering, Relation
+from tabsym.solvers.newton.recentering import MIN_DECREASE, MAX_WAIT, Recentering, Relation
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 from tabsym.solvers.newton.variances import Evidence
 from tests import naive
@@ -97,7 +97,7 @@ class Obvious:
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "poisson", "gamma", "tweedie"])
 def test_sweeps_are_steps_one_after_the_other(monkeypatch, loss, few, n_models, weighted, numbers):
     monkeypatch.setattr(small, "FEW_FOR_CALLS", few)
-    monkeypatch.setattr(Recentering, "hand_up", lambda sharing, decrease: None)
+    monkeypatch.setattr(Recentering, "recenter", lambda recentering, decrease: None)
     terms, y, rng = problem(n_models, loss, numbers=numbers)
     weight = rng.uniform(0.5, 2.0, N) if weighted else PLAIN
     start = 0.3 * rng.normal(size=N)
@@ -231,7 +231,7 @@ def test_what_cells_share_goes_where_it_costs_least():
     """No row moves, and no other share of it would lower the penalty more."""
     solver = crossed()
     before, scores = [theta.copy() for theta in solver.theta], solver.rows.scores_by_sums(solver.terms, solver.theta)
-    gain = solver.sharing._hand_up_cells(solver.sharing.above(3)[0])
+    gain = solver.recentering._recenter_interaction(solver.recentering.above(3)[0])
 
     def cost(shared):
         upper, cells = before[1] + shared[:, None], before[3] - np.repeat(shared, 5)[:, None]
@@ -267,8 +267,8 @@ def test_cells_with_little_to_hand_up_wait_longer():
         if relation.is_due():
             times.append(sweep)
             relation.wait_on(is_little=len(times) < 6)
-    assert np.diff(times)[:5].tolist() == [2, 4, MOST_WAIT, MOST_WAIT, MOST_WAIT]
-    assert np.diff(times)[5:9].tolist() == [MOST_WAIT // 2, MOST_WAIT // 4, 1, 1]
+    assert np.diff(times)[:5].tolist() == [2, 4, MAX_WAIT, MAX_WAIT, MAX_WAIT]
+    assert np.diff(times)[5:9].tolist() == [MAX_WAIT // 2, MAX_WAIT // 4, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -279,17 +279,17 @@ def test_cells_with_little_to_hand_up_wait_longer():
 def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monkeypatch, loss, wanted):
     """Of two classes; of amounts none waits."""
     solver, recentered = crossed(loss), []
-    gain = {1: 2.0 * LITTLE, 2: 0.5 * LITTLE}
+    gain = {1: 2.0 * MIN_DECREASE, 2: 0.5 * MIN_DECREASE}
     monkeypatch.setattr(
-        Recentering, "_hand_up_cells", lambda _, relation: recentered.append(relation.other) or gain[relation.other]
+        Recentering, "_recenter_interaction", lambda _, relation: recentered.append(relation.other) or gain[relation.other]
     )
     for _ in range(4):
-        solver.sharing.recenter(1.0)
+        solver.recentering.recenter(1.0)
     assert recentered == wanted
     solver.drop(1)
-    solver.sharing.recenter(1.0)
+    solver.recentering.recenter(1.0)
     wanted = wanted + [2] * (loss == "squared_error")  # 1 is silent; of classes 2 waits
     assert recentered == wanted
     solver.precision[3] = 0.0  # what nothing holds back has nothing to hand up
-    solver.sharing.recenter(1.0)
+    solver.recentering.recenter(1.0)
     assert recentered == wanted

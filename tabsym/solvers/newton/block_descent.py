@@ -176,7 +176,7 @@ class BlockDescent:
         self.n_moves = 0
         self.total = float(weight.sum()) if len(weight) else float(len(y))
         self.covers = np.array([term.codes.min(initial=0) >= 0 for term in self.terms])
-        self.sharing = Recentering(self)
+        self.recentering = Recentering(self)
         self._most = np.inf if loss.code in PARABOLAS else MOST_STEP
         self.target_scale = target_scale_of(y - start[:, 0], weight, loss) if loss.scales else 1.0
         flat = [index for index, term in enumerate(self.terms) if term.prior is Prior.FLAT]
@@ -195,7 +195,7 @@ class BlockDescent:
         decrease += sum(
             self.turn(index) for index in range(len(self.terms)) if index not in done and not self.dropped[index]
         )
-        self.sharing.recenter(decrease)
+        self.recentering.recenter(decrease)
         self.report(decrease / self.total)
         return decrease / self.total
 
@@ -240,7 +240,7 @@ class BlockDescent:
 
     def balance(self) -> None:
         """Move the intercept so that predictions add up to the targets, where the loss is canonical."""
-        index = self.sharing.intercept
+        index = self.recentering.intercept
         if index is None or not self.loss.canonical or self.loss.code == MULTINOMIAL:
             return
         weight = self.weight if len(self.weight) else None

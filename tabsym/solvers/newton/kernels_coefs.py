@@ -117,7 +117,7 @@ def move_precisions(indices, weighed, held, dispersion, least, most, precision, 
 
 
 @inlined
-def _hand_up(above, cells, own, theirs, theta, upper, shared, width):
+def _recenter(above, cells, own, theirs, theta, upper, shared, width):
     shared[:] = 0.0
     for c in range(len(above)):
         p = unsigned(above[c])
@@ -148,14 +148,14 @@ def recenter(above, cells, own, theirs, theta, upper, shared):
     What the penalty falls by.
     """
     if theta.shape[1] == 1:  # a width that the compiler knows halves the time
-        return _hand_up(above, cells, own, theirs, theta, upper, shared, 1)
+        return _recenter(above, cells, own, theirs, theta, upper, shared, 1)
     if theta.shape[1] == 2:
-        return _hand_up(above, cells, own, theirs, theta, upper, shared, 2)
-    return _hand_up(above, cells, own, theirs, theta, upper, shared, theta.shape[1])
+        return _recenter(above, cells, own, theirs, theta, upper, shared, 2)
+    return _recenter(above, cells, own, theirs, theta, upper, shared, theta.shape[1])
 
 
 @kernel
-def hand_level_up(theta, level):
+def recenter_to_intercept(theta, level):
     """Hand the mean of coefficients (q, W) to a number that all rows have, level (1, W)."""
     for v in range(theta.shape[1]):
         first = second = third = fourth = 0.0  # as in `sum_products_of`

@@ -171,7 +171,7 @@ class PosteriorSamples:
     def _hand_levels_up(self) -> None:
         """Give the level of each walk to the intercept: no row and no difference tells the one from the other."""
         for index in self._loud:
-            term, level = self.solver.terms[index], self.solver.sharing.level_of(index)
+            term, level = self.solver.terms[index], self.solver.recentering.level_of(index)
             if term.prior is Prior.WALK and level is not None:
                 mean = np.average(self.found[index], axis=0, weights=self._curvature[index][:, 0])
                 self.found[index] -= mean

@@ -1,80 +1,93 @@
-"""What coefficients have in common, handed to what says the same: no row moves, and the penalty falls.
+"""Recentering: the mean of a term's coefficients moves to a coarser term; predictions stay, and the penalty decreases.
 
-Of an interaction, what the cells of a category share is the category's, as far as its own penalty lets it, and so it is
-with slopes by city and by region; of any block that all rows have, what all coefficients share is the intercept's, and
-of slopes by category their common slope's. Block coordinate descent alone converges slowly along these directions.
+The mean of an interaction's coefficients over a category moves to that category's main effect, as far as the penalty of
+this one allows, and likewise slopes by city to slopes by region; the mean of all coefficients of a term that every row
+has moves to the intercept, and that of slopes by category to their common slope (hierarchical centering, Gelfand, Sahu
+and Carlin 1995). Block coordinate descent alone converges slowly along these directions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabsym.codes import count_column
 from tabsym.losses.kernels import LOGISTIC
+from tabsym.losses.loss import Loss
 from tabsym.solvers.newton.fixed_effects import SAME, columns_of
-from tabsym.solvers.newton.kernels_coefs import hand_level_up, recenter
-from tabsym.solvers.newton.terms import Prior
-
-if TYPE_CHECKING:
-    from tabsym.solvers.newton.block_descent import BlockDescent
+from tabsym.solvers.newton.kernels_coefs import recenter, recenter_to_intercept
+from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
 
-LITTLE, MOST_WAIT = 3e-4, 8
-"""Cells that hand up less than this share of what the sweep lowers the objective by wait twice as many sweeps until
-they do so again, up to so many; others half as many. Of amazon's hundred relations (all triples in) two in five hand up
-more, were none to wait: its fit takes a tenth less time, and scores of two classes are level. Of amounts and of more
-classes none waits: it saves no time there, usedcars is .1 to .3 % worse (six seeds of five folds), covtype_small's
-coarse intervals by .0013; at 1e-3 rossmann is .3 % worse, too, and amazon by .0001."""
+MIN_DECREASE, MAX_WAIT = 3e-4, 8
+"""Two classes: an interaction whose recentering lowers the penalty by less than this fraction of the sweep's decrease
+waits twice as many sweeps for the next time, at most so many; others half as many (`benchmarks/evidence`, "Waiting")."""
 
 
 SAME_SLOPE = 1e-9
-"""Of a number by which slopes differ from a sum of others: rounding."""
+"""A relative difference below this, of a slope from a sum of other columns, is rounding."""
+
+
+class SolverState(Protocol):
+    """What recentering reads and moves of a solver: its terms, their coefficients and precisions."""
+
+    terms: list[SolverTerm]
+    y: Floats
+    loss: Loss
+    theta: list[Floats]
+    precision: Floats
+    dropped: NDArray[np.bool_]
+    covers: NDArray[np.bool_]
+    together: list[int]
+
+    @property
+    def flat_columns(self) -> Floats: ...
 
 
 @dataclass
 class Relation:
-    """A term whose coefficients each lie within one of another, `above` (q,) says which, and `cells` (p,) how many do.
+    """A term each of whose coefficients is nested in one of another term.
 
-    `wait`: sweeps from one time that they hand up to the next, of which `left` are to go.
+    `parent` (q,): the index of that one; `n_children` (p,): how many coefficients each of the other term has below it.
+    `wait`: sweeps from one recentering to the next, of which `left` are to go.
     """
 
     index: int
     other: int
-    above: NDArray[np.int32]
-    cells: Floats
+    parent: NDArray[np.int32]
+    n_children: Floats
     wait: int = 1
     left: int = 1
 
     def is_due(self) -> bool:
-        """Whether the time has come; to be asked once a sweep."""
+        """Whether to recenter in this sweep; called once a sweep."""
         self.left -= 1
         return self.left == 0
 
-    def wait_on(self, *, is_little: bool) -> None:
-        """Wait for the next time, longer where there was little to hand up."""
-        self.wait = min(2 * self.wait, MOST_WAIT) if is_little else max(self.wait // 2, 1)
+    def wait_on(self, *, is_small: bool) -> None:
+        """Set the next time, later where the decrease was small."""
+        self.wait = min(2 * self.wait, MAX_WAIT) if is_small else max(self.wait // 2, 1)
         self.left = self.wait
 
 
 class Recentering:
-    """Which terms hand what to which, and in which sweeps.
+    """Which terms are recentered to which, and in which sweeps.
 
     Parameters
     ----------
-    solver : BlockDescent
+    solver : SolverState
     """
 
-    def __init__(self, solver: BlockDescent) -> None:
+    def __init__(self, solver: SolverState) -> None:
         self._solver = solver
-        self._little = LITTLE if solver.loss.code == LOGISTIC else 0.0
+        self._min_decrease = MIN_DECREASE if solver.loss.code == LOGISTIC else 0.0
         indices = {term.block: index for index, term in enumerate(solver.terms)}
         self._relations = [
-            [self._relation(index, indices[block], above) for block, above in term.within.items()]
+            [self._relation(index, indices[block], parent) for block, parent in term.within.items()]
             for index, term in enumerate(solver.terms)
         ]
         ones = (index for index, term in enumerate(solver.terms) if term.prior is Prior.FLAT and term.is_constant)
@@ -100,8 +113,8 @@ class Recentering:
             self._slopes[index] = found if left <= SAME_SLOPE * np.linalg.norm(multiplied) else None
         return self._slopes[index]
 
-    def _hand_slope_up(self, index: int, slope: Floats) -> None:
-        """Hand the mean of slopes by category to what is multiplied by the same number."""
+    def _recenter_slopes(self, index: int, slope: Floats) -> None:
+        """Move the mean of slopes by category to the common slope of the same number."""
         theta = self._solver.theta
         mean = theta[index].mean(axis=0)
         theta[index] -= mean
@@ -110,13 +123,13 @@ class Recentering:
 
     @property
     def intercept(self) -> int | None:
-        """The place of the intercept."""
+        """The index of the intercept."""
         return self._intercept
 
     def recenter(self, decrease: float) -> None:
-        """Once for all terms whose time has come, after a sweep that lowered the objective by `decrease`."""
+        """Recenter the terms that are due, after a sweep that lowered the objective by `decrease`."""
         solver = self._solver
-        held = self.held()
+        held = self.recentered()
         if not np.array_equal(held, self._planned_for):
             self._plan = [
                 (index, self.above(index), self.level_of(index), self.slope_of(index))
@@ -127,42 +140,40 @@ class Recentering:
         for index, relations, level, slope in self._plan:
             for relation in relations:
                 if relation.is_due():
-                    relation.wait_on(is_little=self._hand_up_cells(relation) < self._little * decrease)
+                    relation.wait_on(is_small=self._recenter_interaction(relation) < self._min_decrease * decrease)
             if level is not None:
-                hand_level_up(solver.theta[index], solver.theta[level])
+                recenter_to_intercept(solver.theta[index], solver.theta[level])
             if slope is not None:
-                self._hand_slope_up(index, slope)
+                self._recenter_slopes(index, slope)
 
-    def _hand_up_cells(self, relation: Relation) -> float:
-        """What the penalty falls by."""
+    def _recenter_interaction(self, relation: Relation) -> float:
+        """Recenter an interaction; the decrease of the penalty."""
         solver, index, other = self._solver, relation.index, relation.other
         theta, upper = solver.theta[index], solver.theta[other]
         work = np.empty_like(upper)
         own, theirs = solver.precision[index], solver.precision[other]
-        return float(recenter(relation.above, relation.cells, own, theirs, theta, upper, work))
+        return float(recenter(relation.parent, relation.n_children, own, theirs, theta, upper, work))
 
-    def held(self) -> NDArray[np.bool_]:
-        """Whether each term hands up: each coefficient by itself is penalized, and none is held at 0."""
+    def recentered(self) -> NDArray[np.bool_]:
+        """Whether each term is recentered: ridge terms that have a penalty and are not dropped."""
         solver = self._solver
         return self._ridges & ~solver.dropped & (solver.precision > 0.0) & (solver.precision < np.inf)
 
     def above(self, index: int) -> list[Relation]:
-        """Those of a term.
+        """The relations of a term to the nearest coarser terms.
 
-        None to one that another of these lies within, which hands on what it was handed, one sweep later.
+        Not to those that one of these is nested in: that one passes its mean on, one sweep later.
         """
-        is_held = self.held()
+        is_held = self.recentered()
         held = [relation for relation in self._relations[index] if is_held[relation.other]]
         passed_on = {further.other for relation in held for further in self._relations[relation.other]}
         return [relation for relation in held if relation.other not in passed_on]
 
     def level_of(self, index: int) -> int | None:
-        """The place of the intercept, where all rows have a coefficient of the term, so that the level of both is
-        one.
-        """
+        """The index of the intercept where every row has a coefficient of the term: both have the mean of all rows."""
         return self._intercept if not len(self._solver.terms[index].x) and self._solver.covers[index] else None
 
-    def _relation(self, index: int, other: int, above: NDArray[np.int32]) -> Relation:
-        cells = np.zeros(self._solver.terms[other].size)
-        count_column(above, cells)
-        return Relation(index, other, above, cells)
+    def _relation(self, index: int, other: int, parent: NDArray[np.int32]) -> Relation:
+        n_children = np.zeros(self._solver.terms[other].size)
+        count_column(parent, n_children)
+        return Relation(index, other, parent, n_children)

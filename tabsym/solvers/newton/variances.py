@@ -154,7 +154,7 @@ class Evidence:
         """The posterior of a term as things stand; its effective coefficients are kept."""
         found, solver = self.posteriors.of(index), self.solver
         self.edf[index] = found.edf
-        if solver.precision[index] == 0.0 and solver.sharing.level_of(index) is not None:
+        if solver.precision[index] == 0.0 and solver.recentering.level_of(index) is not None:
             self.edf[index] -= solver.n_outputs  # its mean is the intercept's
         return found
 
