@@ -61,6 +61,18 @@ def make_frame(request):
 
 
 @pytest.fixture
+def in_process(request):
+    """Contenders of `compare` run in the test's own process, unless the test is marked `processes`."""
+    if request.node.get_closest_marker("processes"):
+        yield
+        return
+    from tests.in_process import contenders_in_process
+
+    with contenders_in_process():
+        yield
+
+
+@pytest.fixture
 def data_folder():
     folder = os.environ.get("TABSYM_DATA")
     if not folder or not Path(folder).is_dir():

@@ -27,6 +27,8 @@ from tabsym.compare.splits import make_plan
 from tabsym.compare.words import summary
 from tabsym.datasets import make_retail
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SALES = make_retail(600)
 QUICK = ["constant", "wide", "onehot-linear"]
 
@@ -208,6 +210,7 @@ def test_resume_wants_a_folder_and_says_where_there_is_nothing_to_go_on_with(tmp
     assert f"There are no results in {tmp_path / 'o'} to continue" in capsys.readouterr().out
 
 
+@pytest.mark.processes
 def test_time_limit_keeps_what_was_done(tmp_path):
     result = compare(
         SALES, "sales", contenders=["constant", "catboost"], folds=3, time_limit=0.05, out=tmp_path / "o", quiet=True
@@ -388,6 +391,7 @@ def test_names_from_data_are_escaped(tmp_path):
     assert "<i>" not in page
 
 
+@pytest.mark.processes
 def test_command_line(tmp_path, capsys):
     path = tmp_path / "sales.csv"
     SALES.head(200).to_csv(path, index=False)

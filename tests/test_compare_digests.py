@@ -20,6 +20,8 @@ from tabsym import compare
 from tabsym.compare.digests import digest_of, digest_of_address
 from tabsym.datasets import make_retail
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SALES = make_retail(240)
 
 

@@ -13,6 +13,8 @@ from tabsym.compare.results import prediction_path
 from tabsym.compare.retyping import read_typed
 from tests.own_contenders import Mean
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 RNG = np.random.default_rng(0)
 
 

@@ -12,6 +12,8 @@ from tabsym.compare import compare
 from tabsym.compare.prepare import prepare
 from tabsym.compare.reading import ReadOptions
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 HOURS = pd.date_range("2023-12-30 22:30", periods=400, freq="7h")
 
 

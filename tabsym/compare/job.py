@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import numpy as np
@@ -16,9 +16,11 @@ from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.fitting import Data
 from tabsym.compare.metrics import METRICS, Metric
 from tabsym.compare.own import from_address
-from tabsym.compare.prepare import Prepared
 from tabsym.compare.splits import Plan, Split
 from tabsym.compare.task import CLASSES
+
+if TYPE_CHECKING:
+    from tabsym.compare.prepare import Prepared
 
 TABLE, RAW, ARRAYS = "table.parquet", "raw.pickle", "arrays.npz"
 OWN, METRIC, TOKEN = "own.pickle", "metric.pickle", "token"

@@ -65,26 +65,32 @@ def main(folder: str, channel: str) -> None:
     token = secret.read_text()
     secret.unlink()  # before any code of the user's is loaded
     pipe = private(channel)
+    try:
+        _run(Path(folder), token, pipe)
+    finally:
+        os.close(pipe)
 
-    def _say(event: dict[str, Any]) -> None:
+
+def _run(folder: Path, token: str, pipe: int) -> None:
+    def say(event: dict[str, Any]) -> None:
         line = memoryview((json.dumps(event | {"token": token}, default=str) + "\n").encode())
         while line:
             line = line[os.write(pipe, line) :]
 
     try:
-        work = read_job(Path(folder))
+        work = read_job(folder)
     except Exception as error:
-        _say({"fold": None, "error": f"it could not be made: {in_one_line(error)}"})
+        say({"fold": None, "error": f"it could not be made: {in_one_line(error)}"})
         return
     _warm_up(work.model, work.data, work.splits[work.job.todo[0]])
     for fold in work.job.todo:
         try:
             result, prediction = run_fold(work, work.splits[fold])
         except Exception as error:
-            _say({"fold": fold, "error": in_one_line(error)})
+            say({"fold": fold, "error": in_one_line(error)})
             return
-        np.save(Path(folder) / f"prediction{fold}.npy", prediction, allow_pickle=False)
-        _say({"fold": fold} | result)
+        np.save(folder / f"prediction{fold}.npy", prediction, allow_pickle=False)
+        say({"fold": fold} | result)
 
 
 def run_fold(work: Work, split: Split) -> tuple[dict[str, Any], np.ndarray]:
