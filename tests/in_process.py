@@ -1,4 +1,4 @@
-"""Contenders in the test's own process, for tests whose subject is not the process: a second less each."""
+"""Contenders in the test's own process, for tests whose subject is neither the process nor the pictures."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tabsym.compare import processes, worker
+from tabsym.compare import lift_plots, plots, processes, worker
 
 
 class _HereAndNow:
@@ -50,4 +50,6 @@ def contenders_in_process():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(processes, "subprocess", _Subprocess())
         patch.setattr(processes, "kill_group", lambda process: None)
+        for module in (plots, lift_plots):  # drawn, but not written as SVG, which is most of a comparison's time
+            patch.setattr(module, "_svg", lambda figure: "data:image/svg+xml;base64,")
         yield

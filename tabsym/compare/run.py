@@ -219,13 +219,14 @@ def _concluded(course: Course, results: Results, folder: Path, live: Live) -> tu
     ranking = _judged(course, results, folder)
     sentences = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
     settings["summary"] = sentences
-    _write(results, ranking, sentences, folder, course)
+    drawn: dict[str, Any] = {}
+    _write(results, ranking, sentences, folder, course, drawn)
     live.note("computing the gain of each column alone, for the report and to detect leaks (at most two minutes)")
     settings["levels"] = _levels(course.prepared, course.seed, live)
     settings["column_gains"] = _gains(course, ranking, folder, live)
     sentences = [*sentences, *leak_sentences(settings["column_gains"], ranking)]
     settings["summary"] = sentences
-    _write(results, ranking, sentences, folder, course)
+    _write(results, ranking, sentences, folder, course, drawn)
     return ranking, sentences
 
 
@@ -251,12 +252,15 @@ def _gains(course: Course, ranking: list[dict[str, Any]], folder: Path, live: Li
         return []
 
 
-def _write(results: Results, ranking: list[dict[str, Any]], sentences: list[str], folder: Path, course: Course) -> None:
+def _write(
+    results: Results, ranking: list[dict[str, Any]], sentences: list[str], folder: Path, course: Course,
+    drawn: dict[str, Any],
+) -> None:  # fmt: skip
     """The files, first without the columns' Levels and then with them."""
     from tabsym.compare.report import write_report
 
     results.save(folder, ranking)
-    write_report(results, ranking, sentences, folder, course.prepared, course.splits, course.plan.clusters)
+    write_report(results, ranking, sentences, folder, course.prepared, course.splits, course.plan.clusters, drawn)
 
 
 def _failed(results: Results) -> list[tuple[str, str]]:
