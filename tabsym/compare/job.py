@@ -40,6 +40,7 @@ class Job:
     threads: int
     metric: str
     tune: str | None
+    memory_limit: float | None
     plan: dict[str, Any]
 
 
@@ -101,9 +102,13 @@ class Work:
     metric: Metric
 
 
-def read_job(folder: Path) -> Work:
-    """Read the job in a folder, and make its estimator."""
-    job = Job(**json.loads((folder / "job.json").read_text()))
+def read_job(folder: Path) -> Job:
+    """The job in a folder."""
+    return Job(**json.loads((folder / "job.json").read_text()))
+
+
+def read_work(folder: Path, job: Job) -> Work:
+    """Read all that a job needs, and make its estimator."""
     arrays = np.load(folder / ARRAYS)
     model, space, raw = _estimator(folder, job)
     shared: dict[str, Any] = _load(folder / RAW) if raw else {"X": pd.read_parquet(folder / TABLE), "names": None}
