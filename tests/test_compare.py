@@ -153,6 +153,7 @@ def test_targets_without_a_finite_square_are_refused_before_training(tmp_path):
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.slow
 def test_sigterm_leaves_no_rows_behind(tmp_path):
     code = (
         "import os, signal, threading, time\n"
@@ -180,6 +181,7 @@ def test_sigterm_leaves_no_rows_behind(tmp_path):
     assert (tmp_path / "o" / "results.json").exists()
 
 
+@pytest.mark.slow
 def test_the_command_line_says_by_its_status_what_ended_it(tmp_path):
     """As a shell does: 128 and the signal."""
     code = (
@@ -272,6 +274,7 @@ def test_every_file_of_contenders_takes_part():
 
 
 @pytest.mark.parametrize("task", ["multiclass", "count"])  # test_export_types trains each for the others, too
+@pytest.mark.slow
 def test_all_contenders_take_part_together(task, tmp_path):
     table = SALES.head(240).copy()
     if task == "multiclass":
@@ -288,6 +291,7 @@ def test_all_contenders_take_part_together(task, tmp_path):
 
 
 @pytest.mark.parametrize("task", ["binary", "count"])
+@pytest.mark.slow
 def test_some_contenders_take_part_where_they_are_named(task, tmp_path):
     table = SALES.head(160).copy()
     table["sales"] = (table["sales"] / 10).round() if task == "count" else table["sales"] > table["sales"].median()

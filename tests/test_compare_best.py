@@ -135,6 +135,7 @@ def test_a_boosters_bytes_can_be_refused(tmp_path):
 
 
 @pytest.mark.processes
+@pytest.mark.slow
 def test_save_best_from_the_shell(tmp_path, capsys):
     table, best = tmp_path / "sales.csv", tmp_path / "best.skops"
     SALES.to_csv(table, index=False)

@@ -134,6 +134,7 @@ def same(first, other, name):
         assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_hostile_contenders_harm_only_themselves(table, tmp_path, capfd):
     done = run(table, tmp_path / "out", DEEDS, jobs=3)
     alone = run(table, tmp_path / "alone", [])
@@ -174,6 +175,7 @@ class Hungry(LogisticRegression):
         return super().fit(X, y)
 
 
+@pytest.mark.slow
 def test_more_memory_than_the_limit_is_refused_and_the_others_go_on(table, tmp_path):
     options = {"folds": 2, "out": tmp_path / "o", "quiet": True}
     contenders = {deed: make_pipeline(OneHotEncoder(), Hungry(deed)) for deed in HUNGRY} | {"wide": None}

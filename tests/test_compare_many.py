@@ -83,6 +83,7 @@ def test_one_that_failed_on_a_table_is_last_there(tmp_path):
 
 
 @pytest.mark.processes
+@pytest.mark.slow
 def test_from_the_shell(tmp_path, capsys):
     for name in "ab":
         make_retail(120).to_csv(tmp_path / f"{name}.csv", index=False)

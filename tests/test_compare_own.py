@@ -96,6 +96,7 @@ def test_addresses_from_the_shell(tmp_path, capsys):
 
 
 @pytest.mark.processes
+@pytest.mark.slow
 def test_failures_are_sentences_and_the_rest_goes_on(tmp_path):
     class Local(Mean):
         def __reduce__(self):
@@ -239,6 +240,7 @@ def test_rare_classes_are_noted(tmp_path):
 
 
 @pytest.mark.processes
+@pytest.mark.slow
 def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):
     options = {"folds": 2, "out": tmp_path / "o"}
     first = compare(SALES, "sales", contenders={"mine": "tests.own_contenders:Mean"}, quiet=True, **options)
@@ -251,6 +253,7 @@ def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):
 
 
 @pytest.mark.processes
+@pytest.mark.slow
 def test_changed_code_behind_an_address_is_run_anew_by_resume(tmp_path, monkeypatch, capsys):
     """The score of what stood there before was kept, and told as that of the new code."""
     module = tmp_path / "changing_contender.py"

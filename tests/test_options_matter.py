@@ -12,6 +12,8 @@ from tabsym.losses import Huber, Quantile, Tweedie
 from tabsym.optimizers import SGD
 from tabsym.wide import AutoInteractions
 
+pytestmark = pytest.mark.slow
+
 N = 600
 RNG = np.random.default_rng(4)
 WIDE = np.minimum((RNG.pareto(0.6, N) * 6).astype(int), 250)
