@@ -41,6 +41,26 @@ def _dtype(values, kind):
     }[kind]
 
 
+_DAILY = 3
+"""Cases of a grid in the daily run: the first, the last, and those between at equal steps; the others are `slow`."""
+_SLOW_DOCTESTS = ("tabsym.compare.run.compare", "tabsym.compare.many.compare_tables")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark what the daily run (``-m "not slow"``) leaves out besides what is marked where it stands."""
+    grids = {}
+    for item in items:
+        grids.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        if item.name in _SLOW_DOCTESTS:
+            item.add_marker("slow")
+    for cases in grids.values():
+        daily = {round(step * (len(cases) - 1) / (_DAILY - 1)) for step in range(_DAILY)}
+        for number, item in enumerate(cases):
+            if number not in daily:
+                item.add_marker("slow")
+
+
 def pytest_sessionfinish(session, exitstatus):
     """In CI a skip is a failure, unless it says that the development tables are not there."""
     if not os.environ.get("TABSYM_CI"):
@@ -58,6 +78,18 @@ def pytest_sessionfinish(session, exitstatus):
 def make_frame(request):
     kind = request.param
     return lambda columns: as_frame(columns, kind)
+
+
+@pytest.fixture
+def in_process(request):
+    """Contenders of `compare` run in the test's own process, unless the test is marked `processes`."""
+    if request.node.get_closest_marker("processes"):
+        yield
+        return
+    from tests.in_process import contenders_in_process
+
+    with contenders_in_process():
+        yield
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from tabsym.compare.contenders.native import _hist
+from tabsym.compare.contenders.boosters import native_hist
 from tabsym.integrations import load_adapter
 
 N = 60
@@ -148,7 +148,8 @@ def carriers_of(task):
 
 
 def native(library, task):
-    model = _hist(task, 0, 1) if library == "hist" else load_adapter(library).native(task, random_state=0, n_jobs=1)
+    hist = library == "hist"
+    model = native_hist(task, 0, 1) if hist else load_adapter(library).native(task, random_state=0, n_jobs=1)
     return model.set_params(**{f"booster__{option}": value for option, value in FEW_TREES[library].items()})
 
 

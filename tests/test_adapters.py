@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import LabelEncoder
 
-from tabsym.compare.contenders.native import _hist
+from tabsym.compare.contenders.boosters import native_hist
 from tabsym.encoders import NativeCategories
 from tabsym.integrations import load_adapter
 
@@ -23,7 +23,7 @@ BOOSTERS = ["lightgbm", "xgboost", "catboost"]
 
 def native(name, task):
     if name == "hist":
-        return _hist(task, 0, 1)
+        return native_hist(task, 0, 1)
     model = load_adapter(name).native(task, random_state=0, n_jobs=1)
     return model.set_params(booster__n_estimators=30)
 
@@ -72,7 +72,7 @@ def test_more_than_255_levels_for_hist_gradient_boosting():
     out = codes.transform(pd.DataFrame({"k": [rare, "never", frequent, None]}))["f0"]
     assert out[0] == out[1] != out[2]
     assert pd.isna(out[3])
-    assert np.isfinite(_hist("regression", 0, 1).fit(X, RNG.normal(size=3000)).predict(X)).all()
+    assert np.isfinite(native_hist("regression", 0, 1).fit(X, RNG.normal(size=3000)).predict(X)).all()
 
 
 def test_words_for_catboost():

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tabsym"
 LAYERS = [
@@ -123,6 +125,7 @@ def test_importing_tabsym_is_light():
     assert out.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_public_names_load_without_boosters_or_compiling():
     code = (
         "import sys, tabsym; [getattr(tabsym, name) for name in tabsym.__all__]; "
@@ -140,6 +143,7 @@ def test_public_names_load_without_boosters_or_compiling():
     assert out.strip() == "[] []"
 
 
+@pytest.mark.slow
 def test_second_process_compiles_nothing(tmp_path):
     code = """
 import numpy as np, pandas as pd

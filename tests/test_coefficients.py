@@ -55,6 +55,7 @@ def made(loss, seed=0):
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("loss", FAMILIES)
+@pytest.mark.slow
 def test_contrasts_and_slopes_are_those_of_a_glm(loss, weighted):
     """By default options: no tolerance is asked for."""
     X, y, offset, weight = made(loss)
@@ -377,6 +378,7 @@ def test_the_score_of_a_named_log_link_is_the_deviance_explained(loss, power):
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.slow
 def test_separation_is_told_of_where_a_category_has_no_event(seed):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"x": rng.normal(1e5, 10.0, 800), "c": rng.choice(list("abc"), 800)})
@@ -399,6 +401,7 @@ def test_separation_by_a_slope_is_told_of():
         WideClassifier(**ADDITIVE).fit(X, X["x"] > 0.2)
 
 
+@pytest.mark.slow
 def test_classes_may_be_called_as_columns_are():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": rng.normal(size=600)})

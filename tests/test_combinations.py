@@ -10,6 +10,8 @@ from tabsym import WideSGDClassifier, WideSGDRegressor
 from tabsym.losses import Huber
 from tabsym.optimizers import SGD, Adam
 
+pytestmark = pytest.mark.slow
+
 OPTIMIZERS = {"adagrad": 0.1, "sgd": 0.02, "rmsprop": 0.01, "adam": 0.02}
 GRADIENTS = ["gse", "mean"]
 BATCHES = [1, 7, "full"]

@@ -27,6 +27,8 @@ from tabsym.compare.splits import make_plan
 from tabsym.compare.words import summary
 from tabsym.datasets import make_retail
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SALES = make_retail(600)
 QUICK = ["constant", "wide", "onehot-linear"]
 
@@ -151,6 +153,7 @@ def test_targets_without_a_finite_square_are_refused_before_training(tmp_path):
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.slow
 def test_sigterm_leaves_no_rows_behind(tmp_path):
     code = (
         "import os, signal, threading, time\n"
@@ -178,6 +181,7 @@ def test_sigterm_leaves_no_rows_behind(tmp_path):
     assert (tmp_path / "o" / "results.json").exists()
 
 
+@pytest.mark.slow
 def test_the_command_line_says_by_its_status_what_ended_it(tmp_path):
     """As a shell does: 128 and the signal."""
     code = (
@@ -208,6 +212,7 @@ def test_resume_wants_a_folder_and_says_where_there_is_nothing_to_go_on_with(tmp
     assert f"There are no results in {tmp_path / 'o'} to continue" in capsys.readouterr().out
 
 
+@pytest.mark.processes
 def test_time_limit_keeps_what_was_done(tmp_path):
     result = compare(
         SALES, "sales", contenders=["constant", "catboost"], folds=3, time_limit=0.05, out=tmp_path / "o", quiet=True
@@ -269,6 +274,7 @@ def test_every_file_of_contenders_takes_part():
 
 
 @pytest.mark.parametrize("task", ["multiclass", "count"])  # test_export_types trains each for the others, too
+@pytest.mark.slow
 def test_all_contenders_take_part_together(task, tmp_path):
     table = SALES.head(240).copy()
     if task == "multiclass":
@@ -285,6 +291,7 @@ def test_all_contenders_take_part_together(task, tmp_path):
 
 
 @pytest.mark.parametrize("task", ["binary", "count"])
+@pytest.mark.slow
 def test_some_contenders_take_part_where_they_are_named(task, tmp_path):
     table = SALES.head(160).copy()
     table["sales"] = (table["sales"] / 10).round() if task == "count" else table["sales"] > table["sales"].median()
@@ -388,6 +395,7 @@ def test_names_from_data_are_escaped(tmp_path):
     assert "<i>" not in page
 
 
+@pytest.mark.processes
 def test_command_line(tmp_path, capsys):
     path = tmp_path / "sales.csv"
     SALES.head(200).to_csv(path, index=False)

@@ -18,6 +18,8 @@ from tabsym.compare.reading import ReadOptions
 from tabsym.compare.splits import Plan
 from tabsym.datasets import make_retail
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SALES = make_retail(300)
 SALES["day"] = pd.date_range("2024-01-01", periods=300).strftime("%d.%m.%Y")
 PLAN = Plan("random", None, 5, 1, 0)
@@ -132,6 +134,8 @@ def test_a_boosters_bytes_can_be_refused(tmp_path):
     assert load(winner(all_contenders()["wide"]).save(path), allow_boosters=False).name == "wide"
 
 
+@pytest.mark.processes
+@pytest.mark.slow
 def test_save_best_from_the_shell(tmp_path, capsys):
     table, best = tmp_path / "sales.csv", tmp_path / "best.skops"
     SALES.to_csv(table, index=False)

@@ -22,6 +22,8 @@ from tabsym.compare.ranking import rank
 from tabsym.compare.results import prediction_path
 from tabsym.compare.settings import begin, forget_changed, settings_of
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 DRAW = np.random.default_rng(0)
 TABLE = pd.DataFrame({"a": DRAW.choice(list("uvw"), 60), "y": DRAW.choice(["n", "p"], 60)})
 FOLDS = [(name, fold) for name in ("constant", "own") for fold in (0, 1)]

@@ -20,6 +20,8 @@ from tabsym import compare
 from tabsym.compare.digests import digest_of, digest_of_address
 from tabsym.datasets import make_retail
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SALES = make_retail(240)
 
 
@@ -181,6 +183,7 @@ def test_results_of_before_there_were_digests_are_gone_on_with(tmp_path, capsys)
     assert "run again" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_installed_command_finds_changed_code_in_the_working_folder(tmp_path):
     """Its own folder, not the working one, is the first that it imports from."""
     module = tmp_path / "code_of_mine.py"

@@ -134,6 +134,7 @@ def same(first, other, name):
         assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_hostile_contenders_harm_only_themselves(table, tmp_path, capfd):
     done = run(table, tmp_path / "out", DEEDS, jobs=3)
     alone = run(table, tmp_path / "alone", [])
@@ -154,6 +155,53 @@ def test_hostile_contenders_harm_only_themselves(table, tmp_path, capfd):
     assert {deed for deed, (_, why) in DEEDS.items() if isinstance(why, str)} <= set(done.failures)
     assert not any(NAP in " ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))
     assert "Traceback" not in capfd.readouterr().err
+
+
+def abort():
+    print("terminate called after throwing an instance of 'std::bad_alloc'", file=sys.stderr, flush=True)
+    os.abort()
+
+
+HUNGRY = {"takes": lambda: np.ones(375_000_000), "aborts": abort, "reserves": lambda: bytearray(3 * 10**9)}
+
+
+class Hungry(LogisticRegression):
+    def __init__(self, deed="takes"):
+        super().__init__()
+        self.deed = deed
+
+    def fit(self, X, y):
+        HUNGRY[self.deed]()
+        return super().fit(X, y)
+
+
+@pytest.mark.slow
+def test_more_memory_than_the_limit_is_refused_and_the_others_go_on(table, tmp_path):
+    options = {"folds": 2, "out": tmp_path / "o", "quiet": True}
+    contenders = {deed: make_pipeline(OneHotEncoder(), Hungry(deed)) for deed in HUNGRY} | {"wide": None}
+    done = compare(table, "y", contenders=contenders, memory_limit=1, **options)
+    assert set(done.ranking["name"]) == {"constant", "wide"}
+    assert done.failures["takes"] == done.failures["reserves"] == "fold 1: took more than the memory limit of 1 GB"
+    assert done.failures["aborts"] == "took more than the memory limit of 1 GB after 0 of 2 folds"
+    body = json.loads((tmp_path / "o" / "results.json").read_text())
+    assert body["settings"]["memory_limit"] == 1
+    assert body["contenders"]["takes"]["error"] == done.failures["takes"]
+    assert "took more than the memory limit of 1 GB" in (tmp_path / "o" / "report.html").read_text()
+    contenders = {name: one for name, one in contenders.items() if name in ("wide", "reserves")}
+    again = compare(table, "y", contenders=contenders, resume=True, memory_limit=8, **options)
+    assert set(again.ranking["name"]) == {"constant", "wide", "reserves"}
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan")])
+def test_memory_limits_that_are_not_possible(table, tmp_path, limit):
+    with pytest.raises(ValueError, match=r"memory_limit=.* is not possible; use a number of gigabytes above 0"):
+        compare(table, "y", memory_limit=limit, out=tmp_path / "o")
+
+
+def test_a_memory_limit_is_refused_where_the_system_has_none(table, tmp_path, monkeypatch):
+    monkeypatch.setattr("tabsym.compare.machine.sys.platform", "darwin")
+    with pytest.raises(ValueError, match="this system limits no process's memory; leave it out"):
+        compare(table, "y", memory_limit=2, out=tmp_path / "o")
 
 
 def test_one_that_removes_its_files_harms_only_itself(table, tmp_path):

@@ -9,6 +9,8 @@ from tabsym.compare import compare_tables, many
 from tabsym.compare.many import critical_difference, friedman, summary
 from tabsym.datasets import make_retail
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 
 @pytest.mark.parametrize(("contenders", "q"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)])
 def test_critical_difference_by_demsars_table(contenders, q):
@@ -80,6 +82,8 @@ def test_one_that_failed_on_a_table_is_last_there(tmp_path):
     assert "failed" in (tmp_path / "all" / "summary.html").read_text()
 
 
+@pytest.mark.processes
+@pytest.mark.slow
 def test_from_the_shell(tmp_path, capsys):
     for name in "ab":
         make_retail(120).to_csv(tmp_path / f"{name}.csv", index=False)

@@ -12,6 +12,8 @@ from sklearn import metrics
 from tabsym import compare
 from tabsym.compare.metrics import METRICS, Metric, all_scores, choose_metric
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 N = 300
 WEIGHTED = [False, True]
 EVERY = [(task, name) for task, known in METRICS.items() for name in known]

@@ -19,6 +19,8 @@ from tabsym.compare.own import choose
 from tabsym.datasets import make_retail
 from tests.own_contenders import Mean, Names, ready
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SALES = make_retail(240)
 
 
@@ -72,6 +74,7 @@ def test_class_names_reach_them_and_their_order_is_theirs(tmp_path):
     assert result.ranking.iloc[0][["name", "score"]].tolist() == ["mine", 0.0]
 
 
+@pytest.mark.processes
 def test_addresses_from_the_shell(tmp_path, capsys):
     path = tmp_path / "sales.csv"
     SALES[["store", "colour", "sales"]].dropna().to_csv(path, index=False)
@@ -92,6 +95,8 @@ def test_addresses_from_the_shell(tmp_path, capsys):
     assert "--contender 'mine' is not of the form NAME=package.module:factory" in capsys.readouterr().err
 
 
+@pytest.mark.processes
+@pytest.mark.slow
 def test_failures_are_sentences_and_the_rest_goes_on(tmp_path):
     class Local(Mean):
         def __reduce__(self):
@@ -234,6 +239,8 @@ def test_rare_classes_are_noted(tmp_path):
     assert "Class of fewer than 5 rows, so that some folds have none: rare (1)." in notes
 
 
+@pytest.mark.processes
+@pytest.mark.slow
 def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):
     options = {"folds": 2, "out": tmp_path / "o"}
     first = compare(SALES, "sales", contenders={"mine": "tests.own_contenders:Mean"}, quiet=True, **options)
@@ -245,6 +252,8 @@ def test_one_of_another_address_is_run_anew_by_resume(tmp_path, capsys):
     assert scores[1]["constant"] == scores[0]["constant"]
 
 
+@pytest.mark.processes
+@pytest.mark.slow
 def test_changed_code_behind_an_address_is_run_anew_by_resume(tmp_path, monkeypatch, capsys):
     """The score of what stood there before was kept, and told as that of the new code."""
     module = tmp_path / "changing_contender.py"

@@ -13,6 +13,8 @@ from tabsym.compare.results import prediction_path
 from tabsym.compare.retyping import read_typed
 from tests.own_contenders import Mean
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 RNG = np.random.default_rng(0)
 
 
@@ -56,6 +58,7 @@ TASKS = {rare_class: "multiclass", all_equal: "binary", noise: "binary", counts:
 
 
 @pytest.mark.parametrize("make", TASKS, ids=lambda make: make.__name__)
+@pytest.mark.slow
 def test_every_sentence_is_true(make, tmp_path):
     table, options = make()
     if make is all_equal:

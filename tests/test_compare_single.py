@@ -18,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import leaks as study
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 RANKING = [
     {"name": "ideal", "label": "Ideal", "verdict": "best", "p_adjusted": None},
     {"name": "constant", "label": "Baseline", "verdict": "worse", "p_adjusted": 0.001},

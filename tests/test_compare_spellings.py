@@ -13,6 +13,8 @@ from tabsym.compare.prepare import prepare
 from tabsym.compare.reading import ReadOptions
 from tabsym.compare.retyping import read_typed
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 RNG = np.random.default_rng(0)
 N = 120
 X = np.round(RNG.lognormal(6, 1, N), 2)  # amounts

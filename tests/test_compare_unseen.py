@@ -6,10 +6,12 @@ import pytest
 
 from tabsym import TIWSEncoder, compare
 from tabsym.compare.contenders import all_contenders
-from tabsym.compare.filled import FilledEncoder
+from tabsym.compare.estimators import FilledEncoder
 from tabsym.compare.fitting import Data, train
 from tabsym.compare.own import choose
 from tabsym.compare.rows import _pair
+
+pytestmark = pytest.mark.usefixtures("in_process")
 
 rng = np.random.default_rng(0)
 N = 1200

@@ -15,6 +15,8 @@ CORE_ONLY = """
 import sys
 import joblib  # needs cloudpickle of its own
 
+pytestmark = pytest.mark.slow
+
 ABSENT = ("psutil cloudpickle jinja2 rich matplotlib pyarrow lightgbm xgboost catboost category_encoders polars torch "
           "openpyxl").split()
 

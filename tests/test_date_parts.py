@@ -12,6 +12,8 @@ from tabsym.compare import compare
 from tabsym.compare.prepare import prepare
 from tabsym.compare.reading import ReadOptions
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 HOURS = pd.date_range("2023-12-30 22:30", periods=400, freq="7h")
 
 
@@ -98,6 +100,7 @@ def test_the_order_of_day_and_month_is_said():
     assert "before the" not in note_of(["2024-03-04", "2024-05-06"] * 9)
 
 
+@pytest.mark.slow
 def test_an_effect_of_the_hour_is_found(tmp_path):
     """y is 10 at 8 o'clock and noise of 1: without the hour the error is 2.2."""
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_example_runs(path, capsys):
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out.strip()
@@ -21,6 +22,7 @@ def test_example_reads_the_truth(capsys):
     assert correlation > 0.8
 
 
+@pytest.mark.slow
 def test_readme_python_runs():
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
     assert blocks

@@ -27,7 +27,10 @@ from tests.saved_models import cases, fitted
 
 SALES = make_retail(150)
 ROUNDS = re.compile(r"(.*__)?(n_estimators|iterations|max_iter)$")
-pytestmark = pytest.mark.xdist_group("winners")  # one process, so that the last test knows all files
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("winners"),
+]  # one process, so that the last test knows all files
 OTHERS = [
     DateParts().fit(pd.DataFrame({"at": ["2024-02-29 10:30", "2024-03-01 11:00"]})),
     WideSGDRegressor(offset_column="o").fit(pd.DataFrame({"a": list("uv") * 9, "o": np.ones(18)}), np.arange(18.0)),

@@ -80,6 +80,7 @@ def large(rng, n, **sizes):
     return codes, pd.DataFrame({name: pd.Categorical(code.astype(str)) for name, code in codes.items()})
 
 
+@pytest.mark.slow
 def test_recovers_with_alphabets_of_ten_thousand():
     """Test error within 2 % of the generating model's own, on a million rows (two seconds of training)."""
     rng = np.random.default_rng(0)

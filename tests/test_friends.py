@@ -20,6 +20,8 @@ from sklearn.preprocessing import StandardScaler
 
 from tabsym import MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder, WideSGDClassifier, WideSGDRegressor
 
+pytestmark = pytest.mark.slow
+
 FRAMES = pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 N = 240
 _RNG = np.random.default_rng(0)

@@ -176,6 +176,7 @@ def test_sparse_onehot_is_the_dense_one():
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("output", ["group", "onehot", "probability", "logodds", "mean"])
+@pytest.mark.slow
 def test_names_are_those_of_transform(output, target):
     encoder = MODLEncoder(output=output, cv=3)
     if (output, target) in (("mean", "classes"), ("logodds", "amounts")):

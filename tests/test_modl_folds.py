@@ -10,6 +10,8 @@ from sklearn.model_selection import KFold, RepeatedKFold
 from tabsym import CrossFit, MODLEncoder
 from tests.modl_data import TARGETS, N, X, Y
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("output", ["probability", "logodds", "mean"])
 def test_random_keys_do_not_predict(output):

@@ -11,6 +11,7 @@ from tests.modl_data import AMOUNT, NUMBER, TARGETS, THREE, N, X, Y, same_parts
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.slow
 def test_limits_on_parts_hold(target):
     rng = np.random.default_rng(0)
     y = TARGETS[target]
@@ -31,6 +32,7 @@ def test_limits_on_parts_hold(target):
         assert set(MODLEncoder(min_part_count=10 * N).fit(frame, y).levels_.values()) == {0.0}
 
 
+@pytest.mark.slow
 def test_monotone_columns():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": np.linspace(0, 6, 900)})
@@ -47,6 +49,7 @@ def test_monotone_columns():
         MODLEncoder(monotonic=True).fit(X, THREE)
 
 
+@pytest.mark.slow
 def test_what_the_target_is_taken_for():
     counts = np.arange(N) % 50
     assert len(MODLEncoder().fit(X, counts).classes_) == 50

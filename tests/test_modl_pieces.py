@@ -87,6 +87,7 @@ def test_the_order_of_rows_does_not_matter(target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.slow
 def test_pieces_are_the_whole(target):
     y = TARGETS[target]
     order = np.argsort(y, kind="stable") if target == "classes" else np.arange(N)  # a class appears late

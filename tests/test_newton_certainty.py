@@ -19,6 +19,8 @@ from tests.naive_evidence import walk_beside_missing
 from tests.options import ADDITIVE, GLM
 from tests.solver import inner, precision_of
 
+pytestmark = pytest.mark.slow
+
 EXACT = {"tol": 3e-7, "max_iter": 5000, "count_effect": False}
 LOSSES = ["squared_error", "logistic", "poisson"]
 

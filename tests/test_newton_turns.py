@@ -8,7 +8,7 @@ from tabsym.solvers.newton import block_descent as small
 from tabsym.solvers.newton.block_descent import MOST_STEP, BlockDescent
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
-from tabsym.solvers.newton.recentering import MIN_DECREASE, MAX_WAIT, Recentering, Relation
+from tabsym.solvers.newton.recentering import MAX_WAIT, MIN_DECREASE, Recentering, Relation
 from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 from tabsym.solvers.newton.variances import Evidence
 from tests import naive
@@ -281,7 +281,9 @@ def test_cells_hand_up_at_first_and_what_is_little_is_measured_by_the_sweep(monk
     solver, recentered = crossed(loss), []
     gain = {1: 2.0 * MIN_DECREASE, 2: 0.5 * MIN_DECREASE}
     monkeypatch.setattr(
-        Recentering, "_recenter_interaction", lambda _, relation: recentered.append(relation.other) or gain[relation.other]
+        Recentering,
+        "_recenter_interaction",
+        lambda _, relation: recentered.append(relation.other) or gain[relation.other],
     )
     for _ in range(4):
         solver.recentering.recenter(1.0)

@@ -12,6 +12,8 @@ from tabsym.interactions import AutoInteractions
 from tabsym.losses import Huber, Quantile, Tweedie
 from tabsym.optimizers import SGD
 
+pytestmark = pytest.mark.slow
+
 N = 600
 RNG = np.random.default_rng(4)
 WIDE = np.minimum((RNG.pareto(0.6, N) * 6).astype(int), 250)

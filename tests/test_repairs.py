@@ -73,6 +73,7 @@ def weak_signal():
 
 
 @pytest.mark.parametrize(("table", "formula"), [(dot_table, "dot(u[a], v[b], rank=4) + b0[1]"), (weak_signal, None)])
+@pytest.mark.slow
 def test_silence_means_near_an_optimum(table, formula):
     """Within a twentieth of what the best of all fits gains over the mean, or a warning."""
     X, y = table()

@@ -559,6 +559,7 @@ def test_forests_beside_the_wide_model_as_a_feature_are_theirs():
     assert WideBoostClassifier(booster=forest, mode="feature").fit(X, TWO).predict_proba(X).shape == (len(X), 2)
 
 
+@pytest.mark.slow
 def test_every_type_of_table_means_the_same():
     libraries = ["lightgbm", "xgboost", "catboost", "hist"]  # in one process: starting it costs as much as one of them
     done = subprocess.run(

@@ -135,6 +135,7 @@ def test_the_posters_donors_are_those_of_transform(kind, idf_rows, context):
         assert symbol not in set(one["donor"]) and one["weight"].sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_the_posters_words_are_weighed_over_all_unseen_categories_of_a_call():
     """Also of more than are compared at a time."""
     X, y, weight, _ = make(2, "regression", l=8)
@@ -395,6 +396,7 @@ def test_classes_are_on_the_simplex():
                 np.testing.assert_allclose(values.sum(axis=1), 1.0)
 
 
+@pytest.mark.slow
 def test_a_column_of_random_keys_does_not_predict():
     rng = np.random.default_rng(0)
     n = 2000

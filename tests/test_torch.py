@@ -23,6 +23,8 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from tests.naive_torch import NaiveGSE, bag_row, embedding_row, linear_row, one_hot_linear_row  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 K = 11  # entries of every table: no other dimension has this size, so that the states' rows are known by it
 WIDTH = 3

@@ -70,6 +70,7 @@ def test_equal_weights_are_none(numeric):
         np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_weights_in_other_units_make_the_same_features_and_stacks():
     X, classes, amounts, weight = weighted_table()
     encoder = WideEncoder(model=WideRegressor(loss="squared_error", **ADDITIVE | {"numeric": "smooth"}))

@@ -22,7 +22,7 @@ from sklearn.base import clone
 from tasks import TASKS, Task, folds, is_classes, load, loss
 
 from tabsym import JitterPredictor
-from tabsym.compare.jittered import Jittered
+from tabsym.compare.estimators import Jittered
 
 MOST = (4, 16, 32, 64, 128, 256, None)
 COLUMNS = ["amazon MGR_ID", "amazon ROLE_TITLE", "kick Model", "usedcars model_name", "titanic Ticket"]

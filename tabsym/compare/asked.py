@@ -8,6 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from tabsym.compare.machine import can_limit_memory
 from tabsym.compare.plots import load_matplotlib
 from tabsym.compare.reading import ReadOptions, name_of_file
 
@@ -31,6 +32,18 @@ def check_numbers(
         raise ValueError(f"seed={seed} is not possible; use at most {MOST_SEED}.")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit={time_limit} is not possible; use a number of seconds above 0.")
+
+
+def check_memory_limit(memory_limit: float | None) -> None:
+    """Whether processes can be held to so many gigabytes."""
+    if memory_limit is None:
+        return
+    if not memory_limit > 0:
+        raise ValueError(f"memory_limit={memory_limit} is not possible; use a number of gigabytes above 0.")
+    if not can_limit_memory():
+        raise ValueError(
+            f"memory_limit={memory_limit} is not possible, as this system limits no process's memory; leave it out."
+        )
 
 
 def check_lists(**lists: Any) -> None:

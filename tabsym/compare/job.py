@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import numpy as np
@@ -16,9 +16,11 @@ from tabsym.compare.contenders import Contender, all_contenders
 from tabsym.compare.fitting import Data
 from tabsym.compare.metrics import METRICS, Metric
 from tabsym.compare.own import from_address
-from tabsym.compare.prepare import Prepared
 from tabsym.compare.splits import Plan, Split
 from tabsym.compare.task import CLASSES
+
+if TYPE_CHECKING:
+    from tabsym.compare.prepare import Prepared
 
 TABLE, RAW, ARRAYS = "table.parquet", "raw.pickle", "arrays.npz"
 OWN, METRIC, TOKEN = "own.pickle", "metric.pickle", "token"
@@ -38,6 +40,7 @@ class Job:
     threads: int
     metric: str
     tune: str | None
+    memory_limit: float | None
     plan: dict[str, Any]
 
 
@@ -99,9 +102,13 @@ class Work:
     metric: Metric
 
 
-def read_job(folder: Path) -> Work:
-    """Read the job in a folder, and make its estimator."""
-    job = Job(**json.loads((folder / "job.json").read_text()))
+def read_job(folder: Path) -> Job:
+    """The job in a folder."""
+    return Job(**json.loads((folder / "job.json").read_text()))
+
+
+def read_work(folder: Path, job: Job) -> Work:
+    """Read all that a job needs, and make its estimator."""
     arrays = np.load(folder / ARRAYS)
     model, space, raw = _estimator(folder, job)
     shared: dict[str, Any] = _load(folder / RAW) if raw else {"X": pd.read_parquet(folder / TABLE), "names": None}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
+import threading
 import time
 from typing import Any
 
@@ -17,6 +20,39 @@ THREAD_VARIABLES = (
 )
 _MIN_SECONDS = 0.2
 """Of a fit: in less the counters of processors, which tick a hundred times a second, say nothing."""
+
+
+_NO_MEMORY = re.compile(
+    r"bad.?alloc|MemoryError|out of memory|memory allocation|(cannot|unable to|failed to|could not) allocate"
+    r"|can't start new thread",
+    re.IGNORECASE,
+)
+
+
+def can_limit_memory() -> bool:
+    """Whether the system refuses a process more memory than it was allowed."""
+    return sys.platform == "linux"
+
+
+def limit_memory(gigabytes: float) -> None:
+    """Refuse this process, and those that it starts, more than so much memory over what it has now."""
+    import resource
+
+    most = psutil.Process().memory_info().data + int(gigabytes * 1e9)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def lacked_memory(what: BaseException | str) -> bool:
+    """Whether an error, or what a process printed before it was aborted, is of memory that was refused."""
+    if isinstance(what, str):
+        return _NO_MEMORY.search(what) is not None
+    causes = (what.__cause__, what.__context__)
+    return isinstance(what, MemoryError) or lacked_memory(str(what)) or any(map(lacked_memory, filter(None, causes)))
+
+
+def over_limit(gigabytes: float) -> str:
+    """What is said of a contender that was refused memory."""
+    return f"took more than the memory limit of {gigabytes:g} GB"
 
 
 def cores() -> int:
@@ -38,6 +74,31 @@ def thread_settings(threads: int, asked: int | None = None) -> dict[str, str]:
     """Environment variables that hold libraries to these threads; what the user has set stays, unless asked for."""
     settings = {name: str(threads) for name in THREAD_VARIABLES}
     return settings if asked is not None else settings | {n: os.environ[n] for n in settings if os.environ.get(n)}
+
+
+class PeakMemory:
+    """The most resident memory while open, over what there was before, in bytes; sampled every 5 ms."""
+
+    def __enter__(self) -> PeakMemory:
+        self._process = psutil.Process()
+        self._before = self._most = self._process.memory_info().rss
+        self._open = True
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while self._open:
+            self._most = max(self._most, self._process.memory_info().rss)
+            time.sleep(0.005)
+
+    def __exit__(self, *_: object) -> None:
+        self._open = False
+        self._thread.join()
+
+    @property
+    def bytes(self) -> int:
+        return int(max(self._most, self._process.memory_info().rss) - self._before)
 
 
 class Stopwatch:

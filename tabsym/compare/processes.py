@@ -20,7 +20,7 @@ from tabsym.compare.contenders import Contender
 from tabsym.compare.events import Tail, open_channel, read_events, read_prediction, wrong_with
 from tabsym.compare.job import TOKEN, Job, write_job, write_table
 from tabsym.compare.live import Live
-from tabsym.compare.machine import thread_settings, threads_of_each
+from tabsym.compare.machine import lacked_memory, over_limit, thread_settings, threads_of_each
 from tabsym.compare.metrics import Metric
 from tabsym.compare.prepare import Prepared
 from tabsym.compare.results import Results
@@ -65,6 +65,7 @@ class Course:
     seed: int
     jobs: int
     threads: int | None = None
+    memory_limit: float | None = None
 
 
 @dataclass
@@ -191,10 +192,14 @@ class Runner:
                 process.wait()
                 self._processes.remove(process)
         if done < len(todo) and not self.results.entry(contender.name, contender.label)["error"]:
-            limit = self.course.time_limit
-            timed_out = limit is not None and time.monotonic() - started >= limit
+            limit, memory = self.course.time_limit, self.course.memory_limit
             words = printed.text()
-            why = f"stopped at the time limit of {limit:g} s" if timed_out else last_words(process.returncode, words)
+            if limit is not None and time.monotonic() - started >= limit:
+                why = f"stopped at the time limit of {limit:g} s"
+            elif memory is not None and lacked_memory(words):
+                why = over_limit(memory)
+            else:
+                why = last_words(process.returncode, words)
             self._fail(contender, f"{why} after {self._n_done(contender)} of {len(self.course.splits)} folds")
 
     def _job(self, contender: Contender, todo: list[int], threads: int) -> Job:
@@ -202,7 +207,8 @@ class Runner:
         plan = {name: value for name, value in vars(course.plan).items() if name != "keys"}
         return Job(
             contender.name, contender.address, contender.raw and contender.address is None, course.prepared.task,
-            len(course.prepared.classes), todo, course.seed, threads, course.metric.name, course.tune, plan,
+            len(course.prepared.classes), todo, course.seed, threads, course.metric.name, course.tune,
+            course.memory_limit, plan,
         )  # fmt: skip
 
     def _listen(

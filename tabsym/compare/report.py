@@ -40,13 +40,21 @@ _SCRIPT = Path(__file__).with_name("sort.js")
 def write_report(
     results: Results, ranking: list[dict[str, Any]], sentences: list[str], folder: Path,
     prepared: Prepared, splits: list[Split], clusters: NDArray[np.int64] | None = None,
+    drawn: dict[str, Any] | None = None,
 ) -> Path:  # fmt: skip
-    """Write ``report.html`` into a folder; names from data are escaped."""
+    """Write ``report.html`` into a folder; names from data are escaped.
+
+    `drawn`: keeps the pictures, which take most of the time, for a second page of the same ranking.
+    """
     from jinja2 import Environment
 
     settings = results.settings
     held = {row["name"]: held_out(row["name"], prepared, splits, folder) for row in ranking[:_MAX_CURVES]}
     known = {name: folds for name, folds in held.items() if folds is not None}
+    drawn = {} if drawn is None else drawn
+    if not drawn:
+        drawn["plots"] = _plots(results, ranking, prepared, splits, folder) if ranking else []
+        drawn["lift"] = _lift(ranking, known, settings)
     script = _SCRIPT.read_text(encoding="utf-8").strip()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -67,8 +75,7 @@ def write_report(
         ],
         summary=sentences,
         failures=[(e["label"], e["error"]) for e in results.contenders.values() if e["error"]],
-        plots=_plots(results, ranking, prepared, splits, folder) if ranking else [],
-        lift=_lift(ranking, known, settings),
+        **drawn,
         errors=_errors(ranking, known, settings, prepared, clusters),
         tuned=_settings_chosen(results, ranking),
         columns=_column_rows(settings),

@@ -10,6 +10,7 @@ import pandas as pd
 from tabsym.compare.asked import (
     check_extra,
     check_lists,
+    check_memory_limit,
     check_numbers,
     check_resume,
     file_for_best,
@@ -65,6 +66,7 @@ def compare(
     encoding: str | None = None,
     dayfirst: bool | None = None,
     time_limit: float | None = None,
+    memory_limit: float | None = None,
     seed: int = 0,
     jobs: int = 1,
     threads: int | None = None,
@@ -127,6 +129,8 @@ def compare(
         Whether 03/04 is the third of April; default: detected by column.
     time_limit : float, optional
         Seconds for one contender, all folds together; a contender that is stopped keeps its folds, but is not ranked.
+    memory_limit : float, optional
+        Gigabytes that the process of a contender may take (Linux); one that needs more fails, and the others go on.
     seed : int, default 0
         Seed of the folds and of the contenders.
     jobs : int, default 1
@@ -164,6 +168,7 @@ def compare(
     """
     check_extra()
     check_numbers(folds=folds, repeats=repeats, jobs=jobs, threads=threads, seed=seed, time_limit=time_limit)
+    check_memory_limit(memory_limit)
     check_lists(drop=drop)
     reading = reading_options(
         numeric=numeric, categorical=categorical, na_values=na_values, decimal=decimal, thousands=thousands, sep=sep,
@@ -179,8 +184,11 @@ def compare(
     ranked_by = choose_metric(prepared.task, metric)
     if isinstance(metric, Metric):
         try_metric(ranked_by, prepared.y, len(prepared.classes), prepared.weight)
-    course = _course(prepared, ranked_by, {"folds": folds, "repeats": repeats, "groups": groups, "time": time,
-                     "fold_column": fold_column, "unseen": unseen}, time_limit, tune, seed, jobs, threads)  # fmt: skip
+    split = {
+        "folds": folds, "repeats": repeats, "groups": groups, "time": time, "fold_column": fold_column,
+        "unseen": unseen,
+    }  # fmt: skip
+    course = _course(prepared, ranked_by, split, time_limit, tune, seed, jobs, threads, memory_limit)
     settings = settings_of(course, name)
     folder = open_folder(out, name, resume)
     with owned(folder), Live(settings, quiet=quiet) as live:
@@ -219,13 +227,14 @@ def _concluded(course: Course, results: Results, folder: Path, live: Live) -> tu
     ranking = _judged(course, results, folder)
     sentences = summary(ranking, partial(settings, results.contenders), settings, _failed(results))
     settings["summary"] = sentences
-    _write(results, ranking, sentences, folder, course)
+    drawn: dict[str, Any] = {}
+    _write(results, ranking, sentences, folder, course, drawn)
     live.note("computing the gain of each column alone, for the report and to detect leaks (at most two minutes)")
     settings["levels"] = _levels(course.prepared, course.seed, live)
     settings["column_gains"] = _gains(course, ranking, folder, live)
     sentences = [*sentences, *leak_sentences(settings["column_gains"], ranking)]
     settings["summary"] = sentences
-    _write(results, ranking, sentences, folder, course)
+    _write(results, ranking, sentences, folder, course, drawn)
     return ranking, sentences
 
 
@@ -251,12 +260,15 @@ def _gains(course: Course, ranking: list[dict[str, Any]], folder: Path, live: Li
         return []
 
 
-def _write(results: Results, ranking: list[dict[str, Any]], sentences: list[str], folder: Path, course: Course) -> None:
+def _write(
+    results: Results, ranking: list[dict[str, Any]], sentences: list[str], folder: Path, course: Course,
+    drawn: dict[str, Any],
+) -> None:  # fmt: skip
     """The files, first without the columns' Levels and then with them."""
     from tabsym.compare.report import write_report
 
     results.save(folder, ranking)
-    write_report(results, ranking, sentences, folder, course.prepared, course.splits, course.plan.clusters)
+    write_report(results, ranking, sentences, folder, course.prepared, course.splits, course.plan.clusters, drawn)
 
 
 def _failed(results: Results) -> list[tuple[str, str]]:
@@ -282,7 +294,7 @@ def _save_best(comparison: Comparison, path: Path, quiet: bool) -> None:
 
 def _course(
     prepared: Prepared, metric: Metric, split: dict[str, Any], time_limit: float | None, tune: int | str | None,
-    seed: int, jobs: int, threads: int | None,
+    seed: int, jobs: int, threads: int | None, memory_limit: float | None,
 ) -> Course:  # fmt: skip
     """The folds and what else is the same for all."""
     for column in ("time", "unseen"):
@@ -308,7 +320,8 @@ def _course(
     splits = plan.splits(prepared.y, prepared.task)
     refuse_unscorable(prepared, plan, splits, metric)
     return Course(
-        prepared, plan, splits, metric, time_limit, None if tune is None else str(tune), seed, jobs, threads
+        prepared, plan, splits, metric, time_limit, None if tune is None else str(tune), seed, jobs, threads,
+        memory_limit,
     )  # fmt: skip
 
 

@@ -47,6 +47,7 @@ def settings_of(course: Course, table: str) -> dict[str, Any]:
         "jobs": course.jobs,
         "threads": threads_of_each(course.jobs, course.threads),
         "time_limit": course.time_limit,
+        "memory_limit": course.memory_limit,
     }
     return options | facts_of(prepared)
 

@@ -11,51 +11,24 @@ import json
 import os
 import pickle
 import sys
-import threading
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from sklearn.base import clone
 
 from tabsym.compare.events import private
 from tabsym.compare.fitting import Data, Trained, train
-from tabsym.compare.job import TOKEN, Work, read_job
-from tabsym.compare.machine import Stopwatch, was_busy
+from tabsym.compare.job import TOKEN, Work, read_job, read_work
+from tabsym.compare.machine import PeakMemory, Stopwatch, lacked_memory, limit_memory, over_limit, was_busy
 from tabsym.compare.splits import Split
 from tabsym.compare.tuning import read_budget, tune
 from tabsym.compare.words import in_one_line
 
 _WARM_ROWS = 300
 _SINGLE_ROWS, _SINGLE_SECONDS = 20, 1.0
-
-
-class PeakMemory:
-    """The most resident memory while open, over what there was before, in bytes; sampled every 5 ms."""
-
-    def __enter__(self) -> PeakMemory:
-        self._process = psutil.Process()
-        self._before = self._most = self._process.memory_info().rss
-        self._open = True
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-        return self
-
-    def _watch(self) -> None:
-        while self._open:
-            self._most = max(self._most, self._process.memory_info().rss)
-            time.sleep(0.005)
-
-    def __exit__(self, *_: object) -> None:
-        self._open = False
-        self._thread.join()
-
-    @property
-    def bytes(self) -> int:
-        return int(max(self._most, self._process.memory_info().rss) - self._before)
 
 
 def main(folder: str, channel: str) -> None:
@@ -65,26 +38,40 @@ def main(folder: str, channel: str) -> None:
     token = secret.read_text()
     secret.unlink()  # before any code of the user's is loaded
     pipe = private(channel)
+    try:
+        _run(Path(folder), token, pipe)
+    finally:
+        os.close(pipe)
 
-    def _say(event: dict[str, Any]) -> None:
+
+def _run(folder: Path, token: str, pipe: int) -> None:
+    def say(event: dict[str, Any]) -> None:
         line = memoryview((json.dumps(event | {"token": token}, default=str) + "\n").encode())
         while line:
             line = line[os.write(pipe, line) :]
 
+    job = read_job(folder)
+
+    def why(error: Exception) -> str:
+        limit = job.memory_limit
+        return over_limit(limit) if limit is not None and lacked_memory(error) else in_one_line(error)
+
     try:
-        work = read_job(Path(folder))
+        if job.memory_limit is not None:
+            limit_memory(job.memory_limit)
+        work = read_work(folder, job)
     except Exception as error:
-        _say({"fold": None, "error": f"it could not be made: {in_one_line(error)}"})
+        say({"fold": None, "error": f"it could not be made: {why(error)}"})
         return
     _warm_up(work.model, work.data, work.splits[work.job.todo[0]])
     for fold in work.job.todo:
         try:
             result, prediction = run_fold(work, work.splits[fold])
         except Exception as error:
-            _say({"fold": fold, "error": in_one_line(error)})
+            say({"fold": fold, "error": why(error)})
             return
-        np.save(Path(folder) / f"prediction{fold}.npy", prediction, allow_pickle=False)
-        _say({"fold": fold} | result)
+        np.save(folder / f"prediction{fold}.npy", prediction, allow_pickle=False)
+        say({"fold": fold} | result)
 
 
 def run_fold(work: Work, split: Split) -> tuple[dict[str, Any], np.ndarray]:

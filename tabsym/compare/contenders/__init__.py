@@ -1,7 +1,8 @@
-"""The contenders: one small file each.
+"""The contenders: a file for each kind.
 
 A file in this folder that defines ``CONTENDERS``, a list of `Contender`,
-takes part; nothing else registers it.
+takes part; nothing else registers it. What a contender needs is imported
+when it is made: a process imports no more than its own contender.
 """
 
 from __future__ import annotations

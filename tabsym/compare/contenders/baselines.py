@@ -13,7 +13,6 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from tabsym.compare.contenders import Contender
 from tabsym.compare.task import CLASSES
-from tabsym.encoders import OneHotEncoder
 
 
 def _constant(task: str, random_state: int, n_jobs: int) -> Any:
@@ -21,6 +20,8 @@ def _constant(task: str, random_state: int, n_jobs: int) -> Any:
 
 
 def _linear(task: str, random_state: int, n_jobs: int) -> Any:
+    from tabsym.encoders import OneHotEncoder
+
     model: Any = LogisticRegression(max_iter=200)
     if task == "regression":
         model = Ridge(solver="sparse_cg")

@@ -12,16 +12,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.filled import FilledEncoder
-from tabsym.compare.jittered import Jittered
-from tabsym.compare.spaces import space_of
+from tabsym.compare.contenders.boosters import LABELS, space_of
 from tabsym.compare.task import CLASSES
-from tabsym.encoders import TIWSEncoder
 from tabsym.integrations import available, load_adapter
-from tabsym.jitter import AugmentedModel
 
 _ORDER = {"lightgbm": 37, "xgboost": 38, "catboost": 62}
-_LABELS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
 
 Make = Callable[[str, int, int, str], Any]
 
@@ -45,6 +40,8 @@ def _encoded(**options: Any) -> Make:
 
 def _filled(by: str) -> Make:
     def make(task: str, random_state: int, n_jobs: int, column: str) -> Any:
+        from tabsym.compare.estimators import FilledEncoder
+
         encoder = FilledEncoder(_encoder(task, random_state, n_jobs, column), column, by=by)
         return Pipeline([("encode", encoder), ("native", _lightgbm(task, random_state, n_jobs))])
 
@@ -52,19 +49,25 @@ def _filled(by: str) -> Make:
 
 
 def _augmented(task: str, random_state: int, n_jobs: int, column: str) -> Any:
+    from tabsym.jitter import AugmentedModel
+
     encoder = _encoder(task, random_state, n_jobs, column, indicator=True)
     return AugmentedModel(_lightgbm(task, random_state, n_jobs), encoder=encoder)
 
 
 def _jittered(name: str) -> Make:
     def make(task: str, random_state: int, n_jobs: int, column: str) -> Any:
+        from tabsym.compare.estimators import Jittered
+
         booster = load_adapter(name).native(task, random_state=random_state, n_jobs=n_jobs)
         return Jittered(booster, _encoder(task, random_state, n_jobs, column), random_state)
 
     return make
 
 
-def _encoder(task: str, random_state: int, n_jobs: int, column: str, **options: Any) -> TIWSEncoder:
+def _encoder(task: str, random_state: int, n_jobs: int, column: str, **options: Any) -> Any:
+    from tabsym.encoders import TIWSEncoder
+
     kind = "classes" if task in CLASSES else "continuous"
     return TIWSEncoder(cols=[column], target_type=kind, random_state=random_state, n_jobs=n_jobs, **options)
 
@@ -96,7 +99,7 @@ CONTENDERS = [
     *(
         Contender(
             f"unseen-jitter-{name}",
-            f"{_LABELS.get(name, name)} jittered",
+            f"{LABELS.get(name, name)} jittered",
             _jittered(name),
             lambda task, name=name: space_of(name, "estimator__booster"),  # type: ignore[misc]
             requires={name: f"tabsym[{name}]"},

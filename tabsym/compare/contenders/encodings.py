@@ -1,4 +1,4 @@
-"""category_encoders' target encoding with LightGBM."""
+"""Target encodings with LightGBM: category_encoders', and TIWS for known categories; `unseen` has unknown ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.spaces import space_of
+from tabsym.compare.contenders.boosters import space_of
+from tabsym.compare.task import CLASSES
 from tabsym.integrations import load_adapter
 
 
@@ -30,6 +31,15 @@ def _space(task: str) -> dict[str, Any]:
     return {f"{encoder}__smoothing": loguniform(1, 300)} | space_of("lightgbm", "booster")
 
 
+def _tiws(task: str, random_state: int, n_jobs: int) -> Any:
+    from tabsym.encoders import TIWSEncoder
+
+    kind = "classes" if task in CLASSES else "continuous"
+    encoder = TIWSEncoder(target_type=kind, numeric="passthrough", random_state=random_state, n_jobs=n_jobs)
+    booster = load_adapter("lightgbm").booster(task, random_state, n_jobs)
+    return Pipeline([("encode", encoder), ("booster", booster)])
+
+
 CONTENDERS = [
     Contender(
         "target-lightgbm",
@@ -38,5 +48,14 @@ CONTENDERS = [
         _space,
         requires={"category_encoders": "tabsym[compare]", "lightgbm": "tabsym[lightgbm]"},
         order=40,
-    )
+    ),
+    Contender(
+        "tiws-lightgbm",
+        "TIWS encoding + LightGBM",
+        _tiws,
+        lambda task: space_of("lightgbm", "booster"),
+        requires={"lightgbm": "tabsym[lightgbm]"},
+        order=46,
+        by_name=True,
+    ),
 ]
