@@ -2,8 +2,8 @@
 
     python benchmarks/readme_table.py NAME=FOLDER ... > table.md
 
-Each cell: the mean score over the folds, and the processor seconds of one fold's fit; the best of a column in bold, with
-those that the rounding of the table does not distinguish from it.
+Each cell: the mean score over the folds, and the processor seconds of one fold's fit; the best of a column in bold,
+with those that the rounding of the table does not distinguish from it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Time and memory of the solved models at their defaults, by rows, columns and categories, beside LightGBM's.
 
 From 100,000 rows of 8 text columns with 1,000 categories each (Zipf), one of the three varies at a time. The target
-is a sum of category effects and an interaction of the first two columns. Each fit is in a process of its own, one thread,
-after a fit of 2,000 rows that compiles; LightGBM takes the columns as categories.
+is a sum of category effects and an interaction of the first two columns. Each fit is in a process of its own, one
+thread, after a fit of 2,000 rows that compiles; LightGBM takes the columns as categories.
 
     OMP_NUM_THREADS=1 python benchmarks/sweep.py [--task classes]    # or amounts; results/sweep-TASK.md
 """

@@ -616,3 +616,12 @@ def test_coefficients_of_several_classes_sum_to_zero(kind):
         np.testing.assert_allclose(model.coefs_[name].iloc[:, :3].sum(axis=1), 0.0, atol=1e-12)
     formula = kind("w[g] * v[g] + b[1]", **({} if kind is WideClassifier else {"random_state": 0})).fit(X, y)
     np.testing.assert_allclose(formula.coefs_["b"].iloc[:, :3].sum(axis=1), 0.0, atol=1e-12)
+
+
+def test_names_of_terms_are_listed_without_frames_and_a_column_leads_to_its_term():
+    X = pd.DataFrame({"taxi": ["a", "b", "c"] * 20, "pay": ["x", "y"] * 30})
+    y = np.arange(60.0)
+    model = WideRegressor("gamma[taxi] + mu[pay] + c[1]", loss="squared_error").fit(X, y)
+    assert repr(model.coefs_.keys()) == "dict_keys(['gamma', 'mu', 'c'])"
+    with pytest.raises(KeyError, match="the coefficients of column 'taxi' are in the term 'gamma'"):
+        model.coefs_["taxi"]

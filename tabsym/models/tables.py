@@ -6,7 +6,7 @@ above the average row, and the product of the means as the scale of the term.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,7 +104,7 @@ class CoefficientFrames(Mapping[str, pd.DataFrame]):
     def __getitem__(self, name: str) -> pd.DataFrame:
         made, key = self._model.shown, (name, self._outputs)
         if name not in self._indices and name not in self._scales:
-            raise KeyError(_unknown(name, self))
+            raise KeyError(self._unknown(name))
         if key not in made:
             if name in self._scales:
                 made[key] = pd.DataFrame({"value": [self._scales[name].scale]}, index=pd.Index([name], dtype=object))
@@ -122,15 +122,20 @@ class CoefficientFrames(Mapping[str, pd.DataFrame]):
     def __repr__(self) -> str:
         return "\n".join(f"{name}:\n{frame}" for name, frame in self.items())
 
+    def keys(self) -> KeysView[str]:
+        """The names, without the frames in what is printed."""
+        return dict.fromkeys(self).keys()
 
-def _unknown(name: object, known: Iterable[str]) -> str:
-    """A sentence; of a pair whose columns are named the other way round, with the name that there is."""
-    names = list(known)
-    turned = [one for one in names if isinstance(name, str) and sorted(one.split(":")) == sorted(name.split(":"))]
-    shown = turned or names
-    return (
-        f"There is no term {name!r}; there is {', '.join(map(repr, shown[:10]))}{', ...' if len(shown) > 10 else ''}."
-    )
+    def _unknown(self, name: object) -> str:
+        """A sentence: of a pair in the other order, and of a column in a formula's term, with the name of the term."""
+        names = list(self)
+        turned = [one for one in names if isinstance(name, str) and sorted(one.split(":")) == sorted(name.split(":"))]
+        of_column = [block.name for block in self._model.layout.blocks if block.columns == (name,)]
+        if of_column and not turned:
+            return f"There is no term {name!r}; the coefficients of column {name!r} are in the term {of_column[0]!r}."
+        shown = turned or names
+        more = ", ..." if len(shown) > 10 else ""
+        return f"There is no term {name!r}; there is {', '.join(map(repr, shown[:10]))}{more}."
 
 
 def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> pd.DataFrame:

@@ -24,8 +24,9 @@ from tabsym.solvers.newton.terms import Prior, SolverTerm
 Floats = NDArray[np.float64]
 
 MIN_DECREASE, MAX_WAIT = 3e-4, 8
-"""Two classes: an interaction whose recentering lowers the penalty by less than this fraction of the sweep's decrease
-waits twice as many sweeps for the next time, at most so many; others half as many (`benchmarks/evidence`, "Waiting")."""
+"""Two classes: an interaction whose recentering lowers the penalty by less than this fraction of the decrease of the
+sweep waits twice as many sweeps for the next time, at most `MAX_WAIT`; others half as many
+(`benchmarks/evidence/README.md`, "Tried, and not taken")."""
 
 
 SAME_SLOPE = 1e-9
