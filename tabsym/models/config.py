@@ -92,8 +92,7 @@ class Config:
         return None if self.by_evidence else self.l2
 
     def refuse_pieces(self) -> None:
-        """Raise a `ValueError` for options that need all rows at once: not for streams, nor in a first `partial_fit`.
-        """
+        """Check for options that need all rows at once: invalid for streams and in a first `partial_fit`."""
         if isinstance(self.interactions, AutoInteractions):
             raise ValueError(
                 "interactions='auto' chooses interactions from all rows at hand; call fit on a sample of the rows "
@@ -255,8 +254,7 @@ MAX_EPOCHS, TOL = 1_000, 1e-3
 """Otherwise training runs until the loss has converged, as in scikit-learn's SGD, for at most this number of epochs."""
 
 SLOW = 4.0
-"""A learning rate smaller than the automatic one by this factor trains until convergence instead of AUTO_VISITS rows.
-"""
+"""A learning rate smaller than the automatic one by this factor trains to convergence, not for AUTO_VISITS rows."""
 
 SHORT = 0.05
 """Warn that training by AUTO_VISITS was too short if the last epoch lowered the loss by more than this fraction."""
@@ -296,7 +294,7 @@ def _refuse_patience(config: Config) -> None:
 
 
 def piece_options(config: Config, layout: Layout) -> Options:
-    """The options of `partial_fit`: one epoch, at a constant learning rate."""
+    """The options of `partial_fit`: one epoch, at one learning rate."""
     return replace(_options(config, layout), epochs=1).for_piece()
 
 
