@@ -124,8 +124,7 @@ _LONGEST = 32
 
 
 def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading: str) -> str:
-    """Text summary: linear predictor, units, and a line per term with coefficients, rows, deviations, extreme
-    categories.
+    """Text summary: linear predictor, units, and a line per term: coefficients, rows, deviations, extreme categories.
 
     Dropped terms are named in one line.
     """
@@ -170,8 +169,7 @@ def _deviation(variance: float) -> str:
 
 
 def plot_contributions(made: pd.Series, held: Mapping[str, str], *, top: int, ax: Any = None) -> Any:
-    """Bar plot of the contributions to a linear predictor, largest first, with the row's values; the matplotlib axes.
-    """
+    """Bar plot of the contributions to a linear predictor, largest first, with the row's values; returns the axes."""
     from matplotlib import pyplot as plt
 
     order = made.abs().sort_values(ascending=False, kind="stable").index
