@@ -217,7 +217,7 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
 
 
 def _finite(number: Any, name: str, key: Any) -> Floats:
-    """Validate a given coefficient, or those of all classes."""
+    """A given coefficient, or those of all classes, validated."""
     try:
         found = np.asarray(number, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""interactions="auto" in the estimators: cross-fitting of the candidates, selection, and the table of results."""
+"""interactions="auto" in the estimators: out-of-fold models, the selection, and the table of selected interactions."""
 
 from __future__ import annotations
 

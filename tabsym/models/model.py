@@ -108,9 +108,7 @@ class WideModel:
         return self.margins_of(self.coder(table, n_jobs), len(table), n_jobs)
 
     def margins_of(self, coder: Coder, n_rows: int, n_jobs: int | None = None) -> Floats:
-        """Linear predictors (n_rows, K) of the table of `coder`, which may come from another model with the same
-        sources.
-        """
+        """Linear predictors (n_rows, K) of the table of `coder`, possibly of another model with the same sources."""
         out = np.empty((n_rows, self.n_outputs))
         tile = max(1, TILE_CODES // max(1, len(self.layout.reads)))
         if n_rows <= tile:
@@ -146,8 +144,7 @@ class WideModel:
         return np.sqrt(spread)
 
     def _unseen_variance(self, coder: Coder, x: Floats) -> Floats:
-        """The variance (n,) that unknown coefficients add to linear predictors: their prior variance, times the squared
-        factor.
+        """The variance (n,) that unknown coefficients add to linear predictors: prior variance times squared factor.
 
         `x` (n, numerics): the numeric factors of the program for prediction. The prior of slopes is at the mean of a
         centred factor.
