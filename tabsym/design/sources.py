@@ -130,9 +130,7 @@ class Rarity:
         """Set the counts from the codes of the training rows; return the leave-one-out bins (n,) of these rows."""
         counts = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
         count_column(codes, counts)
-        others = np.append(
-            np.maximum(counts - 1, 0), 0
-        )  # the last is for rows without a coefficient, whose code is -1
+        others = np.append(np.maximum(counts - 1, 0), 0)  # the last is for the code -1, of rows without a coefficient
         lowest = self.lowest if len(self) else with_rows(classes_of_counts(int(others.max())), others[codes])
         grown = replace(self, counts=counts, lowest=lowest)
         return grown, grown._classes(others)[codes]

@@ -52,8 +52,7 @@ def _within(
     made_of: dict[int, frozenset[tuple[int, str]]],
     whole: set[int],
 ) -> dict[int, NDArray[np.int32]]:
-    """The parent coefficients of each coefficient of an interaction, by block: of its columns and lower-order
-    interactions.
+    """The parents of each coefficient of an interaction, by block: of main effects and lower-order interactions.
 
     For slopes by category, the slopes of the same column by a coarser category. `whole`: the blocks with a coefficient
     for every row and no numeric factor.
@@ -169,8 +168,7 @@ def in_users_units(model: WideModel, answer: Answer) -> Certainty:
 
 
 def _put_homes_together(model: WideModel, coefs: NDArray[np.int64], covariances: Floats, variances: Floats) -> None:
-    """Set the variances (coefficients, K) of scalars that compensate for the centring of unpenalized coefficients only.
-    """
+    """Set the variances (coefficients, K) of scalars that compensate for centring unpenalized coefficients only."""
     layout, units = model.layout, model.units
     homes: dict[int, set[int]] = {}
     for index, home in layout.homes.items():

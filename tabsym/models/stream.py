@@ -68,8 +68,7 @@ def split_target(term: Any, target: str) -> tuple[Any, Any]:
 
 
 def find_classes(X: Any, target: str) -> list[Any] | None:
-    """All classes of a dataset's target, from one pass over that column; None where a stream can be iterated once only.
-    """
+    """All classes of a dataset's target, by reading that column; None for a stream that can be iterated once only."""
     if not is_dataset(X):
         return None
     found: set[Any] = set()
@@ -149,8 +148,7 @@ def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], firs
 
 
 def _refuse_what_streams_lack(estimator: Any, extras: dict[str, Any]) -> None:
-    """Check for arguments that a stream cannot have: weights, offsets, held-out rows, and options that need all rows.
-    """
+    """Check for what a stream cannot have: weights, offsets, held-out rows, and options that need all rows."""
     for name, value in extras.items():
         if value is not None:
             raise ValueError(f"{name} cannot be given with a stream; call partial_fit on each piece with its own.")

@@ -227,8 +227,8 @@ def _index(layout: Layout, block: Block) -> pd.Index:
 
 
 def _multi_index(levels: list[NDArray[np.object_]], codes: list[NDArray[np.int32]], names: list[str]) -> pd.MultiIndex:
-    """From given categories and codes, about a hundred times faster than factorizing the categories of all
-    coefficients.
+    """From given categories and codes, far faster than factorizing the categories of all coefficients
+    (`benchmarks/evidence/constants_models.md`).
     """
     known, indices = [], []
     for categories, own in zip(levels, codes, strict=True):
