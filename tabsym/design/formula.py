@@ -1,4 +1,4 @@
-"""The formula language: text to a syntax tree, with errors that show the position."""
+"""Parser of the formula language: text to a syntax tree, with error messages that show the position."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FUNCTIONS = {
     "exp": np.exp,
     "abs": np.abs,
 }
-"""Numeric functions of columns."""
+"""Functions that a formula can apply to numeric columns."""
 
 
 class FormulaError(ValueError):
-    """A formula that cannot be read; the message shows the place."""
+    """Syntax error in a formula; the message marks the position."""
 
     def __init__(self, message: str, text: str, at: int) -> None:
         super().__init__(f"{message}\n    {text}\n    {' ' * at}^")
@@ -43,8 +43,8 @@ class ColumnRef:
 
 @dataclass(frozen=True)
 class BlockRef:
-    """A coefficient of a block, selected by the categories of `columns`; none for a scalar. `component`: place in a
-    vector.
+    """A coefficient of a block, indexed by the categories of `columns` (empty for a scalar). `component`: index within
+    a latent vector.
     """
 
     block: str
@@ -63,7 +63,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Dot:
-    """The inner product of two latent vectors."""
+    """The inner product of two latent vectors, `rank` components each."""
 
     left: BlockRef
     right: BlockRef
@@ -73,7 +73,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Binary:
-    """`operator` is one of ``+ - * / **``; the exponent is a whole `Number`."""
+    """`operator` is one of ``+ - * / **``; the exponent is an integer `Number`."""
 
     operator: str
     left: Node
@@ -110,7 +110,7 @@ _TOKEN = re.compile(
 
 
 def parse(text: str) -> Formula:
-    """Read a formula.
+    """Parse a formula.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def parse(text: str) -> Formula:
     Raises
     ------
     FormulaError
-        With the place in the text.
+        With the position in the text.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 class _Parser:
-    """Recursive descent over the tokens, one method per rule of the grammar."""
+    """Recursive-descent parser over the tokens, one method per grammar rule."""
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
         self.text = text
@@ -231,7 +231,7 @@ class _Parser:
         return Binary("**", node, Number(float(token.text), token.at), sign.at)
 
     def atom(self) -> Node:
-        """A number, column, block, call or parenthesis."""
+        """Parse a number, column, block, call or parenthesis."""
         token = self.take()
         if token.kind == "number":
             return Number(float(token.text), token.at)
@@ -246,7 +246,7 @@ class _Parser:
         self.fail(f"Expected a column, a term such as w[column], a number or '(', found {_shown(token)}.", token.at)
 
     def named(self, token: Token) -> Node:
-        """What a name begins: a block, a function or a column."""
+        """Parse what starts with a name: a block, a function call or a column."""
         if self.is_next("["):
             return BlockRef(token.text, self.subscript(), at=token.at)
         if not self.is_next("("):
@@ -261,7 +261,7 @@ class _Parser:
         return Call(token.text, argument, token.at)
 
     def subscript(self) -> tuple[str, ...]:
-        """Columns in brackets; none for a scalar."""
+        """Parse the columns in brackets; empty for a scalar, ``[1]``."""
         self.expect("[", "after the name of a block")
         if self.token.kind == "number":
             if self.token.text != "1":
@@ -282,7 +282,7 @@ class _Parser:
         return self.take().text
 
     def dot(self, token: Token) -> Node:
-        """The inner product of two latent vectors."""
+        """Parse the inner product of two latent vectors."""
         self.take()
         left = self.vector()
         self.expect(",", "between the two vectors")

@@ -1,9 +1,8 @@
-"""From a table to what the kernels read: blocks of codes, and numeric factors, all in the user's units.
+"""The model specification: blocks of coefficients, numeric factors and terms, all on the original scale.
 
-A layout is planned from the training table's columns and a sum of products
-(`plan`), then grown over tables: new categories get new coefficients at the end of
-their block, and nothing is renumbered within a block. How its numbers are
-scaled for training is the business of `units`.
+A `Layout` is built from the columns of the training table and a sum of products (`plan`), then extended by each table:
+the coefficients of new categories are appended to their block, and the order within a block never changes. The
+standardization for training is in `units`.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ Numbers = Mapping[str, Floats]
 MAX_COEFS = np.iinfo(np.int32).max
 
 MOST_PROGRAMS = 4
-"""Kept by a layout, which models of other units share: those of training and of the user, and what came before."""
+"""Compiled programs that a layout caches: those on the training and on the original scale, and the two before."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Parameters: `rank` for each code of the source at `source`; a scalar where that is None.
+    """A block of coefficients: `rank` for each code of the source with index `source`; a scalar where that is None.
 
     Attributes
     ----------
     start : float
-        Where a parameter starts, in units of training: factors of products at 1, all else at 0.
+        Initial value on the training scale: 1 for factors of products, else 0.
     neutral_mean : bool
-        Whether an unseen category stands for the mean of the block (inside a product), else for 0.
+        Whether an unknown category gets the mean of the block (inside a product) instead of 0.
     ordered : bool
-        Whether neighbouring coefficients are alike, but for a first one for missing values.
+        Whether a first-order random walk relates neighbouring coefficients, except a first one for missing values.
     """
 
     name: str
@@ -60,7 +59,7 @@ class Block:
 class Numeric:
     """A numeric factor: the product of `nodes`.
 
-    `missing_ok`: whether a missing value stands for the mean (a flag block tells it apart), or is an error.
+    `missing_ok`: whether a missing value is replaced by the mean (a flag block marks it) instead of raising an error.
     """
 
     label: str
@@ -69,12 +68,12 @@ class Numeric:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the factor reads."""
+        """Names of the columns that the factor uses."""
         return tuple(dict.fromkeys(ref.name for node in self.nodes for ref in columns_read(node)))
 
     def values(self, numbers: Numbers) -> Floats:
-        """Values (n,) of the factor, missing as NaN; `numbers`: the columns (n,) that it reads."""
-        if self.missing_ok and isinstance(self.nodes[0], ColumnRef):  # a slope's column, the one factor it has
+        """Values (n,) of the factor, missing as NaN; `numbers`: the numeric columns (n,) that it uses."""
+        if self.missing_ok and isinstance(self.nodes[0], ColumnRef):  # the column of a slope is its only node
             return numbers[self.nodes[0].name]
         first, *others = (evaluate(node, numbers) for node in self.nodes)
         values = np.asarray(first, dtype=np.float64)
@@ -97,7 +96,7 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Read:
-    """What a code column is of: a block, and the columns whose categories select its coefficients in this place."""
+    """Key of a code column: a block, and the columns whose categories index its coefficients in this position."""
 
     block: int
     columns: tuple[str, ...]
@@ -105,7 +104,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Factor:
-    """A learned factor of a term: a component of a block, and the columns that select its coefficient in this place."""
+    """A coefficient factor of a term: a component of a block, and the columns whose categories index it here."""
 
     block: int
     columns: tuple[str, ...]
@@ -118,7 +117,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Term:
-    """``constant * numeric * product of factors``; numbers are places in the layout."""
+    """``constant * numeric * product of factors``, with indices into the layout."""
 
     constant: float
     numeric: int | None
@@ -127,7 +126,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Layout:
-    """Sources of codes, blocks of parameters, numeric factors, and the terms that multiply them."""
+    """The model specification, as formulaic's `ModelSpec`: code sources, blocks of coefficients, numerics, terms."""
 
     sources: tuple[Source, ...]
     blocks: tuple[Block, ...]
@@ -135,16 +134,16 @@ class Layout:
     terms: tuple[Term, ...]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # caches are made again
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # cached properties are recomputed
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Coefficients of each block."""
+        """Number of coefficients of each block."""
         return [1 if b.source is None else len(self.sources[b.source]) * b.rank for b in self.blocks]
 
     @cached_property
     def offsets(self) -> list[int]:
-        """The first coefficient of each block, and the number of coefficients."""
+        """Offset of each block in the coefficient vector, and the total number of coefficients."""
         return [0, *np.cumsum(self.sizes).tolist()]
 
     @property
@@ -152,31 +151,31 @@ class Layout:
         return int(self.offsets[-1])
 
     def coefs(self, block: int) -> slice:
-        """Where the coefficients of a block lie."""
+        """The slice of a block in the coefficient vector."""
         return slice(self.offsets[block], self.offsets[block + 1])
 
     @cached_property
     def learned(self) -> list[Term]:
-        """The terms that learn something."""
+        """The terms that have coefficients."""
         return [term for term in self.terms if term.factors]
 
     @property
     def fixed(self) -> list[Term]:
-        """The terms that are taken as they stand."""
+        """The terms without coefficients, which act as an offset."""
         return [term for term in self.terms if not term.factors]
 
     @property
     def n_terms(self) -> int:
-        """Learned terms of a row's score besides scalars alone."""
+        """Number of terms with coefficients, not counting intercepts."""
         return sum(1 for term in self.learned if term.numeric is not None or not self.is_scalar(term))
 
     def is_scalar(self, term: Term) -> bool:
-        """Whether all learned factors of a term are scalars."""
+        """Whether all coefficient factors of a term are scalars."""
         return all(self.blocks[f.block].source is None for f in term.factors)
 
     @cached_property
     def uses(self) -> dict[int, dict[int, int]]:
-        """How often each component of a block is read, by block and component."""
+        """Number of factors that use each component of a block, by block and component."""
         found: dict[int, dict[int, int]] = {}
         for factor in (factor for term in self.terms for factor in term.factors):
             own = found.setdefault(factor.block, {})
@@ -184,20 +183,20 @@ class Layout:
         return found
 
     def stands_alone(self, term: Term) -> bool:
-        """Whether a term is one parameter that no other term reads."""
+        """Whether a term is a single coefficient factor that no other term uses."""
         return len(term.factors) == 1 and self.uses[term.factors[0].block][term.factors[0].component] == 1
 
     @cached_property
     def constant(self) -> Term | None:
-        """The term of the scalar that stands alone, an intercept."""
+        """The intercept: a scalar term that no other term uses."""
         found = (t for t in self.learned if t.numeric is None and self.is_scalar(t) and self.stands_alone(t))
         return next(found, None)
 
     @cached_property
     def homes(self) -> dict[int, Term]:
-        """For the places of learned terms whose numeric factor can be centred, the term that takes up what that moves.
+        """For each term whose numeric factor can be centred, by index, the term that compensates for the centring.
 
-        For slopes the intercept, for a slope by category a number by the same category.
+        For a slope the intercept; for slopes by category the main effect of the same category.
         """
         plain = {
             term.factors[0].read: term
@@ -222,33 +221,33 @@ class Layout:
 
     @cached_property
     def number_columns(self) -> tuple[str, ...]:
-        """The columns that are read as numbers: in factors, as intervals, and for being missing."""
+        """Names of the columns whose numeric values are used: in factors, for bins, and for missing-value flags."""
         found = [name for numeric in self.numerics for name in numeric.columns]
         found += [source.column for source in self.sources if isinstance(source, (Bins, Flag))]
         return tuple(dict.fromkeys(found))
 
     def numbers(self, table: Table) -> dict[str, Floats]:
-        """The columns (n,) of a table that are read as numbers."""
+        """The columns (n,) of a table whose numeric values are used."""
         return {name: table[name].values for name in self.number_columns}
 
     @property
     def is_additive(self) -> bool:
-        """Whether every term has at most one learned factor, so that the score is linear in the parameters."""
+        """Whether every term has at most one coefficient factor: the predictor is then linear in the coefficients."""
         return all(len(term.factors) <= 1 for term in self.terms)
 
     @property
     def is_plain(self) -> bool:
-        """Whether every learned term is a number by category, a slope or a scalar that no other term reads."""
+        """Whether every term is a main effect, interaction, slope or scalar, whose coefficients no other term uses."""
         return all(self.stands_alone(term) and (term.numeric is None or self.is_scalar(term)) for term in self.learned)
 
     @cached_property
     def reads(self) -> list[Read]:
-        """The distinct reads of terms: code columns."""
+        """The distinct keys of code columns over all terms."""
         found = [f.read for term in self.terms for f in term.factors if self.blocks[f.block].source is not None]
         return list(dict.fromkeys(found))
 
     def without(self, blocks: Collection[int]) -> Layout:
-        """The layout without some blocks that stand alone, and their terms."""
+        """The layout without some blocks that only their own terms use, and without these terms."""
         kept = [index for index in range(len(self.blocks)) if index not in blocks]
         indices = {index: number for number, index in enumerate(kept)}
         terms = [
@@ -260,11 +259,11 @@ class Layout:
 
     @cached_property
     def _compiled(self) -> dict[bytes, Compiled]:
-        """The last programs, by their constants: models of one layout have few."""
+        """Cache of compiled programs by their constants."""
         return {}
 
     def compile(self, constants: Sequence[float] | Floats) -> Compiled:
-        """The program of the kernels, with these constants of the learned terms."""
+        """The compiled program for the kernels, with these constants of the terms that have coefficients."""
         key = np.asarray(constants, dtype=np.float64).tobytes()
         compiled = self._compiled.get(key)
         if compiled is None:
@@ -286,11 +285,11 @@ class Layout:
         return compile_program(products, self.n_coefs)
 
     def code(self, coder: Coder) -> dict[Read, Codes]:
-        """Code columns by read; UNSEEN for categories without a coefficient."""
+        """Code columns by key; UNSEEN for categories without a coefficient."""
         return {read: coder.read(self._source(read), read.columns) for read in self.reads}
 
     def coder(self, table: Table, n_jobs: int | None = None, raws: dict[str, RawCodes] | None = None) -> Coder:
-        """What codes a table; `raws`: columns of the table coded before, to which those coded now are added."""
+        """The `Coder` of a table; `raws`: cache of factorized columns, to which newly factorized ones are added."""
         return Coder.of_table(self.sources, table, self.numbers(table), n_jobs, raws)
 
     def grow(self, coder: Coder) -> tuple[Layout, dict[Read, Codes]]:
@@ -299,7 +298,7 @@ class Layout:
         Raises
         ------
         ValueError
-            More coefficients than codes of four bytes can number.
+            If there are more coefficients than 32-bit codes can index.
         """
         coder.grow((self._source(read), read.columns) for read in self.reads)
         grown = replace(self, sources=tuple(coder.sources))

@@ -1,4 +1,4 @@
-"""Which blocks, numeric factors and terms a model has: planned from columns or from a formula."""
+"""Design building: the blocks, numeric factors and terms of a model, from columns or from a formula."""
 
 from __future__ import annotations
 
@@ -28,26 +28,25 @@ def plan_additive(
     fine: Sequence[Bins] = (),
     rarity: bool = False,
 ) -> Layout:
-    """An intercept, a coefficient per category, interactions of categorical columns, a slope or intervals per numeric
-    column.
+    """The layout of an additive model: intercept, main effects, interactions, and a slope or bins per numeric column.
 
     Parameters
     ----------
     categorical, numeric : columns of the training table
     interactions : int or sequence of tuples of column names
-        The highest order of crosses: 1 for none, 2 for all pairs, 3 for all triples too; or the interactions
+        The highest order of interactions: 1 for none, 2 for all pairs, 3 for all triples too; or the interactions
         themselves.
     bins : sequence of Bins
-        Numeric columns that are cut into intervals, which are categories from then on; the others get a slope.
+        Bins of numeric columns, which are treated as categories; the other numeric columns get a slope.
     fine : sequence of Bins
-        Finer intervals of numeric columns, in order, for the columns by themselves; interactions are of `bins`.
+        Finer bins of numeric columns, for their smooth main effects; interactions use `bins`.
     rarity : bool
-        Whether categories and crosses get a block for how many training rows they have.
+        Whether categorical terms and interactions get a smooth effect of the number of training rows (count effect).
 
     Raises
     ------
     ValueError
-        Two blocks would have the same name.
+        If two blocks would have the same name.
     """
     plan = _Plan()
     for column in symbolic:
@@ -74,7 +73,7 @@ def plan_additive(
 
 
 def _refuse_clashes(blocks: Sequence[Block]) -> None:
-    """Parameters are shown by the name of their block."""
+    """Check that block names, by which coefficients are reported, are unique."""
     known: set[str] = set()
     for block in blocks:
         if block.name in known:
@@ -97,8 +96,9 @@ def plan_formula(
 ) -> Layout:
     """The layout of a formula's terms.
 
-    `bins`, `fine`: of numeric columns in brackets; the fine ones, whose neighbours are held together, where the formula
-    is a sum. `rarity`: whether the terms of such a sum get one for how many training rows their categories have.
+    `bins`, `fine`: bins of numeric columns in brackets; the fine ones, with a random-walk prior, are used where the
+    formula is a sum. `rarity`: whether the terms of such a sum get a count effect, a smooth effect of their number of
+    training rows.
     """
     plan = _Plan()
     groups = _groups(terms)
@@ -118,7 +118,7 @@ def plan_formula(
 
 
 def is_sum(terms: Sequence[Monomial]) -> bool:
-    """Whether each term has one factor at most, a single number, that no other term has."""
+    """Whether each term has at most one coefficient factor, of rank 1, and no two terms share a block."""
     reads = [ref for term in terms for ref in term.blocks]
     names = [ref.block for ref in reads]
     return (
@@ -129,7 +129,7 @@ def is_sum(terms: Sequence[Monomial]) -> bool:
 
 
 def _alone(terms: Sequence[Monomial], groups: Mapping[str, tuple[tuple[str, ...], ...]]) -> list[BlockRef]:
-    """Factors of one column that are terms by themselves."""
+    """Coefficient factors over one column that are main effects."""
     return [
         term.blocks[0]
         for term in terms
@@ -141,9 +141,7 @@ def _alone(terms: Sequence[Monomial], groups: Mapping[str, tuple[tuple[str, ...]
 
 
 def _with_starts(layout: Layout) -> Layout:
-    """Factors of products start at 1, all else at 0; unseen categories stand for the mean where something
-    multiplies.
-    """
+    """Set initial values (1 for factors of products, else 0), and the mean for unknown categories in products."""
     inside: set[int] = set()
     averaged: set[int] = set()
     for term in layout.terms:
@@ -161,16 +159,16 @@ def _with_starts(layout: Layout) -> Layout:
 
 @dataclass
 class _Plan:
-    """A layout in the making."""
+    """Builder of a `Layout`."""
 
     sources: list[Source] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     numerics: list[Numeric] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
     bins: Mapping[str, Bins] = field(default_factory=dict)
-    """Of a formula's numeric columns in brackets."""
+    """Bins of a formula's numeric columns in brackets, by column."""
     fine: Mapping[str, Bins] = field(default_factory=dict)
-    """Of the same by themselves, by the name of the block."""
+    """Fine bins of those that are main effects, by block name."""
     _indices: dict[object, int] = field(default_factory=dict)
 
     def layout(self) -> Layout:
@@ -182,7 +180,7 @@ class _Plan:
         self.terms.append(Term(1.0, None, (Factor(len(self.blocks) - 1, columns),)))
 
     def add_bins(self, bins: Bins, *, by_itself: bool) -> None:
-        """Intervals for crosses, and as a block where they stand there `by_itself`."""
+        """Add bins for interactions, and with `by_itself` also their main effect."""
         self.sources.append(bins)
         self._indices[((bins.column,),)] = len(self.sources) - 1
         if by_itself:
@@ -193,7 +191,7 @@ class _Plan:
         self._add_own(bins.column, len(self.sources) - 1, (bins.column,), ordered=True)
 
     def add_rarities(self) -> None:
-        """How many rows the categories have, of every block of categories and crosses."""
+        """Add a count effect for every categorical main effect and interaction."""
         multiplied = {factor.block for term in self.terms if term.numeric is not None for factor in term.factors}
         for index, block in enumerate(list(self.blocks)):
             if (
@@ -227,7 +225,7 @@ class _Plan:
         return len(self.numerics) - 1
 
     def factor(self, ref: BlockRef, groups: Mapping[str, tuple[tuple[str, ...], ...]]) -> Factor:
-        """The factor of a term, whose block is made where it is first read."""
+        """The factor of a term; its block is added at the first use."""
         key = ("block", ref.block)
         if key not in self._indices:
             is_smooth = ref.block in self.fine
@@ -241,7 +239,7 @@ class _Plan:
         return Factor(self._indices[key], ref.columns, ref.component)
 
     def source(self, groups: tuple[tuple[str, ...], ...]) -> int:
-        """The place of the source over these positions, each a group of columns with one alphabet."""
+        """Index of the source over these positions, each a group of columns that share their categories."""
         if groups not in self._indices:
             if len(groups) == 1 and len(groups[0]) == 1 and groups[0][0] in self.bins:
                 made: Source = self.bins[groups[0][0]]
@@ -256,7 +254,7 @@ class _Plan:
 
 
 def _groups(terms: Sequence[Monomial]) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """For each block and position in its brackets, the columns read there."""
+    """For each block and each position in its brackets, the columns used there."""
     reads: dict[str, list[tuple[str, ...]]] = {}
     for term in terms:
         for ref in term.blocks:
@@ -265,12 +263,12 @@ def _groups(terms: Sequence[Monomial]) -> dict[str, tuple[tuple[str, ...], ...]]
 
 
 def used_columns(formula: Formula, table: Table) -> list[str]:
-    """Columns that a formula reads, in order of first appearance.
+    """Columns that a formula uses, in order of first appearance.
 
     Raises
     ------
     FormulaError
-        A column that is not in the table, or text used as a number.
+        If a column is not in the table, or a text column is used as a number.
     """
     found: list[str] = []
     for ref in _refs(formula.root):
@@ -294,7 +292,7 @@ def _refs(node: Node) -> list[BlockRef | ColumnRef]:
 
 
 def show(node: Node) -> str:
-    """A numeric factor as text."""
+    """Text of a numeric factor."""
     match node:
         case Number():
             return f"{node.value:g}"

@@ -1,7 +1,7 @@
-"""A formula as a sum of products: parentheses distributed, like terms united, meaning checked.
+"""A formula as a sum of products: parentheses expanded, like terms collected, semantics checked.
 
-A monomial is a constant, the numeric factors (columns and functions of them) and
-the learned factors (coefficients of blocks).
+A monomial has a constant, numeric factors (columns and functions of them) and coefficient factors (coefficients of
+blocks).
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ class Monomial:
 
 
 def expand(formula: Formula) -> list[Monomial]:
-    """The terms of a formula, like ones united, in order of first appearance.
+    """The terms of a formula, like terms collected, in order of first appearance.
 
     Raises
     ------
     FormulaError
-        A division by a block, a function of a block, a block that drops out, a
-        block read with different numbers of columns, a column that is both
-        categorical and numeric, a formula without coefficients.
+        For a division by a block, a function of a block, a block that cancels out, a block used with different
+        numbers of columns, a column that is both categorical and numeric, or a formula without coefficients.
 
     Examples
     --------
@@ -76,7 +75,7 @@ def expand(formula: Formula) -> list[Monomial]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """All nodes of a syntax tree, in the order of the text; a sum of a thousand terms is a tree of that depth."""
+    """All nodes of a syntax tree, in text order; iterative, because long sums are deep trees."""
     waiting = [node]
     while waiting:
         found = waiting.pop()
@@ -89,12 +88,12 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def columns_read(node: Node) -> list[ColumnRef]:
-    """Numeric columns of a syntax tree, in order."""
+    """Numeric columns of a syntax tree, in text order."""
     return [found for found in walk(node) if isinstance(found, ColumnRef)]
 
 
 def evaluate(node: Node, columns: Mapping[str, Floats]) -> Floats:
-    """A numeric factor (n,), from columns (n,); places outside a function's domain become NaN or infinite."""
+    """Values (n,) of a numeric factor, from columns (n,); NaN or infinite outside a function's domain."""
     with np.errstate(all="ignore"):
         match node:
             case Number():
@@ -113,7 +112,7 @@ _OPERATORS = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "
 
 
 def _expand(node: Node, text: str) -> list[Monomial]:
-    """Down the left sides of sums and products in a loop, as these are as deep as the formula has terms."""
+    """Expand a node; a loop over the left operands, which are nested as deeply as the formula has terms."""
     spine: list[Binary] = []
     while isinstance(node, Binary) and node.operator != "**":
         spine.append(node)
@@ -145,7 +144,7 @@ def _expand_leaf(node: Node, text: str) -> list[Monomial]:
 
 
 def _combine(node: Binary, left: list[Monomial], text: str) -> list[Monomial]:
-    """The expansion of a sum or product, that of its left side given (and used up)."""
+    """The expansion of a sum or product, given the expansion of its left operand, which is modified."""
     if node.operator == "/":
         _refuse_blocks(node.right, text, "A score cannot be divided by a learned block; multiply by one instead.")
         return _multiply(left, [_inverse(node.right, text)], node, text)
@@ -180,9 +179,9 @@ def _components(dot: Dot, component: int) -> tuple[BlockRef, ...]:
 
 
 def _block_refs(node: Node) -> list[BlockRef]:
-    """The blocks read, vectors with their rank."""
+    """The block references, latent vectors with their rank."""
     refs: list[BlockRef] = []
-    ranks: dict[int, int] = {}  # of the sides of a dot, which come after it
+    ranks: dict[int, int] = {}  # of the operands of a dot, which `walk` yields after it
     for found in walk(node):
         if isinstance(found, Dot):
             ranks |= {id(side): found.rank for side in (found.left, found.right)}

@@ -1,8 +1,7 @@
-"""The sum-of-products program that the kernels run: what a row selects, and what is multiplied.
+"""The sum-of-products program that the kernels run: indices of coefficients, and the products of them.
 
-Terms that are one category's coefficient ("plain"), a numeric column times a scalar
-("slopes") or a scalar alone have loops of their own, because a row of an
-additive model is little else. Every other term is a product of slots.
+Terms that are a category's coefficient ("plain"), a numeric column times a scalar ("slopes") or a scalar alone have
+loops of their own, because additive models consist mostly of these. Every other term is a product of slots.
 """
 
 from __future__ import annotations
@@ -30,43 +29,43 @@ class Rows(NamedTuple):
 
     @property
     def shares(self) -> Floats | None:
-        """The weights as numpy wants them: None for equal ones, and where they are all zero."""
+        """The weights for numpy functions: None where they are all equal or all zero."""
         return self.weight if len(self.weight) and self.weight.any() else None
 
 
 class Program(NamedTuple):
-    """What the kernels read: code columns 0..n_plain-1 are terms, slot s is a factor of a product."""
+    """Compiled design for the kernels: code columns 0..n_plain-1 are terms, slot s is a factor of a product."""
 
     n_plain: int
-    slopes: Ints  # the coefficient that multiplies x[:, j], j < len(slopes)
-    scalars: Ints  # coefficients that are terms
-    starts: Ints  # (terms + 1,): the slots of each product
+    slopes: Ints  # indices of the coefficients that multiply x[:, j], j < len(slopes)
+    scalars: Ints  # indices of coefficients that are terms
+    starts: Ints  # (terms + 1,): first slot of each product
     constants: Floats  # (terms,)
-    numeric: Ints  # (terms,): the column of x in the product, -1 none
-    columns: Ints  # (slots,): the code column that selects, -1 where the coefficient is fixed
-    coefs: Ints  # (slots,): the fixed coefficient, or what is added to the code
-    fixed: Ints  # coefficients that every row selects
+    numeric: Ints  # (terms,): column of x in the product, -1 for none
+    columns: Ints  # (slots,): code column that indexes the coefficient, -1 where the index is fixed
+    coefs: Ints  # (slots,): the fixed index, or the increment of the code
+    fixed: Ints  # indices of coefficients that every row uses
     is_fixed: NDArray[np.bool_]  # (coefficients,)
-    twins: Ints  # (pairs, 2): slots that can select the same coefficient, the later one first
+    twins: Ints  # (pairs, 2): slots that can index the same coefficient, the later one first
 
 
 class Work(NamedTuple):
-    """Arrays that the training kernels work in."""
+    """Workspace arrays of the training kernels."""
 
-    slope: Floats  # (K,): dloss/dscore of a row
+    slope: Floats  # (K,): derivative of a row's loss by its linear predictor
     coef_of: Ints  # (slots,)
     gradient_of: Floats  # (slots,)
-    row_of: Ints  # the updates of a row: which row of the state,
-    pull_of: Floats  # by what gradient,
-    penalized: Floats  # 1 where penalties apply, else 0
-    gradient: Floats  # (E * K,), zeros between batches; this and the next three are empty online
+    row_of: Ints  # the updates of a row: the row of the state,
+    pull_of: Floats  # its gradient,
+    penalized: Floats  # and 1 where penalties apply, else 0
+    gradient: Floats  # (E * K,), zeros between batches; this and the next three are empty for batches of one row
     hits: Ints  # (E,), zeros between batches
     last_row: Ints  # (E,), -1 between batches
     touched: Ints  # (E,)
 
     @classmethod
     def make(cls, program: Program, n_outputs: int, *, batches: bool) -> Work:
-        """Arrays for one training."""
+        """Allocate the arrays for one training run."""
         n_slots, n_coefs = len(program.columns), len(program.is_fixed) if batches else 0
         most = (program.n_plain + len(program.slopes) + len(program.scalars) + n_slots) * n_outputs
         return cls(
@@ -85,10 +84,10 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class Slot:
-    """A factor of a term: coefficient `start` of a scalar, or what the code column `read` selects.
+    """A coefficient factor of a term: coefficient `start` of a scalar, or the one that code column `read` indexes.
 
-    `read` numbers the distinct reads of the formula, None for a scalar; `block` numbers the blocks; `component` is
-    the place in a latent vector.
+    `read` is the index of a code column of the layout, None for a scalar; `block` is the index of the block;
+    `component` is the index within a latent vector.
     """
 
     block: int
@@ -99,7 +98,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Product:
-    """A term: constant, numeric column (None: none), slots."""
+    """A term: constant, index of a numeric column (or None), slots."""
 
     constant: float
     numeric: int | None
@@ -108,7 +107,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program, and the order in which it wants the code columns and the numeric columns."""
+    """A program, with the order in which it uses the code columns and the numeric columns."""
 
     program: Program
     reads: list[int]
@@ -116,7 +115,7 @@ class Compiled:
 
 
 def compile_program(products: Sequence[Product], n_coefs: int) -> Compiled:
-    """Lay terms out for the kernels."""
+    """Compile terms for the kernels."""
     uses = Counter((slot.block, slot.component) for product in products for slot in product.slots)
     plain: list[int] = []
     slopes: list[tuple[int, int]] = []
@@ -156,12 +155,12 @@ def compile_program(products: Sequence[Product], n_coefs: int) -> Compiled:
 
 
 def _indices(found: Sequence[int | None]) -> dict[int, int]:
-    """Those found, in order, with their places."""
+    """Index of each distinct value but None, in order of appearance."""
     return {n: index for index, n in enumerate(dict.fromkeys(n for n in found if n is not None))}
 
 
 def _twins(slots: Sequence[Slot]) -> Ints:
-    """The pairs of slots that read the same component of a block."""
+    """The pairs of slots that use the same component of a block."""
     known: dict[tuple[int, int], list[int]] = {}
     pairs = []
     for index, slot in enumerate(slots):

@@ -1,4 +1,4 @@
-"""The rows of a coded table as kernels read them, and their target in units in which its mean is 1."""
+"""The rows of a coded table in the kernels' memory layout, and the target scaled to mean 1."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lay_rows(
     order: Order = None,
     n_jobs: int | None = None,
 ) -> Rows:
-    """Codes (none where they are None) and numbers of `n_rows` rows, laid down in `order`; the rest is left empty."""
+    """Codes (none where None) and numeric factors of `n_rows` rows, in `order`; target and weights stay empty."""
     reads = [] if codes is None else [layout.reads[index] for index in compiled.reads]
     matrix = gather(
         [] if codes is None else [codes[read] for read in reads],
@@ -48,7 +48,7 @@ def lay_rows(
 def lay_numbers(
     layout: Layout, compiled: Compiled, units: Units, numbers: Numbers, n_rows: int, order: Order = None
 ) -> Floats:
-    """The numeric factors (n_rows, d) in the order of a program."""
+    """The numeric factors (n_rows, d), standardized, in the order of a program."""
     x = np.empty((n_rows, len(compiled.numerics)))
     for j, index in enumerate(compiled.numerics):
         values = layout.numerics[index].values(numbers)
@@ -63,7 +63,7 @@ def lay_numbers(
 
 
 def fixed_score(layout: Layout, numbers: Numbers, n_rows: int) -> Floats:
-    """The terms that learn nothing (n_rows,), in the user's units; empty where there are none."""
+    """The sum of the terms without coefficients (n_rows,), on the original scale; empty where there are none."""
     total = _EMPTY
     for term in layout.fixed:
         value = np.full(n_rows, term.constant)
@@ -75,7 +75,7 @@ def fixed_score(layout: Layout, numbers: Numbers, n_rows: int) -> Floats:
 
 @dataclass(frozen=True)
 class TargetUnits:
-    """The target's unit, what a loss of 1 in it is in the user's, and what is added to that."""
+    """Unit of the target, unit of the loss, and a constant to add to the loss, on the original scale."""
 
     of_target: float = 1.0
     of_loss: float = 1.0
@@ -83,7 +83,7 @@ class TargetUnits:
 
     @classmethod
     def of(cls, rows: Rows, loss: Loss) -> TargetUnits:
-        """The mean of the rows, for losses behind a log link."""
+        """The mean target as the unit, for losses with a log link; else 1."""
         mean = float(np.average(rows.y, weights=rows.shares)) if loss.code in (POISSON, GAMMA, TWEEDIE) else 0.0
         if mean <= 0.0:
             return cls()
@@ -94,12 +94,12 @@ class TargetUnits:
         return cls(mean, mean ** (2.0 - loss.parameter))
 
     def rows(self, rows: Rows) -> Rows:
-        """The rows in these units."""
+        """Convert rows to these units."""
         if self.of_target == 1.0:
             return rows
         offset = rows.offset if len(rows.offset) else np.zeros(len(rows.y))
         return rows._replace(y=rows.y / self.of_target, offset=offset - np.log(self.of_target))
 
     def users_loss(self, loss: float) -> float:
-        """The mean loss in the user's units."""
+        """The mean loss on the original scale."""
         return self.of_loss * loss + self.added

@@ -1,4 +1,4 @@
-"""Columns as codes: categories, flags, bins, interactions of such columns, and counts of their rows."""
+"""Columns as codes: categories, missing-value flags, bins, interactions of these, and counts of training rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Symbols:
-    """The alphabet of a column, or of several whose categories are the same things (home and away)."""
+    """The categories of a column, or of several columns that share their categories (home and away team)."""
 
     columns: tuple[str, ...]
     alphabet: Alphabet
@@ -30,7 +30,7 @@ class Symbols:
 
 @dataclass(frozen=True)
 class Flag:
-    """One coefficient, there where a numeric column is missing."""
+    """One coefficient for the rows in which a numeric column is missing."""
 
     column: str
 
@@ -40,14 +40,14 @@ class Flag:
 
 @dataclass(frozen=True)
 class Bins:
-    """Right-closed intervals of a numeric column, the first for missing values where training had any.
+    """Right-closed bins of a numeric column, the first for missing values where training had any.
 
     Attributes
     ----------
     bounds : (I - 1,)
-        Upper bounds of all intervals of numbers but the last, ascending.
+        Upper bounds of all bins of numbers but the last, ascending.
     labels : (I,) or (I + 1,)
-        The intervals as text, "Missing" first where `missing`.
+        The bins as text, "Missing" first where `missing`.
     """
 
     column: str
@@ -59,7 +59,7 @@ class Bins:
         return len(self.labels)
 
     def codes(self, values: Floats) -> NDArray[np.int32]:
-        """The interval of each value; a missing one that training had not is UNSEEN."""
+        """The bin of each value; UNSEEN for a missing value where training had none."""
         own = 1 if self.missing else 0
         return interval_codes(self._stairs, values, missing=own - 1, first=own)
 
@@ -68,12 +68,12 @@ class Bins:
         return stairs(self.bounds)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # caches are made again
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # cached properties are recomputed
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """Observed combinations: of the source at `left` with the categories at `right`."""
+    """The observed combinations of the source with index `left` and the categories at `right`."""
 
     left: int
     right: int
@@ -84,32 +84,32 @@ class Crossing:
 
 
 FEW_ROWS = 4
-"""Counts of rows up to this one have a coefficient each; beyond, there are two to every doubling."""
+"""Counts of rows up to this one have a coefficient each; above it there are two bins per doubling of the count."""
 
 
 LEAST_ROWS = 30
-"""Of training in a class of counts, at least; with fewer it is one with its neighbours. Later rows of a category stand
-one class above their training rows, so that one of 4 rows decided about nearly a whole table of 60."""
+"""Minimum number of training rows in a bin of counts; smaller bins are merged with neighbours, because one of a few
+rows would otherwise determine the effect of many later rows (`benchmarks/evidence/constants_models.md`)."""
 
 
 @dataclass(frozen=True)
 class Rarity:
-    """How many training rows the coefficient of another source has, in classes: what being rare says by itself.
+    """The number of training rows of another source's category, in bins, for the count effect.
 
-    In training a row counts the others only, so that the count 0 is what an unseen category has, and no surprise. Later
-    rows of a category stand where its own rows stood in training, as its own number was fitted beside that class; those
-    of a category seen once stand at 1, and not with the unseen. (All counts whole: titanic's log-loss .410, not .405,
-    amazon's .1393, not .1390; once seen as unseen: amazon's AUC .888, not .894. Elsewhere level.)
+    In training the count leaves out the row itself, so that 0 is the count of an unknown category too. At prediction a
+    category has the count that its rows had in training, because its coefficient was fitted together with that bin; a
+    category of one training row has the count 1, not 0 as unknown categories have
+    (`benchmarks/evidence/constants_models.md`).
 
     Attributes
     ----------
     of : int
-        The place of the other source.
+        Index of the other source.
     columns : tuple of str
-        Through which it is read.
+        The columns that it codes.
     counts : (coefficients of the other,) int64
     lowest : (C,) int64
-        The least count of each class, from 0 on.
+        The smallest count of each bin, from 0 on.
     """
 
     of: int
@@ -127,26 +127,24 @@ class Rarity:
         return (*inside, f"{self.lowest[-1]} or more") if len(self) else ()
 
     def grow(self, codes: NDArray[np.signedinteger]) -> tuple[Rarity, NDArray[np.int32]]:
-        """With the training rows as the other source codes them; their classes (n,), each without itself."""
+        """Set the counts from the codes of the training rows; return the leave-one-out bins (n,) of these rows."""
         counts = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
         count_column(codes, counts)
-        others = np.append(
-            np.maximum(counts - 1, 0), 0
-        )  # the last is read by rows without a coefficient, whose code is -1
+        others = np.append(np.maximum(counts - 1, 0), 0)  # the last is for the code -1, of rows without a coefficient
         lowest = self.lowest if len(self) else with_rows(classes_of_counts(int(others.max())), others[codes])
         grown = replace(self, counts=counts, lowest=lowest)
         return grown, grown._classes(others)[codes]
 
     def codes(self, codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
-        """The classes (n,) of rows that had no part in training."""
+        """The bins (n,) of rows that were not in training."""
         if not len(self.counts):
             return np.zeros(len(codes), dtype=np.int32)
-        seen = self.counts[codes]  # row by row, as one row may be all there is
+        seen = self.counts[codes]  # per row, not per category: prediction is often for a single row
         return self._classes(np.where(codes >= 0, np.where(seen > 1, seen - 1, seen), 0))
 
     def _classes(self, counts: NDArray[np.int64]) -> NDArray[np.int32]:
         most = int(counts.max(initial=0))
-        if most < len(counts):  # fewer counts are possible than there are
+        if most < len(counts):  # fewer possible counts than values
             return self._of_counts(np.arange(most + 1))[counts]
         return self._of_counts(counts)
 
@@ -155,17 +153,17 @@ class Rarity:
 
 
 def classes_of_counts(most: int) -> NDArray[np.int64]:
-    """The least count of each class up to the count `most`: 0, 1, 2, 3, 4, 6, 8, 12, 16, 23, ..."""
+    """The smallest count of each bin up to the count `most`: 0, 1, 2, 3, 4, 6, 8, 12, 16, 23, ..."""
     halves = np.arange(2 * np.log2(FEW_ROWS) + 1, 2 * np.log2(max(most, 1)) + 1)
     lowest = np.concatenate([np.arange(FEW_ROWS + 1), np.ceil(2.0 ** (halves / 2)).astype(np.int64)])
     return np.asarray(lowest[lowest <= most])
 
 
 def with_rows(lowest: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The least counts of classes, of which each has `LEAST_ROWS` of rows with counts (n,), as far as there are any."""
+    """The smallest counts of merged bins: each has `LEAST_ROWS` of the rows with counts (n,), where possible."""
     by_count = np.bincount(counts, minlength=int(lowest[-1]) + 1)
     rows = np.add.reduceat(by_count, lowest)
-    kept, n_rows = [], LEAST_ROWS  # of the class that is filled, from the lowest on
+    kept, n_rows = [], LEAST_ROWS  # of the bin that is being filled, from the lowest count on
     for least, own in zip(lowest, rows, strict=True):
         if n_rows >= LEAST_ROWS:
             kept.append(least)
@@ -184,17 +182,17 @@ Columns = tuple[str, ...]
 
 
 class Coder:
-    """Codes a table by sources, each (source, columns) once; `sources` has grown after `grow`.
+    """Encoder of a table by sources, which caches the codes by (source, columns); `grow` extends `sources`.
 
-    A crossing's `left` and `right`, and the `index` of a source here, are places in `sources`.
+    `left` and `right` of a `Crossing`, and the `index` of a source here, are indices into `sources`.
 
     Parameters
     ----------
     sources : sequence of Source
     raws : mapping of column -> RawCodes
-        The columns of categories, coded by themselves.
+        The categorical columns, factorized.
     numbers : mapping of column -> (n,)
-        The columns of intervals, flags and slopes.
+        The numeric columns of bins, flags and slopes.
     """
 
     def __init__(
@@ -203,7 +201,7 @@ class Coder:
         self.sources = list(sources)
         self._raws, self.numbers = raws, numbers
         self._codes: dict[tuple[int, Columns], Codes] = {}
-        self._wide = any(isinstance(source, Crossing) for source in sources)  # crosses read int32
+        self._wide = any(isinstance(source, Crossing) for source in sources)  # interactions need int32 codes
 
     @classmethod
     def of_table(
@@ -214,7 +212,7 @@ class Coder:
         n_jobs: int | None,
         raws: dict[str, RawCodes] | None = None,
     ) -> Coder:
-        """`raws`: columns of the table coded before, to which those coded now are added."""
+        """The encoder of a table; `raws`: cache of factorized columns, to which newly factorized ones are added."""
         raws = {} if raws is None else raws
         names = dict.fromkeys(name for source in sources if isinstance(source, Symbols) for name in source.columns)
         new = [name for name in names if name not in raws]
@@ -222,7 +220,7 @@ class Coder:
         return cls(sources, raws, numbers)
 
     def code_symbols(self) -> None:
-        """Code the columns of categories now, and forget how they came."""
+        """Code the categorical columns now, and release their factorized form."""
         for index, source in enumerate(self.sources):
             if isinstance(source, Symbols):
                 for name in source.columns:
@@ -230,19 +228,19 @@ class Coder:
         self._raws = {}
 
     def rows(self, part: slice) -> Coder:
-        """Of some rows, after `code_symbols`: intervals, flags and interactions are still to be coded there."""
+        """The encoder of a slice of rows, after `code_symbols`; bins, flags and interactions are coded per slice."""
         tile = Coder(self.sources, {}, {name: column[part] for name, column in self.numbers.items()})
         tile._codes = {key: codes[part] for key, codes in self._codes.items()}
         return tile
 
     def take(self, rows: NDArray[np.int64], sources: Sequence[Source] | None = None) -> Coder:
-        """Of some rows, as their columns came; by other sources of these columns where `sources` are given."""
+        """The encoder of some rows, without cached codes; `sources`: other sources of the same columns."""
         raws = {name: raw.take(rows) for name, raw in self._raws.items()}
         numbers = {name: column[rows] for name, column in self.numbers.items()}
         return Coder(self.sources if sources is None else sources, raws, numbers)
 
     def grow(self, reads: Iterable[tuple[int, Columns]]) -> None:
-        """Let every source take up what the table has, crossings through the (source, columns) that are read."""
+        """Add the new categories of the table to every source; interactions for the (source, columns) in `reads`."""
         crossed: dict[int, list[Columns]] = {}
         for index, columns in reads:
             self._note_crossings(index, columns, crossed)
@@ -281,7 +279,7 @@ class Coder:
         self.sources[index] = replace(source, interaction=interaction)
 
     def read(self, index: int, columns: Columns) -> Codes:
-        """The codes (n,) of a source, read through these columns; UNSEEN where it has none."""
+        """The codes (n,) of a source for these columns; UNSEEN for categories without a code."""
         if (index, columns) not in self._codes:
             self._codes[index, columns] = self._transform(self.sources[index], columns)
         return self._codes[index, columns]

@@ -1,4 +1,4 @@
-"""Standardization: between the user's units and those of training, both ways."""
+"""Standardization: conversion between the original scale and the training scale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tabsym.design.layout import Layout
 Floats = NDArray[np.float64]
 
 STILL = 1e-12
-"""A spread that is a smaller share of the mean is rounding, and the column a constant."""
+"""A standard deviation below this fraction of the mean is rounding error; the column counts as constant."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Moments:
 
     @classmethod
     def of(cls, values: Floats, weight: Floats | None) -> Moments:
-        """Of a column (n,); missing values are left out."""
+        """Moments of a column (n,); missing values are left out."""
         present = ~np.isnan(values)
         if not present.all():
             values = values[present]
@@ -35,14 +35,14 @@ class Moments:
         total = float(len(values)) if weight is None else float(weight.sum())
         if total == 0.0:
             return cls()
-        if values.min() == values.max():  # what rounding leaves of it would be a number like any other
+        if values.min() == values.max():  # exactly 0: a sum of rounding errors would count as a variance
             return cls(total, float(values[0]), 0.0)
         mean = float(np.average(values, weights=weight))
         squares = np.square(values - mean)
         return cls(total, mean, float(squares.sum() if weight is None else squares @ weight))
 
     def __add__(self, other: Moments) -> Moments:
-        """Of both tables together."""
+        """The moments of both tables together."""
         total = self.weight + other.weight
         if total == 0.0:
             return self
@@ -52,7 +52,7 @@ class Moments:
         return Moments(total, mean, squares)
 
     def spread_about(self, centre: float) -> float:
-        """Root mean square of the differences to a centre; 1 for a column that does not differ from it."""
+        """Root mean square of the deviations from `centre`; 1 for a column that is constant at it."""
         if self.weight == 0.0:
             return 1.0
         spread = float(np.sqrt(self.squares / self.weight + (self.mean - centre) ** 2))
@@ -61,21 +61,21 @@ class Moments:
 
 @dataclass(frozen=True)
 class Units:
-    """What scales a layout for training.
+    """The standardization of a layout for training.
 
     Attributes
     ----------
     centre, scale : float
-        The score was trained as (score - centre) / scale: behind a log link the centre is the logarithm of the target's
-        unit, its mean, and the scale 1; for losses of differences both are the target's; for those of classes 0 and 1.
+        Training uses (linear predictor - centre) / scale. With a log link the centre is the log of the target's mean
+        and the scale 1; for losses of residuals both are moments of the target; for classification 0 and 1.
     means, spreads : (numerics,)
-        Numeric factors were trained as (factor - mean) / spread.
+        Training uses (factor - mean) / spread for numeric factors.
     fills : (numerics,)
-        What a missing value stands for.
+        The values that replace missing ones.
     sizes : (blocks,)
-        What a parameter of 1 in training is to the user.
-    constants : (learned terms,)
-        Of the terms in training.
+        Original-scale value of a training-scale coefficient of 1.
+    constants : (terms with coefficients,)
+        The constants of the terms on the training scale.
     """
 
     centre: float
@@ -88,31 +88,29 @@ class Units:
 
     @cached_property
     def scales(self) -> list[bool]:
-        """Whether each numeric factor is anything but itself in training."""
+        """Whether each numeric factor is shifted or scaled in training."""
         return ((self.means != 0.0) | (self.spreads != 1.0)).tolist()
 
     def to_training(self, layout: Layout, theta: Floats) -> Floats:
-        """Parameters (coefficients, K) of training, from the user's."""
+        """Coefficients (coefficients, K) from original to training scale."""
         phi = theta - self._shifts(layout, theta)
         return phi / self.sizes_of_entries(layout)
 
     def to_user(self, layout: Layout, phi: Floats) -> Floats:
-        """Parameters (coefficients, K) in the user's units, from training's."""
+        """Coefficients (coefficients, K) from training to original scale."""
         theta = phi * self.sizes_of_entries(layout)
-        if self.centre == 0.0 and not layout.homes:  # nothing is shifted
+        if self.centre == 0.0 and not layout.homes:  # no centring
             return theta
         return theta + self._shifts(layout, theta)
 
     def sizes_of_entries(self, layout: Layout) -> Floats:
-        """What a parameter of 1 in training is to the user, by coefficient (coefficients, 1), or (1, 1) where all are
-        alike.
-        """
+        """Original-scale value of a training-scale coefficient of 1 (coefficients, 1); (1, 1) where all are equal."""
         if (self.sizes == self.sizes[:1]).all():
             return self.sizes[:1, None]
         return np.repeat(self.sizes, layout.sizes)[:, None]
 
     def _shifts(self, layout: Layout, theta: Floats) -> Floats:
-        """What homes (coefficients, K) hold for the user beyond training; of theta, no home is read."""
+        """Coefficients (coefficients, K) that compensate for centring; `theta` is not used at these terms."""
         shifts = np.zeros_like(theta)
         if layout.constant is not None:
             own = layout.coefs(layout.constant.factors[0].block)
@@ -128,7 +126,7 @@ class Units:
 
 
 def users_units(layout: Layout, numerics: Sequence[Moments]) -> Units:
-    """The user's own; a missing number stands for the mean."""
+    """No standardization; missing numbers are replaced by the mean."""
     n = len(layout.numerics)
     fills = np.array([moments.mean for moments in numerics], dtype=np.float64)
     sizes, constants = np.ones(len(layout.blocks)), np.array([term.constant for term in layout.learned])
@@ -136,9 +134,9 @@ def users_units(layout: Layout, numerics: Sequence[Moments]) -> Units:
 
 
 def find_units(layout: Layout, target: Moments | None, numerics: Sequence[Moments], *, log_link: bool = False) -> Units:
-    """Units in which target and numeric factors have size one, from their moments; None for a target left alone.
+    """Standardize target and numeric factors to standard deviation 1, by their moments; target None: not scaled.
 
-    Without an intercept, which takes up what centring moves, a target behind a log link is left alone too.
+    Without an intercept, which compensates for centring, a target with a log link is not scaled either.
     """
     units = users_units(layout, numerics)
     centre, scale = 0.0, 1.0
@@ -157,7 +155,7 @@ def find_units(layout: Layout, target: Moments | None, numerics: Sequence[Moment
 
 
 def with_sizes(layout: Layout, units: Units) -> Units:
-    """Sizes of blocks that bring the constants of training to 1, or as near as they come on a log scale."""
+    """Add scales of blocks that make the constants in training 1, or nearly so by least squares of their logarithms."""
     sizes, constants = np.ones(len(layout.blocks)), np.ones(len(layout.learned))
     shared = []
     for index, term in enumerate(layout.learned):
@@ -165,7 +163,7 @@ def with_sizes(layout: Layout, units: Units) -> Units:
         constants[index] = term.constant * spread / units.scale
         if layout.stands_alone(term):
             sizes[term.factors[0].block] = 1.0 / constants[index]
-            constants[index] = 1.0  # exactly
+            constants[index] = 1.0  # without rounding error
         else:
             shared.append(index)
     if shared:

@@ -1,4 +1,4 @@
-"""The estimators."""
+"""The wide estimators."""
 
 from tabsym.models.wide import WideClassifier, WideRegressor
 from tabsym.models.wide_sgd import WideSGDClassifier, WideSGDRegressor

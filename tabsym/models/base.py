@@ -1,4 +1,4 @@
-"""What the four estimators share: validate, code, solve, keep."""
+"""Base class of the four wide estimators: validation, fit, fitted state."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ Floats = NDArray[np.float64]
 
 
 class WideBase(Readable, BaseEstimator):
-    """Shared by the wide models, whether solved or online; not public."""
+    """Base class of the wide models, solved and online; not public."""
 
     def _config(self) -> Config:
-        """The constructor's arguments, checked."""
+        """The validated constructor arguments."""
         raise NotImplementedError
 
     def __sklearn_tags__(self):
@@ -59,7 +59,7 @@ class WideBase(Readable, BaseEstimator):
     # -- fitting ----------------------------------------------------------
 
     def _read_rows(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> GivenRows:
-        """The columns that the model reads, the target, the weights and the offset, checked but for the target."""
+        """The columns that the model uses, the target, weights and offset, all validated but the target."""
         X, y = split_target(X, y, config.who)
         check_same_rows(X, y=y, sample_weight=sample_weight, offset=offset)
         table = read_table(X, who=config.who)
@@ -80,7 +80,7 @@ class WideBase(Readable, BaseEstimator):
         return GivenRows(table, y, weight, offset, given, column)
 
     def _warn_of_codes(self, config: Config, table: Table, y: Any) -> None:
-        """Say which whole numbers look like codes, and are taken as numbers; not where the user has decided."""
+        """Warn of integer columns that look like codes but are treated as numeric, unless the user has decided."""
         if config.cols is not None or config.formula is not None or y is None:
             return
         found = code_columns(table, y)
@@ -95,7 +95,7 @@ class WideBase(Readable, BaseEstimator):
             )
 
     def _warn_of_fixed_terms(self, config: Config) -> None:
-        """Say which terms of a formula have no coefficient: in R's formulas, and statsmodels', they would have one."""
+        """Warn of formula terms without a coefficient: in formulas of R and statsmodels they would have one."""
         if config.formula is None:
             return
         fixed = [term for term in expand(config.formula) if not term.blocks]
@@ -109,19 +109,19 @@ class WideBase(Readable, BaseEstimator):
             warn_user(f"The formula of {config.who} adds {what}{remedy}.")
 
     def _has_log_link(self) -> bool:
-        """Whether the loss that is asked for has a log link, or will be chosen among such."""
+        """Whether the loss has a log link, or is selected among losses with one."""
         return False
 
     def _draws(self, config: Config) -> np.random.RandomState:
-        """What a fit samples from."""
+        """The random number generator of a fit."""
         return check_random_state(self.random_state)
 
     def _fit(
         self, config: Config, training: Training, loss: Loss, n_outputs: int, known: Known | None = None
     ) -> KeyboardInterrupt | None:
-        """Train from scratch on a checked table; fitted attributes are set last, all together.
+        """Fit from scratch on a validated table; fitted attributes are set last, all together.
 
-        What interrupted training after its first pass, if anything did: to be raised when all is set.
+        Returns the interrupt of training after its first iteration, if any, to be raised when all attributes are set.
         """
         rng = self._draws(config)
         fitted = fit_model(config, training, loss, n_outputs, rng, known)
@@ -132,7 +132,7 @@ class WideBase(Readable, BaseEstimator):
         self._similar = similar
         self._chosen = fitted.chosen
         self._remember(training)
-        if not isinstance(config.optimizer, Newton):  # partial_fit goes on with it
+        if not isinstance(config.optimizer, Newton):  # partial_fit continues with it
             self._rng = rng
         n_rows = len(training.y) if training.weight is None else int(np.count_nonzero(training.weight))
         self._keep(fitted.model, outcome.loss_curve, outcome.validation_curve, n_rows * len(outcome.loss_curve))
@@ -142,7 +142,7 @@ class WideBase(Readable, BaseEstimator):
         return KeyboardInterrupt(f"Stopped after {len(outcome.loss_curve)} {what}; the model is fitted, and usable.")
 
     def _remember(self, training: Training) -> None:
-        """What predict checks tables by, and where their offset is."""
+        """Store the feature names and the offset column for validation in predict."""
         remember_features(self, training.table if training.given is None else training.given)
         self._offset_column = training.offset_column
         self._had_offset = training.offset is not None and training.offset_column is None
@@ -160,7 +160,7 @@ class WideBase(Readable, BaseEstimator):
     # -- using --------------------------------------------------------------
 
     def _margins(self, X: Any, offset: Any = None) -> Floats:
-        """Scores (n, K) of a table, in the user's units."""
+        """Linear predictors (n, K) of a table, on the original scale."""
         X = as_rows(X)
         check_same_rows(X, offset=offset)
         table, own = self._read_to_predict(X)
@@ -175,23 +175,23 @@ class WideBase(Readable, BaseEstimator):
         return margins + check_offset(offset, len(table), self.model_.n_outputs)
 
     def _table_to_predict(self, X: Any) -> Table:
-        """The features that fit saw, checked."""
+        """The features of the fit from a table, validated."""
         return self._read_to_predict(as_rows(X))[0]
 
     def _read_to_predict(self, X: Any) -> tuple[Table, Floats | None]:
-        """The features that fit saw, checked, and the offset that is a column beside them."""
+        """The features of the fit from a table, validated, and the offset column (n,) or None."""
         check_is_fitted(self, "model_")
         table = read_table(X, who=type(self).__name__, allow_empty=True)
         column = getattr(self, "_offset_column", None)
         if column is not None and table.named and column.name not in table.names:
-            column.split(table)  # which says so
-        if self._has_formula or isinstance(X, FromRows):  # columns in any order, and more than are read
+            column.split(table)  # raises the ValueError
+        if self._has_formula or isinstance(X, FromRows):  # in any order, and with additional columns
             table = select_features(self, table)
         table = match_features(self, table)
         return (table, None) if column is None else column.split(table)
 
     def _offset_to_add(self, own: Floats | None, offset: Any) -> Any:
-        """The offset of rows to predict: a column's, or the one that is given; said where training had one."""
+        """The offset at prediction, a column or `offset`; warns where only training had one."""
         if own is not None:
             if offset is not None:
                 raise ValueError(
@@ -206,14 +206,14 @@ class WideBase(Readable, BaseEstimator):
         return offset
 
     def _similar_of(self, table: Table) -> Floats:
-        """What unseen categories add to the scores (n, K)."""
+        """The contribution (n, K) of unknown categories to the linear predictors."""
         similar = getattr(self, "_similar", None)
         if similar is None:
             raise ValueError("handle_unknown='similar' was set after fit, which prepares it; fit again.")
         return similar.add(table, self.model_.n_outputs)
 
     def _score_deviations(self, X: Any) -> Floats:
-        """Posterior standard deviations (n,) of the scores of a table."""
+        """Posterior standard deviations (n,) of the linear predictors of a table."""
         table = self._table_to_predict(X)
         certainty = self.model_.certainty
         if certainty is None or certainty.samples is None:
@@ -225,7 +225,7 @@ class WideBase(Readable, BaseEstimator):
 
     @property
     def _has_formula(self) -> bool:
-        """Whether the fitted model came from a formula, whatever the constructor's argument says now."""
+        """Whether the fitted model came from a formula, whatever the argument `formula` is now."""
         return not any(block.name == INTERCEPT for block in self.model_.layout.blocks)
 
     def _refuse_unseen(self, table: Table) -> None:

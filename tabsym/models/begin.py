@@ -1,4 +1,4 @@
-"""A model before training: coded, in its units, its parameters where training starts."""
+"""Initialization of a model: the coded table, its standardization, and the initial coefficients."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ Floats = NDArray[np.float64]
 Rng = np.random.RandomState
 
 COMMON_ROWS = 50.0
-"""Of categories with so many rows each, on average over a block, the rarity is left out."""
+"""Terms with at least this many rows per category, on average, get no count effect."""
 
 NO_MEMORY = StateColumns.plan(SGD(), keep_steps=False, keep_mean=False)
-"""Of a model that is not trained by gradient steps."""
+"""The state columns of a model that is not trained by SGD."""
 
 
 @dataclass(frozen=True)
 class Coded:
-    """A training table as a layout codes it, before it is laid down for the kernels."""
+    """A training table coded by a layout, before conversion to the kernels' memory layout."""
 
     codes: Mapping[Read, Codes]
     numbers: Numbers
     training: Training
 
     def lay(self, model: WideModel, options: Options, rng: Rng, n_jobs: int | None) -> Rows:
-        """The rows in the order in which training wants them."""
+        """The rows in the kernels' memory layout, in the order of training."""
         order = storage_order(len(self.training.y), len(model.layout.reads), options.shuffle, rng)
         return lay_training(model, self.codes, self.numbers, self.training, order, n_jobs)
 
@@ -58,7 +58,7 @@ def blank_model(
     raws: dict[str, RawCodes],
     rng: Rng,
 ) -> tuple[WideModel, Coded]:
-    """The model before training, its intercept at 0; `raws` keeps the coded columns."""
+    """The model before training, its intercept 0, and the coded table; `raws`: cache of factorized columns."""
     coder = layout.coder(training.table, config.n_jobs, raws)
     layout, coded = code_table(config, layout, coder, training, n_outputs)
     return blank_of(config, columns, layout, coded, loss, n_outputs, rng), coded
@@ -67,7 +67,7 @@ def blank_model(
 def code_table(
     config: Config, layout: Layout, coder: Coder, training: Training, n_outputs: int
 ) -> tuple[Layout, Coded]:
-    """The layout with the categories of the table that `coder` codes, and the table as it does."""
+    """The layout with the categories of the table of `coder`, and the coded table."""
     layout, codes = layout.grow(coder)
     if config.rarity:
         layout, codes = without_common(layout, codes, len(training.y))
@@ -77,7 +77,7 @@ def code_table(
 def blank_of(
     config: Config, columns: StateColumns, layout: Layout, coded: Coded, loss: Loss, n_outputs: int, rng: Rng
 ) -> WideModel:
-    """The model of a coded table before training."""
+    """The model before training, for a coded table."""
     training = coded.training
     numerics = numeric_moments(layout, coded.numbers, len(training.y), training.weight)
     target = target_moments(config, loss, training)
@@ -99,7 +99,7 @@ def blank_of(
 
 
 def without_common(layout: Layout, codes: dict[Read, Codes], n_rows: int) -> tuple[Layout, dict[Read, Codes]]:
-    """Without the rarity of what is common: where categories have many rows each, how many says little."""
+    """Remove the count effects of frequent terms: with many rows per category, the count has little effect."""
     common = [
         index
         for index, block in enumerate(layout.blocks)
@@ -114,7 +114,7 @@ def without_common(layout: Layout, codes: dict[Read, Codes], n_rows: int) -> tup
 
 
 def begin(model: WideModel, rows: Rows, config: Config) -> WideModel:
-    """The blank model with its parameters where training starts: those given, and the best intercept beside them."""
+    """Set the initial coefficients: `coef_init` where given, and the optimal intercept given these."""
     layout, k = model.layout, model.n_outputs
     phi = with_init(model, model.state[:, 0].reshape(-1, k), config.init)
     constant = None if layout.constant is None else layout.constant.factors[0].block
@@ -127,10 +127,9 @@ def begin(model: WideModel, rows: Rows, config: Config) -> WideModel:
 
 
 def target_moments(config: Config, loss: Loss, training: Training) -> Moments | None:
-    """Those that set the target's units: of its differences from the offset, or of itself behind a log link.
+    """The moments that standardize the target: of its residuals from the offset, or of itself with a log link.
 
-    None where it is left alone: of classes, and by Newton's method behind a log link, which has units of its own
-    (`TargetUnits`).
+    None for no scaling: in classification, and for Newton's method with a log link, which uses `TargetUnits`.
     """
     if loss.scales:
         return Moments.of(training.differences, training.weight)
@@ -148,7 +147,7 @@ def choose_units(
 
 
 def scores_of(model: WideModel, rows: Rows, phi: Floats) -> Floats:
-    """Scores (n, K) of training rows, in units of training, with their offset."""
+    """Linear predictors (n, K) of training rows, on the training scale, with the offset."""
     out = np.empty((len(rows.y), model.n_outputs))
     task = task_of(model)
     predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi).reshape(-1, 1), out)

@@ -1,4 +1,4 @@
-"""Constructor arguments of the wide models, checked one by one: a sentence names the argument and the remedy."""
+"""Validation of the constructor arguments of the wide models: each message names the argument and the remedy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tabsym.models.start import Init
 from tabsym.solvers.sgd.optimizers import OPTIMIZERS, SGD, Optimizer
 
 Named: TypeAlias = tuple[tuple[Any, ...], ...]
-"""Crosses by the columns of each."""
+"""Named interactions, each as a tuple of columns."""
 
 WIDEST_LOGARITHMS = 600.0
-"""Between two offsets: numbers hold no wider range."""
+"""Maximum range of a log-link offset: exp overflows near 710."""
 
 
 def check_columns(value: Any) -> Any:
-    """`categorical_features` as columns: None for those by dtype, "all", names or positions."""
+    """Normalize `categorical_features` to columns: None for "from_dtype", "all", names or positions."""
     if isinstance(value, str):
         check_one_of("categorical_features", value, ("from_dtype", "all"), "a list of columns")
         return None if value == "from_dtype" else value
@@ -39,7 +39,7 @@ def check_columns(value: Any) -> Any:
 
 
 def columns_of(chosen: Any, names: Sequence[str]) -> Any:
-    """Columns given by a mask or by positions, by their names."""
+    """Names of columns that are given by a mask or by positions."""
     if not isinstance(chosen, list):
         return chosen
     if chosen and all(isinstance(one, (bool, np.bool_)) for one in chosen):
@@ -53,13 +53,13 @@ def columns_of(chosen: Any, names: Sequence[str]) -> Any:
 
 
 def name_of(column: Any, names: Sequence[str]) -> Any:
-    """The name of a column that is given by its position."""
+    """Name of a column that is given by its position."""
     is_place = isinstance(column, Integral) and not isinstance(column, bool) and column not in names
     return names[int(column)] if is_place and 0 <= int(column) < len(names) else column
 
 
 def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[str, dict[str, str]]:
-    """What becomes of numeric columns, and by column where that is said."""
+    """The treatment of numeric columns: the default, and by column for a mapping."""
     if isinstance(value, Mapping):
         for name, how in value.items():
             check_one_of(f"numeric[{name!r}]", how, allowed)
@@ -68,7 +68,7 @@ def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[s
 
 
 def check_alpha(value: Any) -> float | dict[str, float] | None:
-    """The penalty of each term; None where all are estimated."""
+    """The penalty, or penalties by term; None where all are estimated."""
     if isinstance(value, Mapping):
         return {str(name): check_number(f"alpha[{name!r}]", one, 0, None) for name, one in value.items()} or None
     if not isinstance(value, Real):
@@ -78,7 +78,7 @@ def check_alpha(value: Any) -> float | dict[str, float] | None:
 
 
 def check_interactions(value: Any) -> int | AutoInteractions | Named:
-    """The highest order of interactions, how they are chosen, or the interactions by name."""
+    """The highest order of interactions, the options of their selection, or named interactions."""
     if value is None:
         return 1
     if isinstance(value, AutoInteractions):
@@ -96,7 +96,7 @@ def check_interactions(value: Any) -> int | AutoInteractions | Named:
 
 
 def _named_interactions(value: Sequence[Any]) -> Named:
-    """Pairs and triples of columns, each once."""
+    """Pairs and triples of columns, without duplicates."""
     found: dict[frozenset[Any], tuple[Any, ...]] = {}
     for one in value:
         few = isinstance(one, (list, tuple)) and 2 <= len(one) <= 3 and len(set(map(_hashed, one))) == len(one)
@@ -127,7 +127,7 @@ def check_formula(value: Any) -> str:
 
 
 def check_coef_init(value: Any) -> Init:
-    """Starting values of terms: a number, a mapping from term to number or frame, or None."""
+    """Initial coefficients: a number, a mapping from term to number or frame, or None."""
     if value is None:
         return None
     if isinstance(value, Mapping):
@@ -154,7 +154,7 @@ def check_optimizer(value: Any) -> Optimizer:
 
 
 def check_schedule(schedule: str, optimizer: Optimizer, l2: float) -> None:
-    """Refuse schedules that do not fit an optimizer or a penalty."""
+    """Check that the schedule fits the optimizer and the penalty."""
     if schedule == "optimal" and not isinstance(optimizer, SGD):
         raise ValueError(
             f"schedule='optimal' is for optimizer='sgd': {type(optimizer).__name__} divides by the size of its "
@@ -176,7 +176,7 @@ def check_rate(value: Any) -> float | None:
 
 
 def check_batch_size(value: Any) -> int | None:
-    """Rows of a batch; None for all."""
+    """The number of rows per batch; None for all."""
     if isinstance(value, str):
         check_one_of("batch_size", value, ("full",), "a whole number")
         return None
@@ -184,7 +184,7 @@ def check_batch_size(value: Any) -> int | None:
 
 
 def check_max_iter(value: Any) -> int | None:
-    """Epochs; None for automatic ones."""
+    """The number of epochs; None for an automatic one."""
     if isinstance(value, str):
         check_one_of("max_iter", value, ("auto",), "a whole number")
         return None
@@ -203,7 +203,7 @@ def check_loss(value: Any, allowed: tuple[str, ...]) -> Loss | str:
 
 
 def check_offset(offset: Any, n_rows: int, n_outputs: int) -> NDArray[np.float64]:
-    """What is added to the scores of each row (n_rows, n_outputs): finite numbers."""
+    """The offset of each row (n_rows, n_outputs), validated as finite numbers."""
     try:
         values = np.asarray(offset, dtype=np.float64)
     except (TypeError, ValueError):
@@ -223,7 +223,7 @@ def check_offset(offset: Any, n_rows: int, n_outputs: int) -> NDArray[np.float64
 
 
 def check_offset_of_loss(offset: NDArray[np.float64] | None, loss: Loss) -> None:
-    """A `ValueError` where an offset is none of logarithms: no number is exp(1,000) times another."""
+    """A `ValueError` where an offset with a log link cannot hold logarithms, because its range is too wide."""
     if offset is None or not loss.log_link or not len(offset):
         return
     low, high = float(offset.min()), float(offset.max())
@@ -242,7 +242,7 @@ def check_one_of(name: str, value: Any, allowed: tuple[str, ...], *others: str) 
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """True or False, also as numbers; words would all be True."""
+    """True or False, also as 1 or 0; strings are invalid, because all would be true."""
     if not isinstance(value, (bool, np.bool_, Integral)) or value not in (0, 1):
         raise ValueError(f"{name}={value!r} is not known; use True or False.")
     return bool(value)
@@ -270,7 +270,7 @@ def check_number(
 
 
 def check_target_of_loss(target: NDArray[np.float64], loss: Loss, what: str = "target") -> None:
-    """A `ValueError` where targets (n,) are below what a loss is of."""
+    """A `ValueError` where targets (n,) are below the domain of a loss."""
     wrong = target <= loss.lowest if loss.lowest_open else target < loss.lowest
     if wrong.any():
         row = int(np.argmax(wrong))

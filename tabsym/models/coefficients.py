@@ -1,4 +1,4 @@
-"""Coefficients as a table, differences of two of them, and the way back from coefficients to a model."""
+"""The table of coefficients, contrasts of two categories, and models with coefficients given by the user."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCALES = ("link", "response")
 def table_of(
     model: WideModel, frames: CoefficientFrames, outputs: list[str], *, scale: str, base: Any, level: float
 ) -> pd.DataFrame:
-    """One row for each coefficient: see `WideRegressor.coef_table`."""
+    """One row per coefficient: see `WideRegressor.coef_table`."""
     if scale not in SCALES:
         raise ValueError(f"scale={scale!r} is not known; use 'link' or 'response'.")
     if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
@@ -37,12 +37,12 @@ def table_of(
     if scale == "response" and has_ratios(model):
         for column in ("value", "lower", "upper"):
             table[column] = np.exp(table[column])
-        table["sd"] = table["sd"] * table["value"]  # the delta method
+        table["sd"] = table["sd"] * table["value"]  # delta method
     return table
 
 
 def has_ratios(model: WideModel) -> bool:
-    """Whether exp of a coefficient is a ratio: of means behind a log link, of odds for classes."""
+    """Whether exp of a coefficient is a ratio: of means with a log link, of odds in classification."""
     return model.loss.log_link or model.loss.for_classes
 
 
@@ -89,12 +89,12 @@ def _part(
 
 
 def _category(key: Any, name: str) -> Any:
-    """A category, a tuple of them for an interaction, None for a single coefficient."""
+    """A category, a tuple of them for an interaction, None for a scalar."""
     return None if isinstance(key, str) and key == name else key
 
 
 def _bases(base: Any, frames: CoefficientFrames, n_outputs: int) -> dict[str, Any]:
-    """The category that others are compared with, by term."""
+    """The base category of each term."""
     if base is None:
         return {}
     if isinstance(base, str) and base == "largest":
@@ -112,7 +112,7 @@ def _bases(base: Any, frames: CoefficientFrames, n_outputs: int) -> dict[str, An
 
 
 def difference(model: WideModel, frames: CoefficientFrames, term: str, a: Any, b: Any, outputs: list[str]) -> Any:
-    """The coefficient of one category less that of another, with its deviation."""
+    """The contrast of two categories of a term, with its posterior standard deviation."""
     frame = frame_of(frames, term)
     split = split_frame(frame, len(outputs))
     values = split.values.to_numpy(dtype=np.float64)
@@ -124,7 +124,7 @@ def difference(model: WideModel, frames: CoefficientFrames, term: str, a: Any, b
 
 
 def _deviation(model: WideModel, term: str, a: int, b: int) -> Floats:
-    """Of the difference of two coefficients of a term (K,); NaN where it is not known."""
+    """Posterior standard deviation of the difference of two coefficients of a term (K,); NaN where unknown."""
     index = _index(model, term)
     found = None if index is None else shown_covariance(model, index)
     if found is None:
@@ -133,7 +133,7 @@ def _deviation(model: WideModel, term: str, a: int, b: int) -> Floats:
 
 
 def shown_covariance(model: WideModel, index: int) -> TermCovariance | None:
-    """Of the coefficients of a block as they are shown."""
+    """Posterior covariance of the coefficients of a block, as they are reported."""
     if model.certainty is None or not model.certainty.covariances:
         return None
     mean = next((product.means[index] for product in products_of(model) if index in product.means), None)
@@ -145,7 +145,7 @@ def _index(model: WideModel, term: str) -> int | None:
 
 
 def _position(frame: pd.DataFrame, key: Any, term: str, split: Split) -> int:
-    """The row of a category, of a pair by a tuple, of a number by its bin."""
+    """Row of a category, of a combination given as a tuple, or of the bin of a number."""
     low, high = split.low, split.high
     is_number = isinstance(key, (int, float, np.number)) and not isinstance(key, bool)
     if low is not None and high is not None and is_number:
@@ -172,7 +172,7 @@ def _is_same(own: Any, key: Any) -> bool:
 
 
 def model_by(model: WideModel, frames: CoefficientFrames, coefs: Mapping[str, Any]) -> WideModel:
-    """The model with coefficients that were given, others as they are; a `ValueError` names what it has not."""
+    """The model with some coefficients replaced; a `ValueError` names an unknown term."""
     if not isinstance(coefs, Mapping):
         raise ValueError(f"coefs is {type(coefs).__name__}; give a mapping of terms, such as coefs_ is.")
     given = dict(frames)
@@ -185,7 +185,7 @@ def model_by(model: WideModel, frames: CoefficientFrames, coefs: Mapping[str, An
 
 
 def frame_of(frames: CoefficientFrames, term: str) -> pd.DataFrame:
-    """The coefficients of a term; a `ValueError` says which there are."""
+    """The coefficients of a term; a `ValueError` for an unknown term lists the known ones."""
     try:
         return frames[term]
     except KeyError as error:
@@ -193,7 +193,7 @@ def frame_of(frames: CoefficientFrames, term: str) -> pd.DataFrame:
 
 
 def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.DataFrame:
-    """The frame of a term with values that were given by category."""
+    """The frame of a term with values replaced by category."""
     index = _index(model, name)
     width = model.n_outputs * (1 if index is None else model.layout.blocks[index].rank)
     own = frame.iloc[:, :width].copy()
@@ -217,7 +217,7 @@ def _merged(frame: pd.DataFrame, value: Any, name: str, model: WideModel) -> pd.
 
 
 def _finite(number: Any, name: str, key: Any) -> Floats:
-    """A coefficient, or those of all classes, that were given."""
+    """A given coefficient, or those of all classes, validated."""
     try:
         found = np.asarray(number, dtype=np.float64)
     except (TypeError, ValueError):

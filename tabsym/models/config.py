@@ -1,4 +1,4 @@
-"""The constructor's arguments as one frozen, checked configuration, and the options of training that follow."""
+"""The constructor arguments as one frozen, validated configuration, and the training options derived from it."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ SOLVED_NUMERIC, ONLINE_NUMERIC = ("smooth", "linear", "modl", "quantile"), ("lin
 
 @dataclass(frozen=True)
 class Config:
-    """Options of both kinds of wide models; those that a kind has not are at what means nothing there.
+    """Options of solved and online wide models; those that a kind does not have are at neutral values.
 
-    None for what is automatic (`learning_rate`, `epochs`), for all rows (`batch_size`) and for categories by dtype
-    (`cols`). `numeric`: of columns that `numeric_of` does not name.
+    None for automatic values (`learning_rate`, `epochs`), for all rows (`batch_size`) and for categories by dtype
+    (`cols`). `numeric`: for columns that `numeric_of` does not name.
     """
 
     who: str
@@ -78,7 +78,7 @@ class Config:
     tol: float | None = None
 
     def crosses_for(self, loss: Loss, n_outputs: int, n_rows: int) -> AutoInteractions | None:
-        """How interactions are chosen; None where they are not."""
+        """The options of interaction selection; None without selection."""
         if not isinstance(self.interactions, AutoInteractions):
             return None
         is_freer = self.is_auto and self.by_evidence and loss.for_classes and n_outputs == 1
@@ -88,11 +88,11 @@ class Config:
 
     @property
     def ridge(self) -> float | None:
-        """The penalty of Newton's method; None for variances by evidence."""
+        """The ridge penalty of Newton's method; None where variance components are estimated."""
         return None if self.by_evidence else self.l2
 
     def refuse_pieces(self) -> None:
-        """Crosses and intervals are chosen from all rows at once: not from a stream, nor a first `partial_fit`."""
+        """Check for options that need all rows at once: invalid for streams and in a first `partial_fit`."""
         if isinstance(self.interactions, AutoInteractions):
             raise ValueError(
                 "interactions='auto' chooses interactions from all rows at hand; call fit on a sample of the rows "
@@ -106,19 +106,19 @@ class Config:
 
     @property
     def newton(self) -> Newton:
-        """The solver's options, of a model that is solved."""
+        """The options of Newton's method, of a solved model."""
         assert isinstance(self.optimizer, Newton)
         return self.optimizer
 
     def numeric_for(self, name: str) -> str:
-        """What becomes of a numeric column."""
+        """The treatment of a numeric column."""
         return self.numeric_of.get(name, self.numeric)
 
 
 def solved_config(e: Any, held: Mapping[str, float] | None = None) -> Config:
-    """The configuration of a model that is solved; a `ValueError` names the argument that is wrong.
+    """The configuration of a solved model; a `ValueError` names an invalid argument.
 
-    `held`: the precisions that another fit to rows of the same table found.
+    `held`: fixed precisions by term, from another fit to rows of the same table.
     """
     common = _common(e, SOLVED_NUMERIC, "smooth")
     alpha = check_alpha(e.alpha)
@@ -144,7 +144,7 @@ def solved_config(e: Any, held: Mapping[str, float] | None = None) -> Config:
 
 
 def online_config(e: Any) -> Config:
-    """The configuration of a model that is trained by gradient steps."""
+    """The configuration of a model that is trained by SGD."""
     common = _common(e, ONLINE_NUMERIC, "linear")
     alpha = check_number("alpha", e.alpha, 0, None)
     l1_ratio = check_number("l1_ratio", e.l1_ratio, 0, 1, closed=True)
@@ -175,7 +175,7 @@ def online_config(e: Any) -> Config:
 
 
 def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
-    """What both kinds have, by the names of `Config`."""
+    """The options of both kinds, by the field names of `Config`."""
     check_one_of("handle_unknown", e.handle_unknown, UNKNOWN)
     formula = None if e.formula is None else parse(check_formula(e.formula))
     cols = check_columns(e.categorical_features)
@@ -198,7 +198,7 @@ def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
 
 
 def _refuse_beside_formula(e: Any) -> None:
-    """A formula says what interacts and what is a category: options that say it too are refused, not ignored."""
+    """Raise a `ValueError` for options that a formula replaces, instead of ignoring them."""
     plain = defaults_of(type(e))
     for name in ("interactions", "categorical_features"):
         value = getattr(e, name)
@@ -214,7 +214,7 @@ def _refuse_beside_formula(e: Any) -> None:
 
 
 def _refuse_without_effect(config: Config, e: Any) -> None:
-    """Options that only others make use of."""
+    """Check for options without effect, given the others."""
     plain = defaults_of(type(e))
 
     def refuse(name: str, needs: str) -> None:
@@ -232,7 +232,7 @@ def _refuse_without_effect(config: Config, e: Any) -> None:
 
 
 def defaults_of(kind: type) -> dict[str, Any]:
-    """The constructor's options of an estimator, at their defaults."""
+    """The constructor options of an estimator, with their defaults."""
     return {name: one.default for name, one in signature(kind).parameters.items()}
 
 
@@ -242,29 +242,29 @@ def _is_default(value: Any, default: Any) -> bool:
 
 AUTO_VISITS = 125_000
 MOST_EPOCHS, LEAST_EPOCHS = 50, 2
-"""The passes of the default training of additive models: as many as show AUTO_VISITS rows, within these bounds.
+"""Epochs of the default training of additive models: about AUTO_VISITS rows in total, within these bounds.
 
-More of them fit what rare categories have by chance; see ``benchmarks/defaults.py``.
+More epochs overfit infrequent categories; see ``benchmarks/defaults.py``.
 """
 
 MOST_EPOCHS_CHOSEN = 5
-"""At most, where crosses were chosen, by shrunken steps: training does not shrink the cells of few rows."""
+"""Maximum where interactions were selected with shrinkage: SGD does not shrink their infrequent combinations."""
 
 MAX_EPOCHS, TOL = 1_000, 1e-3
-"""Other trainings go on until the loss has converged, as scikit-learn's SGD does, for at most this number of epochs."""
+"""Otherwise training runs until the loss has converged, as in scikit-learn's SGD, for at most this number of epochs."""
 
 SLOW = 4.0
-"""A given rate that is smaller than the automatic one by this factor needs passes of its own, not so many by count."""
+"""A learning rate smaller than the automatic one by this factor trains to convergence, not for AUTO_VISITS rows."""
 
 SHORT = 0.05
-"""Passes by count ended too soon where the last of them lowered the loss by more than this share of it."""
+"""Warn that training by AUTO_VISITS was too short if the last epoch lowered the loss by more than this fraction."""
 
 TRIES = 12
-"""How often an automatic rate that diverges is made smaller."""
+"""Maximum number of reductions of an automatic learning rate that diverges."""
 
 
 def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: bool = False) -> Options:
-    """The options of `fit`; `chosen`: whether crosses were chosen by evidence."""
+    """The options of `fit`; `chosen`: whether interactions were selected."""
     options = _options(config, layout)
     is_usual = is_known_to_do(options, layout) and config.schedule == "constant"
     by_count = (
@@ -272,7 +272,7 @@ def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: boo
         and not _stops_itself(config)
         and options.learning_rate * SLOW > rule_of_thumb(options.optimizer, layout)
     )
-    if is_usual and (by_count or config.epochs is not None):  # studied so, benchmarks/defaults.py
+    if is_usual and (by_count or config.epochs is not None):  # as in benchmarks/defaults.py
         options = replace(options, cooling=0.0)
     if config.learning_rate is None:
         options = options.with_automatic_rate(TRIES)
@@ -294,12 +294,12 @@ def _refuse_patience(config: Config) -> None:
 
 
 def piece_options(config: Config, layout: Layout) -> Options:
-    """The options of `partial_fit`: one pass, at one rate."""
+    """The options of `partial_fit`: one epoch, at one learning rate."""
     return replace(_options(config, layout), epochs=1).for_piece()
 
 
 def auto_epochs(n_rows: int) -> int:
-    """The passes of ``max_iter="auto"`` by default: small tables need more for as many updates."""
+    """The epochs of ``max_iter="auto"`` by default: small tables need more for the same number of updates."""
     return int(np.clip(-(-AUTO_VISITS // n_rows), LEAST_EPOCHS, MOST_EPOCHS))
 
 

@@ -1,4 +1,4 @@
-"""What a call to fit gives, checked, and laid down in units of training for the kernels; offsets that are columns."""
+"""The validated arguments of fit, their conversion to the training scale for the kernels, and offset columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OffsetColumn:
     ----------
     name : str
     is_exposure : bool
-        Whether its logarithm is the offset.
+        Whether the offset is the logarithm of the column.
     """
 
     name: str
@@ -49,7 +49,7 @@ class OffsetColumn:
         return f"{self.option}={self.name!r}"
 
     def split(self, table: Table) -> tuple[Table, Floats]:
-        """The table without the column, and the offset (n,); a `ValueError` where it is not there, or no number."""
+        """The table without the column, and the offset (n,); a `ValueError` where it is missing or not a number."""
         if self.name not in table.names:
             raise ValueError(f"{self.option}={self.name!r} is not in the table, and fit had it; add the column.")
         values = table[self.name].values
@@ -64,7 +64,7 @@ class OffsetColumn:
 
 
 def offset_column_of(estimator: Any, table: Table, offset: Any) -> OffsetColumn | None:
-    """What the constructor's arguments name in a training table; None for neither."""
+    """The offset or exposure column that the constructor names, in a training table; None without one."""
     given = {name: getattr(estimator, name, None) for name in ("offset_column", "exposure_column")}
     named = [name for name, value in given.items() if value is not None]
     if not named:
@@ -88,27 +88,27 @@ NORMAL_DEVIATION = 0.6933
 """Interquartile mean of the absolute values of a standard normal variable."""
 
 LARGEST = 1e150
-"""Of a number: the square of more than 1.3e154 is infinite; the rest is room for sums over rows."""
+"""Maximum absolute value of a number: squares overflow above 1.3e154; the margin is for sums over rows."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """What a call to fit gives, checked: table, target, and weights (n,) and offset (n, K) where there are any."""
+    """The validated arguments of fit: table, target, and weights (n,) and offset (n, K) where given."""
 
     table: Table
     y: Floats
     weight: Floats | None
     offset: Floats | None
     given: Table | None = None
-    """The table with the column of the offset, where there is one."""
+    """The table with the offset column, where there is one."""
     offset_column: OffsetColumn | None = None
     unit_weight: float | None = None
-    """The sample weight of which `weight` is in units: None where it is as the user gave it."""
+    """The sample weight that is 1 in `weight`; None where `weight` is as the user gave it."""
 
     def weighted_rows(self, unit: float | None = None) -> Training:
-        """Without the rows of weight zero, which count as absent, and with weights in units of `unit`, or of mean 1.
+        """Remove the rows of weight zero, and scale the weights by `unit`, or to mean 1.
 
-        Weights in another unit are then the same numbers, so that the fit is the same bit for bit.
+        Weights multiplied by a constant are then the same numbers, so that the fit is identical.
         """
         if self.unit_weight is not None or self.weight is None:
             return self
@@ -116,26 +116,26 @@ class Training:
         assert some.weight is not None
         if unit is not None:
             return replace(some, weight=some.weight / unit, unit_weight=unit)
-        weight = None if (some.weight == some.weight[0]).all() else relative_weights(some.weight)  # equal ones are none
+        weight = None if (some.weight == some.weight[0]).all() else relative_weights(some.weight)  # constant
         return replace(some, weight=weight, unit_weight=float(some.weight.mean()))
 
     def take(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
-        """Some of the rows."""
+        """A subset of the rows."""
         columns = tuple(replace(column, series=column.series[rows]) for column in self.table.columns)
         some = self.targets(rows)
         return replace(some, table=replace(some.table, columns=columns))
 
     def targets(self, rows: NDArray[np.signedinteger[Any]]) -> Training:
-        """Some of the rows without their columns, which are coded elsewhere."""
+        """A subset of the rows without their columns, which are coded elsewhere."""
         table = replace(self.table, columns=(), n_rows=len(rows))
         weight = None if self.weight is None else self.weight[rows]
         if self.unit_weight is not None:
-            weight = relative_weights(weight)  # as if these were all
+            weight = relative_weights(weight)  # with mean 1 over this subset
         offset = None if self.offset is None else self.offset[rows]
         return Training(table, self.y[rows], weight, offset, self.given, self.offset_column, self.unit_weight)
 
     def with_fixed(self, layout: Layout, numbers: Numbers, n_outputs: int) -> Training:
-        """With the terms of a formula that learn nothing taken for a part of the offset."""
+        """Add the formula terms without coefficients to the offset."""
         fixed = fixed_score(layout, numbers, len(self.y))
         if not len(fixed):
             return self
@@ -144,13 +144,13 @@ class Training:
 
     @property
     def differences(self) -> Floats:
-        """The target without its offset, of one score."""
+        """The target minus its offset, for one linear predictor."""
         return self.y if self.offset is None else self.y - self.offset[:, 0]
 
 
 @dataclass(frozen=True)
 class GivenRows:
-    """What a call to fit gives, before the target is checked: see `Training`."""
+    """The arguments of fit before validation of the target: see `Training`."""
 
     table: Table
     y: Any
@@ -160,7 +160,7 @@ class GivenRows:
     offset_column: OffsetColumn | None
 
     def training(self, y: Floats, n_outputs: int) -> Training:
-        """With the checked target, for so many scores."""
+        """With the validated target, for `n_outputs` linear predictors."""
         offset = read_offset(self.offset, len(self.table), n_outputs)
         return Training(self.table, y, self.weight, offset, self.given, self.offset_column)
 
@@ -168,9 +168,9 @@ class GivenRows:
 def read_rows(
     who: str, formula: Formula | None, table: Table, y: Any, sample_weight: Any, beside: str | None = None
 ) -> tuple[Table, Any, Any]:
-    """The columns that a model reads, its target column where `y` does not give one, and weights.
+    """The columns that a model uses, its target (from the table where `y` is None), and validated weights.
 
-    `beside`: a column that no term reads, and is kept.
+    `beside`: a column to keep that no term uses.
     """
     if y is None and formula is not None and formula.target is not None:
         if formula.target not in table.names:
@@ -183,24 +183,23 @@ def read_rows(
 
 
 def read_offset(offset: Any, n_rows: int, n_outputs: int) -> Floats | None:
-    """The offset of each score (n_rows, n_outputs), where there is one."""
+    """The validated offset (n_rows, n_outputs), or None."""
     return None if offset is None else check_offset(offset, n_rows, n_outputs)
 
 
 def with_spread(loss: Loss, training: Training) -> Loss:
-    """huber's delta in units of the target, from one in units of its spread; other losses as they are."""
+    """For huber, delta on the scale of the target instead of in units of its spread; other losses unchanged."""
     if loss.code != HUBER:
         return loss
     return replace(loss, parameter=loss.parameter * robust_spread(training))
 
 
 def robust_spread(training: Training) -> float:
-    """The spread of a target that outliers have little part in.
+    """A robust scale of the target.
 
-    The interquartile mean of the absolute deviations of the target (without
-    its offset) from its interquartile mean, over what that is for a standard
-    normal variable; where it is 0, the standard deviation. Unlike a median it
-    does not jump with weights.
+    The interquartile mean of the absolute deviations of the target (without its offset) from its interquartile mean,
+    over the same for a standard normal variable; where it is 0, the standard deviation. Unlike a median it is
+    continuous in the weights.
     """
     y, weight = training.differences, training.weight
     middle = _interquartile_mean(y, weight)
@@ -218,7 +217,7 @@ def _interquartile_mean(values: Floats, weight: Floats | None) -> float:
 
 
 def numeric_moments(layout: Layout, numbers: Numbers, n_rows: int, weight: Floats | None) -> tuple[Moments, ...]:
-    """Of the numeric factors; a `ValueError` names one with a number whose square is not finite."""
+    """Moments of the numeric factors; a `ValueError` names a factor whose square overflows."""
     found = []
     for numeric in layout.numerics:
         values = np.broadcast_to(numeric.values(numbers), (n_rows,))
@@ -233,7 +232,7 @@ def numeric_moments(layout: Layout, numbers: Numbers, n_rows: int, weight: Float
 
 
 def training_loss(model: WideModel) -> Loss:
-    """The loss in units of training."""
+    """The loss on the training scale."""
     if model.loss.code != HUBER:
         return model.loss
     return replace(model.loss, parameter=model.loss.parameter / model.units.scale)
@@ -247,9 +246,9 @@ def lay_training(
     order: Order,
     n_jobs: int | None,
 ) -> Rows:
-    """A coded table as the kernels read it, in units of training, rows in `order`; without codes where they are None.
+    """A coded table for the kernels, on the training scale, rows in `order`; without codes where they are None.
 
-    Weights are in units of the model's `unit_weight`.
+    Weights are relative to the model's `unit_weight`.
     """
     units = model.units
     rows = lay_rows(model.layout, model.program, units, codes, numbers, len(training.y), order, n_jobs)
@@ -268,14 +267,14 @@ def lay_training(
 
 
 def rows_by_entry(codes: NDArray[np.int32], layout: Layout) -> NDArray[np.int64]:
-    """Rows that select each coefficient (coefficients,), once however often they do."""
+    """Number of rows that use each coefficient (coefficients,); a row counts once per coefficient."""
     if len(layout.reads) == len({read.block for read in layout.reads}):
         return count_codes(codes, layout.n_coefs)
     return weight_by_entry(codes, np.empty(0), layout).astype(np.int64)
 
 
 def weight_by_entry(codes: NDArray[np.int32], weight: Floats, layout: Layout) -> Floats:
-    """Weight of the rows that select each coefficient (coefficients,)."""
+    """Total weight of the rows that use each coefficient (coefficients,)."""
     total = np.zeros(layout.n_coefs)
     sum_by_entry(codes, weight, np.full(layout.n_coefs, -1, dtype=np.int64), total)
     return total
@@ -284,14 +283,13 @@ def weight_by_entry(codes: NDArray[np.int32], weight: Floats, layout: Layout) ->
 def mean_weights(layout: Layout, weights: Floats, counts: NDArray[np.int64]) -> Floats:
     """The mean weight of the rows of each coefficient (coefficients,), 1 where there are none.
 
-    A weighted batch under gse divides by (rows in the batch) * (mean weight of
-    the category's rows). Over all rows that is the sum of the category's weights;
-    over one row it keeps the row's weight, which dividing by the weight of
-    the batch itself would cancel.
+    A weighted batch under GSE divides by (rows in the batch) * (mean weight of the category's rows). Over all rows that
+    is the sum of the category's weights; for one row it keeps the row's weight, which division by the weight of the
+    batch itself would cancel.
     """
     mean = np.divide(weights, counts, out=np.ones(len(weights)), where=counts > 0)
     for index, block in enumerate(layout.blocks):
-        if block.rank > 1:  # codes select the first number of a vector
+        if block.rank > 1:  # codes index the first component of a vector
             own = layout.coefs(index)
             mean[own] = np.repeat(mean[own][:: block.rank], block.rank)
     return mean

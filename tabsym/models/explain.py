@@ -19,10 +19,10 @@ Floats = NDArray[np.float64]
 
 
 def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> dict[str, Floats]:
-    """The contribution (n, K) of every term, by name: together, and with an offset, they are the linear predictor.
+    """The contribution (n, K) of every term, by name; their sum, with an offset, is the linear predictor.
 
-    A slope's is times the number less its mean, where the rest is in the intercept, or in a term by the same category.
-    Terms that are dropped, and contribute nothing, are left out.
+    A slope's contribution is the slope times the centred value; the rest is in the intercept, or in the main effect of
+    the same category. Dropped terms, which contribute 0, are left out.
     """
     layout = model.layout
     off = set() if model.certainty is None else set(np.flatnonzero(model.certainty.variances == 0.0).tolist())
@@ -57,7 +57,7 @@ def contributions(model: WideModel, table: Table, n_jobs: int | None = None) -> 
 
 
 def variances_of_columns(model: WideModel) -> dict[str, float] | None:
-    """The variance over training rows that the terms of each column add; of an interaction each has an equal part.
+    """Variance of the linear predictor over the training rows by column; interactions are divided equally among theirs.
 
     None for formulas that multiply or share coefficients.
     """
@@ -93,7 +93,7 @@ def variances_of_columns(model: WideModel) -> dict[str, float] | None:
 
 
 def term_name(layout: Layout, term: Term) -> str:
-    """A term as people read it: the name of its block, where that is read once, else its factors."""
+    """Display name of a term: the name of its block if no other term uses the block, else its factors."""
     if len(term.factors) == 1 and layout.stands_alone(term) and layout.blocks[term.factors[0].block].rank == 1:
         return layout.blocks[term.factors[0].block].name
     words = [] if term.constant == 1.0 and (term.factors or term.numeric is not None) else [f"{term.constant:g}"]
@@ -107,7 +107,7 @@ def term_name(layout: Layout, term: Term) -> str:
 
 
 def _selected(model: WideModel, factor: Factor, codes: NDArray[np.signedinteger] | None, n_rows: int) -> Floats:
-    """What a factor is in each row (n, K)."""
+    """The value of a coefficient factor in each row (n, K)."""
     block, own = model.layout.blocks[factor.block], model.layout.coefs(factor.block)
     values = model.theta[own].reshape(-1, block.rank, model.n_outputs)[:, factor.component]
     if codes is None:
@@ -124,9 +124,9 @@ _LONGEST = 32
 
 
 def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading: str) -> str:
-    """Linear predictor, units, and a line per term: coefficients, rows, deviations, highest and lowest categories.
+    """Text summary: linear predictor, units, and a line per term: coefficients, rows, deviations, extreme categories.
 
-    Terms that are dropped are named in one line.
+    Dropped terms are named in one line.
     """
     units = "units of the target" if not _has_link(model) else "units of the linear predictor, before the link"
     if not model.layout.is_additive:
@@ -157,7 +157,7 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
 
 
 def switched_off(model: WideModel) -> list[str]:
-    """The terms whose variance was estimated as 0."""
+    """The dropped terms, whose variance component is estimated as 0."""
     if model.certainty is None:
         return []
     blocks = zip(model.layout.blocks, model.certainty.variances, strict=True)
@@ -169,7 +169,7 @@ def _deviation(variance: float) -> str:
 
 
 def plot_contributions(made: pd.Series, held: Mapping[str, str], *, top: int, ax: Any = None) -> Any:
-    """Bars of what a score is made of, largest first, with what the row holds beside them; the matplotlib axes."""
+    """Bar plot of the contributions to a linear predictor, largest first, with the row's values; returns the axes."""
     from matplotlib import pyplot as plt
 
     order = made.abs().sort_values(ascending=False, kind="stable").index
@@ -192,7 +192,7 @@ def plot_contributions(made: pd.Series, held: Mapping[str, str], *, top: int, ax
 
 
 def describe_crosses(chosen: pd.DataFrame) -> str:
-    """The table of chosen crosses, in text."""
+    """Text table of the selected interactions."""
     if chosen.empty:
         return "interactions: none lowered the loss of held-out rows"
     lines = [f"{'interaction, best first':44}{'coefs':>9}{'gain a row':>12}{'error':>10}{'round':>7}"]
@@ -204,7 +204,7 @@ def describe_crosses(chosen: pd.DataFrame) -> str:
 
 
 def score_text(layout: Layout) -> str:
-    """The score as a formula."""
+    """The linear predictor as a formula."""
     terms = []
     for term in layout.terms:
         terms = [] if term.constant == 1.0 and (term.factors or term.numeric is not None) else [f"{term.constant:g}"]
@@ -219,7 +219,7 @@ def score_text(layout: Layout) -> str:
 
 
 def plot_block(split: Split, name: str, *, top: int, output: Any = None, ax: Any = None) -> Any:
-    """Bars of a term's values, highest first, with the training rows beside them; the matplotlib axes."""
+    """Bar plot of a term's coefficients, highest first, with their training rows; the matplotlib axes."""
     from matplotlib import pyplot as plt
 
     values, counts = split.values, split.rows
@@ -234,7 +234,7 @@ def plot_block(split: Split, name: str, *, top: int, output: Any = None, ax: Any
         spread, rows = 1.96 * split.sd.loc[shown.index].iloc[:, index].to_numpy(), np.arange(len(shown))
         told = np.isfinite(spread)
         ax.errorbar(shown.to_numpy()[told], rows[told], xerr=spread[told], fmt="none", ecolor="#7a7a7a", elinewidth=1)
-        for row in rows[np.isinf(spread)]:  # it may be anything
+        for row in rows[np.isinf(spread)]:  # unknown: infinite standard deviation
             ax.axhline(row, color="#7a7a7a", linewidth=1, linestyle=":")
     labels = [_cut(_symbol(category), _LONGEST) for category in shown.index]
     if counts is not None:
@@ -244,16 +244,14 @@ def plot_block(split: Split, name: str, *, top: int, output: Any = None, ax: Any
     more = f", the {len(shown)} largest of {len(values):,}" if len(values) > len(shown) else ""
     whiskers = "; whiskers: 1.96 sd" if split.sd is not None else ""
     title = f"{_plain(_cut(name, _LONGEST))}: {_plain(str(column))}{more} (training rows{whiskers})"
-    side = "right" if max(map(len, labels)) > len(title) // 2 else "left"  # beside long labels the axes are narrow
+    side = "right" if max(map(len, labels)) > len(title) // 2 else "left"  # long labels make the axes narrow
     ax.set_title(title, loc=side, fontsize=10)
     ax.spines[["top", "right", "left"]].set_visible(False)
     return ax
 
 
 def plot_curve(split: Split, name: str, *, output: Any = None, ax: Any = None) -> Any:
-    """Values of coefficients that have an order, a line for one output or each; missing ones apart. The matplotlib
-    axes.
-    """
+    """Step plot of ordered coefficients, one line per output, missing values as points; the matplotlib axes."""
     from matplotlib import pyplot as plt
 
     values, certain, frame = split.values, split.sd, split.values
@@ -290,7 +288,7 @@ def _has_link(model: WideModel) -> bool:
 
 
 def _place_of(values: pd.DataFrame, output: Any, name: str) -> int:
-    """Which column of a block is asked for; None: the first."""
+    """Index of the column of an output; 0 for None."""
     if output is None:
         return 0
     columns = list(map(str, values.columns))
@@ -317,7 +315,7 @@ def _symbol(category: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    return text.replace("$", r"\$")  # matplotlib would read a formula
+    return text.replace("$", r"\$")  # matplotlib would parse it as mathematics
 
 
 def _cut(text: str, most: int) -> str:

@@ -1,4 +1,4 @@
-"""Fit, in short: plan, code, train, settle; and going on where a model stands."""
+"""Fit and partial_fit: design building, coding, training, intercept correction."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ Rng = np.random.RandomState
 
 @dataclass(frozen=True)
 class Known:
-    """What is found once in a training table, though several models are fitted to it.
+    """Precomputed bins and factorized columns of a training table, shared by several fits to it.
 
     Attributes
     ----------
     cuts : Cuts
-        The intervals of its numeric columns.
+        The bins of its numeric columns.
     raws : dict of column -> RawCodes
-        The columns of categories that were coded so far; others are added.
+        Cache of the factorized columns.
     """
 
     cuts: Cuts
@@ -72,7 +72,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a call to fit comes to; `chosen`: the interactions, where they were chosen."""
+    """The result of a fit; `chosen`: the interactions, where they were selected."""
 
     model: WideModel
     outcome: Outcome
@@ -88,10 +88,10 @@ def fit_model(
     rng: Rng,
     known: Known | None = None,
 ) -> Fitted:
-    """A model of all rows, from scratch; `known`: what is known of them, where all have a weight."""
+    """Fit a model to all rows, from scratch; `known`: precomputed bins and columns of the rows of positive weight."""
     training = training.weighted_rows()
     known = known or Known(plan_cuts(config, training, loss), {})
-    cuts, raws = known.cuts, known.raws  # columns are coded once
+    cuts, raws = known.cuts, known.raws  # columns are factorized once
     auto = config.crosses_for(loss, n_outputs, len(training.y))
     interactions: Any = config.interactions
     chosen: list[Chosen] | None = None
@@ -109,11 +109,11 @@ def fit_model(
     options = training_options(config, layout, len(training.y), chosen=bool(chosen))
     model, coded = blank_model(config, options.columns, layout, training, loss, n_outputs, raws, rng)
     rows = coded.lay(model, options, rng, config.n_jobs)
-    del coded  # what training does not need is not kept while it runs
+    del coded  # free the memory before training
     model = begin(model, rows, config)
     split = split_rows(len(rows.y), options, rng)
     model, outcome = _advance(model, rows, options, rng, split, search=config.learning_rate is None)
-    if config.learning_rate is None or config.epochs is None:  # otherwise the descent is left as it was asked for
+    if config.learning_rate is None or config.epochs is None:  # given learning rate and epochs: no correction
         model = _settle(model, rows, split[1])
     return Fitted(_identified(config, model), outcome, chosen)
 
@@ -122,7 +122,7 @@ def fit_model(
 def continue_model(
     config: Config, model: WideModel | None, training: Training, loss: Loss, n_outputs: int, rng: Rng
 ) -> Fitted:
-    """A model after one pass over some more rows; None for a model that has seen none."""
+    """The model after one epoch over more rows; `model` is None in the first call."""
     training = training.weighted_rows(None if model is None else model.unit_weight)
     if model is None:
         config.refuse_pieces()
@@ -152,7 +152,7 @@ def continue_model(
 
 
 def _identified(config: Config, model: WideModel) -> WideModel:
-    """The model with the means of its terms in the intercept; under l1 not, whose zeros would no longer be 0."""
+    """Move the means of terms to the intercept; not with an l1 penalty, whose zeros would be lost."""
     if config.l1 > 0.0:
         return model
     none = np.zeros(len(model.layout.blocks), dtype=np.bool_)
@@ -160,7 +160,7 @@ def _identified(config: Config, model: WideModel) -> WideModel:
 
 
 def _go_on(config: Config, options: Options, model: WideModel, training: Training, rng: Rng) -> tuple[WideModel, Coded]:
-    """The model grown to the categories of more rows, in the units of all rows so far."""
+    """Extend the model by the categories of more rows, and update the standardization to all rows so far."""
     coder = model.coder(training.table, config.n_jobs)
     layout, codes = model.layout.grow(coder)
     numbers = coder.numbers
@@ -172,7 +172,7 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
     units = choose_units(config, layout, model.loss, target, numerics)
     model = replace(model, target=target, numerics=numerics)
     model = grow_model(model, layout, units, codes, rng, model.n_steps if options.is_dense else 0)
-    if training.weight is None and (model.weights != model.counts).any():  # others were weighted
+    if training.weight is None and (model.weights != model.counts).any():  # earlier rows were weighted
         training = replace(training, weight=np.full(len(training.y), 1.0 / model.unit_weight))
     return model, Coded(codes, numbers, training)
 
@@ -180,14 +180,14 @@ def _go_on(config: Config, options: Options, model: WideModel, training: Trainin
 def _advance(
     model: WideModel, rows: Rows, options: Options, rng: Rng, split: Split, *, search: bool
 ) -> tuple[WideModel, Outcome]:
-    """The model trained on rows, and its counts."""
+    """Train the model on rows; update its counts."""
     layout, task = model.layout, task_of(model)
     counts = rows_by_entry(rows.codes, layout)
     weights = weight_by_entry(rows.codes, rows.weight, layout) if len(rows.weight) else counts.astype(np.float64)
     coef_weight = np.empty(0)
     if len(rows.weight):
         coef_weight = np.ones(layout.n_coefs)
-        if not options.is_dense:  # relative to the rows before, else these would cancel their own weight
+        if not options.is_dense:  # relative to earlier rows; else the rows would cancel their own weight
             before = model.counts > 0
             totals = np.where(before, model.weights, weights), np.where(before, model.counts, counts)
             coef_weight = mean_weights(layout, *totals)
@@ -199,9 +199,9 @@ def _advance(
 
 
 def _settle(model: WideModel, rows: Rows, held_out: RowNumbers) -> WideModel:
-    """The intercept moved such that predictions add up to the targets, where the loss wants that.
+    """Intercept correction: predictions add up to the targets, for losses with a canonical link.
 
-    Not where held-out rows have a larger loss by it: rows that were trained on may be fitted too closely.
+    Not where it raises the loss of held-out rows: the predictions of training rows may be overfitted.
     """
     constant = model.layout.constant
     if constant is None or not model.loss.canonical:
@@ -231,7 +231,7 @@ def _choose_crosses(
     raws: dict[str, RawCodes],
     rng: Rng,
 ) -> list[Chosen]:
-    """The interactions of ``interactions="auto"``; `raws` keeps the coded columns."""
+    """The interactions of ``interactions="auto"``; `raws`: cache of factorized columns."""
     model, coded = blank_model(config, NO_MEMORY, layout, training, loss, n_outputs, raws, rng)
     rows = lay_training(model, None, coded.numbers, coded.training, None, config.n_jobs)
     return find_crosses(training_loss(model), n_outputs, model.layout, coded.codes, rows, auto, rng, config.n_jobs)

@@ -1,4 +1,4 @@
-"""Identified coefficients, whose means are in the intercept, and their standard deviations."""
+"""Identified coefficients, with the means of terms in the intercept, and their posterior standard deviations."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Mean:
-    """A block whose mean is told by no row, and the term that takes it up.
+    """A block whose mean is not identified, and the scalar term that it is moved to.
 
     Attributes
     ----------
     block : int
     home : int or None
-        The block of one number that takes up the mean; None where terms of the block cancel it, as ``b[x] - b[z]``.
+        The scalar block that the mean is moved to; None where terms of the block cancel it, as ``b[x] - b[z]``.
     times : float
-        What the home moves by for a mean of 1.
+        The change of the home for a mean of 1.
     """
 
     block: int
@@ -42,7 +42,7 @@ class Mean:
 
 
 def means_of(layout: Layout) -> list[Mean]:
-    """The blocks whose mean can be moved."""
+    """The blocks whose mean is not identified."""
     readers: dict[int, list[Term]] = {}
     for term in layout.learned:
         for factor in term.factors:
@@ -66,14 +66,14 @@ def means_of(layout: Layout) -> list[Mean]:
 
 
 def _multiplied_by(layout: Layout, term: Term) -> tuple[str, ...]:
-    """What a term's coefficient is multiplied by in a row, beside a constant."""
+    """The numeric factors of a term, apart from its constant, as a comparable key."""
     return () if term.numeric is None else tuple(sorted(map(show, layout.numerics[term.numeric].nodes)))
 
 
 def shares_of_means(model: WideModel, *, by_category: NDArray[np.bool_]) -> dict[int, Floats]:
     """The weights (coefficients of the block,), of sum 1, of the mean of each block of `means_of`.
 
-    `by_category` (blocks,): whether all coefficients of a block count alike. A block of no rows has no mean.
+    `by_category` (blocks,): whether all coefficients of a block have equal weight. A block without rows has no mean.
     """
     found = {}
     for mean in means_of(model.layout):
@@ -88,7 +88,7 @@ def shares_of_means(model: WideModel, *, by_category: NDArray[np.bool_]) -> dict
 
 
 def _is_missing_now_and_then(model: WideModel, block: int) -> bool:
-    """Whether a block is the flag of a number that some training rows have: those rows select no coefficient of it."""
+    """Whether a block is the flag of a numeric column that is missing in some training rows only."""
     layout = model.layout
     source = layout.sources[layout.blocks[block].source or 0]
     if not isinstance(source, Flag):
@@ -101,10 +101,10 @@ def _is_missing_now_and_then(model: WideModel, block: int) -> bool:
 
 
 def move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: Collection[int] = ()) -> Floats:
-    """Parameters (coefficients, K) with the means of blocks moved to their homes; linear in `theta`.
+    """Coefficients (coefficients, K) with the means of blocks moved to their homes; linear in `theta`.
 
-    `kept`: blocks about their mean whose homes do not take it up. For deviations: of random effects the mean is 0 by
-    their prior, and the intercept is the population's, as certain as mixed models say.
+    `kept`: blocks whose mean is subtracted but not moved. For standard deviations: the mean of random effects is 0
+    under their prior, and the intercept is that of the population, as in mixed models.
     """
     moved = theta.copy()
     for mean in means_of(layout):
@@ -119,9 +119,9 @@ def move_means(layout: Layout, theta: Floats, shares: dict[int, Floats], kept: C
 
 
 def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
-    """The model with the means of its terms in the intercept, in training's units as in the user's.
+    """Recenter the model: move the means of its terms to the intercept, on both scales.
 
-    With several classes coefficients also sum to 0 over the classes, as the softmax is the same for any common shift.
+    With several classes coefficients are also centred over the classes, as softmax is invariant to a common shift.
     """
     k, units, layout = model.n_outputs, model.units, model.layout
     state = model.state.copy()
@@ -136,7 +136,7 @@ def identify(model: WideModel, shares: dict[int, Floats]) -> WideModel:
 
 
 def _additive_entries(layout: Layout) -> NDArray[np.bool_]:
-    """The coefficients (coefficients,) of blocks that no term multiplies by another block."""
+    """Mask (coefficients,) of the blocks that no term multiplies by another block."""
     additive = np.ones(layout.n_coefs, dtype=np.bool_)
     for term in layout.learned:
         if len(term.factors) > 1:
@@ -148,11 +148,11 @@ def _additive_entries(layout: Layout) -> NDArray[np.bool_]:
 Shares = dict[int, Floats]
 
 MOST_NUMBERS = 4_000_000
-"""Of the matrix from coefficients of training to those shown."""
+"""Maximum size of the matrix that maps training-scale to reported coefficients."""
 
 
 def is_mean_by_category(layout: Layout, terms: Sequence[SolverTerm], solver: BlockDescent) -> NDArray[np.bool_]:
-    """Whether the mean of each block (blocks,) is over its categories: where a ridge holds them back."""
+    """Whether the mean of each block (blocks,) weights categories equally: those with a ridge penalty."""
     found = np.zeros(len(layout.blocks), dtype=np.bool_)
     for index, term in enumerate(terms):
         found[term.block] = term.prior is Prior.RIDGE and solver.precision[index] > 0.0
@@ -160,26 +160,26 @@ def is_mean_by_category(layout: Layout, terms: Sequence[SolverTerm], solver: Blo
 
 
 def is_held_by_category(model: WideModel, variances: Floats) -> NDArray[np.bool_]:
-    """The same of a formula's model, by the variances (blocks,) of its blocks, infinite where nothing holds them."""
+    """The same for a formula, by the variances (blocks,) of its blocks, infinite for unpenalized ones."""
     return np.isfinite(variances) & np.array([block.source is not None for block in model.layout.blocks])
 
 
 def jointly(
     model: WideModel, certainty: Certainty, solver: BlockDescent, dispersion: float, shares: Shares
 ) -> Certainty:
-    """The certainty of a model, with covariances of all coefficients together as far as they can be had.
+    """Add the joint posterior covariances of all coefficients, as far as they are computable.
 
     Parameters
     ----------
     model : WideModel
     certainty : Certainty
-        In the user's units, each block by itself.
+        On the original scale, each block by itself.
     solver : BlockDescent
         At the optimum.
     dispersion : float
-        In units of training.
+        On the training scale.
     shares : dict of block -> (q,)
-        The weights of the means that are in the intercept.
+        The weights of the means that are moved to the intercept.
     """
     layout, terms = model.layout, solver.terms
     active = [index for index in range(len(terms)) if not solver.dropped[index]]
@@ -200,7 +200,7 @@ def jointly(
         parts = Parts(solver, active, held)
         if certainty.samples is not None and not parts.is_exact:
             found = _of_draws(layout, certainty.samples, shares, random)
-            dispersion = 1.0  # they have it
+            dispersion = 1.0  # the samples include it
         else:
             found = _of_parts(model, parts, terms, shares, sd, dispersion, random)
     scaled = {block: one.times(np.sqrt(dispersion)) for block, one in found.items()}
@@ -213,7 +213,7 @@ def jointly(
 
 
 def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion: float, shares: Shares) -> Certainty:
-    """The certainty of a formula's model, with covariances of all its coefficients together."""
+    """Add the joint posterior covariances of all coefficients of a formula's model."""
     layout, sd = model.layout, certainty.sd.copy()
     random = np.flatnonzero(is_held_by_category(model, certainty.variances)).tolist()
     found = _of_whole(model, range(len(layout.blocks)), whole, shares, random)
@@ -226,7 +226,7 @@ def of_formula(model: WideModel, certainty: Certainty, whole: Whole, dispersion:
 def _of_whole(
     model: WideModel, blocks: Sequence[int], whole: Whole, shares: Shares, random: Collection[int]
 ) -> dict[int, TermCovariance]:
-    """From the covariance of all coefficients of some blocks in units of training: a linear map."""
+    """From the joint covariance of some blocks on the training scale, by a linear map."""
     layout = model.layout
     own = [np.arange(layout.coefs(block).start, layout.coefs(block).stop) for block in blocks]
     coefs = np.concatenate(own)
@@ -244,7 +244,7 @@ def _of_whole(
 
 
 def _of_draws(layout: Layout, samples: Floats, shares: Shares, random: Collection[int]) -> dict[int, TermCovariance]:
-    """From samples (coefficients, M) of all coefficients about the optimum, in the user's units."""
+    """From posterior samples (coefficients, M) of the deviations from the optimum, on the original scale."""
     shown = move_means(layout, samples, shares, random) / np.sqrt(samples.shape[1])
     found = {}
     for block in range(len(layout.blocks)):
@@ -262,7 +262,7 @@ def _of_parts(
     dispersion: float,
     random: Collection[int],
 ) -> dict[int, TermCovariance]:
-    """Block by block; `sd` (coefficients, 1) of blocks of one coefficient that take up what others move are set."""
+    """Block by block; `sd` (coefficients, 1) is set for the scalars that means and centring are moved to."""
     layout, units = model.layout, model.units
     covariances, variance = parts()
     moved = {term.factors[0].block for term in layout.homes.values()}
@@ -283,7 +283,7 @@ def _of_parts(
 
 
 def _row_of_home(layout: Layout, units: Units, shares: Shares, home: int) -> dict[int, Floats]:
-    """By block, what a coefficient that takes up means and the centring of numbers is made of, in units of training."""
+    """Weights, by block, of the training-scale coefficients in a scalar that means and centring are moved to."""
     found: dict[int, Floats] = {home: np.ones(1) * units.sizes[home]}
 
     def add(block: int, by: Floats) -> None:

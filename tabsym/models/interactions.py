@@ -1,4 +1,4 @@
-"""interactions="auto" in the estimators: models that have not seen a fold, the choice, and the table that shows it."""
+"""interactions="auto" in the estimators: out-of-fold models, the selection, and the table of selected interactions."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def find_crosses(
     rng: np.random.RandomState,
     n_jobs: int | None,
 ) -> list[Chosen]:
-    """Crosses of the categorical columns of an additive model, chosen on its training rows.
+    """Select interactions of the categorical columns and bins of an additive model, on its training rows.
 
-    `codes` and `rows` are the table as the layout codes it, in the same order; of `rows` the codes are not read.
-    Categories count in the order in which they come in the sample: how a frame keeps its categories must not matter.
+    `codes` and `rows` are the coded table, in the same order; the codes of `rows` are not used. Categories are numbered
+    in order of appearance in the sample, so that the order of categories in a data frame has no effect.
     """
     n_rows, blocks, sizes = len(rows.y), layout.blocks, layout.sizes
     columns = {read.block: CodeColumn(blocks[read.block].name, own, sizes[read.block]) for read, own in codes.items()}
@@ -62,13 +62,13 @@ def find_crosses(
 
 
 def _constant_scores(loss: Loss, y: Floats, weight: Floats, offset: Floats, n_outputs: int) -> Floats:
-    """Scores (K, n) before anything is learned."""
+    """Linear predictors (K, n) of the intercept-only model."""
     constant = best_constant(loss, y, weight if len(weight) else None, n_outputs, offset if len(offset) else None)
     return np.asarray(constant[:, None] + (offset.T if len(offset) else np.zeros(len(y))))
 
 
 def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) -> CodeColumn:
-    """The column's rows in order, its codes counting up from the first row."""
+    """The column's rows in `order`, with codes numbered by first appearance."""
     codes = column.codes.take(order)
     first = np.full(column.size, -1, dtype=np.int64)
     first_rows(codes, first)
@@ -78,19 +78,17 @@ def _by_appearance(column: CodeColumn, order: NDArray[np.signedinteger[Any]]) ->
 
 
 def _by_symbol(codes: NDArray[np.int32], size: int) -> NDArray[np.signedinteger[Any]]:
-    """The rows (n,) in the order of a column's categories: what is summed together is then near in memory."""
+    """The rows (n,) sorted by the categories of a column, for memory locality of sums by category."""
     return np.concatenate([np.flatnonzero(codes < 0), Sorted(CodeColumn("", codes, size)).rows[1]])
 
 
 def _loss_of_evidence(loss: Loss) -> Loss:
-    """The loss that interactions are weighed by: of the hinge, which has no curvature to make steps of, the
-    logistic.
-    """
+    """The loss for interaction selection: logistic instead of hinge, which has no second derivative."""
     return LOSSES["logistic"] if loss.name == "hinge" else loss
 
 
 def table_of_crosses(chosen: Sequence[Chosen]) -> pd.DataFrame:
-    """What was chosen, in order: name, order, mean held-out gain a row, its standard error, round, size."""
+    """The selected interactions, in order: name, order, mean held-out gain per row, standard error, round, size."""
     return pd.DataFrame(
         {
             "interaction": pd.Series([":".join(c.columns) for c in chosen], dtype=object),
@@ -109,13 +107,14 @@ def _source(layout: Layout, block: int) -> Any:
 
 
 def _folds(classes: Floats | None, n_rows: int, n_folds: int, rng: np.random.RandomState) -> NDArray[np.int8]:
-    """A fold for each row (n,), at random, with every class, and in it every run of rows, spread evenly.
+    """A random fold for each row (n,), stratified by class and by runs of consecutive rows.
 
-    Runs are the rows of a category of the largest alphabet: of two rows one teaches and one tests.
+    Runs are the rows of a category of the column with most categories: of two rows, one is for training, one for
+    testing.
     """
     order = np.arange(n_rows)
     if classes is not None:
-        order = np.argsort(classes.astype(np.int16), kind="stable")  # by radix, where 16 bits do
+        order = np.argsort(classes.astype(np.int16), kind="stable")  # radix sort, for 16-bit integers
     starts = rng.randint(n_folds, size=n_rows // n_folds + 1)
     fold = np.empty(n_rows, dtype=np.int8)
     fold[order] = (np.repeat(starts, n_folds)[:n_rows] + np.arange(n_rows)) % n_folds

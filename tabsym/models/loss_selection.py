@@ -1,4 +1,4 @@
-"""``loss="auto"``: squared error, or a loss with a log link, by the score of held-out rows."""
+"""``loss="auto"``: selects squared error or a loss with a log link by the score on held-out rows."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ def _mean_absolute(errors: Floats, weight: Floats | None) -> float:
 
 
 PLAIN_ERRORS = {"neg_root_mean_squared_error": _root_mean_square, "neg_mean_absolute_error": _mean_absolute}
-"""What is asked for most, without scikit-learn's checks: they take a fifth of the time of fitting a small model."""
+"""The most common scores, without scikit-learn's checks, which take long for small models
+(`benchmarks/evidence/constants_models.md`)."""
 
 
 class Scoring:
-    """A score of predictions, the higher the better.
+    """A scorer of predictions; higher is better.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class Scoring:
     Raises
     ------
     ValueError
-        Where the name is not known.
+        For an unknown name.
     """
 
     def __init__(self, scoring: Any) -> None:
@@ -61,7 +62,7 @@ class Scoring:
         self._scorer = _find_scorer(scoring) if self._errors is None else None
 
     def score(self, predicted: Floats, y: Floats, weight: Floats | None) -> float:
-        """Of predictions (n,), which are finite, for targets (n,); a `ValueError` where there is no such number."""
+        """Score finite predictions (n,) for targets (n,); a `ValueError` where the score is undefined."""
         if self._scorer is None:
             assert self._errors is not None
             return -self._errors(predicted - y, weight)
@@ -95,17 +96,17 @@ def _find_scorer(scoring: Any) -> Callable[..., float]:
 
 
 def _name_of(scoring: Any) -> str:
-    """As the user wrote it, or the name of the function."""
+    """The name as the user wrote it, or that of the function."""
     return repr(scoring) if isinstance(scoring, str) else getattr(scoring, "__name__", type(scoring).__name__)
 
 
 def _in_users_words(error: Exception) -> str:
-    """What a scorer says, without its stop and without the name of what stands for the model here."""
+    """The message of a scorer, without its full stop and the internal class name."""
     return str(error).rstrip(".").replace(_Predicted.__name__, "the model")
 
 
 class _Predicted(RegressorMixin, BaseEstimator):
-    """Predictions that were made, as scorers want them."""
+    """Given predictions as a fitted estimator, for scikit-learn's scorers."""
 
     def __init__(self, predicted: Floats) -> None:
         self.predicted = predicted
@@ -120,50 +121,51 @@ class _Predicted(RegressorMixin, BaseEstimator):
 Places = NDArray[np.int64]
 
 FIRST = ("squared_error", "poisson")
-"""Tried first: a sum, and a product of what categories do; where the product is better, others with that link."""
+"""The losses tried first: additive and multiplicative effects; if poisson is better, `OTHERS` are tried too."""
 
 OTHERS = ("gamma", "tweedie")
 
 TELLING = 5_000
-"""With so many rows only that one of the others is tried whose variance goes with the mean as that of rows held out:
-over fifteen targets the error is as far above that of the best loss (2.46 % for 2.44 % by both). Of fewer rows both
-are tried: on generated tables of 300 it would be 1.55 % for 1.44 %."""
+"""From this number of rows on, only the one of `OTHERS` is tried whose variance function fits the held-out rows; on
+smaller tables both are, because the estimate of the variance power is less reliable
+(`benchmarks/evidence/constants_models.md`)."""
 
 MOST_ROWS = 25_000
-"""Losses are compared on a random sample of larger tables, which is hardly worse than all rows."""
+"""Losses of larger tables are compared on a random sample of this size, which is hardly worse than all rows."""
 
 HELD_OUT = 0.4
-"""Of these, the share that they are compared on: with a fifth or a third of them the amounts are as good."""
+"""Fraction of these rows that is held out; the selection depends little on it
+(`benchmarks/evidence/constants_models.md`)."""
 
 SMALL, SPLITS = 5_000, 2
-"""Of fewer rows the scores are the mean of so many splits, whose held-out rows differ: on generated tables of 1,500
-rows the error above the best loss's is three fifths of one split's, of 300 rows nine tenths; of 6,000 the same."""
+"""With fewer rows the score is the mean over this number of splits, with different held-out rows, which helps on tables
+of some thousand rows or less (`benchmarks/evidence/constants_models.md`)."""
 
 GAMMAS_POWER = 2.0
-"""Of the mean, that the variance goes with: poisson's is 1, tweedie's between, as it is asked for."""
+"""The power of the mean in gamma's variance function; poisson's is 1, tweedie's lies between, as given."""
 
 LEAST_RESIDUAL = 1e-3
-"""Of what was predicted: the logarithm of a residual of nearly 0 says nothing."""
+"""Minimum residual, relative to the prediction, for the logarithm of residuals in `power_of_variance`."""
 
 ROUGH, ROUGH_OF_SMALL = 1e-3, 1e-4
-"""Newton's tolerance, at least, while losses are compared, which differ by more, and that of small tables, of which
-each row weighs more; variances of rare categories are left to the evidence, without rows held out."""
+"""Minimum tolerance of Newton's method while losses are compared, which differ by more, and that for small tables,
+where each row has more influence; variances of infrequent terms are estimated by REML, without held-out rows."""
 
 LEAST_ROWS = 30
-"""With fewer, the loss is squared."""
+"""With fewer rows the loss is the squared error."""
 
 
 @one_blas_thread()
 def choose_loss(
     config: Config, training: Training, losses: dict[str, Loss], scoring: Any, rng: np.random.RandomState
 ) -> tuple[Loss, dict[str, float], Known]:
-    """The loss of the best score on rows held out, the scores, best first, and what was learned of the table.
+    """The loss of the best held-out score, the scores, best first, and the precomputed bins and columns.
 
     Parameters
     ----------
     config : Config
     training : Training
-        Of rows that all have a weight.
+        With rows of positive weight only.
     losses : mapping of str -> Loss
         By name, with their parameters.
     scoring : str or callable
@@ -176,7 +178,7 @@ def choose_loss(
     possible = [name for name in losses if _fits(LOSSES[name], training.y)]
     if n_rows < LEAST_ROWS or training.y.min() == training.y.max():
         possible = possible[:1]
-    known = Known(plan_cuts(config, training, losses["poisson"]), {})  # bins are those of every regression loss
+    known = Known(plan_cuts(config, training, losses["poisson"]), {})  # all regression losses have the same bins
     if len(possible) == 1:
         return losses[possible[0]], {possible[0]: np.nan}, known
     trials = _trials(_rough(config, n_rows), training, order, known, by, rng)
@@ -185,7 +187,7 @@ def choose_loss(
         try:
             return float(np.mean([trial.score(losses[name]) for trial in trials]))
         except ValueError:
-            if name == "squared_error":  # deviances have no score for predictions below 0
+            if name == "squared_error":  # deviance scorers reject predictions below 0
                 return -np.inf
             raise
 
@@ -200,15 +202,15 @@ def choose_loss(
 
 
 def _nearest(trial: _Trial, losses: dict[str, Loss]) -> str:
-    """Of the other losses, gamma and tweedie, the one whose variance goes with the mean as that of rows held out."""
+    """The one of gamma and tweedie whose variance power is nearer to that of the held-out rows."""
     power = power_of_variance(trial.predicted["poisson"], trial.held_out.y, trial.held_out.weight)
     return "gamma" if power > (GAMMAS_POWER + losses["tweedie"].parameter) / 2.0 else "tweedie"
 
 
 def power_of_variance(predicted: Floats, y: Floats, weight: Floats | None) -> float:
-    """The power of the mean that variances go with, by rows (n,) and what was predicted for them, above 0.
+    """The power of the mean in the variance function, from rows (n,) and their predictions, above 0.
 
-    Twice the slope of the logarithm of residuals by that of predictions: a few outliers hardly move it.
+    Twice the regression slope of log absolute residuals on log predictions, which is robust to a few outliers.
     """
     predicted = np.maximum(predicted, np.finfo(float).tiny)
     logs = np.log(predicted)
@@ -221,7 +223,7 @@ def power_of_variance(predicted: Floats, y: Floats, weight: Floats | None) -> fl
 
 
 def _splits(order: Places) -> list[tuple[Places, Places]]:
-    """Rows to fit and rows to score; of small tables several times over, on other rows each time."""
+    """Training rows and held-out rows; for small tables several splits, with different held-out rows."""
     n_held_out = int(len(order) * HELD_OUT)
     n_splits = SPLITS if len(order) < SMALL else 1
     turned = [np.roll(order, -split * n_held_out) for split in range(n_splits)]
@@ -234,7 +236,7 @@ def _fits(loss: Loss, y: Floats) -> bool:
 
 
 def _rough(config: Config, n_rows: int) -> Config:
-    """How models are fitted while losses are compared: without interactions that are chosen, and less settled."""
+    """The configuration of fits while losses are compared: no interaction selection, and a looser tolerance."""
     tol = max(config.newton.tol, ROUGH if n_rows >= SMALL else ROUGH_OF_SMALL)
     close = max(config.newton.close, ROUGHLY_CLOSE)
     rough = replace(config.newton, tol=tol, close=close, samples=0, rare_rows=0, verbose=0)
@@ -248,15 +250,15 @@ def _trials(
 ) -> list[_Trial]:
     layout = plan_layout(config, training, config.interactions, known.cuts)  # type: ignore[arg-type]
     coder = layout.coder(training.table, config.n_jobs, known.raws)
-    training.with_fixed(layout, coder.numbers, 1)  # what has no finite value is told of by its row in the whole table
+    training.with_fixed(layout, coder.numbers, 1)  # errors give the row in the whole table
     return [_Trial(config, training, split, scoring, rng, layout, coder) for split in _splits(order)]
 
 
 class _Trial:
-    """Models of one loss after the other, fitted to the same rows and scored on others.
+    """Fits of several losses to the same training rows, scored on the same held-out rows.
 
-    The rows are coded once, from the columns of the whole table: `layout` is planned, but knows no categories; `coder`
-    is of the whole table.
+    The rows are coded once, from the columns of the whole table: `layout` has no categories yet; `coder` is that of
+    the whole table.
     """
 
     def __init__(
@@ -270,19 +272,19 @@ class _Trial:
         coder: Coder,
     ) -> None:
         self.config, self.scoring, self.rng = config, scoring, rng
-        self.predicted: dict[str, Floats] = {}  # by a loss, of the rows held out
+        self.predicted: dict[str, Floats] = {}  # predictions for the held-out rows, by loss
         seen, self.held_out = training.targets(split[0]), training.targets(split[1])
         self._layout, self._coded = code_table(config, layout, coder.take(split[0]), seen, 1)
         self._coder = coder.take(split[1], self._layout.sources)
 
     def score(self, loss: Loss) -> float:
-        """The score of a loss on the rows held out; minus infinity where it runs away."""
-        state = np.random.RandomState(self.rng.randint(2**31))  # each loss by itself, however many are tried
+        """The score of a loss on the held-out rows; minus infinity where the fit diverges."""
+        state = np.random.RandomState(self.rng.randint(2**31))  # the same for a loss, whichever others are tried
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             try:
                 predicted = loss.predict(self._margins(loss, state))[:, 0]
-            except ValueError:  # it ran away
+            except ValueError:  # it diverged
                 return -np.inf
         self.predicted[loss.name] = predicted
         if not np.isfinite(predicted).all():
@@ -290,7 +292,7 @@ class _Trial:
         return self.scoring.score(predicted, self.held_out.y, self.held_out.weight)
 
     def _margins(self, loss: Loss, rng: np.random.RandomState) -> Floats:
-        """Linear predictors (n, 1) of the held-out rows by a model of the others."""
+        """Linear predictors (n, 1) of the held-out rows."""
         blank = blank_of(self.config, NO_MEMORY, self._layout, self._coded, loss, 1, rng)
         model = solve_parameters(self.config, self.config.newton, blank, self._coded, rng)
         margins = model.margins_of(self._coder, len(self.held_out.y), self.config.n_jobs)

@@ -1,4 +1,4 @@
-"""The fitted wide model: arrays and alphabets, apart from how it was trained."""
+"""The fitted wide model: arrays and categories, independent of the training method."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tabsym.table import Table
 Floats = NDArray[np.float64]
 
 TILE_CODES = 1 << 21
-"""Predict lays down so many codes at a time, as its memory must not grow with rows times terms."""
+"""Number of codes per chunk at prediction, so that memory does not grow with rows times terms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,33 +35,33 @@ class WideModel:
     Attributes
     ----------
     layout : Layout
-        Columns, alphabets, blocks and terms.
+        Columns, categories, blocks and terms.
     loss : Loss
-        Its parameter (huber's delta) in units of the target.
+        With its parameter (huber's delta) on the scale of the target.
     n_outputs : int
-        Scores per row, K: the number of classes for the multinomial loss, else 1.
+        Linear predictors per row, K: the number of classes for the multinomial loss, else 1.
     theta : (coefficients, K)
-        Parameters in the user's units: what predicts.
+        Coefficients on the original scale, used for prediction.
     counts : (coefficients,)
         Training rows of each coefficient.
     units : Units
-        Those of `state`.
+        The standardization of `state`.
     columns : StateColumns
-        What the columns of `state` hold.
+        The meaning of the columns of `state`.
     state : (coefficients * K, width)
-        Where training goes on: parameters in its units in the first column, the optimizer's memory in the others.
+        Training state: coefficients on the training scale in the first column, the optimizer's state in the others.
     weights : (coefficients,)
         Relative weight of the training rows of each coefficient.
     target : Moments or None
-        Of the target without its offset, behind a log link of the target; None where the loss leaves the target alone.
+        Of the target minus its offset, with a log link of the target; None where the loss does not scale the target.
     numerics : tuple of Moments
         Of the numeric factors.
     unit_weight : float
         The sample weight that counts as one row: the mean of the first table's.
     n_steps : int
-        Updates so far: what a category that enters later has missed.
+        Number of updates so far, for categories that are added later.
     certainty : Certainty or None
-        Of a fit by Newton's method.
+        The posterior, after a fit by Newton's method.
     """
 
     layout: Layout
@@ -80,35 +80,35 @@ class WideModel:
     certainty: Certainty | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # caches are made again
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # cached properties are recomputed
 
     @cached_property
     def program(self) -> Compiled:
-        """The program of training."""
+        """The compiled program on the training scale."""
         return self.layout.compile(self.units.constants)
 
     @cached_property
     def shown(self) -> dict[Any, Any]:
-        """What was made of the model for people to see, kept as long as the model is."""
+        """Cache of the reported coefficient frames."""
         return {}
 
     @cached_property
     def _user_program(self) -> tuple[Compiled, Units, Floats]:
-        """The program that predicts, in the user's units, and the neutral values of its slots."""
+        """The compiled program for prediction, the original scale, and the values for unknown categories (slots, K)."""
         units = users_units(self.layout, self.numerics)
         compiled = self.layout.compile(units.constants)
         return compiled, units, self._neutral_of_slots(compiled)
 
     def coder(self, table: Table, n_jobs: int | None = None) -> Coder:
-        """What codes a table for this model, and for others of the same sources."""
+        """The encoder of a table for this model, and for others with the same sources."""
         return self.layout.coder(table, n_jobs)
 
     def margins(self, table: Table, n_jobs: int | None = None) -> Floats:
-        """Scores (n, K) of a table, without an offset."""
+        """Linear predictors (n, K) of a table, without an offset."""
         return self.margins_of(self.coder(table, n_jobs), len(table), n_jobs)
 
     def margins_of(self, coder: Coder, n_rows: int, n_jobs: int | None = None) -> Floats:
-        """Scores (n_rows, K) of the table that a coder codes, which may be one of another model of these sources."""
+        """Linear predictors (n_rows, K) of the table of `coder`, possibly of another model with the same sources."""
         out = np.empty((n_rows, self.n_outputs))
         tile = max(1, TILE_CODES // max(1, len(self.layout.reads)))
         if n_rows <= tile:
@@ -122,9 +122,9 @@ class WideModel:
         return out + fixed[:, None] if len(fixed) else out
 
     def score_deviations(self, table: Table, n_jobs: int | None = None) -> Floats:
-        """Posterior standard deviations (n,) of the scores of a table, of one output.
+        """Posterior standard deviations (n,) of the linear predictors of a table, for one output.
 
-        An unseen category adds the variance of its block, of which it is one more draw.
+        An unknown category adds the variance component of its term, as a new random effect.
         """
         assert self.certainty is not None and self.certainty.samples is not None
         samples = self.certainty.samples
@@ -144,11 +144,10 @@ class WideModel:
         return np.sqrt(spread)
 
     def _unseen_variance(self, coder: Coder, x: Floats) -> Floats:
-        """What coefficients of which no row told add to the variance of scores (n,): their prior's, times what
-        multiplies.
+        """The variance (n,) that unknown coefficients add to linear predictors: prior variance times squared factor.
 
-        `x` (n, numerics): the numeric factors of the program that predicts. The prior is about the number at the mean
-        of a factor that is centred.
+        `x` (n, numerics): the numeric factors of the program for prediction. The prior of slopes is at the mean of a
+        centred factor.
         """
         assert self.certainty is not None
         layout, numerics = self.layout, self._user_program[0].numerics
@@ -167,9 +166,7 @@ class WideModel:
         return total
 
     def entry_variance(self, block: int) -> float:
-        """The prior variance of a coefficient of a block: of a walk, whose neighbours differ by its own, about its
-        mean.
-        """
+        """The prior variance of a coefficient of a block; for a random walk the marginal variance about its mean."""
         assert self.certainty is not None
         own, variance = self.layout.blocks[block], float(self.certainty.variances[block])
         if not own.ordered or own.source is None:
@@ -178,7 +175,7 @@ class WideModel:
         return variance / share_apart(len(source) - int(isinstance(source, Bins) and source.missing))
 
     def _unknown(self, block: int, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whether codes (n,) of a block are of no coefficient, or of one that nothing is known of."""
+        """Whether codes (n,) of a block have no coefficient, or one without information from training."""
         assert self.certainty is not None
         untold = np.isinf(self.certainty.sd[self.layout.coefs(block), 0])
         return np.asarray(np.append(untold, True)[np.where(codes == UNSEEN, len(untold), codes)])
@@ -194,18 +191,18 @@ class WideModel:
 
     @property
     def predicting(self) -> tuple[Program, Floats]:
-        """The program that predicts from `theta`, and what stands for unseen categories in its slots (slots, K)."""
+        """The program for prediction from `theta`, and the values for unknown categories in its slots (slots, K)."""
         compiled, _, neutral = self._user_program
         return compiled.program, neutral
 
     def rows(self, table: Table, n_jobs: int | None = None) -> tuple[Rows, Floats]:
-        """A table as `predicting` reads it, and the part of the score (n,) in which no parameter has a share."""
+        """The rows of a table for `predicting`, and the sum (n,) of the terms without coefficients."""
         coder = self.coder(table, n_jobs)
         fixed = fixed_score(self.layout, coder.numbers, len(table))
         return self._lay(coder, len(table), n_jobs), fixed if len(fixed) else np.zeros(len(table))
 
     def first_unseen(self, table: Table) -> tuple[str, int] | None:
-        """The first column, and row, that holds a category without a coefficient."""
+        """Column and row of the first category without a coefficient, or None."""
         coder = self.coder(table)
         for read, codes in self.layout.code(coder).items():
             source = self.layout.blocks[read.block].source
@@ -214,7 +211,7 @@ class WideModel:
         return None
 
     def neutral(self, index: int) -> Floats:
-        """What stands for a category without a coefficient in a block (rank, K): 0, or the mean over training rows."""
+        """The value for unknown categories of a block (rank, K): 0, or the mean over training rows."""
         block = self.layout.blocks[index]
         if not block.neutral_mean or block.source is None:
             return np.zeros((block.rank, self.n_outputs))
@@ -226,7 +223,7 @@ class WideModel:
         return np.asarray(np.average(values, axis=0, weights=weights))
 
     def _neutral_of_slots(self, compiled: Compiled) -> Floats:
-        """Neutral values (slots, K) in the order of a program's slots."""
+        """The values for unknown categories (slots, K) in the order of a program's slots."""
         layout, program = self.layout, compiled.program
         out = np.zeros((len(program.columns), self.n_outputs))
         reads = [layout.reads[index] for index in compiled.reads]

@@ -1,4 +1,4 @@
-"""Between a model and the solver: its terms as the solver takes them, and results in the user's units."""
+"""Conversion between a model and the Newton solver: its terms for the solver, and results on the original scale."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EMPTY = np.empty(0)
 
 
 def solver_terms(model: WideModel, coded: Coded, rows: LaidRows) -> list[SolverTerm]:
-    """The blocks as the solver sees them, small ones first."""
+    """The terms for the solver, unpenalized first, then by size."""
     layout, numerics = model.layout, model.program.numerics
     terms = []
     for constant, term in zip(model.units.constants, layout.learned, strict=True):
@@ -52,18 +52,17 @@ def _within(
     made_of: dict[int, frozenset[tuple[int, str]]],
     whole: set[int],
 ) -> dict[int, NDArray[np.int32]]:
-    """The coefficients of other blocks that each coefficient of an interaction lies within: of its columns, and of
-    interactions of some.
+    """The parents of each coefficient of an interaction, by block: of main effects and lower-order interactions.
 
-    Of slopes by category, those of the same number that a coarser column selects. `whole`: the blocks of which every
-    row has a coefficient, as it is.
+    For slopes by category, the slopes of the same column by a coarser category. `whole`: the blocks with a coefficient
+    for every row and no numeric factor.
     """
     if len(term.x) and term.prior is Prior.RIDGE:
         return _coarser_slopes(term, terms)
     if not isinstance(source_of(layout, term.block), Crossing) or term.block not in whole:
         return {}
     found: dict[int, NDArray[np.int32]] = {}
-    a_row = np.zeros(term.size, dtype=np.intp)  # of each coefficient
+    a_row = np.zeros(term.size, dtype=np.intp)  # one row per coefficient
     a_row[term.codes] = np.arange(len(term.codes))
     for other in terms:
         if other.block not in whole or not made_of[other.block] < made_of[term.block]:
@@ -74,7 +73,7 @@ def _within(
 
 
 def _coarser_slopes(term: SolverTerm, terms: list[SolverTerm]) -> dict[int, NDArray[np.int32]]:
-    """Slopes of the same number by a column that is a function of the term's: those of cities and of regions."""
+    """Slopes of the same column by a categorical column that is a function of the term's, as regions are of cities."""
     found: dict[int, NDArray[np.int32]] = {}
     if term.codes.min(initial=0) < 0:
         return found
@@ -89,9 +88,7 @@ def _coarser_slopes(term: SolverTerm, terms: list[SolverTerm]) -> dict[int, NDAr
 
 
 def _made_of(layout: Layout, block: int) -> frozenset[tuple[int, str]]:
-    """The sources whose categories a coefficient of a block stands for, each with its column: what decides about the
-    coefficient.
-    """
+    """The sources and columns that determine the coefficient of a block."""
 
     def made(index: int, columns: tuple[str, ...]) -> frozenset[tuple[int, str]]:
         source = layout.sources[index]
@@ -124,10 +121,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Answer:
-    """In units of training: parameters (coefficients, K) with their certainty, mean loss, and sweeps.
+    """Solver result on the training scale: coefficients (coefficients, K), posterior, mean loss, iterations.
 
-    `whole`: covariances of all coefficients of a formula, dispersion 1.
-    `together`: coefficients (f,) that nothing penalizes, and their covariances (f, f, K), where these are known.
+    `whole`: covariances of all coefficients of a formula, for dispersion 1.
+    `together`: the unpenalized coefficients (f,), and their covariances (f, f, K), where these are known.
     """
 
     phi: Floats
@@ -140,14 +137,14 @@ class Answer:
 
 
 def in_users_target(answer: Answer, units: TargetUnits) -> Answer:
-    """The dispersion and the loss in units of the target; parameters and their certainty have none."""
+    """Convert dispersion and loss to the units of the target; coefficients and posterior do not depend on them."""
     certainty, by = answer.certainty, units.of_loss
     scaled: dict[str, Any] = {"dispersion": by * certainty.dispersion, "working": by * certainty.working}
     return replace(answer, certainty=replace(certainty, **scaled), loss=units.users_loss(answer.loss))
 
 
 def in_users_units(model: WideModel, answer: Answer) -> Certainty:
-    """From units of training; what takes up the centring of slopes is as uncertain as that makes it."""
+    """Convert the posterior to the original scale, with the uncertainty of terms that compensate for centring."""
     layout, units, certainty = model.layout, model.units, answer.certainty
     sd, samples = certainty.sd * units.sizes_of_entries(layout), certainty.samples
     if samples is not None:
@@ -171,9 +168,7 @@ def in_users_units(model: WideModel, answer: Answer) -> Certainty:
 
 
 def _put_homes_together(model: WideModel, coefs: NDArray[np.int64], covariances: Floats, variances: Floats) -> None:
-    """Set the variances (coefficients, K) of homes that take up the centring of the unpenalized coefficients, and of it
-    alone.
-    """
+    """Set the variances (coefficients, K) of scalars that compensate for centring unpenalized coefficients only."""
     layout, units = model.layout, model.units
     homes: dict[int, set[int]] = {}
     for index, home in layout.homes.items():
@@ -197,7 +192,7 @@ def _dispersions(model: WideModel, certainty: Certainty) -> dict[str, Any]:
 
 
 def without_idle(model: WideModel) -> WideModel:
-    """Without the rarity that said nothing."""
+    """Remove the dropped count effects."""
     layout, certainty = model.layout, model.certainty
     assert certainty is not None
     idle = [
@@ -211,7 +206,7 @@ def without_idle(model: WideModel) -> WideModel:
     lean = layout.without(idle)
 
     def of_kept(values: NDArray[Any]) -> NDArray[Any]:
-        """What stands for each coefficient, K rows of it or one."""
+        """The values of the remaining coefficients, K rows each or one."""
         wide = len(values) // layout.n_coefs
         own = (layout.coefs(index) for index in kept)
         return np.concatenate([values[one.start * wide : one.stop * wide] for one in own])

@@ -1,4 +1,4 @@
-"""From a configuration and a training table to what the model has: bins, terms, interactions."""
+"""Design building from a configuration and a training table: bins, terms, interactions."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from tabsym.table import Column, Kind, symbolic_columns
 Floats = NDArray[np.float64]
 
 QUANTILES = 32
-"""Intervals of numeric="quantile", at most."""
+"""Maximum number of bins for numeric="quantile"."""
 
 FINE = 64
-"""Intervals of numeric="smooth" by frequency, at most; the cuts of MODL come on top."""
+"""Maximum number of equal-frequency bins for numeric="smooth"; MODL's bin edges are added."""
 
 
 def cut_numbers(
     columns: Sequence[Column], how: str, y: Floats, weight: Floats | None, *, classes: bool, n_jobs: int | None
 ) -> list[Bins]:
-    """Intervals of numeric columns; one that MODL finds to say nothing on its own is left out, and keeps its slope.
+    """Bins of numeric columns; a column that MODL finds uninformative is left out, and gets a slope.
 
-    Of amounts MODL's model is a good one, not proved the best: proofs take ten times as long, and where rows are
-    repeated or heavy minutes; errors on held-out rows of retail, usedcars and chicago_taxi were the same within .8 %.
+    For regression MODL's bins are those of a heuristic without a proof of optimality, which takes several times as
+    long and hardly changes held-out errors (`benchmarks/evidence/constants_models.md`).
 
     Parameters
     ----------
     columns : numeric columns of the training table
     how : {"modl", "quantile"}
     y : (n,)
-        Codes of classes, or numbers.
+        Class codes, or a numeric target.
     weight : (n,) or None
     classes : bool
     n_jobs : int or None
@@ -66,20 +66,20 @@ def cut_numbers(
 
 
 def cut_finely(column: Column, weight: Floats | None, coarse: Bins | None) -> Bins:
-    """Many intervals of about as many rows each, and the cuts of coarser ones, where the data show a jump."""
+    """Many equal-frequency bins, with the edges of the coarse bins, where the target may jump."""
     cuts = _distinct(_quantiles(column, weight, FINE))
     return _bins(column, cuts if coarse is None else np.union1d(cuts, coarse.bounds))
 
 
 def cut_twice(column: Column, weight: Floats | None) -> tuple[Bins, Bins]:
-    """Intervals of equal frequency, and as fine ones as `cut_finely` makes of them: their cuts are among those."""
+    """Equal-frequency bins, and fine bins as of `cut_finely`, which include their edges."""
     quantiles = _quantiles(column, weight, FINE)
     every = FINE // QUANTILES
     return _bins(column, _distinct(quantiles, every)), _bins(column, _distinct(quantiles))
 
 
 def _quantiles(column: Column, weight: Floats | None, n_parts: int) -> Floats:
-    """The n - 1 quantiles between n parts, and the largest value; empty where all values are missing."""
+    """The n - 1 inner quantiles for n bins, and the largest value; empty where all values are missing."""
     present = ~np.isnan(column.values)
     values, weight = column.values[present], None if weight is None else weight[present]
     if not len(values):
@@ -89,13 +89,13 @@ def _quantiles(column: Column, weight: Floats | None, n_parts: int) -> Floats:
 
 
 def _distinct(quantiles: Floats, every: int = 1) -> Floats:
-    """The cuts at every so manieth quantile, below the largest value."""
+    """The distinct bin edges at every `every`-th quantile, below the largest value."""
     cuts = quantiles[every - 1 :: every]
     return np.unique(cuts[cuts < quantiles[-1:]])
 
 
 def _bins(column: Column, bounds: Floats) -> Bins:
-    """Missing values, where there are any, have an interval of their own."""
+    """Bins with these edges; missing values, where there are any, have their own bin."""
     finite = bounds[np.isfinite(bounds)]
     missing = bool(np.isnan(column.values).any())
     labels = ("Missing",) if missing else ()
@@ -107,7 +107,7 @@ Crosses = int | Sequence[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Cuts:
-    """The numeric columns as intervals: those that interactions are of, and for ``numeric="smooth"`` finer ones."""
+    """Bins of the numeric columns: coarse ones for interactions, and for ``numeric="smooth"`` fine ones."""
 
     coarse: Sequence[Bins] = ()
     fine: Sequence[Bins] = ()
@@ -117,7 +117,7 @@ NO_CUTS = Cuts()
 
 
 def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
-    """The intervals that `numeric` asks for; the cuts of the coarse ones are among those of the fine."""
+    """The bins for the option `numeric`; the edges of the coarse bins are among those of the fine ones."""
     names = (training.given or training.table).names
     config = replace(config, numeric_of={name_of(one, names): how for one, how in config.numeric_of.items()})
     columns = _numeric_columns(config, training) if config.formula is None else _binned_by_formula(config, training)
@@ -139,7 +139,7 @@ def plan_cuts(config: Config, training: Training, loss: Loss) -> Cuts:
 
 
 def _cut(how: str, columns: list[Column], training: Training, loss: Loss, n_jobs: int | None) -> Cuts:
-    """The bins of columns that are all to be cut in one way."""
+    """The bins of columns for one value of `numeric`."""
     y, weight = training.y, training.weight
     if how == "smooth" and not loss.for_classes:
         pairs = [cut_twice(column, weight) for column in columns]
@@ -152,7 +152,7 @@ def _cut(how: str, columns: list[Column], training: Training, loss: Loss, n_jobs
 
 
 def _refuse_unknown(config: Config, training: Training, columns: list[Column]) -> None:
-    """A `ValueError` where `numeric` names what is no numeric column."""
+    """A `ValueError` where `numeric` names a column that is not numeric."""
     known = [column.name for column in columns]
     for name in config.numeric_of:
         if name not in known:
@@ -161,7 +161,7 @@ def _refuse_unknown(config: Config, training: Training, columns: list[Column]) -
 
 
 def _binned_by_formula(config: Config, training: Training) -> list[Column]:
-    """Numeric columns in the brackets of a formula that hold fractions, or that `numeric` names: others name things."""
+    """Numeric columns in brackets of a formula with fractional values, or named by `numeric`; others are categories."""
     assert config.formula is not None
     in_brackets = {name for term in expand(config.formula) for ref in term.blocks for name in ref.columns}
     columns = [training.table[name] for name in training.table.names if name in in_brackets]
@@ -189,9 +189,9 @@ def _numeric_columns(config: Config, training: Training) -> list[Column]:
 def plan_layout(
     config: Config, training: Training, interactions: Crosses = 1, cuts: Cuts = NO_CUTS, *, whole: bool = True
 ) -> Layout:
-    """The layout of the formula; without one, of the columns, intervals and crosses.
+    """The layout of the formula; without one, of the columns, bins and interactions.
 
-    `whole`: whether the rows are all there will be, so that a column without a value has none later either.
+    `whole`: whether these are all training rows, so that a column without values will have none later.
     """
     if config.formula is not None:
         terms = expand(config.formula)
@@ -215,7 +215,7 @@ def plan_layout(
 
 
 def _found(interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts) -> list[tuple[str, ...]]:
-    """Named interactions by the names of columns, each of which has categories or intervals; else a `ValueError`."""
+    """Named interactions as column names; a `ValueError` for columns without categories or bins."""
     names = training.table.names
     crossable = {column.name for column in symbolic} | {bins.column for bins in cuts.coarse}
     found = []
@@ -241,10 +241,10 @@ def _found(interactions: Crosses, training: Training, symbolic: list[Column], cu
 
 
 def _split_columns(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:
-    """The columns whose categories are learned, also those without any value, and the others."""
+    """The categorical columns, including empty ones, and the other columns."""
     columns = training.table.columns
     cols = columns_of(config.cols, (training.given or training.table).names)
-    if training.given is not None and isinstance(cols, list):  # a mask may be of the offset's column, too
+    if training.given is not None and isinstance(cols, list):  # a mask includes the offset's column
         cols = [name for name in cols if name not in training.given.names or name in training.table.names]
     found = symbolic_columns(training.table, cols, booleans=True, whole=whole, option="categorical_features")
     chosen = {column.name for column in found}

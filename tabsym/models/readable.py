@@ -1,4 +1,4 @@
-"""What a fitted wide model says of itself: coefficients, deviations, explanations, plots."""
+"""Inspection of a fitted wide model: coefficients, deviations, explanations, plots."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 
 class Readable:
-    """The reading half of `WideClassifier` and `WideRegressor`; not public."""
+    """The inspection methods of the wide models; not public."""
 
     model_: WideModel
     n_rows_seen_: int
@@ -46,7 +46,7 @@ class Readable:
         raise NotImplementedError
 
     def explain(self, X: Any) -> pd.DataFrame:
-        """What each prediction is made of.
+        """Contributions of the terms to each prediction.
 
         Parameters
         ----------
@@ -56,11 +56,11 @@ class Readable:
         -------
         pandas.DataFrame of shape (n_rows, n_terms)
             The contribution of every term to the linear predictor, in units of the target, or of the linear predictor
-            behind a link. Slopes count from the mean of their number, whose part is in the intercept (or in the term
-            by the same category); terms that are dropped are left out. A row adds up to `decision_function`, or to
-            the prediction before its link, without an offset. With several scores the columns are (term, class), and
-            each class adds up to its own. Unknown categories
-            contribute what ``handle_unknown="neutral"`` says, also under "similar", whose rows then add up to that.
+            with a link. The contribution of a slope is that of the centred column; the rest is in the intercept (or
+            in the main effect of the same category). Dropped terms are left out. The sum of a row is
+            `decision_function`, or the prediction before its link, without an offset. With several linear predictors
+            the columns are (term, class), and each class has its own sum. Unknown categories contribute as for
+            ``handle_unknown="neutral"``, also under "similar", where the sum is that for "neutral".
         """
         X = as_rows(X)
         table, own = self._read_to_predict(X)
@@ -75,13 +75,13 @@ class Readable:
         return pd.DataFrame(np.concatenate(list(found.values()), axis=1), index=index, columns=columns)
 
     def plot_explanation(self, X: Any, *, row: int = 0, top: int = 12, ax: Any = None) -> Any:
-        """Draw what the prediction of one row is made of, the `top` largest contributions (needs matplotlib).
+        """Plot the `top` largest contributions of terms to the prediction of one row (needs matplotlib).
 
         Parameters
         ----------
         X : dataframe or array-like
         row : int, default 0
-            Its place in X.
+            Its position in X.
         top : int, default 12
         ax : matplotlib axes, optional
 
@@ -101,7 +101,7 @@ class Readable:
         return plot_contributions(made, self._symbols_of_row(table, row), top=top, ax=ax)
 
     def _symbols_of_row(self, table: Table, row: int) -> dict[str, str]:
-        """What a row holds, by block."""
+        """The categories and values of a row, by block."""
         held = {name: str(table[name].series.to_list()[row]) for name in table.names}
         blocks = [block for block in self.model_.layout.blocks if block.columns]
         said = {block.name: " | ".join(held[name] for name in block.columns) for block in blocks}
@@ -111,9 +111,9 @@ class Readable:
     def variances_(self) -> pd.DataFrame:
         """The variance component of each penalized term (REML), largest first; unpenalized terms have none.
 
-        Columns: `variance`, of the difference of neighbouring bins where a term is smooth; `sd`, the standard deviation
-        of coefficients about their mean, which compares terms of all kinds; `edf`, the effective degrees of freedom;
-        `coefficients`, their number.
+        Columns: `variance`, for smooth terms that of the difference of neighbouring bins; `sd`, the standard deviation
+        of coefficients about their mean, which is comparable between all terms; `edf`, the effective degrees of
+        freedom; `coefficients`, their number.
         """
         certainty, layout = self._certainty("variances_"), self.model_.layout
         frame = pd.DataFrame(
@@ -129,19 +129,19 @@ class Readable:
 
     @property
     def dispersion_(self) -> float:
-        """Pearson's: squared residuals over variance function and residual degrees of freedom; 1 in classification."""
+        """Pearson's dispersion: squared Pearson residuals over residual degrees of freedom; 1 in classification."""
         return self._certainty("dispersion_").dispersion
 
     @property
     def deviance_(self) -> float:
-        """Twice the loss of the training rows above that of perfect predictions, by relative weights (of mean 1)."""
+        """Deviance: twice the training loss above that of perfect predictions, by relative weights (of mean 1)."""
         return self._certainty("deviance_").deviance
 
     @property
     def aic_(self) -> float:
-        """Akaike's criterion, ``2 edf - 2 log likelihood``; the dispersion counts as no coefficient.
+        """Akaike's information criterion, ``2 edf - 2 log likelihood``; the dispersion is not counted as a coefficient.
 
-        With penalties the effective degrees of freedom, given the variance components. NaN for huber and tweedie.
+        For penalized terms the effective degrees of freedom, given the variance components. NaN for huber and tweedie.
         Sample weights count relative to their mean, as in `deviance_`: a row of twice the mean weight as two rows.
         """
         certainty = self._certainty("aic_")
@@ -155,38 +155,38 @@ class Readable:
 
     @property
     def loss_(self) -> str:
-        """The loss that was fitted: what "auto" came to."""
+        """The loss of the fit; the selected one for "auto"."""
         check_is_fitted(self, "model_")
         return self.model_.loss.public_name
 
     @property
     def coefs_(self) -> CoefficientFrames:
-        """What was learned, by term: frames indexed by category, with `sd` where it is known and training `rows`."""
+        """The coefficients, by term: frames indexed by category, with `sd` where it is known and training `rows`."""
         check_is_fitted(self, "model_")
         return CoefficientFrames(self.model_, self._output_names())
 
     def coef_table(self, *, scale: str = "link", base: Any = None, level: float = 0.95) -> pd.DataFrame:
-        """All coefficients in one long frame, as a table of rates.
+        """All coefficients in one long frame, as a rating table.
 
         Parameters
         ----------
         scale : {"link", "response"}, default "link"
-            "response": values, deviations and limits behind a log link as factors of the mean, for classes as factors
-            of the odds.
+            "response": values, deviations and limits as factors of the mean for a log link, as factors of the odds
+            for classification.
         base : mapping of term -> category, "largest" or None, default None
-            The category that the others of its term are compared with, with the deviation of that difference;
-            "largest": of each term that with most rows. None: categories against the mean of their term. The
-            intercept is that of the means in any case: the linear predictor of the base categories is the intercept
-            plus their values without `base`.
+            The base category of a term, from which `value` and `sd` are differences; "largest": the category with
+            most rows. None: differences from the mean of the term. The intercept is that of the means in any case: the
+            linear predictor of the base categories is the intercept plus their values without `base`.
         level : float, default 0.95
-            Of the intervals from `lower` to `upper`.
+            Level of the intervals from `lower` to `upper`.
 
         Returns
         -------
         pandas.DataFrame of shape (n_coefficients, 11)
             `term`, `category` (a tuple for an interaction, None for a single coefficient), `class` where there are
-            several scores, `low` and `high` (of bins ``(low, high]``), `value`, `sd`, `lower`, `upper`, `p` (two-sided,
-            normal, of no difference), `relativity` (exp of the value on the link scale) and `rows` of training.
+            several linear predictors, `low` and `high` (of bins ``(low, high]``), `value`, `sd`, `lower`, `upper`, `p`
+            (two-sided normal test of no difference), `relativity` (exp of the value on the link scale) and the number
+            of training `rows`.
         """
         check_is_fitted(self, "model_")
         return table_of(self.model_, self.coefs_, self._output_names(), scale=scale, base=base, level=level)
@@ -199,28 +199,28 @@ class Readable:
         term : str
             A key of `coefs_`.
         a, b : category
-            Of an interaction a tuple; of bins a number that lies in one, or its label.
+            For an interaction a tuple; for bins a number within one, or its label.
 
         Returns
         -------
-        pandas.Series with `value` and `sd`; a DataFrame with a row for each class, where there are several scores.
-            The deviation counts what both have in common once; NaN after a fit without deviations.
+        pandas.Series with `value` and `sd`; a DataFrame with a row for each class for several linear predictors.
+            `sd` accounts for the covariance of the two coefficients; NaN after a fit without deviations.
         """
         check_is_fitted(self, "model_")
         return difference(self.model_, self.coefs_, term, a, b, self._output_names())
 
     def with_coefs(self, coefs: Mapping[str, Any]) -> Any:
-        """A copy of the fitted model that predicts by coefficients of your own.
+        """A copy of the fitted model with user-defined coefficients.
 
         Parameters
         ----------
         coefs : mapping of term -> number, {category: number}, Series or frame of `coefs_`
-            In units of `coefs_`; terms and categories that are left out stay as they are.
+            On the scale of `coefs_`; terms and categories that are left out keep their coefficients.
 
         Returns
         -------
         WideClassifier or WideRegressor
-            Fitted, without deviations: nothing is known of those of the new coefficients.
+            Fitted, without deviations, which are unknown for the new coefficients.
         """
         check_is_fitted(self, "model_")
         changed = copy(self)
@@ -229,9 +229,9 @@ class Readable:
 
     @property
     def feature_importances_(self) -> Floats:
-        """The share of each column in the variance of the linear predictor over the training rows (n_features_in_,).
+        """The fraction of the linear predictor's variance over the training rows by column (n_features_in_,).
 
-        As if terms were uncorrelated; interactions are shared equally by their columns. For sums of terms.
+        As if terms were uncorrelated; interactions are divided equally among their columns. For sums of terms.
         """
         check_is_fitted(self, "model_")
         names = getattr(self, "feature_names_in_", None)
@@ -245,36 +245,36 @@ class Readable:
 
     @property
     def interactions_(self) -> pd.DataFrame:
-        """The interactions that were chosen, with ``interactions="auto"``."""
+        """The selected interactions, with ``interactions="auto"``."""
         chosen = getattr(self, "_chosen", None)
         if chosen is None:
             raise AttributeError("interactions_ is there after a fit with interactions='auto' only.")
         return table_of_crosses(chosen)
 
     def summary(self) -> str:
-        """The linear predictor, and for every term its coefficients, rows, and extreme categories, as text."""
+        """Text summary: the linear predictor, and for every term its coefficients, rows, and extreme categories."""
         check_is_fitted(self, "model_")
         heading = f"{type(self).__name__}: loss {self.loss_}, {self._rows_in_words()}"
         text = describe_model(self.model_, self.coefs_, heading)
         return f"{text}\n\n{describe_crosses(self.interactions_)}" if hasattr(self, "interactions_") else text
 
     def _rows_in_words(self) -> str:
-        """How many rows the model was fitted on."""
+        """The number of training rows, as text."""
         return f"{self.n_rows_seen_ // max(self.n_iter_, 1):,} rows"
 
     def plot_term(self, term: str, *, top: int = 30, output: Any = None, ax: Any = None) -> Any:
-        """Draw the coefficients of a term (needs matplotlib): bars of categories, a curve over bins and counts.
+        """Plot the coefficients of a term (needs matplotlib): bars of categories, a curve over bins and counts.
 
-        Of solved models with whiskers, or a band, of 1.96 standard deviations to either side.
+        For solved models with whiskers, or a band, of 1.96 standard deviations to either side.
 
         Parameters
         ----------
         term : str
             A key of `coefs_`.
         top : int, default 30
-            Of bars, so many, the largest by size.
+            Number of bars, the largest by absolute value.
         output : optional
-            The column of the frame: a class, where there are several. Default: of bars the first, of curves all.
+            The column of the frame: a class, where there are several. Default: the first for bars, all for curves.
         ax : matplotlib axes, optional
 
         Returns

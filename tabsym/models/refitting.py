@@ -1,10 +1,9 @@
-"""Fits to other rows of the same table that take their loss and their shrinkage from a fit that was made.
+"""Fits to other rows of the same table with the loss and the variance components of an earlier fit.
 
-Variances by evidence are most of what a fit costs (85 % on amazon and covtype_small; the choice of crosses 5 %), and
-they are one number a block. They know a little of the rows that they were found on, all the same: a model of four
-fifths of amazon that holds those of all rows loses .5 % less on the last fifth than one that holds none, and .6 % more
-on new rows. So no judgement may depend on it. Crosses are chosen again in each fit; one that the other fit had not
-says nothing.
+The estimation of variance components is most of the time of a fit, and they are one number per block. Reusing them
+leaks slightly, because they depend on the rows that they were estimated from
+(`benchmarks/evidence/constants_models.md`), so these fits must not be used for model selection. Interactions are
+selected again in each fit; one that the earlier fit did not have is dropped.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ Floats = NDArray[np.float64]
 
 
 def held_precisions(fitted: Any) -> Mapping[str, float] | None:
-    """Of each block the dispersion over its variance, infinite where it says nothing: how many rows it is held by.
+    """Fixed precision of each block, dispersion over variance, infinite for dropped blocks.
 
-    None where no variances were estimated, or where numbers multiply, and the optimum is not one.
+    None where no variance components were estimated, or for products of coefficients, whose optimum is not unique.
     """
     model = fitted.model_
     by_evidence = getattr(fitted, "alpha", None) == "auto" and model.certainty is not None
@@ -43,15 +42,15 @@ def held_precisions(fitted: Any) -> Mapping[str, float] | None:
 
 
 def with_loss_of(wide: Any, fitted: Any) -> Any:
-    """With the loss that the other fit chose: folds of several losses would be on several scales."""
+    """Set the loss that the other fit selected, so that all folds have the same scale."""
     if getattr(wide, "loss", None) != "auto":
         return wide
-    options = {"scoring": defaults_of(type(wide))["scoring"]}  # which is for "auto" alone
+    options = {"scoring": defaults_of(type(wide))["scoring"]}  # `scoring` is for "auto" only
     return clone(wide).set_params(loss=fitted.loss_, **options)
 
 
 def fit_alike(wide: Any, held: Mapping[str, float] | None, X: Any, y: NDArray[Any], weight: Floats | None) -> Any:
-    """A clone of a wide model, fitted; its variances held where there are any to hold."""
+    """Fit a clone of a wide model; its precisions are fixed at `held` where given."""
     model = clone(wide)
     if held is not None:
         model._held = held

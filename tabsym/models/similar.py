@@ -1,8 +1,8 @@
-"""What a category that fit has not seen adds to a score: what categories add that occur in rows like its own.
+"""The contribution of unknown categories to a linear predictor, from known categories with similar context.
 
-A row's working response is what its category adds plus what is left of the row's target, in units of the score. By
-category these are what document regression takes for targets, so that a parameter counts for as much as its rows have
-shown.
+A row's working response is its category's coefficient plus the row's working residual, on the scale of the linear
+predictor. By category these are the targets of a regression on co-occurrence profiles, in which a coefficient has the
+precision of its rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Similar:
-    """The seen categories of each column: words of all columns, and what each category adds."""
+    """The known categories of each column: the tokens of all columns, and the coefficients by category."""
 
     words: tuple[Words, ...]
     offsets: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Similar:
 
     @classmethod
     def fit(cls, model: WideModel, training: Training, n_jobs: int | None) -> Similar:
-        """From an additive model and the rows that it was trained on."""
+        """Fit to an additive model and its training rows."""
         table, blocks, weight = training.table, _plain_blocks(model), training.weight
         left = _left_over(model, training, n_jobs)
         counting = Counting("quantile", n_jobs)
@@ -59,7 +59,7 @@ class Similar:
         return cls(counts.words, counts.offsets, fitted)
 
     def add(self, table: Table, n_outputs: int) -> Floats:
-        """What unseen categories add to the scores (n, K) of a table."""
+        """The contribution of unknown categories to the linear predictors (n, K) of a table."""
         out = np.zeros((len(table), n_outputs))
         words: list[NDArray[np.int32]] | None = None
         for name, fitted in self.columns.items():
@@ -77,7 +77,7 @@ class Similar:
 
 
 def _plain_blocks(model: WideModel) -> dict[str, int]:
-    """The blocks that hold one column's categories, by that column."""
+    """The blocks of categorical main effects, by column."""
     layout = model.layout
     return {
         block.columns[0]: index
@@ -90,7 +90,7 @@ def _plain_blocks(model: WideModel) -> dict[str, int]:
 
 
 def _left_over(model: WideModel, training: Training, n_jobs: int | None) -> Floats:
-    """What the score of each row (n, K) would have to change by: minus its slope over the mean curvature."""
+    """Working residuals of the linear predictor (n, K): minus the gradient over the mean Hessian."""
     margins = model.margins(training.table, n_jobs)
     if training.offset is not None:
         margins = margins + training.offset

@@ -1,4 +1,4 @@
-"""Fit by Newton's method: a model that was begun, its terms, and what the solver makes of them."""
+"""Fit by Newton's method: solver input from an initialized model, and the fitted model from the solver result."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
 def _with_likelihood(
     model: WideModel, certainty: Certainty, scores: Floats, training: Training, units: TargetUnits
 ) -> Certainty:
-    """With what the training rows say of the fit; scores (n, K) in units of training and of the target."""
+    """Add deviance and log likelihood of the training rows; scores (n, K) on the training scale, in `units`."""
     margins = scores * model.units.scale + model.units.centre + np.log(units.of_target)
     likely = log_likelihood(model.loss, margins, training.y, training.weight, certainty.dispersion)
     own = deviance(model.loss, margins, training.y, training.weight)
@@ -116,7 +116,7 @@ def _with_likelihood(
 
 
 def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: Rng) -> WideModel:
-    """The model at its optimum, and no more: it predicts, and knows nothing of its certainty and little of its rows."""
+    """The model at its optimum for prediction only, without a posterior."""
     if not goes_by_turns(model.layout):
         return solve(config, newton, model, coded, rng)[0]
     model, rows, units, ridge = _begun(config, model, coded)
@@ -131,7 +131,7 @@ def solve_parameters(config: Config, newton: Newton, model: WideModel, coded: Co
 
 
 def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, LaidRows, TargetUnits, float | None]:
-    """The model where it starts, its rows in units of the target, and the penalty in these."""
+    """The initialized model, its rows with the target in `TargetUnits`, and the ridge penalty in these units."""
     by_turns = goes_by_turns(model.layout)
     order = np.arange(len(coded.training.y)) if not by_turns else None
     codes = None if by_turns and config.init is None else coded.codes
@@ -145,20 +145,20 @@ def _begun(config: Config, model: WideModel, coded: Coded) -> tuple[WideModel, L
 
 
 def _in_robust_units(model: WideModel, coded: Coded) -> WideModel:
-    """In units of the target's spread without its outliers, which Huber's loss is for: theirs says little of others."""
+    """Standardize by the target's robust scale for Huber's loss, because outliers inflate the standard deviation."""
     units = replace(model.units, scale=robust_spread(coded.training))
     return replace(model, units=with_sizes(model.layout, units))
 
 
 def goes_by_turns(layout: Layout) -> bool:
-    """Whether every term is one number of a block that no other term reads: the score is a sum of blocks."""
+    """Whether every term has one block of rank 1 that no other term uses: the predictor is then a sum of blocks."""
     return all(layout.stands_alone(term) and layout.blocks[term.factors[0].block].rank == 1 for term in layout.learned)
 
 
 def _by_turns(
     ridge: float | None, newton: Newton, model: WideModel, coded: Coded, rows: LaidRows, units: TargetUnits, rng: Rng
 ) -> tuple[list[SolverTerm], Optimum]:
-    """The optimum of a sum of blocks; rows in `units`."""
+    """The optimum by block coordinate descent; rows in `units`."""
     layout, k = model.layout, model.n_outputs
     terms = solver_terms(model, coded, rows)
     offset = rows.offset.reshape(-1, k) if len(rows.offset) else np.zeros((len(rows.y), k))
@@ -176,7 +176,7 @@ def _by_turns(
 
 
 def _answered(model: WideModel, terms: list[SolverTerm], solved: Solved, n_samples: int) -> Answer:
-    """What terms came to, laid out by coefficients of the model."""
+    """Arrange the solver result by the coefficients of the model."""
     layout, phi = model.layout, model.state[:, 0].reshape(-1, model.n_outputs)
     found, sd = np.empty_like(phi), np.zeros_like(phi)
     samples = np.empty((len(phi), n_samples)) if n_samples else None
@@ -195,7 +195,7 @@ def _answered(model: WideModel, terms: list[SolverTerm], solved: Solved, n_sampl
 
 
 def _checked_penalties(layout: Layout, terms: list[SolverTerm], penalties: Mapping[str, float]) -> dict[int, float]:
-    """The penalties by the place of their term; those of interactions and counts may be of another fit's."""
+    """The penalties by index of their term; unknown interactions and count effects are ignored, as of another fit."""
     indices = {layout.blocks[term.block].name: index for index, term in enumerate(terms)}
     found = {}
     for name, alpha in penalties.items():
@@ -212,7 +212,7 @@ def _checked_penalties(layout: Layout, terms: list[SolverTerm], penalties: Mappi
 
 
 def _held(layout: Layout, term: SolverTerm, held: Mapping[str, float]) -> float:
-    """The precision of a term by the name of its block; one that the other fit had not says nothing."""
+    """The fixed precision of a term, by block name; infinite (dropped) for a term that the other fit did not have."""
     return 0.0 if term.prior is Prior.FLAT else held.get(layout.blocks[term.block].name, np.inf)
 
 
@@ -228,7 +228,7 @@ def _by_formula(ridge: float | None, newton: Newton, model: WideModel, rows: Lai
 
 
 def _counted(model: WideModel, coded: Coded) -> WideModel:
-    """The model with the training rows of its coefficients."""
+    """Set the number of training rows of each coefficient."""
     layout = model.layout
     counts = np.zeros(layout.n_coefs, dtype=np.int64)
     weights = np.zeros(layout.n_coefs)
@@ -245,7 +245,7 @@ def _counted(model: WideModel, coded: Coded) -> WideModel:
 def _rows_of_block(
     layout: Layout, index: int, coded: Coded, n: int, weight: Floats | None
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Rows, and their weight, that select each code (n,) of a block, once however often they do."""
+    """Number and weight of the rows with each code (n,) of a block; a row counts once per code."""
     reads = [read for read in layout.reads if read.block == index]
     if not reads:
         return np.zeros(n, dtype=np.int64), np.zeros(n)
@@ -264,11 +264,11 @@ def _rows_of_block(
 
 
 CERTAIN = 0.02
-"""A mean log-loss below which the classes are told apart as a whole."""
+"""Mean log loss below which the training classes count as completely separated."""
 
 FAR_SCORE, SHARE_OF_SCORE = 6.0, 0.3
-"""What a coefficient adds to the linear predictor where the targets are as good as certain, and how little is known of
-it then: the deviation, over that."""
+"""Separation: the absolute contribution to the linear predictor above which targets are almost certain, and the ratio
+of the standard deviation to it above which the coefficient is poorly determined."""
 
 
 def warn_of_separation(who: str, model: WideModel, loss: float) -> None:
@@ -282,7 +282,7 @@ def warn_of_separation(who: str, model: WideModel, loss: float) -> None:
         if not layout.stands_alone(term) or np.isfinite(certainty.variances[block]) or term == layout.constant:
             continue
         if term.numeric is not None and not (model.loss.for_classes and loss < CERTAIN):
-            continue  # of numbers that say the same coefficients are large, too, and cancel
+            continue  # nearly collinear slopes are large, too, and cancel
         moments = None if term.numeric is None else model.numerics[term.numeric]
         size = 1.0 if moments is None else moments.spread_about(moments.mean)
         own = layout.coefs(block)

@@ -1,4 +1,4 @@
-"""Where parameters start, and how they go on when a table brings new categories or another spread."""
+"""Initial coefficients, and their extension to new categories and another standardization."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Floats = NDArray[np.float64]
 Init = float | Mapping[str, "float | pd.Series | pd.DataFrame"] | None
 
 VECTOR_SPREAD = 0.1
-"""Latent vectors start at normal numbers of this standard deviation, in units of training: equal ones would stay so."""
+"""Standard deviation of the random initial latent vectors, on the training scale: equal vectors would remain equal."""
 
 
 def starting_parameters(
     layout: Layout, codes: Mapping[Read, Codes], n_outputs: int, rng: np.random.RandomState
 ) -> Floats:
-    """Parameters (coefficients, K) in units of training before anything is known; the intercept at 0.
+    """Initial coefficients (coefficients, K) on the training scale; the intercept is 0.
 
-    The random vectors of categories are dealt in the order in which categories first appear in the rows: how a frame
-    keeps its categories must not matter.
+    The random vectors are assigned in the order of first appearance of the categories in the rows, so that the order of
+    categories in a data frame has no effect.
     """
     phi = np.empty((layout.n_coefs, n_outputs))
     for index, block in enumerate(layout.blocks):
@@ -43,7 +43,7 @@ def starting_parameters(
 
 
 def _ranks(layout: Layout, index: int, codes: Mapping[Read, Codes]) -> NDArray[np.int64]:
-    """For each category of a block its place in the order of first appearance (categories,)."""
+    """The rank of each category of a block in order of first appearance (categories,)."""
     n_categories = layout.sizes[index] // layout.blocks[index].rank
     first = np.full(n_categories, -1, dtype=np.int64)
     for read in (read for read in layout.reads if read.block == index):
@@ -59,7 +59,7 @@ def _ranks(layout: Layout, index: int, codes: Mapping[Read, Codes]) -> NDArray[n
 
 
 def given_blocks(layout: Layout, init: Init) -> set[int]:
-    """The blocks that `init` sets."""
+    """The indices of the blocks that `init` sets."""
     if init is None:
         return set()
     if not isinstance(init, Mapping):
@@ -68,14 +68,14 @@ def given_blocks(layout: Layout, init: Init) -> set[int]:
 
 
 def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
-    """Starting parameters (coefficients, K) of training, with those that `init` gives, in the user's units.
+    """Initial coefficients (coefficients, K) on the training scale, with those of `init`, on the original scale.
 
-    A block that takes up what centring moves, and that is not given, keeps its start in units of training.
+    A block that compensates for centring, and is not given, keeps its initial value on the training scale.
 
     Raises
     ------
     ValueError
-        A block that the model has not, a frame without the right columns, a value that is not finite.
+        For an unknown block, a frame without the right columns, or a value that is not finite.
     """
     layout, given = model.layout, given_blocks(model.layout, init)
     if init is None:
@@ -91,7 +91,7 @@ def with_init(model: WideModel, phi: Floats, init: Init) -> Floats:
         value = init[names[index]] if isinstance(init, Mapping) else init
         own = layout.coefs(index)
         theta[own] = _given_values(model, index, value, theta[own])
-    for index, name in scales.items():  # of a product, which the first factor takes
+    for index, name in scales.items():  # the scale of a product multiplies its first factor
         if isinstance(init, Mapping) and name in init:
             theta[layout.coefs(index)] *= _single(init[name])
     started = model.units.to_training(layout, theta)
@@ -107,7 +107,7 @@ def _single(value: float | pd.Series | pd.DataFrame) -> float:
 
 
 def _given_values(model: WideModel, index: int, value: float | pd.Series | pd.DataFrame, start: Floats) -> Floats:
-    """The values (coefficients, K) of one block, those of categories that are not given at their start."""
+    """The values (coefficients, K) of one block; categories that are not given keep their initial value."""
     block, name = model.layout.blocks[index], model.layout.blocks[index].name
     if not isinstance(value, (pd.Series, pd.DataFrame)):
         return np.full_like(start, value)
@@ -151,10 +151,9 @@ def _keys(keys: pd.Index) -> dict[object, int]:
 def grow_model(
     model: WideModel, layout: Layout, units: Units, codes: Mapping[Read, Codes], rng: np.random.RandomState, steps: int
 ) -> WideModel:
-    """The model laid out for a grown layout and in other units: old coefficients keep their value, new ones are
-    neutral.
+    """Extend the model to a new layout and standardization: old coefficients keep their value, new ones are neutral.
 
-    `steps`: the updates that a new coefficient counts as had (all of them under "mean", none under gse).
+    `steps`: the number of past updates that a new coefficient is credited with (all for "mean", none for GSE).
     """
     k, old = model.n_outputs, model.layout
     fresh = starting_parameters(layout, codes, k, rng) if layout.sizes != old.sizes else None
@@ -191,7 +190,7 @@ def grow_model(
 
 
 def with_state(model: WideModel, state: Floats, n_steps: int) -> WideModel:
-    """The model after training; what did not move keeps its value to the last bit."""
+    """The model after training; unchanged coefficients keep their value exactly, without rounding."""
     k, shown = model.n_outputs, model.columns.shown
     before = model.units.to_user(model.layout, model.state[:, shown].reshape(-1, k))
     after = model.units.to_user(model.layout, state[:, shown].reshape(-1, k))

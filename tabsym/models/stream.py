@@ -1,4 +1,4 @@
-"""Tables that arrive in terms: a pyarrow dataset, or an iterator of frames, larger than memory."""
+"""Fit to a stream of batches larger than memory: a pyarrow dataset, or an iterator of data frames."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from tabsym.table.streams import is_dataset
 BATCH_ROWS = 131_072
 
 HIDDEN_STATE = ("_rng", "_similar", "_chosen", "_losses", "_offset_column", "_had_offset")
-"""What a fit leaves behind beside attributes with an underscore at their end."""
+"""Attributes that a fit sets in addition to those with a trailing underscore."""
 
 
 def can_repeat(X: Any) -> bool:
-    """Whether a stream can be read again from its start."""
+    """Whether a stream can be iterated again from its start."""
     return is_dataset(X)
 
 
 def count_rows(X: Any) -> int | None:
-    """Rows of a stream, where they can be had without reading it."""
+    """Number of rows of a stream, where it is known without iteration."""
     return int(X.count_rows()) if is_dataset(X) else None
 
 
 def terms(X: Any) -> Iterator[Any]:
-    """The frames of a stream, empty ones left out."""
+    """The batches of a stream as frames, without empty ones."""
     if is_dataset(X):
         stream: Iterable[Any] = X.to_batches(batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
     else:
@@ -58,7 +58,7 @@ def target_name(y: Any, formula: str | None) -> str:
 
 
 def split_target(term: Any, target: str) -> tuple[Any, Any]:
-    """A term without its target, and the target."""
+    """A batch without its target, and the target."""
     frame = nw.from_native(term)
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
@@ -68,7 +68,7 @@ def split_target(term: Any, target: str) -> tuple[Any, Any]:
 
 
 def find_classes(X: Any, target: str) -> list[Any] | None:
-    """All classes of a dataset's target, by reading that column; None where a stream can be read once only."""
+    """All classes of a dataset's target, by reading that column; None for a stream that can be iterated once only."""
     if not is_dataset(X):
         return None
     found: set[Any] = set()
@@ -78,7 +78,7 @@ def find_classes(X: Any, target: str) -> list[Any] | None:
 
 
 class Progress:
-    """One line on standard error, written again every second; nothing unless `verbose`."""
+    """Progress line on standard error, updated every second; none unless `verbose`."""
 
     def __init__(self, verbose: int, total: int | None) -> None:
         self.verbose = verbose
@@ -87,7 +87,7 @@ class Progress:
         self._start = self._shown = time.monotonic()
 
     def add(self, rows: int, loss: float) -> None:
-        """So many more rows were trained on, at this mean loss."""
+        """Add `rows` more training rows, with their mean loss."""
         self.rows += rows
         now = time.monotonic()
         if self.verbose and now - self._shown >= 1.0:
@@ -102,20 +102,19 @@ class Progress:
 
 
 def _as_table(term: Any) -> Any:
-    """A record batch as a table; other frames as they are."""
+    """A record batch as a table; other frames unchanged."""
     if type(term).__module__.split(".")[0] == "pyarrow" and type(term).__name__ == "RecordBatch":
-        import pyarrow as pa  # the term is from there
+        import pyarrow as pa  # already imported by the batch
 
         return pa.Table.from_batches([term])
     return term
 
 
 def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], first_call: dict[str, Any]) -> None:
-    """Fit by epochs of `partial_fit` over the terms of a stream; Ctrl-C keeps what was learned by then.
+    """Fit by epochs of `partial_fit` over the batches of a stream; Ctrl-C keeps the model of the batches so far.
 
-    Any other failure leaves the estimator as it was. `extras`: row-wise
-    arguments, which a stream cannot have; `first_call`: more arguments for the
-    first term.
+    Any other failure leaves the estimator unchanged. `extras`: row-wise arguments, which are invalid for a stream;
+    `first_call`: additional arguments for the first batch.
     """
     _refuse_what_streams_lack(estimator, extras)
     target = target_name(y, estimator.formula)
@@ -149,7 +148,7 @@ def fit_stream(estimator: Any, stream: Any, y: Any, extras: dict[str, Any], firs
 
 
 def _refuse_what_streams_lack(estimator: Any, extras: dict[str, Any]) -> None:
-    """A stream has no weights, offsets or held-out rows, and cannot be looked at before it is read."""
+    """Check for what a stream cannot have: weights, offsets, held-out rows, and options that need all rows."""
     for name, value in extras.items():
         if value is not None:
             raise ValueError(f"{name} cannot be given with a stream; call partial_fit on each piece with its own.")
@@ -170,8 +169,8 @@ def _epochs(estimator: Any, stream: Any, total: int | None) -> int:
 
 
 def _counted_once(model: WideModel, first: WideModel | None) -> WideModel:
-    """The model with the counts of the first reading, where there was one: the same rows were read again."""
-    if first is None or len(model.counts) != len(first.counts):  # they were not
+    """The model with the counts of the first epoch, where there was one, as later epochs repeat the rows."""
+    if first is None or len(model.counts) != len(first.counts):  # other rows
         return model
     return replace(model, counts=first.counts, weights=first.weights)
 
@@ -181,7 +180,7 @@ def _is_fitted_state(name: str) -> bool:
 
 
 def _adopt(estimator: Any, draft: Any, curve: list[float]) -> None:
-    """Take the fitted state of another estimator, and nothing of a fit before."""
+    """Replace the fitted state by that of another estimator."""
     for name in [name for name in vars(estimator) if _is_fitted_state(name)]:
         delattr(estimator, name)
     for name, value in vars(draft).items():

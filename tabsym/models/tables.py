@@ -1,7 +1,7 @@
-"""Products as they are shown: factors with mean 1, and one common scale.
+"""Reported coefficients: frames by term, and products as factors with mean 1 and a common scale.
 
-A product's factors are told up to what one hands to another. Shown are factors over their mean, so that 1.2 is 20 %
-above the average row, and the product of the means as the scale of the term.
+The factors of a product are identified up to constants. They are reported divided by their mean, so that 1.2 is 20 %
+above the average row, with the product of the means as the scale of the term.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from tabsym.models.model import WideModel
 from tabsym.solvers.newton.certainty import TermCovariance
 
 LEAST_MEAN = 0.1
-"""Over the root mean square: factors whose mean is nearer to 0, as of both signs, are shown as they are."""
+"""Minimum of the mean over the root mean square; factors nearer to 0, as with both signs, are reported unchanged."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """One term of several factors.
+    """A term with several coefficient factors.
 
     Attributes
     ----------
     name : str
-        Of its scale.
+        Name of its scale.
     scale : float
-        The product of the means, and of the coefficients that no category selects.
+        The product of the means, and of the scalar coefficients.
     means : mapping of block -> float
-        What the factors of each block are divided by; of a single coefficient, itself.
+        The divisor of the factors of each block: their mean, for a scalar itself.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Product:
 
 
 def products_of(model: WideModel) -> list[Product]:
-    """The terms whose factors are shown about 1: each factor is of a block that is read once, of one score."""
+    """The terms whose factors are reported with mean 1: of blocks that are used once, for one linear predictor."""
     found: list[Product] = []
     layout = model.layout
     names = scale_names(layout) if model.n_outputs == 1 else {}
@@ -70,7 +70,7 @@ def _is_told_apart(layout: Layout, term: Term) -> bool:
 
 
 def _mean(model: WideModel, block: int) -> float | None:
-    """Over training rows; None where it is next to nothing beside the factors."""
+    """The mean over training rows; None where it is small relative to the factors."""
     own = model.layout.coefs(block)
     values, weights = model.theta[own, 0], model.weights[own]
     if model.layout.blocks[block].source is None or not weights.sum() > 0.0:
@@ -83,17 +83,17 @@ def _mean(model: WideModel, block: int) -> float | None:
 Floats = NDArray[np.float64]
 
 ROWS, OTHER_ROWS = "rows", "training rows"
-"""The column of the training rows; the second where a class is called "rows"."""
+"""The name of the column with the number of training rows; the second where a class is called "rows"."""
 
 
 class CoefficientFrames(Mapping[str, pd.DataFrame]):
-    """The terms of a model by name; a frame is made when it is asked for, kept with the model, and copied for you.
+    """Mapping from term to coefficient frame; frames are computed on access, cached with the model, and copied.
 
     Parameters
     ----------
     model : WideModel
     outputs : sequence of str
-        Names of the K scores.
+        Names of the K linear predictors.
     """
 
     def __init__(self, model: WideModel, outputs: Sequence[str]) -> None:
@@ -139,7 +139,7 @@ class CoefficientFrames(Mapping[str, pd.DataFrame]):
 
 
 def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> pd.DataFrame:
-    """The coefficients of a term, in the user's units; `outputs` names the K scores."""
+    """The coefficients of a term, on the original scale; `outputs` names the K linear predictors."""
     block, own = model.layout.blocks[index], model.layout.coefs(index)
     names = [f"{output} {r + 1}" if block.rank > 1 else output for r in range(block.rank) for output in outputs]
     mean = next((product.means[index] for product in products_of(model) if index in product.means), 1.0)
@@ -150,7 +150,7 @@ def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> p
         covariance = covariance_of_factor(model, index, mean) if mean != 1.0 else None
         sd = model.certainty.sd[own] / abs(mean) if covariance is None else np.sqrt(covariance.variances())
         deviations = pd.DataFrame(sd.reshape(-1, width), index=keys, columns=deviation_names(names))
-        frame = pd.concat([frame, deviations], axis=1)  # at once: of many classes, pandas warns of one by one
+        frame = pd.concat([frame, deviations], axis=1)  # concatenated at once: pandas warns of many insertions
     if block.source is not None:
         frame[rows_name(outputs)] = model.counts[own][:: block.rank]
         source = model.layout.sources[block.source]
@@ -161,7 +161,7 @@ def coefficient_frame(model: WideModel, index: int, outputs: Sequence[str]) -> p
 
 
 def covariance_of_factor(model: WideModel, index: int, mean: float) -> TermCovariance | None:
-    """Of the factors of a product over their mean, by the delta method."""
+    """Covariance of the factors of a product divided by their mean, by the delta method."""
     assert model.certainty is not None
     own, found = model.layout.coefs(index), model.certainty.covariances
     if not found or (raw := found[index]) is None:
@@ -173,7 +173,7 @@ def covariance_of_factor(model: WideModel, index: int, mean: float) -> TermCovar
 
 
 def edge_names(outputs: Iterable[str]) -> tuple[str, str]:
-    """The columns of the bounds of bins: others where a class is called so."""
+    """Names of the columns with the bounds of bins; different ones where a class has such a name."""
     return ("bin low", "bin high") if {"low", "high"} & set(outputs) else ("low", "high")
 
 
@@ -187,19 +187,19 @@ def edges(source: Bins) -> tuple[Floats, Floats]:
 
 
 def deviation_names(values: Iterable[str]) -> list[str]:
-    """The columns of the standard deviations of columns of values."""
+    """Names of the columns with the standard deviations of columns of values."""
     names = list(values)
     return ["sd"] if len(names) == 1 else [f"sd {name}" for name in names]
 
 
 def rows_name(outputs: Iterable[str]) -> str:
-    """The column of the training rows."""
+    """Name of the column with the number of training rows."""
     return OTHER_ROWS if ROWS in outputs else ROWS
 
 
 @dataclass(frozen=True)
 class Split:
-    """A frame of `coefs_` by its parts: values (categories, width), and deviations, rows and bounds or None."""
+    """The columns of a frame of `coefs_`: values (categories, width); deviations, rows and bounds, or None."""
 
     values: pd.DataFrame
     sd: pd.DataFrame | None
@@ -209,7 +209,7 @@ class Split:
 
 
 def split_frame(frame: pd.DataFrame, width: int) -> Split:
-    """The parts of a frame of `coefs_` of `width` columns of values."""
+    """Split a frame of `coefs_` with `width` columns of values."""
     values = frame.iloc[:, :width]
     has_sd = list(frame.columns[width : 2 * width]) == deviation_names(map(str, values.columns))
     columns, beside = list(map(str, values.columns)), frame.columns[width:]
@@ -232,14 +232,14 @@ def _index(layout: Layout, block: Block) -> pd.Index:
 
 
 def _multi_index(levels: list[NDArray[np.object_]], codes: list[NDArray[np.int32]], names: list[str]) -> pd.MultiIndex:
-    """From categories and codes as they are: factorizing the categories of every coefficient again takes a hundred
-    times longer.
+    """From given categories and codes, far faster than factorizing the categories of all coefficients
+    (`benchmarks/evidence/constants_models.md`).
     """
     known, indices = [], []
     for categories, own in zip(levels, codes, strict=True):
         present = np.array([category is not None for category in categories], dtype=bool)
         known.append(pd.Index(categories[present], dtype=object))
-        renumbered = np.where(present, np.cumsum(present) - 1, -1)  # missing is no level, but a code of -1
+        renumbered = np.where(present, np.cumsum(present) - 1, -1)  # missing is not a level, but the code -1
         indices.append(renumbered[own])
     return pd.MultiIndex(levels=known, codes=indices, names=names, verify_integrity=False)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""What classifiers share, and what regressors share: classes and their weights, losses, predictions."""
+"""Base classes of the classifiers and the regressors: classes and their weights, losses, predictions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tabsym.table.rows import as_rows
 
 
 class LabelClassifier(ClassifierMixin):
-    """scikit-learn's mixin, whose `score` takes the labels that `fit` takes; not public."""
+    """scikit-learn's `ClassifierMixin`, with a `score` that accepts the same labels as `fit`; not public."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose class is predicted.
+        """Accuracy: the fraction of rows whose class is predicted correctly.
 
         Parameters
         ----------
@@ -46,7 +46,7 @@ Floats = NDArray[np.float64]
 
 
 def _has_probabilities(classifier: Any) -> bool:
-    """Whether there is `predict_proba`: a sentence says why not."""
+    """Whether there is `predict_proba`; the `AttributeError` names the reason."""
     fitted = getattr(classifier, "model_", None)
     if (getattr(classifier, "loss", "") if fitted is None else fitted.loss.name) == "hinge":
         raise AttributeError("The hinge loss has no probabilities; use decision_function, or loss='log_loss'.")
@@ -54,7 +54,7 @@ def _has_probabilities(classifier: Any) -> bool:
 
 
 class WideClassifierBase(LabelClassifier, WideBase):
-    """Not public."""
+    """Base class of the classifiers; not public."""
 
     class_weight: Any
     classes_: NDArray[Any]
@@ -75,7 +75,7 @@ class WideClassifierBase(LabelClassifier, WideBase):
             raise interrupted
 
     def _with_class_weight(self, rows: GivenRows, classes: NDArray[Any], codes: NDArray[Any]) -> GivenRows:
-        """The rows with weights that `class_weight` multiplies."""
+        """The rows with weights multiplied by `class_weight`."""
         if self.class_weight is None:
             return rows
         if isinstance(self.class_weight, Mapping):
@@ -101,15 +101,15 @@ class WideClassifierBase(LabelClassifier, WideBase):
         return replace(rows, weight=weight if rows.weight is None else rows.weight * weight)
 
     def _loss_of_classes(self, n_classes: int) -> tuple[Loss, int]:
-        """The loss and how many linear predictors it has."""
+        """The loss and its number of linear predictors."""
         return (LOSSES["logistic"], 1) if n_classes == 2 else (LOSSES["multinomial"], n_classes)
 
     def decision_function(
         self, X: Any, *, offset: Any = None, return_std: bool = False
     ) -> Floats | tuple[Floats, Floats]:
-        """Scores before the link: (n_rows,) for two classes, else (n_rows, n_classes).
+        """Linear predictors: (n_rows,) for two classes, else (n_rows, n_classes).
 
-        With `return_std` also their posterior standard deviations (n_rows,): of two classes, after a fit with
+        With `return_std` also their posterior standard deviations (n_rows,): for two classes, after a fit with
         ``n_posterior_samples=32``.
         """
         if return_std:
@@ -155,15 +155,15 @@ class WideClassifierBase(LabelClassifier, WideBase):
 
 
 class WideRegressorBase(RegressorMixin, WideBase):
-    """Not public."""
+    """Base class of the regressors; not public."""
 
     losses: tuple[str, ...]
-    """Those that there are, by name."""
+    """Names of the valid losses."""
 
     loss: Any
 
     def _named_loss(self) -> Loss:
-        """The loss that the constructor names."""
+        """The loss given in the constructor."""
         loss = check_loss(self.loss, self.losses)
         assert isinstance(loss, Loss)
         return loss
@@ -175,7 +175,7 @@ class WideRegressorBase(RegressorMixin, WideBase):
         return self._names_no_loss() or self._named_loss().log_link
 
     def _read(self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any) -> Training:
-        """Rows for the loss that is named, checked."""
+        """The rows, validated for the given loss."""
         rows = self._read_rows(config, X, y, sample_weight, offset)
         target = check_regression_target(rows.y, len(rows.table), who=type(self).__name__)
         check_target_of_loss(target, self._named_loss())
@@ -186,9 +186,9 @@ class WideRegressorBase(RegressorMixin, WideBase):
     def predict(self, X: Any, *, offset: Any = None, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
         """Predicted values (n_rows,), in the units of the target; with a log link, the mean.
 
-        With `return_std` also the standard deviations (n_rows,) of these values by their posterior, without the noise
-        of single rows (`dispersion_`), after a fit with ``n_posterior_samples=32``; behind a log link
-        the mean times the deviation of the score.
+        With `return_std` also their posterior standard deviations (n_rows,), without the noise of single rows
+        (`dispersion_`), after a fit with ``n_posterior_samples=32``; with a log link, the mean times the standard
+        deviation of the linear predictor.
         """
         margins = self._margins(X, offset)
         predicted = self.model_.loss.predict(margins)[:, 0]
@@ -198,7 +198,7 @@ class WideRegressorBase(RegressorMixin, WideBase):
         return predicted, predicted * spread if self.model_.loss.log_link else spread
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
-        """R²; where `loss` names one with a log link, D²: the share of the deviance that the model explains.
+        """R²; for a `loss` with a log link, D²: the fraction of deviance explained.
 
         Parameters
         ----------
@@ -206,12 +206,12 @@ class WideRegressorBase(RegressorMixin, WideBase):
         y : array-like of shape (n_rows,), or the name of its column in X
         sample_weight : array-like of shape (n_rows,), optional
         offset : array-like of shape (n_rows,), optional
-            Of the model and of the constant that it is compared with.
+            For the model and for the constant baseline.
 
         Returns
         -------
         float
-            1 at best, 0 of a constant (Hastie, Tibshirani and Wainwright 2015, "Statistical Learning with Sparsity",
+            1 at best, 0 for a constant (Hastie, Tibshirani and Wainwright 2015, "Statistical Learning with Sparsity",
             equation 3.11).
         """
         X, y = split_target(X, y, type(self).__name__)

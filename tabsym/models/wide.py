@@ -25,10 +25,10 @@ SMOOTH_LOSSES = ("auto", "squared_error", "huber", "poisson", "gamma", "tweedie"
 
 
 class _Solved:
-    """What both kinds of solved models have; not public."""
+    """Base class of the solved models; not public."""
 
     _held: Mapping[str, float] | None = None
-    """Precisions that another fit to rows of the same table found, of a clone that is used once."""
+    """Fixed precisions from another fit to rows of the same table, for a clone that is fitted once."""
 
     def _config(self) -> Config:
         return solved_config(self, self._held)
@@ -55,7 +55,7 @@ class WideClassifier(_Solved, WideClassifierBase):
     The linear predictor of a row is an intercept plus one coefficient for the category in each categorical column, one
     for each interaction, and a smooth effect of each numeric column; a logistic or softmax link makes probabilities of
     it. All coefficients are solved for by block coordinate Newton steps, without one-hot columns; the ridge penalty of
-    each term is estimated, so that infrequent categories are shrunk as far as the table says.
+    each term is estimated (REML), so that infrequent categories are shrunk according to their term's variance.
 
     Parameters
     ----------
@@ -163,10 +163,10 @@ class WideRegressor(_Solved, WideRegressorBase):
     """Regressor with one interpretable coefficient per category.
 
     The linear predictor of a row is an intercept plus one coefficient for the category in each categorical column, one
-    for each interaction, and a smooth effect of each numeric column; behind a log link, where the loss has one, its
-    exponential is the prediction. All coefficients are solved for by block coordinate Newton steps, without one-hot
-    columns; the ridge penalty of each term is estimated, so that infrequent categories are shrunk as far as the table
-    says.
+    for each interaction, and a smooth effect of each numeric column; for a loss with a log link, its exponential is
+    the prediction. All coefficients are solved for by block coordinate Newton steps, without one-hot columns; the
+    ridge penalty of each term is estimated (REML), so that infrequent categories are shrunk according to their term's
+    variance.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class WideRegressor(_Solved, WideRegressorBase):
             Rows of weight 0 count as absent.
         offset : array-like of shape (n_rows,), optional
             Added to the linear predictor of each row, as log(exposure) is for counts; give it to `predict` too. Not
-            beside ``loss="auto"``.
+            with ``loss="auto"``.
 
         Returns
         -------
@@ -287,7 +287,7 @@ class WideRegressor(_Solved, WideRegressorBase):
     def _fit_best_loss(
         self, config: Config, X: Any, y: Any, sample_weight: Any, offset: Any
     ) -> tuple[KeyboardInterrupt | None, dict[str, float] | None]:
-        """Compare losses on rows held out, then fit with the best."""
+        """Compare losses on held-out rows, then fit with the best."""
         rows = self._read_rows(config, X, y, sample_weight, offset)
         target = check_regression_target(rows.y, len(rows.table), who=type(self).__name__)
         training = rows.training(target, 1).weighted_rows()

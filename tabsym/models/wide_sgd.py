@@ -1,4 +1,4 @@
-"""`WideSGDClassifier` and `WideSGDRegressor`: the wide models online, by stochastic gradient with GSE."""
+"""`WideSGDClassifier` and `WideSGDRegressor`: the wide models online, by stochastic gradient descent with GSE."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 class WideSGDBase(WideBase):
-    """What both kinds of online models have; not public."""
+    """Base class of the online models; not public."""
 
     def _config(self) -> Config:
         return online_config(self)
@@ -35,7 +35,7 @@ class WideSGDBase(WideBase):
         return f"{self.n_rows_seen_:,} rows in all, repeats counted"
 
     def _partial_fit(self, config: Config, training: Training, loss: Loss, n_outputs: int) -> None:
-        """One epoch over one more batch of rows; a failure leaves the model as it was."""
+        """One epoch over one more batch of rows; a failure leaves the model unchanged."""
         if self.handle_unknown == "similar":
             raise ValueError(
                 "handle_unknown='similar' is estimated from all rows at hand; call fit on a table, or leave it out."
@@ -55,7 +55,7 @@ class WideSGDBase(WideBase):
         self._keep(fitted.model, curve, [], seen)
 
     def _features_of(self, training: Training) -> Table:
-        """The features of one more batch of rows, checked."""
+        """The features of one more batch of rows, validated."""
         if training.given is None or training.offset_column is None:
             return match_features(self, training.table)
         return training.offset_column.split(match_features(self, training.given))[0]
