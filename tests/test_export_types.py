@@ -21,8 +21,7 @@ from tabsym.compare.splits import Plan
 from tabsym.compare.task import TASKS
 from tabsym.datasets import make_retail
 from tabsym.export import save, trusted_types
-from tabsym.export.foreign import LISTS
-from tabsym.export.registry import CLASSES, FUNCTIONS
+from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS
 from tests.saved_models import cases, fitted
 
 SALES = make_retail(150)
@@ -133,7 +132,7 @@ def test_the_list_is_what_they_hold(tmp_path):
 
 
 def test_every_name_is_there_and_no_listed_class_runs_code_of_its_own_when_it_dies():
-    allowed = {"lightgbm.basic.Booster", "xgboost.core.Booster"}  # whose states tabsym.export.guards checks
+    allowed = {"lightgbm.basic.Booster", "xgboost.core.Booster"}  # whose states tabsym.export.build checks
     for name in trusted_types():
         module, _, attribute = name.rpartition(".")
         if name == "builtins.NoneType":

@@ -35,10 +35,10 @@ from tabsym import (
     WideSGDRegressor,
 )
 from tabsym.estimators.refitting import fit_alike, held_precisions
-from tabsym.stacking import evidence, trials
-from tabsym.stacking.crossed import Crossed, Learner, Nested
+from tabsym.stacking import evidence, out_of_fold
+from tabsym.stacking.evidence import Tally
 from tabsym.stacking.layer import Rows, adapter_of
-from tabsym.stacking.tally import Tally
+from tabsym.stacking.out_of_fold import Crossed, Learner, Nested
 from tests.options import ADDITIVE
 from tests.stack_tables import carriers_of
 
@@ -239,7 +239,7 @@ def test_the_first_fold_scouts(monkeypatch):
 
 
 def test_no_more_folds_than_tell_enough(monkeypatch):
-    monkeypatch.setattr(trials, "ENOUGH", N // 3 + 1)
+    monkeypatch.setattr(out_of_fold, "ENOUGH", N // 3 + 1)
     assert set(evidence_of("margin", TWO)["folds"]) == {2}
 
 

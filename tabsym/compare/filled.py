@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.tiws.names import NameReader
+from tabsym.tiws.similarity import NameReader
 
 Floats = NDArray[np.float64]
 

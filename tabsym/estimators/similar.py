@@ -16,11 +16,9 @@ from scipy.special import softmax
 from tabsym.codes import UNSEEN, encode_column
 from tabsym.estimators.training_data import Training
 from tabsym.table import Table
-from tabsym.tiws.column import FittedColumn, Method
-from tabsym.tiws.counting import Counting, codes_of
-from tabsym.tiws.sums import Sums
-from tabsym.tiws.unseen import Observed, unseen_rows
-from tabsym.tiws.words import Symbols, Words
+from tabsym.tiws.column import FittedColumn, Method, Observed, unseen_rows
+from tabsym.tiws.counts import Counting, Symbols, Words, codes_of
+from tabsym.tiws.regression import Sums
 from tabsym.wide.model import WideModel
 from tabsym.wide.sources import Symbols as SymbolSource
 from tabsym.wide.tables import coefficient_frame

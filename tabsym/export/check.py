@@ -1,6 +1,6 @@
 """What a file would build, looked at before anything is built or imported: plain JSON against explicit lists.
 
-The nodes are those that skops writes, as `tabsym.export.writing` simplifies them. Each kind has exactly its keys, names
+The nodes are those that skops writes, as `tabsym.export.archive` simplifies them. Each kind has exactly its keys, names
 only what is listed for it, and refers only to what stands before it.
 """
 
@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tabsym.export import foreign
 from tabsym.export.archive import BadFile, read_json
-from tabsym.export.registry import CLASSES, FUNCTIONS
+from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS
 
 Node = dict[str, Any]
 
@@ -73,7 +72,7 @@ class Checked:
         if not (isinstance(module, str) and isinstance(name, str) and len(module) + len(name) < _LONGEST):
             raise BadFile("has a type whose name is no short text")
         full = f"{module}.{name}"
-        if full in foreign.LISTS[kind] or (kind in _TRUSTING and full in self.trusted and _is_name(full)):
+        if full in LISTS[kind] or (kind in _TRUSTING and full in self.trusted and _is_name(full)):
             return
         own = {"ObjectNode": CLASSES, "FunctionNode": FUNCTIONS}.get(kind, {})
         if not (module == "tabsym" and name in own):

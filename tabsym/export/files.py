@@ -10,8 +10,7 @@ from typing import Any
 from tabsym.export.archive import FORMAT, SCHEMA, BadFile, read_json, read_members, write_members
 from tabsym.export.build import Builder
 from tabsym.export.check import Checked
-from tabsym.export.foreign import LISTS, PARTS
-from tabsym.export.registry import CLASSES, FUNCTIONS, ROOTS
+from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS, PARTS, ROOTS
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
@@ -48,7 +47,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
     >>> model.predict(X).round(1).tolist()
     [1.0, 3.0, 1.0, 3.0]
     """
-    from tabsym.export.writing import members_of
+    from tabsym.export.archive import members_of
 
     if isinstance(estimator, type) or not (hasattr(estimator, "get_params") or hasattr(estimator, "predict")):
         raise ValueError(f"{estimator!r} is no estimator; save takes one, such as WideClassifier() after fit.")

@@ -1,15 +1,23 @@
-"""Means and spreads of what a model says of a row with each of its donors."""
+"""Predictions of rows with unknown categories: averaged over donors, as they are or as scores before the link."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
-from tabsym.jitter.mixture import Tile
+from tabsym.encoders import TIWSEncoder
+from tabsym.jitter.donors import Donors, Mixture, Tile, donor_symbols, donor_weights
+from tabsym.jitter.replacing import Longer, longer, replaced, source_of, take, without_strange_levels
+from tabsym.jitter.wrapped import link_of, raw_scores
+from tabsym.table import match_features, read_table
+from tabsym.tiws.column import FittedColumn, Unseen
+from tabsym.tiws.donors import DonorRule
 
 Floats = NDArray[np.float64]
 
@@ -44,3 +52,358 @@ def averaged(tiles: Iterable[Tile], ask: Callable[[Any, Any], Any], n_rows: int)
     if first is None:
         return Spread(np.zeros(n_rows), np.zeros(n_rows))
     return Spread(first + sums, np.sqrt(np.maximum(squares - sums**2, 0.0)))
+
+
+Ask = Callable[[Any], Any]
+Places = NDArray[np.integer]
+
+MOST_WEIGHTS = 1 << 22
+"""Of rows and donors, at a time."""
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What becomes of a column's unknown values.
+
+    `used`: "jitter", "missing" (they become missing values) or "model" (they go to the model as they are). `rule`: of
+    the donors' weights, the encoder's where it is None.
+    """
+
+    used: str = "jitter"
+    rule: DonorRule | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """One column's unknown values: `document` (r,) of each row, below 0 where it was seen.
+
+    `weigh` gives the weights (m, donors) of documents by number: they are made for some rows at a time.
+    """
+
+    document: Places
+    weigh: Callable[[Places], Floats]
+
+    def donors(self) -> Donors:
+        """With the weights of the documents that these rows go by, numbered anew."""
+        hit = self.document >= 0
+        numbers, which = np.unique(self.document[hit], return_inverse=True)
+        document = np.full(len(self.document), -1, dtype=np.int64)
+        document[hit] = which.ravel()
+        return Donors(document, self.weigh(numbers))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The rows of a table.
+
+    Attributes
+    ----------
+    whole : the table as a whole, the very object that was given where it can go to the model
+    source : what rows are taken from
+    rows : (r,)
+        Those with unknown values, of `n_rows`.
+    columns : list of Longer
+        Columns with unknown values, their donors below.
+    found : list of Found
+        Of the same columns, for `rows`.
+    most : int
+        Donors of a value, at most.
+    """
+
+    whole: Any
+    source: Any
+    n_rows: int
+    rows: NDArray[np.int64]
+    columns: list[Longer]
+    found: list[Found]
+    most: int
+
+    @classmethod
+    def of(cls, X: Any, encoder: TIWSEncoder, treatments: Mapping[str, Treatment], who: str) -> Batch:
+        """Find unknown values of the columns to treat, and their donors."""
+        table = match_features(encoder, read_table(X, who=who, allow_empty=True))
+        found = {name: encoder.unseen_rows(table, name) for name, treat in treatments.items() if treat.used != "model"}
+        numbers = {name: encoder.columns_[name].fitted.number for name in found}
+        known = {numbers[name]: set(encoder.columns_[name].fitted.symbols) for name in found}
+        given = source_of(X, table)
+        source = without_strange_levels(given, known)
+        hit = {name: one for name, one in found.items() if len(one.rows)}
+        rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in hit.values())]))
+        columns, places, most = [], [], 1
+        for name, one in hit.items():
+            fitted, treat = encoder.columns_[name].fitted, treatments[name]
+            document = np.full(len(rows), -1, dtype=np.int64)
+            document[np.searchsorted(rows, one.rows)] = one.which
+            symbols = [None] if treat.used == "missing" else donor_symbols(fitted)
+            weigh = _all_alike if treat.used == "missing" else _weigher(fitted, one.unseen, treat.rule)
+            columns.append(longer(given, numbers[name], table[name], symbols, known[numbers[name]]))
+            places.append(Found(document, weigh))
+            most = max(most, len(symbols))
+        return cls(X if source is given else source, source, len(table), rows, columns, places, most)
+
+    # -- asking -------------------------------------------------------------------------------
+
+    def own(self, ask: Ask) -> Any:
+        """What is answered of the rows without unknown values, in one call; None where there are none."""
+        if not len(self.rows):
+            return ask(self.whole)
+        if len(self.rows) == self.n_rows:
+            return None
+        return ask(take(self.source, np.setdiff1d(np.arange(self.n_rows), self.rows)))
+
+    def frame(self, rows: Any, symbols: list[Any]) -> Any:
+        """Rows, by their number among those with unknown values, with donors by number."""
+        return replaced(self.source, self.rows[rows], self.columns, symbols)
+
+    def mean(self, ask: Ask, tiles: Iterable[Tile]) -> Spread:
+        """Moments of the answers over donors."""
+        return averaged(tiles, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
+
+    def mixture(self, max_donors: int | None, *, combined: bool = True) -> Mixture:
+        """The combinations of donors of these rows; options as of `Mixture.of`."""
+        return Mixture.of(self.donors, max_donors, combined=combined)
+
+    @cached_property
+    def donors(self) -> list[Donors]:
+        """Of each column."""
+        return [one.donors() for one in self.found]
+
+    def parts(self) -> Iterator[Batch]:
+        """Some rows with unknown values at a time, so that their weights stay small."""
+        step = max(1, MOST_WEIGHTS // self.most)
+        for first in range(0, len(self.rows), step):
+            yield self.some(np.arange(first, min(first + step, len(self.rows))))
+
+    def some(self, rows: NDArray[np.int64]) -> Batch:
+        """Some of the rows with unknown values."""
+        found = [Found(one.document[rows], one.weigh) for one in self.found]
+        return replace(self, rows=self.rows[rows], found=found)
+
+    def joined(self, own: Any, mixed: Any) -> Any:
+        """Answers in the order of the table: as they came where there are no unknown values."""
+        if not len(self.rows):
+            return own
+        kind = mixed.dtype if own is None else _common(own.dtype, mixed.dtype)
+        out = np.empty((self.n_rows, *mixed.shape[1:]), dtype=kind)
+        out[self.rows] = mixed
+        if own is not None:
+            out[np.setdiff1d(np.arange(self.n_rows), self.rows)] = own
+        return out
+
+
+def _weigher(fitted: FittedColumn, unseen: Unseen, rule: DonorRule | None) -> Callable[[Places], Floats]:
+    if rule is None and fitted.method.method == "poster":  # where weights depend on all documents of a call
+        weights = donor_weights(fitted, unseen)
+        return lambda numbers: weights[numbers]
+
+    def weigh(numbers: Places) -> Floats:
+        symbols = [unseen.symbols[number] for number in numbers.tolist()]
+        return donor_weights(fitted, Unseen(unseen.documents[numbers], symbols, unseen.rows[numbers]), rule)
+
+    return weigh
+
+
+def _all_alike(numbers: Places) -> Floats:
+    return np.ones((len(numbers), 1))
+
+
+def _common(one: np.dtype[Any], another: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that holds answers of both kinds as they are."""
+    alike = one.kind == another.kind or {one.kind, another.kind} <= set("biuf")
+    return np.result_type(one, another) if alike else np.dtype(object)
+
+
+DRAWS = 256
+"""For the spread of rows whose donors are too many to be combined."""
+_LOOKED_AT = 64  # rows by which a link is found
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Whether donors are drawn, how often, and by which seed."""
+
+    n: int | None
+    random: np.random.Generator
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is averaged: answers, or scores before a link (then `score` and `link` are there)."""
+
+    answer: Ask
+    score: Ask | None = None
+    link: Callable[[Floats], Floats] | None = None
+
+    def mean(self, batch: Batch, tiles: Iterable[Tile]) -> Spread:
+        """Over donors; of scores what the link makes of their mean, and the spread of donors' answers."""
+        score, link = self.score, self.link
+        if score is None or link is None:
+            return batch.mean(self.answer, tiles)
+        shape: tuple[int, ...] = ()
+
+        def both(frame: Any) -> Floats:
+            nonlocal shape
+            scores = np.asarray(score(frame), dtype=np.float64)
+            shape, made = scores.shape[1:], link(scores)
+            return np.concatenate([scores.reshape(len(scores), -1), made.reshape(len(scores), -1)], axis=1)
+
+        spread = batch.mean(both, tiles)
+        width = int(np.prod(shape, dtype=int))
+        mean = link(spread.mean[:, :width].reshape(-1, *shape))
+        return Spread(mean, spread.std[:, width:].reshape(mean.shape))
+
+    def spread(self, batch: Batch, most: int | None, draws: Draws, *, with_std: bool) -> Spread:
+        """Over all donors of a batch, or drawn ones; where donors are too many to be combined, their spread by draws.
+
+        Draws are of all donors that `most` allows, combinations of the heaviest.
+        """
+        if draws.n is not None:
+            return self.mean(batch, batch.mixture(most, combined=False).draws(draws.n, draws.random))
+        mixture = batch.mixture(most)
+        out = self.mean(batch, mixture.tiles())
+        cut = np.flatnonzero(mixture.cut)
+        if with_std and len(cut):
+            some = batch.some(cut)
+            out.std[cut] = self.mean(some, some.mixture(most, combined=False).draws(DRAWS, draws.random)).std
+        return out
+
+
+def found_link(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
+    """The link between a model's scores and answers, or a `ValueError`."""
+    link = link_of(scores, answers)
+    if link is None:
+        raise ValueError(
+            "average='raw' needs a model whose predictions follow from its scores by a "
+            "logistic, softmax, exponential or no link, unlike this one; use average='probability'."
+        )
+    return link
+
+
+def score_of(model: Any) -> Ask:
+    """What gives a model's raw scores, or a `ValueError`."""
+    score = raw_scores(model)
+    if score is None:
+        raise ValueError(
+            f"average='raw' needs a model with raw scores, and {name_of(model)} has none; use average='probability'."
+        )
+    return score
+
+
+def first_frame(batch: Batch) -> Any:
+    """A few of the rows with unknown values, each with a donor."""
+    rows = np.arange(min(len(batch.rows), _LOOKED_AT))
+    return batch.frame(rows, [np.where(one.document[rows] < 0, -1, 0) for one in batch.found])
+
+
+def name_of(model: Any) -> str:
+    """What a model is called; of a pipeline its last step."""
+    steps = getattr(model, "steps", None)
+    return type(steps[-1][1] if steps else model).__name__
+
+
+@dataclass(frozen=True)
+class Call:
+    """How answers are asked for."""
+
+    average: str
+    max_donors: int | None
+    return_std: bool
+    n_draws: int | None
+    random: np.random.Generator
+
+    def checked(self) -> Call:
+        """Itself, or a `ValueError`."""
+        n = self.n_draws
+        if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
+            raise ValueError(f"n_draws={n!r} is not possible; use a count of 1 or more, or None.")
+        return self
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A fitted model, a batch and the call."""
+
+    model: Any
+    batch: Batch
+    call: Call
+
+    def values(self) -> Any:
+        """Of `predict`."""
+        if not is_classifier(self.model):
+            return self._given(self.model.predict, linked=True)
+        own = self._own(self.model.predict)
+        if not len(self.batch.rows):
+            return self._out(own, np.zeros(self.batch.n_rows))
+        place, std = self._classes()
+        labels = np.asarray(self.model.classes_)[place]
+        return self._out(self.batch.joined(own, labels), self._joined_std(std))
+
+    def probabilities(self) -> Any:
+        """Of `predict_proba`."""
+        return self._given(self.model.predict_proba, linked=True)
+
+    def scores(self) -> Any:
+        """Of `decision_function`."""
+        return self._given(self.model.decision_function, linked=False)
+
+    def _classes(self) -> tuple[Any, Any]:
+        """Of rows with unknown values: the class, by its place, and the spread of what speaks for it."""
+        if hasattr(self.model, "predict_proba"):
+            mixed = self._mixed(self.model.predict_proba, linked=True)
+        elif self.call.average == "raw":
+            mixed = self._mixed(score_of(self.model), linked=False)
+            if mixed.mean.ndim == 1:
+                return (mixed.mean > 0).astype(np.int64), mixed.std
+        else:
+            raise ValueError(
+                f"average='probability' needs predict_proba, which {name_of(self.model)} lacks; use average='raw'."
+            )
+        place = mixed.mean.argmax(axis=1)
+        return place, mixed.std[np.arange(len(place)), place]
+
+    # -- pieces -------------------------------------------------------------------------------
+
+    def _given(self, ask: Ask, *, linked: bool) -> Any:
+        own = self._own(ask)
+        if not len(self.batch.rows):
+            return self._out(own, np.zeros(np.shape(own)))
+        mixed = self._mixed(ask, linked=linked)
+        return self._out(self.batch.joined(own, mixed.mean), self._joined_std(mixed.std))
+
+    def _own(self, ask: Ask) -> Any:
+        """The model's own answers, None where every row has unknown values."""
+        try:
+            own = self.batch.own(ask)
+        except ValueError:
+            if self.batch.n_rows:
+                raise
+            return self._of_no_rows(ask)
+        return None if own is None else np.asarray(own)
+
+    def _of_no_rows(self, ask: Ask) -> Any:
+        """Where a model refuses a table of no rows."""
+        if not is_classifier(self.model):
+            return np.empty(0)
+        classes = np.asarray(self.model.classes_)
+        if ask == self.model.predict:
+            return classes[:0]
+        binary = ask != getattr(self.model, "predict_proba", None) and len(classes) == 2
+        return np.empty(0 if binary else (0, len(classes)))
+
+    def _mixed(self, ask: Ask, *, linked: bool) -> Spread:
+        """Averages for rows with unknown values; `linked`: whether what is asked comes after a link."""
+        call, asked = self.call, Asked(ask)
+        if linked and call.average == "raw":
+            score, some = score_of(self.model), first_frame(self.batch)
+            asked = Asked(ask, score, found_link(score(some), ask(some)))
+
+        draws = Draws(call.n_draws, call.random)
+        parts = [asked.spread(part, call.max_donors, draws, with_std=call.return_std) for part in self.batch.parts()]
+        return Spread(np.concatenate([one.mean for one in parts]), np.concatenate([one.std for one in parts]))
+
+    def _joined_std(self, std: Any) -> Any:
+        own = np.zeros((self.batch.n_rows - len(self.batch.rows), *std.shape[1:]))
+        return self.batch.joined(own, std)
+
+    def _out(self, values: Any, std: Any) -> Any:
+        return (values, std) if self.call.return_std else values

@@ -20,10 +20,9 @@ from tabsym.encoders.folds import check_groups, split_by_target
 from tabsym.encoders.pieces import take_rows
 from tabsym.estimators.checks import check_target_of_loss
 from tabsym.estimators.wide_base import WideBase
-from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
 from tabsym.stacking.evidence import Criterion, Member, Verdict, judge
 from tabsym.stacking.layer import HIST, Layer, Plan, Rows, adapter_of, matched, reads_categories, rounds_of
-from tabsym.stacking.trials import Trial, taken, trials_of_folds
+from tabsym.stacking.out_of_fold import Crossed, Learner, Trial, fitted_wide, margins_of, taken, trials_of_folds
 from tabsym.table import (
     Table,
     check_same_rows,

@@ -10,7 +10,7 @@ from tabsym.compare.contenders.wide import SCORERS
 from tabsym.compare.task import CLASSES
 from tabsym.integrations import available
 from tabsym.stacking import WideBoostClassifier, WideBoostRegressor
-from tabsym.stacking.defaults import default_wide, gentle_booster
+from tabsym.stacking.layer import default_wide, gentle_booster
 
 _LABELS = {"xgboost": "XGBoost", "catboost": "CatBoost", "hist-gradient-boosting": "HistGradientBoosting"}
 

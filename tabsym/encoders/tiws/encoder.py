@@ -18,12 +18,25 @@ from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.encoders.pieces import gather
-from tabsym.encoders.tiws.held_out import FEWEST_SYMBOLS, FittedFold, rows_of
-from tabsym.encoders.tiws.merging import carried_over, check_mergeable
-from tabsym.encoders.tiws.options import check_options
-from tabsym.encoders.tiws.rows import RowEncoding, TIWSColumn, alphabet_of, state_of
-from tabsym.encoders.tiws.show import donor_table, print_columns
-from tabsym.encoders.tiws.target import check_same_classes, components, further
+from tabsym.encoders.tiws.checks import (
+    carried_over,
+    check_mergeable,
+    check_options,
+    check_same_classes,
+    components,
+    further,
+)
+from tabsym.encoders.tiws.rows import (
+    FEWEST_SYMBOLS,
+    FittedFold,
+    RowEncoding,
+    TIWSColumn,
+    alphabet_of,
+    donor_table,
+    print_columns,
+    rows_of,
+    state_of,
+)
 from tabsym.table import (
     Table,
     check_same_rows,
@@ -37,10 +50,8 @@ from tabsym.table import (
     split_target,
     symbolic_columns,
 )
-from tabsym.tiws.column import FittedColumn, Method
-from tabsym.tiws.counting import Counting
-from tabsym.tiws.counts import TableCounts
-from tabsym.tiws.unseen import CONTEXTS, Observed, UnseenRows
+from tabsym.tiws.column import CONTEXTS, FittedColumn, Method, Observed, UnseenRows
+from tabsym.tiws.counts import Counting, TableCounts
 
 Floats = NDArray[np.float64]
 
