@@ -146,12 +146,24 @@ class TreeColumns:
                 column.check_measure(kind)
         return out
 
+    def refuse_unknown(self, table: Table, cells: Floats) -> None:
+        """A `ValueError` that names the first category that is not in the training data, if there is one."""
+        for place in np.flatnonzero(self.sizes):
+            if (cells[place] < 0).any():
+                row, raw = int(np.argmax(cells[place] < 0)), encode_column(table.columns[place])
+                what = "a missing value" if raw.codes[row] < 0 else repr(raw.symbols[raw.codes[row]])
+                raise ValueError(
+                    f"Column {self.names[place]!r} holds {what} (row {row}), which is not in the training data; fit on "
+                    "rows that have it, or set handle_unknown to something other than 'error'."
+                )
+
     def symbols(self, place: int) -> list[Any]:
         """By code; None is missing."""
         kind = self.kinds[place]
         return list(kind.alphabet.symbols) if isinstance(kind, Symbols) else []
 
 
+DONOR_MODES = ("similar", "similar_per_node")
 MODES = {"similar": MIXTURE, "similar_per_node": INDEPENDENT, "training_counts": COVER, "node_value": STOP}
 _TILE = 1024  # rows at a time, so that weights of all donors for each stay small
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.encoders import TIWSEncoder
 from tabsym.estimators.classifying import LabelClassifier
 from tabsym.estimators.docs import fill_in
-from tabsym.jitter.tree import Donors, Tree, TreeColumns, spread, write_tree
+from tabsym.jitter.tree import DONOR_MODES, Donors, Tree, TreeColumns, spread, write_tree
 from tabsym.jitter.tree_growth import check_words, grow_tree, rules_of
 from tabsym.table import (
     Table,
@@ -46,11 +46,12 @@ smooth : "auto" or float, default "auto"
     columns of many categories do not win by chance. "auto": at each node and column, the variance within categories
     over the variance between them; a column whose categories differ no more than by chance is not split there. 0: none,
     which finds the subset that is best for the training rows.
-handle_unknown : {"similar", "similar_per_node", "training_counts", "node_value"}, default "similar"
+handle_unknown : {"similar", "similar_per_node", "training_counts", "node_value", "error"}, default "similar"
     How rows with a category that is not in the training data are predicted. "similar": the weighted mean of the
     predictions with the category replaced by each similar known one (a donor). "similar_per_node": down both
     branches, weighted by the donors in each, anew at every node (the poster's wording). "training_counts": down
     both branches, weighted by their training rows. "node_value": by the value of the node that splits the column.
+    "error": they are refused, whether or not the tree splits the column.
 encoder : TIWSEncoder or None, default None
     Finds similar categories on the same table; None: ``TIWSEncoder()``. With ``method="poster"`` the similarities as
     published are the weights. A clone of it is fitted on the categorical columns that the tree splits, if there are
@@ -132,7 +133,7 @@ class JitterTree(BaseEstimator):
     ) -> TIWSEncoder | None:
         """Fitted to find the categories that unknown ones of the split columns resemble; None where not needed."""
         split = tree.splits_symbols
-        if self.handle_unknown in ("training_counts", "node_value") or not len(split):
+        if self.handle_unknown not in DONOR_MODES or not len(split):
             return None
         encoder = TIWSEncoder() if self.encoder is None else clone(self.encoder)
         encoder.set_params(
@@ -153,6 +154,8 @@ class JitterTree(BaseEstimator):
         """Values (n, K) and leaves (n,)."""
         table = self._read_as_fitted(X)
         cells = self._columns.cells(table)
+        if self.handle_unknown == "error":
+            self._columns.refuse_unknown(table, cells)
         leaves = self.tree_.leaves(cells)
         values = self.tree_.value[leaves]
         split = self.tree_.splits_symbols
@@ -160,8 +163,7 @@ class JitterTree(BaseEstimator):
         if rows.any():
             some = [int(place) for place in split if (cells[place] < 0).any()]
             donors = {} if self.encoder_ is None else {place: self._donors(table, place) for place in some}
-            needs_encoder = self.handle_unknown in ("similar", "similar_per_node")
-            mode = "node_value" if self.encoder_ is None and needs_encoder else self.handle_unknown
+            mode = "node_value" if self.encoder_ is None and self.handle_unknown in DONOR_MODES else self.handle_unknown
             found, heaviest = spread(self.tree_, cells, mode, donors)
             values[rows], leaves[rows] = found[rows], heaviest[rows]
         return values, leaves

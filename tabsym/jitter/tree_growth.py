@@ -19,7 +19,7 @@ from tabsym.tiws.column import CONTEXTS
 def check_words(tree: Any, criteria: tuple[str, ...]) -> None:
     """A `ValueError` or `TypeError` that names the argument and what it can be."""
     _check_word("criterion", tree.criterion, criteria)
-    _check_word("handle_unknown", tree.handle_unknown, tuple(MODES))
+    _check_word("handle_unknown", tree.handle_unknown, (*MODES, "error"))
     if tree.context is not None:
         _check_word("context", tree.context, CONTEXTS)
     if tree.encoder is not None and not isinstance(tree.encoder, TIWSEncoder):
