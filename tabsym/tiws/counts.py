@@ -204,7 +204,7 @@ class Counting:
         strange = [name for name in edges if name not in table.names]
         if strange:
             have = ", ".join(map(repr, table.names))
-            raise ValueError(f"numeric has edges for {strange[0]!r}, and there is no such column; there are {have}.")
+            raise ValueError(f"numeric names {strange[0]!r}, and there is no such column; there are {have}.")
         keep = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
         symbolic = {c.name for c in table.columns if c.kind is not Kind.NUMERIC or (whole and c.is_empty)}
         words = self._words(table, symbolic.union(encoded), target, weight, keep)
@@ -249,24 +249,27 @@ class Counting:
         def words_of(column: Column) -> Words:
             if column.name in raws:
                 return Symbols.of(column.name, raws[column.name], keep)
-            bins = Bins(column.name, np.empty(0), False, column.measure, self._is_uncut(column.name))
+            uncut = isinstance(how := self._how(column.name), str) and how == "passthrough"
+            bins = Bins(column.name, np.empty(0), False, column.measure, uncut)
             if not bins.uncut:
                 values = column.values if keep is None else column.values[keep]
                 edges = self._edges(column, values, cut_by, weight if keep is None or weight is None else weight[keep])
                 bins = replace(bins, edges=edges)
             return bins.seen_in(column, keep)
 
-        if self.numeric == "modl" and len(raws) < len(table.columns):
+        if any(column.name not in raws and self._how(column.name) == "modl" for column in table.columns):
             cut_by = _cells(target[0] if keep is None else target[0][keep], target[1])
         return tuple(in_threads(words_of, table.columns, self.n_jobs))
 
-    def _is_uncut(self, name: str) -> bool:
-        return name not in self.numeric if isinstance(self.numeric, Mapping) else self.numeric == "passthrough"
+    def _how(self, name: str) -> Any:
+        """How a numeric column is cut: a word, or its edges."""
+        return self.numeric.get(name, "passthrough") if isinstance(self.numeric, Mapping) else self.numeric
 
     def _edges(self, column: Column, values: Floats, cut_by: Any, weight: Floats | None) -> Floats:
-        if isinstance(self.numeric, Mapping):
-            return np.asarray(self.numeric[column.name], dtype=np.float64)
-        if self.numeric == "quantile":
+        how = self._how(column.name)
+        if not isinstance(how, str):
+            return np.asarray(how, dtype=np.float64)
+        if how == "quantile":
             return deciles(values)
         table = code_numbers(values).count(cut_by[0], cut_by[1], weight)
         intervals = fit_column(table, Settings(prove=False), classes=True)

@@ -42,15 +42,20 @@ def check_options(encoder: Any) -> None:
 
 
 def _check_numeric(numeric: Any) -> None:
-    words = ("modl", "quantile", "passthrough")
-    if isinstance(numeric, str) and numeric in words:
+    allowed = ("modl", "quantile", "passthrough")
+    if isinstance(numeric, str) and numeric in allowed:
         return
+    words = ", ".join(map(repr, allowed))
     if not isinstance(numeric, Mapping):
         raise ValueError(
-            f"numeric={numeric!r} is not known; use one of {', '.join(map(repr, words))}, or a dict of column names "
-            "and edges."
+            f"numeric={numeric!r} is not known; use one of {words}, or a dict of column names and edges (or one of "
+            "these words)."
         )
     for name, edges in numeric.items():
+        if isinstance(edges, str):
+            if edges not in allowed:
+                raise ValueError(f"numeric has {edges!r} for column {name!r}; use one of {words}, or edges.")
+            continue
         try:
             values = np.asarray(edges, dtype=np.float64)
         except (TypeError, ValueError):

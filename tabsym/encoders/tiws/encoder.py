@@ -76,10 +76,10 @@ class TIWSEncoder(OutOfFoldEncoder):
     indicator : bool, default False
         Add a column ``NAME_unknown``, 1 where the category is not in the training data (in `fit_transform`: not in the
         other folds).
-    numeric : {"modl", "quantile", "passthrough"} or dict of str -> list of numbers, default "modl"
+    numeric : {"modl", "quantile", "passthrough"} or dict of str -> one of these or edges, default "modl"
         How numeric columns enter the contexts; in the output they are unchanged. "modl": as supervised intervals of
-        MODL; "quantile": as up to ten intervals of equal frequency; "passthrough": not at all; a dict: as intervals
-        with these edges, by column, and the other numeric columns not at all.
+        MODL; "quantile": as up to ten intervals of equal frequency; "passthrough": not at all; a dict: by column one of
+        these words, or a list of edges, and the numeric columns that it does not name not at all.
     smooth : "auto" or float, default "auto"
         Shrinkage of a known category's mean, as a number of rows at the mean of categories. "auto": the variance
         within categories over the variance between them; 1 for the poster.
