@@ -10,8 +10,9 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.preprocessing import TargetEncoder
 
-from tabsym import DateParts, WideClassifier, WideRegressor, WideSGDRegressor
+from tabsym import CrossFit, DateParts, WideClassifier, WideRegressor, WideSGDRegressor
 from tabsym.compare import load
 from tabsym.compare.best import train_best
 from tabsym.compare.contenders import all_contenders
@@ -29,6 +30,8 @@ ROUNDS = re.compile(r"(.*__)?(n_estimators|iterations|max_iter)$")
 pytestmark = pytest.mark.xdist_group("winners")  # one process, so that the last test knows all files
 OTHERS = [
     DateParts().fit(pd.DataFrame({"at": ["2024-02-29 10:30", "2024-03-01 11:00"]})),
+    CrossFit(TargetEncoder()).fit(pd.DataFrame({"a": list("uvw") * 9}), list("xyz") * 9),
+    CrossFit(TargetEncoder()).fit(pd.DataFrame({"a": list("uvw") * 9}), list("xyy") * 9),
     WideSGDRegressor(offset_column="o").fit(pd.DataFrame({"a": list("uv") * 9, "o": np.ones(18)}), np.arange(18.0)),
 ]
 HELD = set()  # (kind, registered or full name) of all files of this module
