@@ -693,3 +693,18 @@ def test_histogram_boosting_takes_empty_columns(codes, n_filled):
     booster = HistGradientBoostingRegressor(max_iter=10, random_state=0)
     model = WideBoostRegressor(booster=booster, codes=codes, mode="feature", cv=3, random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X.assign(empty=1.0))).all()
+
+
+def test_a_stack_has_the_seed_of_its_wide_model_and_tells_what_it_chose(capsys):
+    stacks = [
+        WideBoostRegressor(WideRegressor(**SQUARED), LGBMRegressor(**SMALL), cv=3, verbose=verbose).fit(X, VALUES)
+        for verbose in (0, 1)
+    ]
+    assert stacks[0].random_state == WideRegressor().random_state == 0
+    assert np.array_equal(stacks[0].predict(X), stacks[1].predict(X))
+    told = capsys.readouterr().err
+    assert told.count("wide: ") == 1 and " rounds, gain " in told
+    text = stacks[0].summary()
+    assert text.startswith("WideBoostRegressor: loss squared_error\n")
+    assert told.strip() in text and text.endswith(stacks[0].wide_.summary())
+    assert all(f"  {mode}: weight {share:g}" in text for mode, share in stacks[0].shares_.items())

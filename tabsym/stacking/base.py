@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -56,8 +57,9 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         codes="ordinal",
         booster_cols=None,
         early_stopping="folds",
-        random_state=None,
+        random_state=0,
         n_jobs=None,
+        verbose=0,
     ):
         self.wide = wide
         self.booster = booster
@@ -68,6 +70,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         self.early_stopping = early_stopping
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -155,11 +158,24 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             everything = y if labels is None else labels[y]
             fitted = fitted_wide(settled, data, everything, weight)
         self._keep(table, fitted, loss, layers, verdict)
+        if self.verbose:
+            print("\n".join(_lines_of(self._evidence or [])), file=sys.stderr)
 
     @property
     def evidence_(self) -> pd.DataFrame | None:
         """What was compared, a row each."""
         return None if self._evidence is None else pd.DataFrame(self._evidence)
+
+    def summary(self) -> str:
+        """The components with weights and rounds, the candidates' held-out losses, and the wide model, as text."""
+        check_is_fitted(self)
+        lines = [f"{type(self).__name__}: loss {self._loss.name}"]
+        lines += [
+            f"  {mode}: weight {weight:g}" + (f", {self.n_rounds_[mode]:,} rounds" if mode != "wide" else "")
+            for mode, weight in self.shares_.items()
+        ]
+        lines += ["Held-out losses:", *_lines_of(self._evidence)] if self._evidence else []
+        return "\n".join([*lines, "", self.wide_.summary()])
 
     def _keep(
         self, table: Table, fitted: Any, loss: Loss, layers: list[tuple[float, Layer | None]], verdict: Verdict
@@ -287,6 +303,20 @@ def _seeded(part: Any, random_state: Any, seed: int) -> Any:
         is_wide = isinstance(part, WideBase) and isinstance(random_state, Integral)
         part.set_params(random_state=random_state if is_wide else seed)
     return part
+
+
+def _lines_of(evidence: list[dict[str, Any]]) -> list[str]:
+    """A line per candidate, after its best number of rounds."""
+    best: dict[str, dict[str, Any]] = {}
+    for row in evidence:
+        if row["mode"] not in best or row["loss"] < best[row["mode"]]["loss"]:
+            best[row["mode"]] = row
+    return [
+        f"  {mode}: {row['loss']:.6g}"
+        + (f" after {row['rounds']:,} rounds" if row["rounds"] > 0 else "")
+        + (f", gain {row['gain']:.2g} (standard error {row['error']:.2g})" if mode != "wide" else "")
+        for mode, row in best.items()
+    ]
 
 
 def _refuse_own_stop(booster: Any) -> None:

@@ -45,10 +45,12 @@ early_stopping : "folds", float or False, default "folds"
     (no more folds than are needed for 7,000 rows); a fraction: by this fraction of the rows, which are held out before
     the folds are made (with `groups`, whole groups) and used by the final wide model only; False: all rounds of the
     booster, without validation.
-random_state : int, RandomState or None, default None
+random_state : int, RandomState or None, default 0
     Seed of the folds, and of a wide model and a booster without a `random_state`.
 n_jobs : int or None, default None
-    Threads of the default wide model and booster."""
+    Threads of the default wide model and booster.
+verbose : int, default 0
+    1 writes a line per candidate, with its loss on held-out rows, to standard error."""
 
 STACK_ATTRIBUTES = """\
 wide_ : WideClassifier or WideRegressor
