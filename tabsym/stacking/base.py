@@ -305,9 +305,9 @@ def _seeded(part: Any, random_state: Any, seed: int) -> Any:
     return part
 
 
-def _lines_of(evidence: list[dict[str, Any]]) -> list[str]:
+def _lines_of(evidence: list[dict[Any, Any]]) -> list[str]:
     """A line per candidate, after its best number of rounds."""
-    best: dict[str, dict[str, Any]] = {}
+    best: dict[str, dict[Any, Any]] = {}
     for row in evidence:
         if row["mode"] not in best or row["loss"] < best[row["mode"]]["loss"]:
             best[row["mode"]] = row

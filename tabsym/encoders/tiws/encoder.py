@@ -16,7 +16,7 @@ from tabsym.codes import encode_column
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
-from tabsym.encoders.out_of_fold import OutOfFoldEncoder
+from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder
 from tabsym.encoders.pieces import gather
 from tabsym.encoders.tiws.checks import (
     carried_over,
@@ -324,11 +324,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         table = read_table(X, who=type(self).__name__)
         target = check_target(y, len(table), type(self).__name__)
         weight = check_weights(sample_weight, len(table))
-        folds = None if self.cv is None or not self.columns_ else self._fitted_folds(table, y, weight, groups)
-        if folds is None:
-            encoded = self._encode_table(table)
-        else:
-            encoded = self._put_together(table, self._of_folds(table, folds))
+        folds = None if self.cv is None or not self.columns_ else list(self._fitted_folds(table, y, weight, groups))
+        encoded = self._encode_table(table) if folds is None else self._put_together(table, self._filled(table, folds))
         halves = np.full(len(table), 0.5) if weight is None else weight / 2
         as_unseen = self._one_unseen(table, encoded, folds)
         everything = np.arange(2 * len(table))
@@ -498,16 +495,13 @@ class TIWSEncoder(OutOfFoldEncoder):
         encoded = self._rows.encoded(table)
         return {name: self._kept_columns(state, encoded[name]) for name, state in self.columns_.items()}
 
-    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
-        """The encoded columns (n_rows,) by name, each row by an encoder of the other folds."""
-        return self._of_folds(table, self._fitted_folds(table, y, weight, groups))
-
-    def _fitted_folds(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> list[FittedFold]:
-        """For each fold what its training rows teach: words, components, covariances and donors' rules, too."""
+    def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:
+        """A fold learns words, components, covariances and donors' rules from its training rows."""
         target = further(y, len(table), self._classes, type(self).__name__)
         is_classes, encoded = self._classes is not None, list(self.columns_)
-        out = []
-        for train, held_out in self._folds(target.codes, groups, classes=is_classes):
+        unknown = "value" if self.handle_unknown == "error" else self.handle_unknown  # fit saw it in this fold
+
+        def fit(train: NDArray[Any], held_out: NDArray[Any]) -> FittedFold:
             each = None if weight is None else weight[train]
             if each is not None and not (each > 0).any():
                 raise ValueError("A fold's training rows all have weight 0; use fewer folds or other weights.")
@@ -515,32 +509,33 @@ class TIWSEncoder(OutOfFoldEncoder):
             counts = self._counting.first_piece(rows_of(table, train), encoded, known, each, whole=True)
             columns = self._fitted_columns(counts, encoded, self._classes, table.names)
             observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
-            unknown = "value" if self.handle_unknown == "error" else self.handle_unknown  # fit saw it in this fold
             encoding = RowEncoding(columns, counts, observed, self.context, self.handle_missing, unknown)
-            out.append(FittedFold(held_out, rows_of(table, held_out), encoding))
-        return out
+            return FittedFold(rows_of(table, held_out), encoding)
 
-    def _of_folds(self, table: Table, folds: list[FittedFold]) -> dict[str, NDArray[Any]]:
-        """The encoded columns (n_rows,) by name, each row by its fold."""
+        return target.codes, is_classes, fit
+
+    def _fold_columns(self, fold: FittedFold) -> dict[str, NDArray[Any]]:
+        return self._named(fold.encoding.encoded(fold.table))
+
+    def _priors(self, table: Table) -> dict[str, NDArray[Any]]:
         unseen = np.ones(len(table), dtype=bool)  # as all categories are to a fold that has seen nothing
-        out: dict[str, NDArray[Any]] = {}
-        for name, state in self.columns_.items():
-            out |= dict(zip(state.names, state.outputs(self._priors(table, name), unseen), strict=True))
-        for fold in folds:
-            found = fold.encoding.encoded(fold.table)
-            for name, state in self.columns_.items():
-                for new, column in zip(state.names, found[name], strict=True):
-                    out[new][fold.rows] = column
-        return out
+        return self._named(
+            {name: state.outputs(self._prior(table, name), unseen) for name, state in self.columns_.items()}
+        )
 
-    def _priors(self, table: Table, name: str) -> Floats:
+    def _named(self, outputs: dict[str, list[NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+        """Output columns by their own names, from those of each encoded column."""
+        pairs = ((self.columns_[name].names, columns) for name, columns in outputs.items())
+        return {new: column for names, columns in pairs for new, column in zip(names, columns, strict=True)}
+
+    def _prior(self, table: Table, name: str) -> Floats:
         """Estimates (n_rows, q) of one column where nothing is known, NaN as `handle_missing` says."""
         values = np.tile(self.columns_[name].fitted.prior, (len(table), 1))
         if self.handle_missing == "return_nan":
             values[encode_column(table[name]).codes < 0] = np.nan
         return values
 
-    def _one_unseen(self, table: Table, encoded: Any, folds: list[FittedFold] | None) -> Any:
+    def _one_unseen(self, table: Table, encoded: Any, folds: list[FittedRows] | None) -> Any:
         """The encoded rows of fit, one category of each as if it had not been seen."""
         names = list(self.get_feature_names_out())
         frame = nw.from_native(encoded, eager_only=True) if self.return_df else None
@@ -559,14 +554,14 @@ class TIWSEncoder(OutOfFoldEncoder):
             }
         return self._assembled(table, changed)
 
-    def _held_out_column(self, table: Table, state: TIWSColumn, folds: list[FittedFold] | None) -> list[NDArray[Any]]:
+    def _held_out_column(self, table: Table, state: TIWSColumn, folds: list[FittedRows] | None) -> list[NDArray[Any]]:
         """The output columns of one column for rows of fit, every category as if it had not been seen.
 
         Each row by what its fold's training rows say of other categories; without folds by what all rows say.
         """
         name = self._names_in[state.fitted.number]
-        whole = [FittedFold(np.arange(len(table)), table, self._rows)]
-        values = self._priors(table, name)
-        for fold in whole if folds is None else folds:
-            values[fold.rows] = fold.as_unseen(name, self.random_state)
+        whole = [(np.arange(len(table)), FittedFold(table, self._rows))]
+        values = self._prior(table, name)
+        for rows, fold in whole if folds is None else folds:
+            values[rows] = fold.as_unseen(name, self.random_state)
         return state.outputs(values, np.ones(len(table), dtype=bool))

@@ -141,9 +141,8 @@ FEWEST_SYMBOLS = 3
 
 @dataclass(frozen=True)
 class FittedFold:
-    """The rows of a table that are held out, as a table of their own, and what the training rows taught."""
+    """The rows of a table that a fold holds out, as a table of their own, and what its training rows taught."""
 
-    rows: NDArray[np.int64]
     table: Table
     encoding: RowEncoding
 
