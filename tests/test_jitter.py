@@ -165,12 +165,12 @@ def test_seen_rows_go_in_one_call_on_exactly_these_rows():
 def test_all_weight_on_a_donor_is_predicting_with_it(monkeypatch, average):
     model, encoder = fitted("lightgbm", "binary")
 
-    def one(fitted, unseen, rule=None):
+    def one(fitted, unseen, own=None, rule=None):
         weights = np.zeros((len(unseen), len(fitted.donors)))
         weights[:, 2] = 1.0
         return weights
 
-    monkeypatch.setattr("tabsym.jitter.averaging.donor_weights", one)
+    monkeypatch.setattr("tabsym.tiws.column.FittedColumn.weights", one)
     got, std = JitterPredictor(model, encoder, average=average).predict_proba(NEW, return_std=True)
     known = {name: encoder.columns_[name].fitted for name in "ab"}
     replaced = NEW.copy()

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.jitter.donors import Donors, Mixture, Tile, donor_symbols, donor_weights
+from tabsym.jitter.donors import Donors, Mixture, Tile
 from tabsym.jitter.replacing import Longer, longer, replaced, source_of, take, without_strange_levels
-from tabsym.jitter.wrapped import link_of, raw_scores
+from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Link, found_link, name_of, score_of
 from tabsym.table import match_features, read_table
 from tabsym.tiws.column import FittedColumn, Unseen
 from tabsym.tiws.donors import DonorRule
@@ -54,7 +54,6 @@ def averaged(tiles: Iterable[Tile], ask: Callable[[Any, Any], Any], n_rows: int)
     return Spread(first + sums, np.sqrt(np.maximum(squares - sums**2, 0.0)))
 
 
-Ask = Callable[[Any], Any]
 Places = NDArray[np.integer]
 
 MOST_WEIGHTS = 1 << 22
@@ -134,7 +133,7 @@ class Batch:
             fitted, treat = encoder.columns_[name].fitted, treatments[name]
             document = np.full(len(rows), -1, dtype=np.int64)
             document[np.searchsorted(rows, one.rows)] = one.which
-            symbols = [None] if treat.used == "missing" else donor_symbols(fitted)
+            symbols = [None] if treat.used == "missing" else fitted.donor_symbols
             weigh = _all_alike if treat.used == "missing" else _weigher(fitted, one.unseen, treat.rule)
             columns.append(longer(given, numbers[name], table[name], symbols, known[numbers[name]]))
             places.append(Found(document, weigh))
@@ -155,13 +154,27 @@ class Batch:
         """Rows, by their number among those with unknown values, with donors by number."""
         return replaced(self.source, self.rows[rows], self.columns, symbols)
 
-    def mean(self, ask: Ask, tiles: Iterable[Tile]) -> Spread:
-        """Moments of the answers over donors."""
-        return averaged(tiles, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
+    def first_rows(self) -> Any:
+        """A few of the rows with unknown values, each with a donor: a model's link is found by them."""
+        rows = np.arange(min(len(self.rows), ROWS_FOR_LINK))
+        return self.frame(rows, [np.where(one.document[rows] < 0, -1, 0) for one in self.found])
 
-    def mixture(self, max_donors: int | None, *, combined: bool = True) -> Mixture:
-        """The combinations of donors of these rows; options as of `Mixture.of`."""
-        return Mixture.of(self.donors, max_donors, combined=combined)
+    def spread(self, tiles: Iterable[Tile], ask: Ask, link: Link | None) -> Spread:
+        """Moments of the answers over donors; with a link of the mean score, and of what the link makes of each."""
+        if link is None:
+            return averaged(tiles, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
+        shape: tuple[int, ...] = ()
+
+        def both(rows: Any, symbols: list[Any]) -> Floats:
+            nonlocal shape
+            scores = np.asarray(ask(self.frame(rows, symbols)), dtype=np.float64)
+            shape, made = scores.shape[1:], link(scores)
+            return np.concatenate([scores.reshape(len(scores), -1), made.reshape(len(scores), -1)], axis=1)
+
+        spread = averaged(tiles, both, len(self.rows))
+        width = int(np.prod(shape, dtype=int))
+        mean = link(spread.mean[:, :width].reshape(-1, *shape))
+        return Spread(mean, spread.std[:, width:].reshape(mean.shape))
 
     @cached_property
     def donors(self) -> list[Donors]:
@@ -193,14 +206,9 @@ class Batch:
 
 def _weigher(fitted: FittedColumn, unseen: Unseen, rule: DonorRule | None) -> Callable[[Places], Floats]:
     if rule is None and fitted.method.method == "poster":  # where weights depend on all documents of a call
-        weights = donor_weights(fitted, unseen)
+        weights = fitted.weights(unseen)
         return lambda numbers: weights[numbers]
-
-    def weigh(numbers: Places) -> Floats:
-        symbols = [unseen.symbols[number] for number in numbers.tolist()]
-        return donor_weights(fitted, Unseen(unseen.documents[numbers], symbols, unseen.rows[numbers]), rule)
-
-    return weigh
+    return lambda numbers: fitted.weights(unseen.take(numbers), rule=rule)
 
 
 def _all_alike(numbers: Places) -> Floats:
@@ -215,117 +223,22 @@ def _common(one: np.dtype[Any], another: np.dtype[Any]) -> np.dtype[Any]:
 
 DRAWS = 256
 """For the spread of rows whose donors are too many to be combined."""
-_LOOKED_AT = 64  # rows by which a link is found
 
 
 @dataclass(frozen=True)
-class Draws:
-    """Whether donors are drawn, how often, and by which seed."""
+class Answers:
+    """What a fitted model predicts for a batch, rows with unknown categories by averages over donors.
 
-    n: int | None
-    random: np.random.Generator
+    `n_draws`: donors drawn for each unknown value, None for the mean over all of them.
+    """
 
-
-@dataclass(frozen=True)
-class Asked:
-    """What is averaged: answers, or scores before a link (then `score` and `link` are there)."""
-
-    answer: Ask
-    score: Ask | None = None
-    link: Callable[[Floats], Floats] | None = None
-
-    def mean(self, batch: Batch, tiles: Iterable[Tile]) -> Spread:
-        """Over donors; of scores what the link makes of their mean, and the spread of donors' answers."""
-        score, link = self.score, self.link
-        if score is None or link is None:
-            return batch.mean(self.answer, tiles)
-        shape: tuple[int, ...] = ()
-
-        def both(frame: Any) -> Floats:
-            nonlocal shape
-            scores = np.asarray(score(frame), dtype=np.float64)
-            shape, made = scores.shape[1:], link(scores)
-            return np.concatenate([scores.reshape(len(scores), -1), made.reshape(len(scores), -1)], axis=1)
-
-        spread = batch.mean(both, tiles)
-        width = int(np.prod(shape, dtype=int))
-        mean = link(spread.mean[:, :width].reshape(-1, *shape))
-        return Spread(mean, spread.std[:, width:].reshape(mean.shape))
-
-    def spread(self, batch: Batch, most: int | None, draws: Draws, *, with_std: bool) -> Spread:
-        """Over all donors of a batch, or drawn ones; where donors are too many to be combined, their spread by draws.
-
-        Draws are of all donors that `most` allows, combinations of the heaviest.
-        """
-        if draws.n is not None:
-            return self.mean(batch, batch.mixture(most, combined=False).draws(draws.n, draws.random))
-        mixture = batch.mixture(most)
-        out = self.mean(batch, mixture.tiles())
-        cut = np.flatnonzero(mixture.cut)
-        if with_std and len(cut):
-            some = batch.some(cut)
-            out.std[cut] = self.mean(some, some.mixture(most, combined=False).draws(DRAWS, draws.random)).std
-        return out
-
-
-def found_link(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
-    """The link between a model's scores and answers, or a `ValueError`."""
-    link = link_of(scores, answers)
-    if link is None:
-        raise ValueError(
-            "average='raw' needs a model whose predictions follow from its scores by a "
-            "logistic, softmax, exponential or no link, unlike this one; use average='probability'."
-        )
-    return link
-
-
-def score_of(model: Any) -> Ask:
-    """What gives a model's raw scores, or a `ValueError`."""
-    score = raw_scores(model)
-    if score is None:
-        raise ValueError(
-            f"average='raw' needs a model with raw scores, and {name_of(model)} has none; use average='probability'."
-        )
-    return score
-
-
-def first_frame(batch: Batch) -> Any:
-    """A few of the rows with unknown values, each with a donor."""
-    rows = np.arange(min(len(batch.rows), _LOOKED_AT))
-    return batch.frame(rows, [np.where(one.document[rows] < 0, -1, 0) for one in batch.found])
-
-
-def name_of(model: Any) -> str:
-    """What a model is called; of a pipeline its last step."""
-    steps = getattr(model, "steps", None)
-    return type(steps[-1][1] if steps else model).__name__
-
-
-@dataclass(frozen=True)
-class Call:
-    """How answers are asked for."""
-
+    model: Any
+    batch: Batch
     average: str
     max_donors: int | None
     return_std: bool
     n_draws: int | None
     random: np.random.Generator
-
-    def checked(self) -> Call:
-        """Itself, or a `ValueError`."""
-        n = self.n_draws
-        if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
-            raise ValueError(f"n_draws={n!r} is not possible; use a count of 1 or more, or None.")
-        return self
-
-
-@dataclass(frozen=True)
-class Answers:
-    """A fitted model, a batch and the call."""
-
-    model: Any
-    batch: Batch
-    call: Call
 
     def values(self) -> Any:
         """Of `predict`."""
@@ -350,7 +263,7 @@ class Answers:
         """Of rows with unknown values: the class, by its place, and the spread of what speaks for it."""
         if hasattr(self.model, "predict_proba"):
             mixed = self._mixed(self.model.predict_proba, linked=True)
-        elif self.call.average == "raw":
+        elif self.average == "raw":
             mixed = self._mixed(score_of(self.model), linked=False)
             if mixed.mean.ndim == 1:
                 return (mixed.mean > 0).astype(np.int64), mixed.std
@@ -392,18 +305,34 @@ class Answers:
 
     def _mixed(self, ask: Ask, *, linked: bool) -> Spread:
         """Averages for rows with unknown values; `linked`: whether what is asked comes after a link."""
-        call, asked = self.call, Asked(ask)
-        if linked and call.average == "raw":
-            score, some = score_of(self.model), first_frame(self.batch)
-            asked = Asked(ask, score, found_link(score(some), ask(some)))
-
-        draws = Draws(call.n_draws, call.random)
-        parts = [asked.spread(part, call.max_donors, draws, with_std=call.return_std) for part in self.batch.parts()]
+        link = None
+        if linked and self.average == "raw":
+            score, some = score_of(self.model), self.batch.first_rows()
+            ask, link = score, found_link(score(some), ask(some))
+        parts = [self._spread(part, ask, link) for part in self.batch.parts()]
         return Spread(np.concatenate([one.mean for one in parts]), np.concatenate([one.std for one in parts]))
+
+    def _spread(self, batch: Batch, ask: Ask, link: Link | None) -> Spread:
+        """Over all donors of a batch, or drawn ones; where donors are too many to be combined, their spread by draws.
+
+        Draws are of all donors that `max_donors` allows, combinations of the heaviest.
+        """
+        if self.n_draws is not None:
+            return batch.spread(self._draws(batch, self.n_draws), ask, link)
+        mixture = Mixture.of(batch.donors, self.max_donors)
+        out = batch.spread(mixture.tiles(), ask, link)
+        cut = np.flatnonzero(mixture.cut)
+        if self.return_std and len(cut):
+            some = batch.some(cut)
+            out.std[cut] = some.spread(self._draws(some, DRAWS), ask, link).std
+        return out
+
+    def _draws(self, batch: Batch, n: int) -> Iterator[Tile]:
+        return Mixture.of(batch.donors, self.max_donors, combined=False).draws(n, self.random)
 
     def _joined_std(self, std: Any) -> Any:
         own = np.zeros((self.batch.n_rows - len(self.batch.rows), *std.shape[1:]))
         return self.batch.joined(own, std)
 
     def _out(self, values: Any, std: Any) -> Any:
-        return (values, std) if self.call.return_std else values
+        return (values, std) if self.return_std else values

@@ -13,10 +13,9 @@ from sklearn.utils import check_random_state
 
 from tabsym.codes import UNSEEN
 from tabsym.encoders import TIWSEncoder
-from tabsym.jitter.averaging import found_link, name_of, score_of
-from tabsym.jitter.donors import TILE, donor_symbols, places_among_donors
+from tabsym.jitter.donors import TILE
 from tabsym.jitter.replacing import longer, replaced, source_of, take, without_strange_levels
-from tabsym.jitter.wrapped import Road, road_of, stranger
+from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Road, found_link, name_of, road_of, score_of, stranger
 from tabsym.table import (
     Table,
     check_classes,
@@ -73,7 +72,6 @@ class Losses:
 
 
 Places = NDArray[np.integer]
-Ask = Callable[[Any], Any]
 
 MOST_DONORS = 64
 """Of a category, those that any of the rules to choose from ranks highest, in calibration."""
@@ -133,7 +131,7 @@ class Asking:
 def calibrate_column(fitted: FittedColumn, sample: Sample, model: Asking) -> Calibration:
     """Choose a column's rule: each row is answered with donors, its own category and its document left out."""
     found, which = np.unique(sample.codes, return_inverse=True)
-    places, geometry = places_among_donors(fitted, found), fitted.between(fitted.as_unseen(found))
+    places, geometry = fitted.places(fitted.donors, found), fitted.between(fitted.as_unseen(found))
     rules = _rules(fitted, geometry)
     chosen = _chosen(geometry, places, rules)
     answers = _with_donors(fitted, sample, model.ask, chosen[which])
@@ -198,7 +196,7 @@ def _chosen(geometry: Geometry, places: Places, rules: list[DonorRule]) -> Place
 def _with_donors(fitted: FittedColumn, sample: Sample, ask: Ask, chosen: Places) -> Floats:
     """What the model says of each row with each donor: (n, k, ...)."""
     name = sample.table.names[fitted.number]
-    symbols = donor_symbols(fitted)
+    symbols = fitted.donor_symbols
     column = longer(sample.source, fitted.number, sample.table[name], symbols, set(fitted.symbols))
     rows, donors = np.repeat(sample.rows, chosen.shape[1]), chosen.ravel()
     parts = [slice(first, first + TILE) for first in range(0, len(rows), TILE)]
@@ -231,9 +229,6 @@ def _error(difference: Floats, group: Places, weight: Floats) -> float:
     return float(np.sqrt(groups / (groups - 1) * (sums**2).sum()) / weight.sum())
 
 
-_LOOKED_AT = 64  # rows by which a link is found
-
-
 def calibrated(
     who: str, model: Any, encoder: TIWSEncoder, names: list[str], average: str,
     data: tuple[Any, Any, Any], loss: str | None, n_rows: int, random_state: Any,
@@ -261,7 +256,7 @@ def calibrated(
         encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.symbols) for name in encoder.columns_
     }
     source = without_strange_levels(source_of(X, table), known)
-    asking = _asking(model, average, losses, take(source, rows[:_LOOKED_AT]))
+    asking = _asking(model, average, losses, take(source, rows[:ROWS_FOR_LINK]))
     random = check_random_state(random_state)
     found = {}
     for name in names:

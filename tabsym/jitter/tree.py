@@ -14,7 +14,7 @@ from tabsym.codes import encode_column
 from tabsym.encoders import TIWSEncoder
 from tabsym.jitter.kernels_descend import COVER, INDEPENDENT, MIXTURE, STOP, find_leaves, spread_rows
 from tabsym.table import Column, Measure, Table, symbolic_columns
-from tabsym.tiws.column import FittedColumn, Unseen, UnseenRows
+from tabsym.tiws.column import FittedColumn, UnseenRows
 from tabsym.tiws.counts import Symbols
 
 Floats = NDArray[np.float64]
@@ -190,9 +190,7 @@ class Donors:
         """Of the donors (len(places), d) for some of the documents; they sum to 1."""
         if self.alike is not None:
             return self.alike[places]
-        unseen = self.found.unseen
-        some = Unseen(unseen.documents[places], [unseen.symbols[place] for place in places], unseen.rows[places])
-        return self.fitted.weights(some)
+        return self.fitted.weights(self.found.unseen.take(places))
 
 
 def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, Donors]) -> tuple[Floats, NDArray[np.int64]]:

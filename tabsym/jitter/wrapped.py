@@ -14,13 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import NativeCategories
 from tabsym.integrations import available, load_adapter
 
+ROWS_FOR_LINK = 64
+"""By which a link is found."""
+
 Floats = NDArray[np.float64]
 Ask = Callable[[Any], Any]
+Link = Callable[[Floats], Floats]
 
 LINKS: dict[str, Callable[[Floats], Floats]] = {
     "identity": lambda score: score,
@@ -119,3 +125,42 @@ def _parts(model: Any) -> Iterator[Any]:
     if hasattr(model, "get_params"):
         for value in model.get_params(deep=True).values():
             yield from value if isinstance(value, (list, tuple)) else (value,)
+
+
+def found_link(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
+    """The link between a model's scores and answers, or a `ValueError`."""
+    link = link_of(scores, answers)
+    if link is None:
+        raise ValueError(
+            "average='raw' needs a model whose predictions follow from its scores by a "
+            "logistic, softmax, exponential or no link, unlike this one; use average='probability'."
+        )
+    return link
+
+
+def score_of(model: Any) -> Ask:
+    """What gives a model's raw scores, or a `ValueError`."""
+    score = raw_scores(model)
+    if score is None:
+        raise ValueError(
+            f"average='raw' needs a model with raw scores, and {name_of(model)} has none; use average='probability'."
+        )
+    return score
+
+
+def name_of(model: Any) -> str:
+    """What a model is called; of a pipeline its last step."""
+    steps = getattr(model, "steps", None)
+    return type(steps[-1][1] if steps else model).__name__
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether an estimator can answer; CatBoost has its own way to say so."""
+    own = getattr(estimator, "is_fitted", None)
+    if callable(own):
+        return bool(own())
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True

@@ -60,8 +60,10 @@ class Unseen:
     def __len__(self) -> int:
         return len(self.symbols)
 
-    def take(self, places: slice) -> Unseen:
-        return Unseen(self.documents[places], self.symbols[places], self.rows[places])
+    def take(self, places: slice | NDArray[np.integer]) -> Unseen:
+        """Some of them."""
+        symbols = [self.symbols[place] for place in np.arange(len(self))[places].tolist()]
+        return Unseen(self.documents[places], symbols, self.rows[places])
 
     def tiles(self) -> list[Unseen]:
         """A part at a time, so that what is compared with all donors stays small."""
@@ -121,6 +123,11 @@ class FittedColumn:
         return drawn(self.sums, self._centre, self._prior_rows) + self.sums.origin
 
     @property
+    def donor_symbols(self) -> list[Any]:
+        """The donors as they are called."""
+        return [self.symbols[code] for code in self.donors]
+
+    @property
     def prior(self) -> Floats:
         """The estimate (q,) of a category of which nothing is known."""
         return self._shares((self._centre + self.sums.origin)[None])[0]
@@ -168,16 +175,20 @@ class FittedColumn:
         return values - halves, values + halves
 
     @one_blas_thread()
-    def weights(self, unseen: Unseen, own: NDArray[np.integer] | None = None) -> Floats:
-        """Of the donors (m, d) for each category; `own` (m,): codes of known ones, which are not their own donors."""
-        if self.method.method == "poster":
+    def weights(self, unseen: Unseen, own: NDArray[np.integer] | None = None, rule: DonorRule | None = None) -> Floats:
+        """Of the donors (m, d) for each category.
+
+        `own` (m,): codes of known ones, which are not their own donors; `rule`: another one than the column's.
+        """
+        if rule is None and self.method.method == "poster":
             return self.similarity_weights(unseen, self.donors, own)
-        places = None if own is None else self._places(self.donors, own)
+        rule = self.rule if rule is None else rule.of(self.sums.rows[self.donors], self.components)
+        places = None if own is None else self.places(self.donors, own)
         out = np.zeros((len(unseen), len(self.donors)))
         for first in range(0, len(unseen), _TILE):
             tile = slice(first, first + _TILE)
             geometry = self.between(unseen.take(tile))
-            out[tile] = self.rule.weights(geometry, None if places is None else places[tile])
+            out[tile] = rule.weights(geometry, None if places is None else places[tile])
         return out
 
     def similarity_weights(
@@ -190,7 +201,7 @@ class FittedColumn:
         documents = self.pairs.documents(self.number, donors)
         alike = similarities(documents, unseen.documents, words, batch=self.method.idf_rows == "all")
         if own is not None:
-            places = self._places(donors, own)
+            places = self.places(donors, own)
             held = np.flatnonzero(places >= 0)
             alike[held, places[held]] = 0.0
         return weights_of(alike)
@@ -246,7 +257,7 @@ class FittedColumn:
         """Codes of categories with rows."""
         return np.flatnonzero(self.sums.rows > 0)
 
-    def _places(self, donors: NDArray[np.integer], codes: NDArray[np.integer]) -> NDArray[np.int64]:
+    def places(self, donors: NDArray[np.integer], codes: NDArray[np.integer]) -> NDArray[np.int64]:
         """Where categories are among these donors; -1: nowhere."""
         place = np.full(len(self.symbols) + 1, -1, dtype=np.int64)
         place[donors] = np.arange(len(donors))
@@ -266,7 +277,7 @@ class FittedColumn:
     def _described(self) -> Described:
         """The donors."""
         documents = self.pairs.documents(self.number, self.donors)
-        return self._describe(documents, [self.symbols[code] for code in self.donors])
+        return self._describe(documents, self.donor_symbols)
 
     @cached_property
     def _reader(self) -> NameReader | None:
