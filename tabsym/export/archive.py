@@ -27,7 +27,7 @@ from tabsym.export.registry import name_of
 FORMAT = 1
 """Of files; one with a higher number was written by a later tabsym."""
 SCHEMA = "schema.json"
-MOST_MEMBERS = 1_000_000
+MAX_MEMBERS = 1_000_000
 _MEMBER = re.compile(r"[0-9]{1,9}\.(npy|bin)")
 _ENCRYPTED = 1  # of a member's flags
 _KINDS = "?bBiufcUSmMV"  # of array types; objects (O) are never read from bytes
@@ -63,7 +63,7 @@ def _check(infos: list[zipfile.ZipInfo], size: int) -> None:
     names = [info.filename for info in infos]
     if SCHEMA not in names:
         raise BadFile("is a zip without a model in it")
-    if len(names) > MOST_MEMBERS or len(set(names)) < len(names):
+    if len(names) > MAX_MEMBERS or len(set(names)) < len(names):
         raise BadFile("has members of the same name, or too many of them")
     strange = [name for name in names if name != SCHEMA and not _MEMBER.fullmatch(name)]
     if strange:

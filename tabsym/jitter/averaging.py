@@ -56,7 +56,7 @@ def averaged(tiles: Iterable[Tile], ask: Callable[[Any, Any], Any], n_rows: int)
 
 Places = NDArray[np.integer]
 
-MOST_WEIGHTS = 1 << 22
+MAX_WEIGHTS = 1 << 22
 """Of rows and donors, at a time."""
 
 
@@ -183,7 +183,7 @@ class Batch:
 
     def parts(self) -> Iterator[Batch]:
         """Some rows with unknown values at a time, so that their weights stay small."""
-        step = max(1, MOST_WEIGHTS // self.most)
+        step = max(1, MAX_WEIGHTS // self.most)
         for first in range(0, len(self.rows), step):
             yield self.some(np.arange(first, min(first + step, len(self.rows))))
 

@@ -27,12 +27,12 @@ from tabsym.table import (
 )
 from tabsym.tiws.column import FittedColumn
 from tabsym.tiws.counts import codes_of
-from tabsym.tiws.donors import FEWEST_TO_TUNE, DonorRule
+from tabsym.tiws.donors import MIN_TO_TUNE, DonorRule
 from tabsym.tiws.similarity import Geometry, median_distance
 
 Floats = NDArray[np.float64]
 
-_LEAST = 1e-15
+_MIN_VALUE = 1e-15
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,17 @@ class Losses:
         truth = self.target[rows]
         if self.name == "log_loss":
             total = answers.sum(axis=1)
-            return -np.log(np.clip(answers[np.arange(len(rows)), truth] / total, _LEAST, 1.0))
+            return -np.log(np.clip(answers[np.arange(len(rows)), truth] / total, _MIN_VALUE, 1.0))
         if self.name == "squared_error":
             return np.asarray((answers - truth) ** 2)
-        means = np.maximum(answers, _LEAST)
+        means = np.maximum(answers, _MIN_VALUE)
         logs = truth * np.log(np.where(truth > 0, truth, 1.0) / means)
         return np.asarray(2 * (logs - truth + means))
 
 
 Places = NDArray[np.integer]
 
-MOST_DONORS = 64
+MAX_DONORS = 64
 """Of a category, those that any of the rules to choose from ranks highest, in calibration."""
 
 
@@ -166,7 +166,7 @@ def calibrate_column(fitted: FittedColumn, sample: Sample, model: Asking) -> Cal
 
 def _rules(fitted: FittedColumn, geometry: Geometry) -> list[DonorRule]:
     """The rules to choose from; of few categories none, since all donors of one are alike then."""
-    if len(fitted.donors) < FEWEST_TO_TUNE:
+    if len(fitted.donors) < MIN_TO_TUNE:
         return []
     rule = fitted.rule
     if fitted.method.method == "poster":  # which has no rule of its own
@@ -184,13 +184,13 @@ def _plain(fitted: FittedColumn, codes: Places, geometry: Geometry, places: Plac
 def _chosen(geometry: Geometry, places: Places, rules: list[DonorRule]) -> Places:
     """Places (m, k) of the donors of each category that are asked about."""
     m, donors = geometry.distances.shape
-    if donors <= MOST_DONORS:
+    if donors <= MAX_DONORS:
         return np.tile(np.arange(donors), (m, 1))
     rank = np.full((m, donors), donors)
     for rule in rules:
         order = np.argsort(-rule.weights(geometry, places), axis=1, kind="stable")
         np.minimum(rank, np.argsort(order, axis=1, kind="stable"), out=rank)
-    return np.argsort(rank, axis=1, kind="stable")[:, :MOST_DONORS]
+    return np.argsort(rank, axis=1, kind="stable")[:, :MAX_DONORS]
 
 
 def _with_donors(fitted: FittedColumn, sample: Sample, ask: Ask, chosen: Places) -> Floats:

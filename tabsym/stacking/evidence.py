@@ -80,7 +80,7 @@ STAGES = 40
 """So many numbers of rounds are compared."""
 SCOUTS = 1_000
 """Folds of fewer rows held out tell too little by themselves, and are cheap. Scouts cost .03 % in rules.py (retail)."""
-LONGER, LEAST_SHARE = 1.5, 0.2
+LONGER, MIN_FRACTION = 1.5, 0.2
 """Where the best rounds of the first fold were few, the others have so many times these, or this share of all more."""
 
 
@@ -193,7 +193,7 @@ class _Court:
         if is_scouted and not promises(scout):
             self._record_path(plan, scout.tallies, 1)
             return None
-        most = max(LONGER * scout.best(), scout.best() + LEAST_SHARE * total) if is_scouted else total
+        most = max(LONGER * scout.best(), scout.best() + MIN_FRACTION * total) if is_scouted else total
         most = min(total, every * int(np.ceil(most / every)))
         others = [self._curve(plan, place, every, most) for place in range(1, len(self.trials))]
         curves = [scout, *others]

@@ -25,7 +25,7 @@ from tabsym.wide.losses import Loss
 Floats = NDArray[np.float64]
 Mode = Literal["margin", "feature", "alone"]
 
-_LEAST = 1e-7  # a probability, or a share of the mean, below which logarithms say nothing
+_MIN_VALUE = 1e-7  # a probability, or a share of the mean, below which logarithms say nothing
 
 
 @dataclass(frozen=True)
@@ -226,14 +226,14 @@ def _columns(scores: Any) -> Floats:
 
 
 def _scores_of_chances(chances: Floats) -> Floats:
-    logs = np.log(np.maximum(chances, _LEAST))
+    logs = np.log(np.maximum(chances, _MIN_VALUE))
     return logs[:, 1:] - logs[:, :1] if chances.shape[1] == 2 else logs
 
 
 def _scores_of_values(values: Floats, loss: Loss) -> Floats:
     if not loss.log_link:
         return values
-    return np.log(np.maximum(values, _LEAST * max(float(np.abs(values).mean()), _LEAST)))
+    return np.log(np.maximum(values, _MIN_VALUE * max(float(np.abs(values).mean()), _MIN_VALUE)))
 
 
 def _without_empty(frame: pd.DataFrame) -> pd.DataFrame:

@@ -31,9 +31,9 @@ from tabsym.tiws.similarity import Base, Described, Geometry, NameReader
 
 Floats = NDArray[np.float64]
 
-MOST_DONORS = 1500
+MAX_DONORS = 1500
 """Categories, those with the most rows, that unknown ones are compared with: equations take their number cubed."""
-MOST_COMPARED = 500
+MAX_COMPARED = 500
 """Categories, those with the most rows, by which the covariance and the donors' rule are chosen."""
 _TILE = 512  # unknown categories at a time
 
@@ -104,13 +104,13 @@ class FittedColumn:
     def fit(cls, number: int, method: Method, symbols: list[Any], pairs: PairCounts, sums: Sums) -> FittedColumn:
         """Components of variance, then how donors are weighed."""
         components = components_of(sums)
-        donors = _most_frequent(sums.rows, MOST_DONORS)
+        donors = _most_frequent(sums.rows, MAX_DONORS)
         plain = Covariance(None, 0.0, 1.0)
         rule = DonorRule(0.0, 0.0, 1.0, np.ones(len(donors)))
         new = cls(number, method, symbols, pairs, sums, components, donors, plain, rule)
         if method.method == "poster":
             return new
-        some = replace(new, donors=_most_frequent(sums.rows, MOST_COMPARED))
+        some = replace(new, donors=_most_frequent(sums.rows, MAX_COMPARED))
         covariance = DocumentRegression.fit(sums.of(some.donors), components, some.geometry).covariance
         rule = DonorRule.fit(sums.of(some.donors), components, some.geometry)
         return replace(new, covariance=covariance, rule=rule.of(sums.rows[donors], components))

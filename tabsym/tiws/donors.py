@@ -27,7 +27,7 @@ RATES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """g, per median squared distance of seen documents."""
 NAME_RATES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """The same for names, per unit of 1 - cosine."""
-FEWEST_TO_TUNE = 4
+MIN_TO_TUNE = 4
 """Of fewer known categories all donors of one are alike: one left out leaves two at most."""
 
 
@@ -44,7 +44,7 @@ class DonorRule:
     def fit(cls, sums: Sums, components: Components, geometry: Geometry) -> DonorRule:
         """The rates that best predict left-out categories' targets; `geometry`: of categories with each other."""
         rule = cls(0.0, 0.0, median_distance(geometry.distances) or 1.0, _known(sums.rows, components))
-        if len(sums.rows) < FEWEST_TO_TUNE:
+        if len(sums.rows) < MIN_TO_TUNE:
             return rule
         estimates = drawn(sums, components.centre, components.ratio)
         sure = 1 / (components.between + components.within / sums.rows)

@@ -24,7 +24,7 @@ from tabsym.tiws.similarity import Geometry, Likeness
 
 Floats = NDArray[np.float64]
 
-LEAST_VARIANCE = 1e-8
+MIN_VARIANCE = 1e-8
 """Of categories' means, in units of the target's variance: a column that says nothing has no estimate below."""
 
 
@@ -128,7 +128,7 @@ def components_of(sums: Sums) -> Components:
     between = float((outer.mean() - (l - 1) * within) / balance) if balance > 0 else 0.0
     if not scale > 0:  # one value everywhere: nothing depends on these
         within = between = scale = 1.0
-    between = max(between, LEAST_VARIANCE * scale)
+    between = max(between, MIN_VARIANCE * scale)
     sure = 1 / (between + within / n)
     return Components(within, between, np.asarray((sure[:, None] * means).sum(axis=0) / sure.sum()))
 

@@ -63,7 +63,7 @@ Floats = NDArray[np.float64]
 
 KAPPA = 1.0
 """Rows at the base shares that each block of a document is drawn by."""
-_MOST_DENSE = 2**24  # entries of a dense piece of documents
+_MAX_DENSE = 2**24  # entries of a dense piece of documents
 _SPARSE_COST = 100  # a product of sparse numbers takes the time of so many of dense ones
 
 
@@ -160,7 +160,7 @@ def _with_each_other(one: sparse.csr_array) -> Floats:
     if _is_sparse(float(per_word @ per_word), (*one.shape, one.shape[0])):
         return np.asarray((one @ one.T.tocsr()).toarray())
     out = np.zeros((one.shape[0],) * 2)
-    by_word, step = one.tocsc(), max(1, _MOST_DENSE // max(one.shape[0], 1))
+    by_word, step = one.tocsc(), max(1, _MAX_DENSE // max(one.shape[0], 1))
     for first in range(0, one.shape[1], step):
         piece = by_word[:, first : first + step].toarray()
         out += piece @ piece.T
@@ -179,7 +179,7 @@ def _crossed(left: sparse.csr_array, right: sparse.csr_array) -> Floats:
     if _is_sparse(work, (*shape, left.shape[1])):
         return np.asarray((left @ right.T.tocsr()).toarray())
     out = np.zeros(shape)
-    step = max(1, _MOST_DENSE // (shape[0] + shape[1]))
+    step = max(1, _MAX_DENSE // (shape[0] + shape[1]))
     left, right = left.tocsc(), right.tocsc()
     for first in range(0, left.shape[1], step):
         words = slice(first, first + step)

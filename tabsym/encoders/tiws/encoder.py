@@ -27,7 +27,7 @@ from tabsym.encoders.tiws.checks import (
     further,
 )
 from tabsym.encoders.tiws.rows import (
-    FEWEST_SYMBOLS,
+    MIN_CATEGORIES,
     FittedFold,
     RowEncoding,
     TIWSColumn,
@@ -543,7 +543,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         def known(name: str) -> NDArray[Any]:  # only of columns of estimates: others may be of types numpy has not
             return encoded[:, names.index(name)] if frame is None else frame[name].to_numpy()
 
-        several = [name for name, state in self.columns_.items() if len(state.fitted.symbols) >= FEWEST_SYMBOLS]
+        several = [name for name, state in self.columns_.items() if len(state.fitted.symbols) >= MIN_CATEGORIES]
         drawn = check_random_state(self.random_state).randint(max(len(several), 1), size=len(table))
         changed = {}
         for name, state in self.columns_.items():

@@ -132,10 +132,10 @@ def alphabet_of(counts: TableCounts, number: int) -> Alphabet:
     return words.alphabet
 
 
-MOST_ALONE = 20
+MAX_ALONE = 20
 """Of more categories, several are left out together: left out alone, the mean of the others reveals its own."""
-SYMBOL_FOLDS = 10
-FEWEST_SYMBOLS = 3
+CATEGORY_FOLDS = 10
+MIN_CATEGORIES = 3
 """Columns of fewer have nothing to say of a category that is left out."""
 
 
@@ -150,7 +150,7 @@ class FittedFold:
         """Estimates (m, q) of the rows: of categories that training has, by its other categories."""
         fitted = self.encoding.columns[name].fitted
         codes, raw = self.encoding.codes(self.table, name)
-        groups = folds_of_symbols(fitted.sums.rows, random_state)
+        groups = folds_of_categories(fitted.sums.rows, random_state)
         values = np.append(fitted.held_out(groups), np.zeros((1, fitted.estimates.shape[1])), axis=0)[codes]
         if (codes == UNSEEN).any():
             found = self.encoding.unseen(self.table, name)
@@ -166,12 +166,12 @@ def rows_of(table: Table, rows: NDArray[Any]) -> Table:
     return Table(columns, n_rows=len(rows), native=None, named=table.named)
 
 
-def folds_of_symbols(rows: Floats, random_state: Any) -> NDArray[np.int64]:
+def folds_of_categories(rows: Floats, random_state: Any) -> NDArray[np.int64]:
     """The group (l,) that each category is left out with: alone where there are few."""
-    if len(rows) <= MOST_ALONE:
+    if len(rows) <= MAX_ALONE:
         return np.arange(len(rows))
     rng = np.random.RandomState(random_state) if not isinstance(random_state, np.random.RandomState) else random_state
-    return rng.permutation(len(rows)) % SYMBOL_FOLDS
+    return rng.permutation(len(rows)) % CATEGORY_FOLDS
 
 
 def print_columns(fitted: dict[str, FittedColumn]) -> None:
