@@ -156,7 +156,7 @@ _OBJECTS = (
     | _of("sklearn.preprocessing._data", "MaxAbsScaler StandardScaler")
     | _of("sklearn.preprocessing._encoders", "OneHotEncoder OrdinalEncoder")
     | _of("sklearn.preprocessing._function_transformer", "FunctionTransformer")
-    | _of("sklearn.preprocessing._label", "LabelEncoder LabelBinarizer")
+    | _of("sklearn.preprocessing._label", "LabelEncoder")
     | _of("sklearn.preprocessing._target_encoder", "TargetEncoder")
     | _of("lightgbm.basic", "Booster")
     | _of("lightgbm.sklearn", "LGBMClassifier LGBMRegressor")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -20,9 +20,22 @@ from sklearn.utils.validation import check_is_fitted
 from tabsym.encoders.folds import check_groups, split_by_target
 from tabsym.encoders.pieces import take_rows
 from tabsym.estimators.checks import check_target_of_loss
+from tabsym.estimators.classifier import WideClassifierBase
+from tabsym.estimators.regressor import WideRegressorBase
 from tabsym.estimators.wide_base import WideBase
 from tabsym.stacking.evidence import Criterion, Member, Verdict, judge
-from tabsym.stacking.layer import HIST, Layer, Plan, Rows, adapter_of, matched, reads_categories, rounds_of
+from tabsym.stacking.layer import (
+    HIST,
+    Layer,
+    Plan,
+    Rows,
+    adapter_of,
+    default_booster,
+    default_wide,
+    matched,
+    reads_categories,
+    rounds_of,
+)
 from tabsym.stacking.out_of_fold import Crossed, Learner, Trial, fitted_wide, margins_of, taken, trials_of_folds
 from tabsym.table import (
     Table,
@@ -83,10 +96,6 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         return hasattr(self, "wide_")
 
     # -- for classifier and regressor to fill in --------------------------------------
-
-    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
-        """The wide model, the booster that starts from it and the one that stands alone, unfitted."""
-        raise NotImplementedError
 
     def _settled(self, wide: Any, fitted: Any) -> Any:
         """The wide model to cross-fit, as one fitted on all rows has settled it."""
@@ -160,6 +169,19 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         self._keep(table, fitted, loss, layers, verdict)
         if self.verbose:
             print("\n".join(_lines_of(self._evidence or [])), file=sys.stderr)
+
+    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
+        """The wide model, the booster that starts from it and the one that stands alone, unfitted."""
+        is_class = is_classifier(self)
+        kind = "classifier" if is_class else "regressor"
+        wide = default_wide(is_class, self._seed_of_wide(seed), self.n_jobs) if self.wide is None else clone(self.wide)
+        booster = default_booster(is_class, seed, self.n_jobs) if self.booster is None else clone(self.booster)
+        alone = default_booster(is_class, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
+        if not isinstance(wide, WideClassifierBase if is_class else WideRegressorBase):
+            raise TypeError(f"wide must be a Wide{kind.title()} or WideSGD{kind.title()}, not {wide!r}.")
+        if not (is_classifier if is_class else is_regressor)(booster):
+            raise TypeError(f"booster must be a {kind}, not {booster!r}.")
+        return wide, booster, alone
 
     @property
     def evidence_(self) -> pd.DataFrame | None:

@@ -6,16 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.base import RegressorMixin
 
-from tabsym.estimators.classifier import WideClassifierBase
 from tabsym.estimators.classifying import LabelClassifier
 from tabsym.estimators.docs import fill_in
 from tabsym.estimators.refitting import with_loss_of
-from tabsym.estimators.regressor import WideRegressorBase
 from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.evidence import Criterion
-from tabsym.stacking.layer import default_booster, default_wide
 from tabsym.table import check_classes, check_regression_target, check_weights, read_table, split_target
 from tabsym.wide.losses import LOSSES, Loss
 
@@ -161,16 +158,6 @@ class WideBoostClassifier(LabelClassifier, WideBoost):
         places = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[places])
 
-    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
-        wide = default_wide(True, self._seed_of_wide(seed), self.n_jobs) if self.wide is None else clone(self.wide)
-        booster = default_booster(True, seed, self.n_jobs) if self.booster is None else clone(self.booster)
-        other = default_booster(True, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
-        if not isinstance(wide, WideClassifierBase):
-            raise TypeError(f"wide must be a WideClassifier or WideSGDClassifier, not {wide!r}.")
-        if not is_classifier(booster):
-            raise TypeError(f"booster must be a classifier, not {booster!r}.")
-        return wide, booster, other
-
     def _loss_of(self, fitted: Any) -> Loss:
         loss = fitted.model_.loss
         return LOSSES["logistic"] if loss.name == "multinomial" and len(fitted.classes_) == 2 else loss
@@ -246,16 +233,6 @@ class WideBoostRegressor(RegressorMixin, WideBoost):
         """Predicted values (n_rows,); with a log link, the mean."""
         scores = self._scores(X)
         return self._loss.predict(scores)[:, 0]
-
-    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
-        wide = default_wide(False, self._seed_of_wide(seed), self.n_jobs) if self.wide is None else clone(self.wide)
-        booster = default_booster(False, seed, self.n_jobs) if self.booster is None else clone(self.booster)
-        other = default_booster(False, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
-        if not isinstance(wide, WideRegressorBase):
-            raise TypeError(f"wide must be a WideRegressor or WideSGDRegressor, not {wide!r}.")
-        if not is_regressor(booster):
-            raise TypeError(f"booster must be a regressor, not {booster!r}.")
-        return wide, booster, other
 
     def _settled(self, wide: Any, fitted: Any) -> Any:
         return with_loss_of(wide, fitted)
