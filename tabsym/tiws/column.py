@@ -22,8 +22,8 @@ from tabsym.tiws.regression import (
     Covariance,
     DocumentRegression,
     Estimates,
-    Solution,
     Sums,
+    choose_covariance,
     components_of,
     drawn,
 )
@@ -111,7 +111,7 @@ class FittedColumn:
         if method.method == "poster":
             return new
         some = replace(new, donors=_most_frequent(sums.rows, MAX_COMPARED))
-        covariance = DocumentRegression.fit(sums.of(some.donors), components, some.geometry).covariance
+        covariance = choose_covariance(sums.of(some.donors), components, some.geometry)
         rule = DonorRule.fit(sums.of(some.donors), components, some.geometry)
         return replace(new, covariance=covariance, rule=rule.of(sums.rows[donors], components))
 
@@ -289,9 +289,9 @@ class FittedColumn:
         return Geometry.between(self._described, self._described)
 
     @cached_property
-    def solution(self) -> Solution:
+    def solution(self) -> DocumentRegression:
         among = self.sums.of(self.donors)
-        return DocumentRegression(among, self.components, self.covariance).solved(self.geometry)
+        return DocumentRegression.of(among, self.components, self.covariance, self.geometry)
 
     @cached_property
     def conformal(self) -> Conformal:

@@ -11,7 +11,7 @@ category's mean was from its prediction by the others, in units of what was expe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -165,7 +165,7 @@ class Estimates:
 
 @dataclass(frozen=True)
 class DocumentRegression:
-    """Fitted to `l` categories that have rows.
+    """Solved for `l` categories that have rows.
 
     Attributes
     ----------
@@ -173,49 +173,30 @@ class DocumentRegression:
         Of these categories.
     components : Components
     covariance : Covariance
+    matrix : (l, l)
+        The covariance of their means.
     """
 
     sums: Sums
     components: Components
     covariance: Covariance
+    matrix: Floats
 
     @classmethod
-    def fit(cls, sums: Sums, components: Components, geometry: Geometry) -> DocumentRegression:
-        """Choose the covariance; `geometry`: of the categories with each other."""
-        return cls(sums, components, _chosen(sums, components, geometry))
-
-    def solved(self, geometry: Geometry) -> Solution:
-        """The equations solved; `geometry`: of the categories with each other."""
-        return Solution(self, _matrix(self.sums, self.components, self.covariance, geometry))
-
-    def with_sums(self, sums: Sums) -> DocumentRegression:
-        """The same covariance with targets of other rows of the same categories."""
-        return replace(self, sums=sums)
-
-    @cached_property
-    def limits(self) -> tuple[Floats, Floats]:
-        """Least and greatest estimate of a known category (q,)."""
-        known = drawn(self.sums, self.components.centre, self.components.ratio)
-        return known.min(axis=0), known.max(axis=0)
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What follows from a regression and the covariance (l, l) of its categories' means."""
-
-    regression: DocumentRegression
-    matrix: Floats
+    def of(cls, sums: Sums, components: Components, covariance: Covariance, geometry: Geometry) -> DocumentRegression:
+        """With the equations to solve; `geometry`: of the categories with each other."""
+        return cls(sums, components, covariance, _matrix(sums, components, covariance, geometry))
 
     def estimates(self, geometry: Geometry) -> Estimates:
         """Of categories without targets; `geometry`: of them with the regression's categories."""
-        one, components = self.regression.covariance, self.regression.components
-        size = one.scale * components.between
+        one = self.covariance
+        size = one.scale * self.components.between
         near, own = np.zeros(geometry.products.shape), np.ones(len(geometry.squares))
         if one.kernel is not None:
             near = size * one.share * geometry.covariance(one.kernel)
             # a linear kernel would call a small document, near the base, one that is known well
             own = np.maximum(1.0, geometry.variance(one.kernel)) * one.share + 1 - one.share
-        values = np.clip(self.mean + near @ self.weights, *self.regression.limits)
+        values = np.clip(self.mean + near @ self.weights, self._known.min(axis=0), self._known.max(axis=0))
         inside = np.einsum("ml,lm->m", near, cho_solve(self._factor, near.T))
         outside = (1 - near @ self._ones) ** 2 / self._ones.sum()
         return Estimates(values, np.maximum(size * own - inside + outside, 0.0))
@@ -226,11 +207,10 @@ class Solution:
         precision -= np.outer(self._ones, self._ones) / self._ones.sum()
         pulled, means = precision @ self._means, self._means
         values, variances = np.empty_like(means), np.empty(len(means))
-        scatter = self.regression.components.within / self.regression.sums.rows
-        known = drawn(self.regression.sums, self.regression.components.centre, self.regression.components.ratio)
+        scatter = self.components.within / self.sums.rows
         for group in np.unique(groups):
             inside = np.flatnonzero(groups == group)
-            rest = known[groups != group]
+            rest = self._known[groups != group]
             if not len(rest):  # nothing is known without them
                 values[inside] = self.mean
                 variances[inside] = self.matrix[inside, inside] - scatter[inside]
@@ -252,7 +232,12 @@ class Solution:
 
     @property
     def _means(self) -> Floats:
-        return self.regression.sums.means
+        return self.sums.means
+
+    @cached_property
+    def _known(self) -> Floats:
+        """The estimates of the categories (l, q), whose range bounds those of others."""
+        return drawn(self.sums, self.components.centre, self.components.ratio)
 
     @cached_property
     def _factor(self) -> Any:
@@ -264,7 +249,7 @@ class Solution:
         return np.asarray(cho_solve(self._factor, np.ones(len(self.matrix))))
 
 
-def _chosen(sums: Sums, components: Components, geometry: Geometry) -> Covariance:
+def choose_covariance(sums: Sums, components: Components, geometry: Geometry) -> Covariance:
     """The covariance of greatest restricted likelihood; of equal ones the first."""
     best, least = Covariance(None, 0.0, 1.0), np.inf
     plain = [Covariance(None, 0.0, scale) for scale in SCALES]
@@ -318,9 +303,9 @@ class Conformal:
     within: float
 
     @classmethod
-    def of(cls, solution: Solution) -> Conformal:
+    def of(cls, solution: DocumentRegression) -> Conformal:
         """From each category left out in turn."""
-        sums, within = solution.regression.sums, solution.regression.components.within
+        sums, within = solution.sums, solution.components.within
         left_out = solution.held_out(np.arange(len(sums.rows)))
         spread = np.sqrt(left_out.variances + within / sums.rows)[:, None]
         away = np.abs(sums.means - left_out.values)

@@ -20,16 +20,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class Names:
     """Vectors (m, pieces) of length 1, or 0 for a name of which no piece is known."""
 
     vectors: sparse.csr_array
-
-    def take(self, rows: NDArray[np.integer] | slice) -> Names:
-        """Some of them."""
-        return Names(self.vectors[rows])
 
     def cosines(self, other: Names) -> NDArray[np.float64]:
         """Likeness (m, other), 0 to 1."""
@@ -58,8 +56,6 @@ def _text(symbol: Any) -> str:
     """A category as text with its ends marked, so that no name is too short for a piece."""
     return f" {'' if symbol is None else symbol} "
 
-
-Floats = NDArray[np.float64]
 
 KAPPA = 1.0
 """Rows at the base shares that each block of a document is drawn by."""
@@ -120,13 +116,6 @@ class Profiles:
     scale: Floats
     pulls: Floats
     n_blocks: int
-
-    def __len__(self) -> int:
-        return int(self.excess.shape[0])
-
-    def take(self, rows: NDArray[np.integer] | slice) -> Profiles:
-        """Some of them."""
-        return Profiles(self.excess[rows], self.scale[rows], self.pulls[rows], self.n_blocks)
 
     @cached_property
     def along_base(self) -> Floats:
@@ -222,13 +211,6 @@ class Described:
 
     profiles: Profiles
     names: Names | None = None
-
-    def __len__(self) -> int:
-        return len(self.profiles)
-
-    def take(self, rows: NDArray[np.integer] | slice) -> Described:
-        """Some of them."""
-        return Described(self.profiles.take(rows), None if self.names is None else self.names.take(rows))
 
 
 @dataclass(frozen=True)
