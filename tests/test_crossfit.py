@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, TargetEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabsym import CrossFit, WideEncoder
+from tabsym import CrossFit, TIWSEncoder, WideEncoder
 from tabsym import OneHotEncoder as TabsymOneHotEncoder
 
 pytestmark = pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated")  # category_encoders'
@@ -355,3 +355,17 @@ def expected_failures(cross):
 @pytest.mark.filterwarnings("ignore:No categorical columns found")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_categories_that_training_parts_lack_are_counted_in_one_warning():
+    X = pd.DataFrame({"shop": np.repeat(list("abcde"), 20), "kind": list("uv") * 50})
+    y = np.arange(100) % 2
+    groups = X["shop"]
+    with pytest.warns(UserWarning, match="holds out 100 of 100 rows with categories .* of column 'shop'") as caught:
+        CrossFit(TargetEncoder(), cv=GroupKFold(5)).fit_transform(X, y, groups=groups)
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CrossFit(TargetEncoder(), cv=GroupKFold(5)).fit_transform(X[["kind"]], y, groups=groups)
+        CrossFit(TIWSEncoder(cols="kind"), cv=GroupKFold(5)).fit_transform(X, y, groups=groups)
+        CrossFit(TargetEncoder()).fit_transform(X.assign(key=np.arange(100).astype(str)), y)  # folds as they come

@@ -10,8 +10,9 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.preprocessing import TargetEncoder
 
-from tabsym import DateParts, WideClassifier, WideRegressor, WideSGDRegressor
+from tabsym import CrossFit, DateParts, WideClassifier, WideRegressor, WideSGDRegressor
 from tabsym.compare import load
 from tabsym.compare.best import train_best
 from tabsym.compare.contenders import all_contenders
@@ -21,8 +22,7 @@ from tabsym.compare.splits import Plan
 from tabsym.compare.task import TASKS
 from tabsym.datasets import make_retail
 from tabsym.export import save, trusted_types
-from tabsym.export.foreign import LISTS
-from tabsym.export.registry import CLASSES, FUNCTIONS
+from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS
 from tests.saved_models import cases, fitted
 
 SALES = make_retail(150)
@@ -33,6 +33,8 @@ pytestmark = [
 ]  # one process, so that the last test knows all files
 OTHERS = [
     DateParts().fit(pd.DataFrame({"at": ["2024-02-29 10:30", "2024-03-01 11:00"]})),
+    CrossFit(TargetEncoder()).fit(pd.DataFrame({"a": list("uvw") * 9}), list("xyz") * 9),
+    CrossFit(TargetEncoder()).fit(pd.DataFrame({"a": list("uvw") * 9}), list("xyy") * 9),
     WideSGDRegressor(offset_column="o").fit(pd.DataFrame({"a": list("uv") * 9, "o": np.ones(18)}), np.arange(18.0)),
 ]
 HELD = set()  # (kind, registered or full name) of all files of this module
@@ -136,7 +138,7 @@ def test_the_list_is_what_they_hold(tmp_path):
 
 
 def test_every_name_is_there_and_no_listed_class_runs_code_of_its_own_when_it_dies():
-    allowed = {"lightgbm.basic.Booster", "xgboost.core.Booster"}  # whose states tabsym.export.guards checks
+    allowed = {"lightgbm.basic.Booster", "xgboost.core.Booster"}  # whose states tabsym.export.build checks
     for name in trusted_types():
         module, _, attribute = name.rpartition(".")
         if name == "builtins.NoneType":

@@ -10,10 +10,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.preprocessing import FunctionTransformer
+from category_encoders import JamesSteinEncoder
+from sklearn.preprocessing import FunctionTransformer, TargetEncoder
 
 from tabsym import (
     AugmentedModel,
+    CrossFit,
     MODLEncoder,
     OneHotEncoder,
     TIWSEncoder,
@@ -169,3 +171,21 @@ def test_views_wide_integers_and_dates_in_what_a_booster_gets():
     dates = pd.DataFrame({"k": text, "day": pd.date_range("2024-01-01", periods=60)})
     with pytest.raises(TypeError, match=r"^Column 'day' holds dates or durations, which LGBMClassifier does not take"):
         AugmentedModel(LGBMClassifier(verbose=-1)).fit(dates, y)
+
+
+@pytest.mark.parametrize("y", [np.arange(60) % 2, np.arange(60) % 3, np.arange(60.0)], ids=["two", "three", "numbers"])
+def test_a_cross_fitted_encoder_of_scikit_learn_comes_back(y, tmp_path):
+    X = pd.DataFrame({"a": list("uvwxyz") * 10, "b": list("pq") * 30})
+    model = CrossFit(TargetEncoder()).fit(X, y)
+    np.testing.assert_array_equal(load(save(model, tmp_path / "x.skops")).transform(X), model.transform(X))
+
+
+def test_the_part_that_cannot_be_written_is_named(tmp_path):
+    X = pd.DataFrame({"a": list("uvwxyz") * 10})
+    model = CrossFit(JamesSteinEncoder()).fit(X, np.arange(60) % 2)
+    wanted = (
+        r"^CrossFit cannot be written .*, as its encoder_\.mapping\['a'\] is a pandas\.Series .*leave that part out"
+    )
+    with pytest.raises(ValueError, match=wanted):
+        save(model, tmp_path / "x.skops")
+    assert not list(tmp_path.iterdir())

@@ -20,9 +20,9 @@ from sklearn.svm import LinearSVC
 from tabsym import JitterPredictor, TIWSEncoder
 from tabsym.encoders import NativeCategories, NativePipeline
 from tabsym.integrations import load_adapter
-from tabsym.jitter.calibrating import _error
-from tabsym.jitter.mixture import MOST_COMBINATIONS, Donors, Mixture
-from tabsym.jitter.scores import raw_scores
+from tabsym.jitter.calibration import _error
+from tabsym.jitter.donors import MAX_COMBINATIONS, Donors, Mixture
+from tabsym.jitter.wrapped import raw_scores
 from tabsym.tiws.column import Unseen as Documents
 from tests.conftest import as_frame
 from tests.naive_jitter import replace_and_average
@@ -165,12 +165,12 @@ def test_seen_rows_go_in_one_call_on_exactly_these_rows():
 def test_all_weight_on_a_donor_is_predicting_with_it(monkeypatch, average):
     model, encoder = fitted("lightgbm", "binary")
 
-    def one(fitted, unseen, rule=None):
+    def one(fitted, unseen, own=None, rule=None):
         weights = np.zeros((len(unseen), len(fitted.donors)))
         weights[:, 2] = 1.0
         return weights
 
-    monkeypatch.setattr("tabsym.jitter.batch.donor_weights", one)
+    monkeypatch.setattr("tabsym.tiws.column.FittedColumn.weights", one)
     got, std = JitterPredictor(model, encoder, average=average).predict_proba(NEW, return_std=True)
     known = {name: encoder.columns_[name].fitted for name in "ab"}
     replaced = NEW.copy()
@@ -256,7 +256,7 @@ def test_combinations_are_bounded_and_whole_where_they_are_few():
     documents = np.array([[0, -1, -1], [1, -1, 1], [0, 1, -1], [0, 0, 0]])
     mixture = Mixture.of([Donors(documents[:, j], weights[j]) for j in range(3)], None)
     assert mixture.sizes[:2].tolist() == [100, 2000]
-    assert (mixture.sizes[2:] <= MOST_COMBINATIONS).all()
+    assert (mixture.sizes[2:] <= MAX_COMBINATIONS).all()
     tiles = list(mixture.tiles())
     rows, shares = (np.concatenate([tile[part] for tile in tiles]) for part in (0, 2))
     symbols = np.concatenate([np.stack(tile[1], axis=1) for tile in tiles])
@@ -269,7 +269,7 @@ def test_combinations_are_bounded_and_whole_where_they_are_few():
     donors = [Donors(documents[:, j], weights[j]) for j in range(3)]
     few = Mixture.of(donors, 64)
     assert few.sizes[:2].tolist() == [64, 64 * 20]
-    assert (few.sizes[2:] <= MOST_COMBINATIONS).all()
+    assert (few.sizes[2:] <= MAX_COMBINATIONS).all()
     assert few.cut.tolist() == [False, False, True, True]
     assert Mixture.of(donors, 64, combined=False).sizes[2:].tolist() == [64 * 64, 64 * 64 * 20]
     assert not Mixture.of(donors, 64, combined=False).cut.any()
@@ -278,8 +278,8 @@ def test_combinations_are_bounded_and_whole_where_they_are_few():
 def test_rows_may_come_in_parts(monkeypatch):
     model, encoder = fitted("lightgbm", "binary")
     wanted = JitterPredictor(model, encoder, average="raw").predict_proba(NEW, return_std=True)
-    monkeypatch.setattr("tabsym.jitter.batch.MOST_WEIGHTS", 30)
-    monkeypatch.setattr("tabsym.jitter.mixture.TILE", 7)
+    monkeypatch.setattr("tabsym.jitter.averaging.MAX_WEIGHTS", 30)
+    monkeypatch.setattr("tabsym.jitter.donors.TILE", 7)
     got = JitterPredictor(model, encoder, average="raw").predict_proba(NEW, return_std=True)
     np.testing.assert_allclose(got[0], wanted[0], rtol=0, atol=1e-14)
     np.testing.assert_allclose(got[1], wanted[1], rtol=0, atol=1e-9)
@@ -288,7 +288,7 @@ def test_rows_may_come_in_parts(monkeypatch):
 def test_spread_of_more_combinations_than_are_combined(monkeypatch):
     model, encoder = fitted("lightgbm", "regression")
     wanted, std = JitterPredictor(model, encoder).predict(NEW, return_std=True)
-    monkeypatch.setattr("tabsym.jitter.mixture.MOST_COMBINATIONS", 12)
+    monkeypatch.setattr("tabsym.jitter.donors.MAX_COMBINATIONS", 12)
     got, drawn = JitterPredictor(model, encoder).predict(NEW, return_std=True, random_state=0)
     two = ~(NEW["a"].isin(X["a"]) | NEW["b"].isin(X["b"])).to_numpy()
     assert two.any()

@@ -497,3 +497,17 @@ def test_options_that_are_not_possible_are_named(options, message):
 def test_an_encoder_of_another_kind_is_refused():
     with pytest.raises(TypeError, match="use a TIWSEncoder"):
         JitterTreeClassifier(encoder="tiws").fit(pd.DataFrame({"s": ["a", "b"]}), [0, 1])
+
+
+@pytest.mark.parametrize("tree", [JitterTreeClassifier, JitterTreeRegressor])
+def test_unknown_categories_are_refused_where_asked(tree):
+    X = pd.DataFrame({"s": ["a", "b"] * 20, "t": ["u"] * 40})
+    y = [0, 1] * 20
+    model = tree(handle_unknown="error").fit(X, y)
+    assert model.encoder_ is None
+    np.testing.assert_array_equal(model.predict(X), tree().fit(X, y).predict(X))
+    for column in ("s", "t"):  # the tree does not split t
+        with pytest.raises(ValueError, match=f"Column '{column}' holds 'new' .row 3., which is not in the training"):
+            model.predict(X.mask((X.index == 3)[:, None] & (X.columns == column), "new"))
+    with pytest.raises(ValueError, match=r"Column 's' holds a missing value .row 0\."):
+        model.predict(X.assign(s=None))

@@ -21,7 +21,7 @@ from tabsym import (
     WideSGDClassifier,
     WideSGDRegressor,
 )
-from tabsym.stacking.crossed import Crossed, Learner
+from tabsym.stacking.out_of_fold import Crossed, Learner
 from tests.options import ADDITIVE
 
 N, SYMBOLS = 180, 45

@@ -35,10 +35,10 @@ from tabsym import (
     WideSGDRegressor,
 )
 from tabsym.models.refitting import fit_alike, held_precisions
-from tabsym.stacking import evidence, trials
-from tabsym.stacking.crossed import Crossed, Learner, Nested
+from tabsym.stacking import evidence, out_of_fold
+from tabsym.stacking.evidence import Tally
 from tabsym.stacking.layer import Rows, adapter_of
-from tabsym.stacking.tally import Tally
+from tabsym.stacking.out_of_fold import Crossed, Learner, Nested
 from tests.options import ADDITIVE
 from tests.stack_tables import carriers_of
 
@@ -239,7 +239,7 @@ def test_the_first_fold_scouts(monkeypatch):
 
 
 def test_no_more_folds_than_tell_enough(monkeypatch):
-    monkeypatch.setattr(trials, "ENOUGH", N // 3 + 1)
+    monkeypatch.setattr(out_of_fold, "ENOUGH", N // 3 + 1)
     assert set(evidence_of("margin", TWO)["folds"]) == {2}
 
 
@@ -694,3 +694,18 @@ def test_histogram_boosting_takes_empty_columns(codes, n_filled):
     booster = HistGradientBoostingRegressor(max_iter=10, random_state=0)
     model = WideBoostRegressor(booster=booster, codes=codes, mode="feature", cv=3, random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X.assign(empty=1.0))).all()
+
+
+def test_a_stack_has_the_seed_of_its_wide_model_and_tells_what_it_chose(capsys):
+    stacks = [
+        WideBoostRegressor(WideRegressor(**SQUARED), LGBMRegressor(**SMALL), cv=3, verbose=verbose).fit(X, VALUES)
+        for verbose in (0, 1)
+    ]
+    assert stacks[0].random_state == WideRegressor().random_state == 0
+    assert np.array_equal(stacks[0].predict(X), stacks[1].predict(X))
+    told = capsys.readouterr().err
+    assert told.count("wide: ") == 1 and " rounds, gain " in told
+    text = stacks[0].summary()
+    assert text.startswith("WideBoostRegressor: loss squared_error\n")
+    assert told.strip() in text and text.endswith(stacks[0].wide_.summary())
+    assert all(f"  {mode}: weight {share:g}" in text for mode, share in stacks[0].shares_.items())

@@ -263,7 +263,7 @@ def test_evidence_over_time_by_hand():
 
 
 def test_the_latest_folds_judge(monkeypatch):
-    monkeypatch.setattr("tabsym.stacking.trials.ENOUGH", FIRST)
+    monkeypatch.setattr("tabsym.stacking.out_of_fold.ENOUGH", FIRST)
     y, wide = TARGETS["two"], WideClassifier(**RIDGE)
     with pytest.warns(UserWarning, match="in no fold"):
         model = WideBoostClassifier(wide, LGBMClassifier(**SMALL), mode="margin", cv=TIME).fit(X, y)

@@ -569,3 +569,18 @@ def test_names_may_be_blank(blank):
     X = pd.DataFrame({"a": ["u", "v"] * 30, "blank": pd.Series([blank] * 60, dtype=object)})
     out = TIWSEncoder(cols="all", names=True).fit(X, np.arange(60.0) % 2).transform(X)
     assert np.isfinite(out["blank"]).all()
+
+
+def test_numeric_takes_words_by_column():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("uvwxyz"), 300), "p": rng.normal(size=300), "q": rng.normal(size=300)})
+    y = X["p"].to_numpy() + (X["a"] == "u") + 0.1 * rng.normal(size=300)
+    new = X.assign(a="new")
+    for word in ("modl", "quantile", "passthrough"):
+        both = TIWSEncoder(numeric={"p": word, "q": word}).fit(X, y).transform(new)
+        pd.testing.assert_frame_equal(both, TIWSEncoder(numeric=word).fit(X, y).transform(new))
+    mixed = TIWSEncoder(numeric={"p": "quantile", "q": [0.0]}).fit(X, y)
+    words = {one.name: len(one) for one in mixed.counts_.words}
+    assert words["p"] == 10 and words["q"] == 2
+    with pytest.raises(ValueError, match="numeric has 'deciles' for column 'p'; use one of 'modl', 'quantile'"):
+        TIWSEncoder(numeric={"p": "deciles"}).fit(X, y)

@@ -31,7 +31,7 @@ from tables import commit, read  # noqa: E402
 
 from tabsym import WideBoostClassifier  # noqa: E402
 from tabsym.compare.contenders import all_contenders  # noqa: E402
-from tabsym.stacking.defaults import default_wide  # noqa: E402
+from tabsym.stacking.layer import default_wide  # noqa: E402
 
 SEED, FOLDS = 0, 5
 TARGET_AUC, TARGET_SHARE = 0.897, 0.1

@@ -30,10 +30,9 @@ from tables import read
 from tabsym import WideBoostClassifier, WideBoostRegressor
 from tabsym.encoders.folds import split_by_target
 from tabsym.models.refitting import held_precisions
-from tabsym.stacking import evidence, trials
-from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
-from tabsym.stacking.defaults import default_booster, default_wide
-from tabsym.stacking.layer import Layer, Plan, Rows
+from tabsym.stacking import evidence, out_of_fold
+from tabsym.stacking.layer import Layer, Plan, Rows, default_booster, default_wide
+from tabsym.stacking.out_of_fold import Crossed, Learner, fitted_wide, margins_of
 
 FOLDS = (0, 1)
 OTHERS = ("native", "ordinal")
@@ -66,11 +65,11 @@ class Setting:
 
 
 def run_rules(name: str, fold: int) -> list[dict[str, Any]]:
-    trials.ENOUGH = ROWS_JUDGED
+    out_of_fold.ENOUGH = ROWS_JUDGED
     own = Setting(name, fold)
     crossed = Crossed(Learner(own.settled, own.X, own.target, None, own.labels), own.splits)
     rows = Rows(own.X, own.target, crossed.margins(), None)
-    court = evidence._Court(trials.trials_of_folds(rows, crossed), own.loss, own.criterion)
+    court = evidence._Court(out_of_fold.trials_of_folds(rows, crossed), own.loss, own.criterion)
     X = own.ready.X.iloc[own.test]
     start = margins_of(own.fitted, X, own.labels)
     boosters = {small: default_booster(not own.is_number, 0, 1, small=small) for small in (True, False)}

@@ -42,11 +42,9 @@ from tables import commit, read  # noqa: E402
 from tabsym import WideBoostClassifier, WideBoostRegressor  # noqa: E402
 from tabsym.encoders.folds import split_by_target  # noqa: E402
 from tabsym.integrations import load_adapter  # noqa: E402
-from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of  # noqa: E402
-from tabsym.stacking.defaults import default_booster, default_wide  # noqa: E402
 from tabsym.stacking.evidence import judge  # noqa: E402
-from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of  # noqa: E402
-from tabsym.stacking.trials import Trial, taken, trials_of_folds  # noqa: E402
+from tabsym.stacking.layer import Layer, Plan, Rows, default_booster, default_wide, rounds_of  # noqa: E402  # noqa: E402
+from tabsym.stacking.out_of_fold import Crossed, Learner, Trial, fitted_wide, margins_of, taken, trials_of_folds  # noqa: E402  # noqa: E402
 
 TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
           "covtype_small", "talkingdata_clicks", "kdd99"]  # fmt: skip

@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from tabsym import TIWSEncoder
-from tabsym.tiws.poster import similarities
+from tabsym.tiws.donors import similarities
 
 REPEATS = 100
 WORDS = 4

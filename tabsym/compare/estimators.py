@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from tabsym.compare.fitting import weights_for
 from tabsym.encoders import TIWSEncoder
 from tabsym.jitter import JitterPredictor
-from tabsym.tiws.names import NameReader
+from tabsym.tiws.similarity import NameReader
 
 Floats = NDArray[np.float64]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from tabsym.codes import encode_columns
 from tabsym.encoders.containers import data_for, in_users_container, wants_pandas
-from tabsym.encoders.folds import Split, never_held, refuse_lost_groups, split_by_target, warn_of_prior
+from tabsym.encoders.folds import (
+    Split,
+    never_held,
+    refuse_lost_groups,
+    split_by_target,
+    warn_of_lost_categories,
+    warn_of_prior,
+)
 from tabsym.encoders.pieces import column_names, columns_of, gather, pick_columns, take_rows, with_untouched
 from tabsym.table import (
     Table,
@@ -26,6 +35,7 @@ from tabsym.table import (
     read_table,
     remember_features,
     split_target,
+    symbolic_columns,
 )
 
 
@@ -146,7 +156,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            Where rows are held out in no fold: they have the prior.
+            Where rows are held out in no fold: they have the prior; and, with a splitter, where folds hold out
+            categories that their training rows lack.
         """
         refuse_lost_groups(self.cv, groups)
         table, data, target, weight = self._fit(X, y, sample_weight, groups)
@@ -157,6 +168,8 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         wanted = column_names(self.encoder_.transform(take_rows(data, np.arange(1))), self.encoder_)
         encoded = [self._encode_fold(data, target, weight, split) for split in splits]
         pieces = [self._matched(*piece, wanted, f"of fold {fold}") for fold, piece in enumerate(encoded)]
+        if not isinstance(self.cv, Integral):
+            warn_of_lost_categories(self._categories(table), splits)
         places, others = [test for _, test in splits], never_held(splits, len(target))
         if len(others):
             warn_of_prior(splits, len(target))
@@ -257,6 +270,12 @@ class CrossFit(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         out = self._matched(out, column_names(out, encoder), wanted, "of constant columns")
         given = take_rows(data, rows)
         return with_untouched(out, given, self.encoder_.transform(given))
+
+    def _categories(self, table: Table) -> dict[str, NDArray[np.integer]]:
+        """Codes (n_rows,) of the categorical columns, of those that the encoder encodes where it says so."""
+        cols = getattr(self.encoder, "cols", None)
+        columns = symbolic_columns(table, cols if isinstance(cols, (list, str)) else None, booleans=False)
+        return {column.name: raw.codes for column, raw in zip(columns, encode_columns(columns), strict=True)}
 
     def _clone(self) -> Any:
         """The encoder, unfitted, for some rows: what is constant is decided on all rows, by encoder_."""

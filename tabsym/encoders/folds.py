@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -129,6 +129,28 @@ def warn_of_prior(splits: Sequence[Split], n_rows: int) -> None:
         warn_user(
             f"cv holds {found:,} of {n_rows:,} rows out in no fold; they are encoded by the prior, a constant. "
             "Leave them out of training, or use a splitter that holds every row out."
+        )
+
+
+def warn_of_lost_categories(columns: Mapping[str, NDArray[np.integer]], splits: Sequence[Split]) -> None:
+    """A `UserWarning` where folds hold out categories that their training rows lack, with the number of such rows.
+
+    `columns`: codes (n,) of the categories, by name of the column.
+    """
+    lost = dict.fromkeys(columns, 0)
+    rows, total = 0, 0
+    for train, test in splits:
+        unknown = np.zeros(len(test), dtype=bool)
+        for name, codes in columns.items():
+            missing = ~np.isin(codes[test], codes[train])
+            lost[name] += int(missing.sum())
+            unknown |= missing
+        rows, total = rows + int(unknown.sum()), total + len(test)
+    if rows:
+        warn_user(
+            f"cv holds out {rows:,} of {total:,} rows with categories that are in none of their fold's training rows "
+            f"(most often of column {max(lost, key=lambda name: lost[name])!r}); they are encoded as unknown. Drop "
+            "such columns, or use a splitter that spreads their categories over folds."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,10 @@ from tabsym.encoders.folds import Split, refuse_lost_groups, split_rows, warn_of
 from tabsym.table import Table, check_same_rows, check_weights, read_table, split_target
 
 Floats = NDArray[np.float64]
+FittedRows = tuple[NDArray[Any], Any]
+"""Rows that a fold holds out, and what was learned from its training rows."""
+FoldFitter = tuple[NDArray[Any], bool, Callable[[NDArray[Any], NDArray[Any]], Any]]
+"""What folds are stratified by (n_rows,), whether it is codes of classes, and (training, held-out rows) -> fitted."""
 
 
 class OutOfFoldEncoder(ColumnEncoder):
@@ -28,9 +33,17 @@ class OutOfFoldEncoder(ColumnEncoder):
         """Whether the encoding of a row tells its target, so that a model trained on it would be misled."""
         return True
 
-    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
-        """The encoded columns (n_rows,) by name, each row by what was learned without it, else the prior."""
+    def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:
+        """How a fold of the rows of fit is fitted."""
         raise NotImplementedError
+
+    def _priors(self, table: Table) -> dict[str, NDArray[Any]]:
+        """The output columns (n_rows,) by name, of rows that no fold holds out."""
+        raise NotImplementedError
+
+    def _fold_columns(self, fold: Any) -> Mapping[str, NDArray[Any]]:
+        """The output columns (m,) of a fold's held-out rows, by name, from what was fitted."""
+        return fold
 
     # -- scikit-learn's methods ---------------------------------------------------
 
@@ -125,6 +138,24 @@ class OutOfFoldEncoder(ColumnEncoder):
         splits = split_rows(self.cv, rows, target, classes=classes, random_state=self.random_state, groups=groups)
         warn_of_prior(splits, len(target))
         return splits
+
+    def _fitted_folds(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> Iterator[FittedRows]:
+        """Of each fold the held-out rows, and what its training rows taught."""
+        target, classes, fit = self._fold_fitter(table, y, weight)
+        return ((held_out, fit(train, held_out)) for train, held_out in self._folds(target, groups, classes=classes))
+
+    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, NDArray[Any]]:
+        """The encoded columns (n_rows,) by name, each row by what was learned without it, else the prior."""
+        return self._filled(table, self._fitted_folds(table, y, weight, groups))
+
+    def _filled(self, table: Table, folds: Iterable[FittedRows]) -> dict[str, NDArray[Any]]:
+        """The priors, with the rows that folds hold out encoded by these."""
+        encoded = self._priors(table)
+        for rows, fold in folds:
+            for name, column in self._fold_columns(fold).items():
+                if name in encoded:
+                    encoded[name][rows] = column
+        return encoded
 
     def _put_together(self, table: Table, encoded: dict[str, NDArray[Any]]) -> Any:
         """The table with these output columns (n_rows,), by name, in place of what they encode."""

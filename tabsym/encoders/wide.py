@@ -13,11 +13,11 @@ from sklearn.base import clone, is_classifier
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes
 from tabsym.encoders.base import MISSING
-from tabsym.encoders.out_of_fold import OutOfFoldEncoder
-from tabsym.models import WideClassifier, WideRegressor
+from tabsym.encoders.out_of_fold import FoldFitter, OutOfFoldEncoder
+from tabsym.models import WideClassifier
+from tabsym.models import WideRegressor
 from tabsym.models.checks import check_one_of
 from tabsym.models.refitting import with_loss_of
-from tabsym.models.tables import split_frame
 from tabsym.table import (
     TARGET_TYPES,
     Kind,
@@ -132,27 +132,26 @@ class WideEncoder(OutOfFoldEncoder):
         self.handle_unknown = handle_unknown
         self.random_state = random_state
 
-    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
-        """The encoded columns (n_rows,) by name, each row by a model that has not seen it."""
+    def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:
+        """A fold is fitted by a clone, and encoded by it."""
         classes = is_classifier(self.model_)
         values = check_classes(y, len(table)).codes if classes else check_regression_target(y, len(table))
         labels = self.model_.classes_[values] if classes else values
         frame = nw.from_native(table.native, eager_only=True)
-        encoded = self._priors(table)
-        for train, test in self._folds(values, groups, classes=classes):
+
+        def encoded(train: NDArray[Any], held_out: NDArray[Any]) -> dict[str, NDArray[Any]]:
             fold = clone(self).set_params(cv=None, drop_invariant=False, return_df=True, cols=list(self.columns_))
             fold.set_params(target_type="classes" if classes else "continuous")  # as all rows say
             fold.set_params(model=None if self.model is None else with_loss_of(self.model, self.model_))
             if self.handle_unknown == "error":  # a category that the other folds lack was seen in fit
                 fold.set_params(handle_unknown="value")
             fold.fit(frame[train].to_native(), labels[train], None if weight is None else weight[train])
-            held_out = fold._encoded_columns(read_table(frame[test].to_native()))
-            for name, column in (pair for columns in held_out.values() for pair in columns.items()):
-                if name in encoded:
-                    encoded[name][test] = column
-        return encoded
+            found = fold._encoded_columns(read_table(frame[held_out].to_native()))
+            return {name: column for columns in found.values() for name, column in columns.items()}
 
-    def _priors(self, table: Table) -> dict[str, Floats]:
+        return values, classes, encoded
+
+    def _priors(self, table: Table) -> dict[str, NDArray[Any]]:
         """The output columns (n_rows,) of rows of which nothing is known, by name: 0, NaN as `handle_missing` says."""
         out: dict[str, Floats] = {}
         for name, codes in self._codes(table).items():

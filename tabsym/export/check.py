@@ -1,6 +1,6 @@
 """What a file would build, looked at before anything is built or imported: plain JSON against explicit lists.
 
-The nodes are those that skops writes, as `tabsym.export.writing` simplifies them. Each kind has exactly its keys, names
+The nodes are those that skops writes, as `tabsym.export.archive` simplifies them. Each kind has exactly its keys, names
 only what is listed for it, and refers only to what stands before it.
 """
 
@@ -10,15 +10,14 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tabsym.export import foreign
 from tabsym.export.archive import BadFile, read_json
-from tabsym.export.registry import CLASSES, FUNCTIONS
+from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS
 
 Node = dict[str, Any]
 
-DEEPEST = 120
+MAX_DEPTH = 120
 """Nodes within nodes; models that tabsym makes have about 30."""
-_LONGEST = 200  # of a name
+_MAX_LENGTH = 200  # of a name
 _HEAD = {"__class__", "__module__", "__loader__"}
 KEY_TYPES = {
     "builtins.str", "builtins.int", "builtins.float", "builtins.bool", "builtins.NoneType", "numpy.str_",
@@ -44,13 +43,13 @@ class Checked:
         BadFile
             It is not one that a model has.
         """
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise BadFile("is nested deeper than models are")
         if not isinstance(node, dict):
             raise BadFile("has something that is no node where one is expected")
         kind = node.get("__loader__")
         if not isinstance(kind, str) or kind not in KINDS:
-            raise BadFile(f"has a node of the kind {str(kind)[:_LONGEST]!r}, which models do not have")
+            raise BadFile(f"has a node of the kind {str(kind)[:_MAX_LENGTH]!r}, which models do not have")
         number = node.get("__id__")
         if kind == "CachedNode":
             if set(node) != {"__loader__", "__id__"} or type(number) is not int or number not in self.done:
@@ -70,10 +69,10 @@ class Checked:
 
     def _check_type(self, kind: str, node: Node) -> None:
         module, name = node["__module__"], node["__class__"]
-        if not (isinstance(module, str) and isinstance(name, str) and len(module) + len(name) < _LONGEST):
+        if not (isinstance(module, str) and isinstance(name, str) and len(module) + len(name) < _MAX_LENGTH):
             raise BadFile("has a type whose name is no short text")
         full = f"{module}.{name}"
-        if full in foreign.LISTS[kind] or (kind in _TRUSTING and full in self.trusted and _is_name(full)):
+        if full in LISTS[kind] or (kind in _TRUSTING and full in self.trusted and _is_name(full)):
             return
         own = {"ObjectNode": CLASSES, "FunctionNode": FUNCTIONS}.get(kind, {})
         if not (module == "tabsym" and name in own):
@@ -103,7 +102,7 @@ class Checked:
 
     def _check_file(self, name: Any, ending: str) -> None:
         if not isinstance(name, str) or not name.endswith(ending) or name not in self.members:
-            raise BadFile(f"lacks its member {str(name)[:_LONGEST]!r}")
+            raise BadFile(f"lacks its member {str(name)[:_MAX_LENGTH]!r}")
 
     @staticmethod
     def _check_scalar(node: Node) -> None:
@@ -155,7 +154,7 @@ def _in_array(node: Node) -> Iterator[Any]:
             raise BadFile("has an array of objects without its shape")
         yield from _in_list(node)
     elif node["type"] != "numpy":
-        raise BadFile(f"has an array of the kind {str(node['type'])[:_LONGEST]!r}")
+        raise BadFile(f"has an array of the kind {str(node['type'])[:_MAX_LENGTH]!r}")
 
 
 def _in_loss(node: Node) -> Iterator[Any]:

@@ -10,8 +10,7 @@ from typing import Any
 from tabsym.export.archive import FORMAT, SCHEMA, BadFile, read_json, read_members, write_members
 from tabsym.export.build import Builder
 from tabsym.export.check import Checked
-from tabsym.export.foreign import LISTS, PARTS
-from tabsym.export.registry import CLASSES, FUNCTIONS, ROOTS
+from tabsym.export.registry import CLASSES, FUNCTIONS, LISTS, PARTS, ROOTS
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
@@ -48,7 +47,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
     >>> model.predict(X).round(1).tolist()
     [1.0, 3.0, 1.0, 3.0]
     """
-    from tabsym.export.writing import members_of
+    from tabsym.export.archive import members_of
 
     if isinstance(estimator, type) or not (hasattr(estimator, "get_params") or hasattr(estimator, "predict")):
         raise ValueError(f"{estimator!r} is no estimator; save takes one, such as WideClassifier() after fit.")
@@ -62,11 +61,43 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> Path:
     except Exception as error:
         words = " ".join(str(error).split()).rstrip(".")
         raise ValueError(
-            f"{_kind(estimator)} cannot be written to a file without code ({type(error).__name__}: {words}); leave "
-            "that part out, or fit it anew where it is used."
+            f"{_kind(estimator)} cannot be written to a file without code{_culprit(estimator)} "
+            f"({type(error).__name__}: {words}); leave that part out, or fit it anew where it is used."
         ) from None
     write_members(path, members)
     return path
+
+
+def _culprit(model: Any) -> str:
+    """The innermost part of a model that cannot be written, in words; nothing where it is the model itself."""
+    from tabsym.export.archive import members_of
+
+    where, part, found = "", model, True
+    while found and len(where) < MAX_PATH:
+        found = False
+        for step, inner in _parts_of(part):
+            try:
+                members_of(inner)
+            except Exception:
+                where, part, found = where + step, inner, True
+                break
+    if not where:
+        return ""
+    return f", as its {where.lstrip('.')} is a {type(part).__module__.partition('.')[0]}.{type(part).__qualname__}"
+
+
+def _parts_of(part: Any) -> list[tuple[str, Any]]:
+    """The parts of a value, with the step that leads to each."""
+    if isinstance(part, dict):
+        return [(f"[{key!r}]", inner) for key, inner in part.items()]
+    if isinstance(part, (list, tuple)):
+        return [(f"[{place}]", inner) for place, inner in enumerate(part)]
+    if hasattr(part, "get_params") or type(part).__module__.partition(".")[0] == "tabsym":
+        return [(f".{name}", inner) for name, inner in getattr(part, "__dict__", {}).items()]
+    return []
+
+
+MAX_PATH = 200  # characters, so that a part that holds itself ends the search
 
 
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = (), allow_boosters: bool = True) -> Any:

@@ -1,6 +1,9 @@
-"""Names by which files call tabsym's own types: they stay when modules move, and nothing else of tabsym is built.
+"""Types that files may name: tabsym's own by registered names, and those of other libraries that its models hold.
 
-A class that becomes part of a fitted estimator gets a line here; `tests/test_export_types.py` says which are missing.
+Registered names stay when modules move, and nothing else of tabsym is built. A class that becomes part of a fitted
+estimator gets a line here; `tests/test_export_types.py` says which are missing, and collects what models and winners
+hold of other libraries. Leaving one of those out costs a user a ``trusted=``; taking one in that does harm when it is
+built costs much more.
 """
 
 from __future__ import annotations
@@ -45,10 +48,10 @@ CLASSES: dict[str, str] = {
     "Quantile": "tabsym.losses:Quantile",
     "Tweedie": "tabsym.losses:Tweedie",
     "AugmentedModel": "tabsym.jitter.augmented:AugmentedModel",
-    "Calibration": "tabsym.jitter.calibrating:Calibration",
+    "Calibration": "tabsym.jitter.calibration:Calibration",
     "JitterPredictor": "tabsym.jitter.predictor:JitterPredictor",
-    "JitterTree": "tabsym.jitter.tree_arrays:Tree",
-    "TreeColumns": "tabsym.jitter.tree_columns:TreeColumns",
+    "JitterTree": "tabsym.jitter.tree:Tree",
+    "TreeColumns": "tabsym.jitter.tree:TreeColumns",
     "JitterTreeClassifier": "tabsym.jitter.tree_estimators:JitterTreeClassifier",
     "JitterTreeRegressor": "tabsym.jitter.tree_estimators:JitterTreeRegressor",
     "MODLGroups": "tabsym.modl.columns:Groups",
@@ -65,13 +68,13 @@ CLASSES: dict[str, str] = {
     "TIWSMethod": "tabsym.tiws.column:Method",
     "TableCounts": "tabsym.tiws.counts:TableCounts",
     "DonorRule": "tabsym.tiws.donors:DonorRule",
-    "Likeness": "tabsym.tiws.likeness:Likeness",
+    "Likeness": "tabsym.tiws.similarity:Likeness",
     "Covariance": "tabsym.tiws.regression:Covariance",
-    "Components": "tabsym.tiws.sums:Components",
-    "Sums": "tabsym.tiws.sums:Sums",
-    "Observed": "tabsym.tiws.unseen:Observed",
-    "TIWSBins": "tabsym.tiws.words:Bins",
-    "TIWSSymbols": "tabsym.tiws.words:Symbols",
+    "Components": "tabsym.tiws.regression:Components",
+    "Sums": "tabsym.tiws.regression:Sums",
+    "Observed": "tabsym.tiws.column:Observed",
+    "TIWSBins": "tabsym.tiws.counts:Bins",
+    "TIWSSymbols": "tabsym.tiws.counts:Symbols",
     "Certainty": "tabsym.solvers.newton.certainty:Certainty",
     "TermCovariance": "tabsym.solvers.newton.certainty:TermCovariance",
     "AutoInteractions": "tabsym.interactions.search:AutoInteractions",
@@ -128,3 +131,71 @@ def _names() -> dict[tuple[str, str], str]:
 def name_of(module: str, attribute: str) -> str | None:
     """The registered name of a class or function, None where it has none."""
     return _names().get((module, attribute))
+
+
+def _of(module: str, names: str) -> set[str]:
+    return {f"{module}.{name}" for name in names.split()}
+
+
+_OBJECTS = (
+    _of("sklearn.compose._column_transformer", "ColumnTransformer")
+    | _of("sklearn.dummy", "DummyClassifier DummyRegressor")
+    | _of(
+        "sklearn.ensemble._hist_gradient_boosting.gradient_boosting",
+        "HistGradientBoostingClassifier HistGradientBoostingRegressor",
+    )
+    | _of("sklearn.ensemble._hist_gradient_boosting.binning", "_BinMapper")
+    | _of("sklearn.ensemble._hist_gradient_boosting.predictor", "TreePredictor")
+    | _of("sklearn._loss.link", "IdentityLink Interval LogLink LogitLink MultinomialLogit")
+    | _of("sklearn._loss.loss", "HalfBinomialLoss HalfMultinomialLoss HalfPoissonLoss HalfSquaredError")
+    | _of("sklearn.impute._base", "SimpleImputer")
+    | _of("sklearn.linear_model._glm.glm", "PoissonRegressor")
+    | _of("sklearn.linear_model._logistic", "LogisticRegression")
+    | _of("sklearn.linear_model._ridge", "Ridge")
+    | _of("sklearn.pipeline", "Pipeline")
+    | _of("sklearn.preprocessing._data", "MaxAbsScaler StandardScaler")
+    | _of("sklearn.preprocessing._encoders", "OneHotEncoder OrdinalEncoder")
+    | _of("sklearn.preprocessing._function_transformer", "FunctionTransformer")
+    | _of("sklearn.preprocessing._label", "LabelEncoder")
+    | _of("sklearn.preprocessing._target_encoder", "TargetEncoder")
+    | _of("lightgbm.basic", "Booster")
+    | _of("lightgbm.sklearn", "LGBMClassifier LGBMRegressor")
+    | _of("xgboost.core", "Booster")
+    | _of("xgboost.sklearn", "XGBClassifier XGBRegressor")
+    | _of("catboost.core", "CatBoostClassifier CatBoostRegressor")
+)
+PARTS = frozenset(
+    name for name in _OBJECTS if name.startswith("sklearn._loss") or name.endswith((".Booster", ".TreePredictor"))
+)
+"""Those that are no models by themselves."""
+_LOSSES = _of("sklearn._loss._loss", "CyHalfBinomialLoss CyHalfMultinomialLoss CyHalfPoissonLoss CyHalfSquaredError")
+_NUMBERS = _of(
+    "numpy", "bool float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 str_ datetime64 timedelta64"
+)
+_SYMBOLS = _of("datetime", "date datetime time timedelta") | _of("decimal", "Decimal")  # of columns of objects
+
+LISTS: dict[str, frozenset[str]] = {
+    "JsonNode": frozenset({"builtins.str"}),
+    "ListNode": frozenset({"builtins.list"}),
+    "TupleNode": frozenset({"builtins.tuple"}),
+    "SetNode": frozenset({"builtins.set"}),
+    "DictNode": frozenset({"builtins.dict", "collections.OrderedDict"}),
+    "DefaultDictNode": frozenset({"collections.defaultdict"}),
+    "BytesNode": frozenset({"builtins.bytes"}),
+    "BytearrayNode": frozenset({"builtins.bytearray"}),
+    "SliceNode": frozenset({"builtins.slice"}),
+    "NdArrayNode": frozenset({"numpy.ndarray"} | _NUMBERS),
+    "DTypeNode": frozenset({"numpy.dtype"}),
+    "SparseMatrixNode": frozenset(_of("scipy.sparse._csr", "csr_array")),
+    "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
+    "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
+    "FunctionNode": frozenset({"sklearn.utils.validation.check_array"}),
+    "TypeNode": frozenset(
+        _of("builtins", "int float str bool object NoneType") | {"collections.OrderedDict", "numpy.asarray"} | _NUMBERS
+    ),
+    "PartialNode": frozenset({"functools.partial"}),
+    "ConstructorFromReduceNode": frozenset(_SYMBOLS),
+    "LossNode": frozenset(_LOSSES),
+    "ObjectNode": frozenset(_OBJECTS),
+}
+"""Kind of node -> full names."""

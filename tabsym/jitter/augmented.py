@@ -264,10 +264,10 @@ def _losses(model: Any, X: Any, y: NDArray[Any]) -> Floats:
     place = np.searchsorted(inner.classes_, y)
     known = (place < len(inner.classes_)) & (inner.classes_[np.minimum(place, len(inner.classes_) - 1)] == y)
     chosen = np.where(known, shares[np.arange(len(y)), np.minimum(place, len(inner.classes_) - 1)], 0.0)
-    return -np.log(np.maximum(chosen, _LEAST_SHARE))
+    return -np.log(np.maximum(chosen, _MIN_PROBABILITY))
 
 
-_LEAST_SHARE = 1e-6  # of a class that a model rules out
+_MIN_PROBABILITY = 1e-6  # of a class that a model rules out
 
 
 def _table_of(losses: dict[str, Floats], symbols: NDArray[np.integer], weight: Floats) -> pd.DataFrame:

@@ -1,15 +1,23 @@
-"""Means and spreads of what a model says of a row with each of its donors."""
+"""Predictions of rows with unknown categories: averaged over donors, as they are or as scores before the link."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
-from tabsym.jitter.mixture import Tile
+from tabsym.encoders import TIWSEncoder
+from tabsym.jitter.donors import Donors, Mixture, Tile
+from tabsym.jitter.replacing import Longer, longer, replaced, source_of, take, without_strange_levels
+from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Link, found_link, name_of, score_of
+from tabsym.table import match_features, read_table
+from tabsym.tiws.column import FittedColumn, Unseen
+from tabsym.tiws.donors import DonorRule
 
 Floats = NDArray[np.float64]
 
@@ -44,3 +52,287 @@ def averaged(tiles: Iterable[Tile], ask: Callable[[Any, Any], Any], n_rows: int)
     if first is None:
         return Spread(np.zeros(n_rows), np.zeros(n_rows))
     return Spread(first + sums, np.sqrt(np.maximum(squares - sums**2, 0.0)))
+
+
+Places = NDArray[np.integer]
+
+MAX_WEIGHTS = 1 << 22
+"""Of rows and donors, at a time."""
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What becomes of a column's unknown values.
+
+    `used`: "jitter", "missing" (they become missing values) or "model" (they go to the model as they are). `rule`: of
+    the donors' weights, the encoder's where it is None.
+    """
+
+    used: str = "jitter"
+    rule: DonorRule | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """One column's unknown values: `document` (r,) of each row, below 0 where it was seen.
+
+    `weigh` gives the weights (m, donors) of documents by number: they are made for some rows at a time.
+    """
+
+    document: Places
+    weigh: Callable[[Places], Floats]
+
+    def donors(self) -> Donors:
+        """With the weights of the documents that these rows go by, numbered anew."""
+        hit = self.document >= 0
+        numbers, which = np.unique(self.document[hit], return_inverse=True)
+        document = np.full(len(self.document), -1, dtype=np.int64)
+        document[hit] = which.ravel()
+        return Donors(document, self.weigh(numbers))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The rows of a table.
+
+    Attributes
+    ----------
+    whole : the table as a whole, the very object that was given where it can go to the model
+    source : what rows are taken from
+    rows : (r,)
+        Those with unknown values, of `n_rows`.
+    columns : list of Longer
+        Columns with unknown values, their donors below.
+    found : list of Found
+        Of the same columns, for `rows`.
+    most : int
+        Donors of a value, at most.
+    """
+
+    whole: Any
+    source: Any
+    n_rows: int
+    rows: NDArray[np.int64]
+    columns: list[Longer]
+    found: list[Found]
+    most: int
+
+    @classmethod
+    def of(cls, X: Any, encoder: TIWSEncoder, treatments: Mapping[str, Treatment], who: str) -> Batch:
+        """Find unknown values of the columns to treat, and their donors."""
+        table = match_features(encoder, read_table(X, who=who, allow_empty=True))
+        found = {name: encoder.unseen_rows(table, name) for name, treat in treatments.items() if treat.used != "model"}
+        numbers = {name: encoder.columns_[name].fitted.number for name in found}
+        known = {numbers[name]: set(encoder.columns_[name].fitted.symbols) for name in found}
+        given = source_of(X, table)
+        source = without_strange_levels(given, known)
+        hit = {name: one for name, one in found.items() if len(one.rows)}
+        rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in hit.values())]))
+        columns, places, most = [], [], 1
+        for name, one in hit.items():
+            fitted, treat = encoder.columns_[name].fitted, treatments[name]
+            document = np.full(len(rows), -1, dtype=np.int64)
+            document[np.searchsorted(rows, one.rows)] = one.which
+            symbols = [None] if treat.used == "missing" else fitted.donor_symbols
+            weigh = _all_alike if treat.used == "missing" else _weigher(fitted, one.unseen, treat.rule)
+            columns.append(longer(given, numbers[name], table[name], symbols, known[numbers[name]]))
+            places.append(Found(document, weigh))
+            most = max(most, len(symbols))
+        return cls(X if source is given else source, source, len(table), rows, columns, places, most)
+
+    # -- asking -------------------------------------------------------------------------------
+
+    def own(self, ask: Ask) -> Any:
+        """What is answered of the rows without unknown values, in one call; None where there are none."""
+        if not len(self.rows):
+            return ask(self.whole)
+        if len(self.rows) == self.n_rows:
+            return None
+        return ask(take(self.source, np.setdiff1d(np.arange(self.n_rows), self.rows)))
+
+    def frame(self, rows: Any, symbols: list[Any]) -> Any:
+        """Rows, by their number among those with unknown values, with donors by number."""
+        return replaced(self.source, self.rows[rows], self.columns, symbols)
+
+    def first_rows(self) -> Any:
+        """A few of the rows with unknown values, each with a donor: a model's link is found by them."""
+        rows = np.arange(min(len(self.rows), ROWS_FOR_LINK))
+        return self.frame(rows, [np.where(one.document[rows] < 0, -1, 0) for one in self.found])
+
+    def spread(self, tiles: Iterable[Tile], ask: Ask, link: Link | None) -> Spread:
+        """Moments of the answers over donors; with a link of the mean score, and of what the link makes of each."""
+        if link is None:
+            return averaged(tiles, lambda rows, symbols: ask(self.frame(rows, symbols)), len(self.rows))
+        shape: tuple[int, ...] = ()
+
+        def both(rows: Any, symbols: list[Any]) -> Floats:
+            nonlocal shape
+            scores = np.asarray(ask(self.frame(rows, symbols)), dtype=np.float64)
+            shape, made = scores.shape[1:], link(scores)
+            return np.concatenate([scores.reshape(len(scores), -1), made.reshape(len(scores), -1)], axis=1)
+
+        spread = averaged(tiles, both, len(self.rows))
+        width = int(np.prod(shape, dtype=int))
+        mean = link(spread.mean[:, :width].reshape(-1, *shape))
+        return Spread(mean, spread.std[:, width:].reshape(mean.shape))
+
+    @cached_property
+    def donors(self) -> list[Donors]:
+        """Of each column."""
+        return [one.donors() for one in self.found]
+
+    def parts(self) -> Iterator[Batch]:
+        """Some rows with unknown values at a time, so that their weights stay small."""
+        step = max(1, MAX_WEIGHTS // self.most)
+        for first in range(0, len(self.rows), step):
+            yield self.some(np.arange(first, min(first + step, len(self.rows))))
+
+    def some(self, rows: NDArray[np.int64]) -> Batch:
+        """Some of the rows with unknown values."""
+        found = [Found(one.document[rows], one.weigh) for one in self.found]
+        return replace(self, rows=self.rows[rows], found=found)
+
+    def joined(self, own: Any, mixed: Any) -> Any:
+        """Answers in the order of the table: as they came where there are no unknown values."""
+        if not len(self.rows):
+            return own
+        kind = mixed.dtype if own is None else _common(own.dtype, mixed.dtype)
+        out = np.empty((self.n_rows, *mixed.shape[1:]), dtype=kind)
+        out[self.rows] = mixed
+        if own is not None:
+            out[np.setdiff1d(np.arange(self.n_rows), self.rows)] = own
+        return out
+
+
+def _weigher(fitted: FittedColumn, unseen: Unseen, rule: DonorRule | None) -> Callable[[Places], Floats]:
+    if rule is None and fitted.method.method == "poster":  # where weights depend on all documents of a call
+        weights = fitted.weights(unseen)
+        return lambda numbers: weights[numbers]
+    return lambda numbers: fitted.weights(unseen.take(numbers), rule=rule)
+
+
+def _all_alike(numbers: Places) -> Floats:
+    return np.ones((len(numbers), 1))
+
+
+def _common(one: np.dtype[Any], another: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that holds answers of both kinds as they are."""
+    alike = one.kind == another.kind or {one.kind, another.kind} <= set("biuf")
+    return np.result_type(one, another) if alike else np.dtype(object)
+
+
+DRAWS = 256
+"""For the spread of rows whose donors are too many to be combined."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a fitted model predicts for a batch, rows with unknown categories by averages over donors.
+
+    `n_draws`: donors drawn for each unknown value, None for the mean over all of them.
+    """
+
+    model: Any
+    batch: Batch
+    average: str
+    max_donors: int | None
+    return_std: bool
+    n_draws: int | None
+    random: np.random.Generator
+
+    def values(self) -> Any:
+        """Of `predict`."""
+        if not is_classifier(self.model):
+            return self._given(self.model.predict, linked=True)
+        own = self._own(self.model.predict)
+        if not len(self.batch.rows):
+            return self._out(own, np.zeros(self.batch.n_rows))
+        place, std = self._classes()
+        labels = np.asarray(self.model.classes_)[place]
+        return self._out(self.batch.joined(own, labels), self._joined_std(std))
+
+    def probabilities(self) -> Any:
+        """Of `predict_proba`."""
+        return self._given(self.model.predict_proba, linked=True)
+
+    def scores(self) -> Any:
+        """Of `decision_function`."""
+        return self._given(self.model.decision_function, linked=False)
+
+    def _classes(self) -> tuple[Any, Any]:
+        """Of rows with unknown values: the class, by its place, and the spread of what speaks for it."""
+        if hasattr(self.model, "predict_proba"):
+            mixed = self._mixed(self.model.predict_proba, linked=True)
+        elif self.average == "raw":
+            mixed = self._mixed(score_of(self.model), linked=False)
+            if mixed.mean.ndim == 1:
+                return (mixed.mean > 0).astype(np.int64), mixed.std
+        else:
+            raise ValueError(
+                f"average='probability' needs predict_proba, which {name_of(self.model)} lacks; use average='raw'."
+            )
+        place = mixed.mean.argmax(axis=1)
+        return place, mixed.std[np.arange(len(place)), place]
+
+    # -- pieces -------------------------------------------------------------------------------
+
+    def _given(self, ask: Ask, *, linked: bool) -> Any:
+        own = self._own(ask)
+        if not len(self.batch.rows):
+            return self._out(own, np.zeros(np.shape(own)))
+        mixed = self._mixed(ask, linked=linked)
+        return self._out(self.batch.joined(own, mixed.mean), self._joined_std(mixed.std))
+
+    def _own(self, ask: Ask) -> Any:
+        """The model's own answers, None where every row has unknown values."""
+        try:
+            own = self.batch.own(ask)
+        except ValueError:
+            if self.batch.n_rows:
+                raise
+            return self._of_no_rows(ask)
+        return None if own is None else np.asarray(own)
+
+    def _of_no_rows(self, ask: Ask) -> Any:
+        """Where a model refuses a table of no rows."""
+        if not is_classifier(self.model):
+            return np.empty(0)
+        classes = np.asarray(self.model.classes_)
+        if ask == self.model.predict:
+            return classes[:0]
+        binary = ask != getattr(self.model, "predict_proba", None) and len(classes) == 2
+        return np.empty(0 if binary else (0, len(classes)))
+
+    def _mixed(self, ask: Ask, *, linked: bool) -> Spread:
+        """Averages for rows with unknown values; `linked`: whether what is asked comes after a link."""
+        link = None
+        if linked and self.average == "raw":
+            score, some = score_of(self.model), self.batch.first_rows()
+            ask, link = score, found_link(score(some), ask(some))
+        parts = [self._spread(part, ask, link) for part in self.batch.parts()]
+        return Spread(np.concatenate([one.mean for one in parts]), np.concatenate([one.std for one in parts]))
+
+    def _spread(self, batch: Batch, ask: Ask, link: Link | None) -> Spread:
+        """Over all donors of a batch, or drawn ones; where donors are too many to be combined, their spread by draws.
+
+        Draws are of all donors that `max_donors` allows, combinations of the heaviest.
+        """
+        if self.n_draws is not None:
+            return batch.spread(self._draws(batch, self.n_draws), ask, link)
+        mixture = Mixture.of(batch.donors, self.max_donors)
+        out = batch.spread(mixture.tiles(), ask, link)
+        cut = np.flatnonzero(mixture.cut)
+        if self.return_std and len(cut):
+            some = batch.some(cut)
+            out.std[cut] = some.spread(self._draws(some, DRAWS), ask, link).std
+        return out
+
+    def _draws(self, batch: Batch, n: int) -> Iterator[Tile]:
+        return Mixture.of(batch.donors, self.max_donors, combined=False).draws(n, self.random)
+
+    def _joined_std(self, std: Any) -> Any:
+        own = np.zeros((self.batch.n_rows - len(self.batch.rows), *std.shape[1:]))
+        return self.batch.joined(own, std)
+
+    def _out(self, values: Any, std: Any) -> Any:
+        return (values, std) if self.return_std else values

@@ -1,4 +1,15 @@
-"""Growing a tree: arrays in, arrays out, nothing checked. Read `kernels_search` first, which has most of the names.
+"""Growing a tree by the best split of each node: arrays in, arrays out, nothing checked.
+
+`cells` (p, n) holds numbers (NaN: missing) and codes of categories. Each row of `orders` (p, n) has the rows sorted by
+one column, NaN last; a node is a range of places [begin, end), the same in every column, and a split partitions every
+order, stably: nothing is sorted twice, and the categories of a node are runs. `sums` (4, K) has per class (or of the
+target, less the node's mean) the sum of the node, its left side, scratch, and the rows with a missing number.
+
+`rules`: 0 whether y holds classes, 1 whether the criterion is entropy, 2 rows a side needs, 3 weight a side needs,
+4 rows a split needs, 5 greatest depth, 6 least gain, 7 columns to draw, 8 rows that a category's sums are drawn to the
+mean by (below 0: found from the data), 9 rows per weight.
+`node`: 0 weight, 1 mean, 2 what counts as a tie, 3 score, 4 spread of the target.
+`best`: 0 score, 1 column, 2 threshold, 3 whether missing goes left, 4 categories on the left, 5 weight on the left.
 
 Nodes are numbered in the order they are visited, a left side before its right side. Per node `nodes` (cap, 8) holds
 column (-1: leaf), left, right, begin, end, whether what it has not seen goes left, where its categories begin and how
@@ -10,7 +21,259 @@ from __future__ import annotations
 import numpy as np
 
 from tabsym.jit import inlined, kernel
-from tabsym.jitter.kernels_search import describe, draw_runs, find_runs, search_numbers, search_symbols, set_keys, sort
+
+_EVEN = 1e10  # means of categories closer than this part of the spread are the same: sums depend on the order of rows
+_TURNS = 50  # of the power iteration, at most
+
+
+@inlined
+def _add(sums, side, y, weight, row, mean, classes):
+    if classes:
+        sums[side, int(y[row])] += weight[row]
+    else:
+        sums[side, 0] += weight[row] * (y[row] - mean)
+
+
+@inlined
+def _part(total, weight, entropy):
+    """What one class adds to the score of a side."""
+    if entropy:
+        return total * np.log2(total) if total > 0.0 else 0.0
+    return total * total / weight
+
+
+@inlined
+def _score(sums, left, node, entropy):
+    """The more, the purer both sides are: their impurity times weight, less what is the same for all splits."""
+    right = node[0] - left
+    score = -(left * np.log2(left) + right * np.log2(right)) if entropy else 0.0
+    for k in range(sums.shape[1]):
+        score += _part(sums[1, k], left, entropy) + _part(sums[0, k] - sums[1, k], right, entropy)
+    return score
+
+
+@inlined
+def _is_better(sums, count, n, left, node, rules, best):
+    """Whether a split is allowed and better than the best; if so it becomes the best."""
+    if count < rules[2] or n - count < rules[2] or left < rules[3] or node[0] - left < rules[3]:
+        return False
+    score = _score(sums, left, node, rules[1] > 0)
+    if score <= best[0] + node[2]:
+        return False
+    best[0], best[5] = score, left
+    return True
+
+
+@kernel
+def describe(orders, begin, end, y, weight, rules, sums, node):
+    """Sums and impurity of a node into `sums[0]` and `node`; whether its targets differ."""
+    classes, first, differ = rules[0] > 0, y[orders[0, begin]], False
+    node[0], node[1] = 0.0, 0.0
+    for place in range(begin, end):
+        row = orders[0, place]
+        node[0] += weight[row]
+        node[1] += weight[row] * (y[row] - first)
+        differ = differ or y[row] != first
+    node[1] = first + node[1] / node[0]
+    sums[0] = 0.0
+    squares = 0.0
+    for place in range(begin, end):
+        row = orders[0, place]
+        _add(sums, 0, y, weight, row, node[1], classes)
+        squares += weight[row] * (1.0 if classes else (y[row] - node[1]) ** 2)
+    node[3] = -node[0] * np.log2(node[0]) if rules[1] > 0 else 0.0
+    for k in range(sums.shape[1]):
+        node[3] += _part(sums[0, k], node[0], rules[1] > 0)
+    impurity = -node[3] if rules[1] > 0 else squares - node[3]
+    node[2] = 1e-12 * abs(impurity)
+    node[4] = 1.0 if classes else np.sqrt(squares / node[0])
+    return max(impurity / node[0], 0.0) if differ else 0.0, differ
+
+
+@kernel
+def search_numbers(cells, f, orders, begin, end, y, weight, rules, sums, node, best):
+    """The best threshold of column f, halfway between values; missing numbers on the side that is better."""
+    classes, n, known = rules[0] > 0, end - begin, end
+    sums[3] = 0.0
+    missing = 0.0
+    while known > begin and np.isnan(cells[f, orders[f, known - 1]]):
+        known -= 1
+        row = orders[f, known]
+        _add(sums, 3, y, weight, row, node[1], classes)
+        missing += weight[row]
+    for side in range(2 if known < end else 1):  # missing right, then left
+        left, count = missing * side, (end - known) * side
+        for k in range(sums.shape[1]):
+            sums[1, k] = sums[3, k] * side
+        for place in range(begin, known):
+            row = orders[f, place]
+            if place > begin:
+                low, high = cells[f, orders[f, place - 1]], cells[f, row]
+                if high > low and _is_better(sums, count, n, left, node, rules, best):
+                    middle = low / 2 + high / 2
+                    best[1], best[2], best[3] = f, middle if low <= middle < high else low, side
+            _add(sums, 1, y, weight, row, node[1], classes)
+            left += weight[row]
+            count += 1
+        if side == 0 and begin < known < end and _is_better(sums, count, n, left, node, rules, best):
+            best[1], best[2], best[3] = f, np.inf, 0
+
+
+@kernel
+def find_runs(cells, f, orders, begin, end, y, weight, rules, node, runs, starts):
+    """The node's categories by code: where each begins, `runs` (m, 1 + K) its weight and sums; m."""
+    m, last = 0, -1.0
+    for place in range(begin, end):
+        row = orders[f, place]
+        if cells[f, row] != last:
+            last = cells[f, row]
+            starts[m] = place
+            runs[m] = 0.0
+            m += 1
+        runs[m - 1, 0] += weight[row]
+        if rules[0] > 0:
+            runs[m - 1, 1 + int(y[row])] += weight[row]
+        else:
+            runs[m - 1, 1] += weight[row] * (y[row] - node[1])
+    starts[m] = end
+    return m
+
+
+@kernel
+def _noise(runs, m, rules, sums, node):
+    """Weight at which a category's own mean counts half: the variance within categories over the one between them."""
+    n_classes, scale = sums.shape[1], rules[9]
+    squares, between, sizes = node[4] * node[4] * node[0], 0.0, 0.0
+    if rules[0] > 0:
+        squares = node[0]
+        for k in range(n_classes):
+            squares -= sums[0, k] * sums[0, k] / node[0]
+    for c in range(m):
+        sizes += runs[c, 0] * runs[c, 0]
+        for k in range(n_classes):
+            apart = runs[c, 1 + k] - runs[c, 0] * sums[0, k] / node[0]
+            between += apart * apart / runs[c, 0]
+    rows = scale * node[0]
+    if rows <= m * (1 + 1e-9):
+        return np.inf
+    within = max(squares - between, 0.0) * scale / (rows - m)
+    truth = (between * scale - (m - 1) * within) / (rows - scale * sizes / node[0])
+    return within / truth / scale if truth > 1e-12 * squares / node[0] else np.inf
+
+
+@kernel
+def draw_runs(runs, m, rules, sums, node):
+    """Shrink the categories' sums towards the mean of categories, by their rows; the total stays that of the node.
+
+    A category of few rows says little of itself: without this, columns of many categories win by chance. Whether there
+    is anything to draw: not where categories differ no more than by chance.
+    """
+    smooth = rules[8] / rules[9] if rules[8] >= 0 else _noise(runs, m, rules, sums, node)
+    if np.isinf(smooth):
+        return False
+    for k in range(sums.shape[1]):
+        total, known, own = 0.0, 0.0, sums[0, k] / node[0]
+        for c in range(m):
+            share = runs[c, 0] / (runs[c, 0] + smooth)
+            total += share * runs[c, 1 + k]
+            known += share * runs[c, 0]
+        mean = total / known
+        for c in range(m):
+            share = runs[c, 0] / (runs[c, 0] + smooth)
+            runs[c, 1 + k] = runs[c, 0] * own + share * (runs[c, 1 + k] - runs[c, 0] * mean)
+    return True
+
+
+@kernel
+def _set_axis(runs, m, sums, node, axis):
+    """The direction `axis[0]` (K,) along which the class shares differ most: their first principal component.
+
+    By power iteration from the category that differs most. `axis[1]`: scratch; `axis[2]`: the node's shares.
+    """
+    n_classes, most = axis.shape[1], -1.0
+    for k in range(n_classes):
+        axis[2, k] = sums[0, k] / node[0]
+    for c in range(m):
+        size = 0.0
+        for k in range(n_classes):
+            size += (runs[c, 1 + k] / runs[c, 0] - axis[2, k]) ** 2
+        if size * runs[c, 0] > most * (1 + 1e-9):
+            most = size * runs[c, 0]
+            for k in range(n_classes):
+                axis[0, k] = runs[c, 1 + k] / runs[c, 0] - axis[2, k]
+    for _ in range(_TURNS):
+        axis[1] = 0.0
+        for c in range(m):
+            along = 0.0
+            for k in range(n_classes):
+                along += axis[0, k] * (runs[c, 1 + k] / runs[c, 0] - axis[2, k])
+            for k in range(n_classes):
+                axis[1, k] += along * (runs[c, 1 + k] - runs[c, 0] * axis[2, k])
+        length, change = 0.0, 0.0
+        for k in range(n_classes):
+            length += axis[1, k] ** 2
+        length = np.sqrt(length)
+        if length <= 0.0:
+            return
+        for k in range(n_classes):
+            change += abs(axis[1, k] / length - axis[0, k])
+            axis[0, k] = axis[1, k] / length
+        if change < 1e-9:
+            return
+
+
+@kernel
+def set_keys(runs, m, sums, node, axis, keys):
+    """What the categories are ordered by: mean target, share of the second of two classes, or place along the axis."""
+    n_classes = axis.shape[1]
+    if n_classes > 2:
+        _set_axis(runs, m, sums, node, axis)
+    for c in range(m):
+        total = runs[c, 1] if n_classes == 1 else runs[c, n_classes] - runs[c, 0] * sums[0, n_classes - 1] / node[0]
+        if n_classes > 2:
+            total = 0.0
+            for k in range(n_classes):
+                total += axis[0, k] * (runs[c, 1 + k] - runs[c, 0] * axis[2, k])
+        keys[c] = np.rint(total / runs[c, 0] / node[4] * _EVEN)
+
+
+@kernel
+def sort(keys, m, ranks):
+    """Places 0..m-1 by ascending key into `ranks[0]`, equal keys in order; `ranks[1]`: scratch. A merge sort."""
+    for c in range(m):
+        ranks[0, c] = c
+    now, width = 0, 1
+    while width < m:
+        for low in range(0, m, 2 * width):
+            middle, high = min(low + width, m), min(low + 2 * width, m)
+            a, b = low, middle
+            for to in range(low, high):
+                if a < middle and (b >= high or keys[ranks[now, a]] <= keys[ranks[now, b]]):
+                    ranks[1 - now, to] = ranks[now, a]
+                    a += 1
+                else:
+                    ranks[1 - now, to] = ranks[now, b]
+                    b += 1
+        now, width = 1 - now, 2 * width
+    if now == 1:
+        for c in range(m):
+            ranks[0, c] = ranks[1, c]
+
+
+@kernel
+def search_symbols(f, begin, end, rules, sums, node, best, runs, starts, ranks, m):
+    """The best cut of the ordered categories of column f."""
+    sums[1] = 0.0
+    left, count = 0.0, 0
+    for cut in range(1, m):
+        run = ranks[0, cut - 1]
+        for k in range(sums.shape[1]):
+            sums[1, k] += runs[run, 1 + k]
+        left += runs[run, 0]
+        count += starts[run + 1] - starts[run]
+        if _is_better(sums, count, end - begin, left, node, rules, best):
+            best[1], best[4] = f, cut
+
 
 DONE, NODES_FULL, SYMBOLS_FULL = 0, 1, 2
 

@@ -1,4 +1,4 @@
-"""A model that predicts rows with unknown categories by the known ones that those resemble."""
+"""`JitterPredictor`: a model that predicts rows with unknown categories by the known ones that those resemble."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
-from sklearn.utils import check_random_state
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 
-from tabsym.jitter.answers import Answers, Call
-from tabsym.jitter.batch import Batch
-from tabsym.jitter.calibrating import Calibration
-from tabsym.jitter.sampling import calibrated
-from tabsym.jitter.state import check_options, described, guarded, is_fitted, parts, summary, treatments
-from tabsym.jitter.wrapper import Wrapper
+from tabsym.encoders import TIWSEncoder
+from tabsym.jitter.averaging import Answers, Batch, Treatment
+from tabsym.jitter.calibration import Calibration, calibrated
+from tabsym.jitter.donors import kept_donors
+from tabsym.jitter.wrapped import is_fitted, road_of
+from tabsym.table import match_features, plain_labels, read_table
+
+AVERAGES = ("probability", "raw")
+
 
 _WHO = "JitterPredictor"
 
@@ -24,7 +30,7 @@ def _model_has(method: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "model_", self.model), method))
 
 
-class JitterPredictor(Wrapper):
+class JitterPredictor(BaseEstimator):
     """Any trained model, with predictions for categories that are not in the training data.
 
     Rows of known categories are predicted by the model as they are. An unknown category is replaced by each of the
@@ -80,6 +86,8 @@ class JitterPredictor(Wrapper):
     """
 
     calibration_: dict[str, Calibration]
+    model_: Any
+    encoder_: Any
 
     def __init__(self, model, encoder, *, average="probability", max_donors=64, columns=None):
         self.model = model
@@ -102,10 +110,10 @@ class JitterPredictor(Wrapper):
         -------
         self
         """
-        check_options(self)
+        self._check_options()
         self.encoder_ = self.encoder if is_fitted(self.encoder) else clone(self.encoder).fit(X, y)
         self.model_ = self.model if is_fitted(self.model) else clone(self.model).fit(X, y)
-        treatments(self)
+        self._treatments()
         self.__dict__.pop("calibration_", None)
         return self
 
@@ -141,9 +149,9 @@ class JitterPredictor(Wrapper):
         -------
         self
         """
-        check_options(self)
-        model, encoder = parts(self)
-        names, data = list(treatments(self)), (X, y, sample_weight)
+        self._check_options()
+        model, encoder = self._fitted_parts()
+        names, data = list(self._treatments()), (X, y, sample_weight)
         found = calibrated(_WHO, model, encoder, names, self.average, data, loss, n_rows, random_state)
         self.calibration_ = found
         return self
@@ -206,8 +214,25 @@ class JitterPredictor(Wrapper):
             Columns category, donor, weight (of at most `max_donors` donors; they sum to 1) and rows (the donor's). No
             rows for a column that uses the model's own treatment after `calibrate`.
         """
-        check_options(self)
-        return described(self, X, column, n_donors)
+        self._check_options()
+        encoder, treated = self._fitted_parts()[1], self._treatments()
+        if column not in treated:
+            raise ValueError(
+                f"Column {column!r} is not among the columns of the predictor; there are "
+                f"{', '.join(map(repr, treated))}."
+            )
+        labels = ["category", "donor", "weight", "rows"]
+        if treated[column].used != "jitter":
+            return pd.DataFrame([], columns=labels)
+        table = match_features(encoder, read_table(X, who=type(self).__name__, allow_empty=True))
+        fitted, found = encoder.columns_[column].fitted, encoder.unseen_rows(table, column)
+        records = []
+        weights = fitted.weights(found.unseen, rule=treated[column].rule)
+        for symbol, (places, shares) in zip(found.unseen.symbols, kept_donors(weights, self.max_donors), strict=True):
+            for place, share in zip(places[:n_donors], shares[:n_donors], strict=True):
+                donor = fitted.donors[place]
+                records.append([symbol, fitted.symbols[donor], share, fitted.sums.rows[donor]])
+        return pd.DataFrame(records, columns=labels)
 
     def describe(self) -> pd.DataFrame:
         """The treatment of each column and the results of calibration, a row each.
@@ -219,14 +244,125 @@ class JitterPredictor(Wrapper):
             default, uncalibrated and calibrated with the standard error of the difference of calibrated and default,
             and the numbers of rows and categories used.
         """
-        return summary(self)
+        records = []
+        encoder = self._fitted_parts()[1]
+        found = getattr(self, "calibration_", {})
+        for name in self._treatments():
+            one = found.get(name)
+            rule = encoder.columns_[name].fitted.rule if one is None or one.rule is None else one.rule
+            losses = [np.nan] * 4 if one is None else [one.default, one.uncalibrated, one.calibrated, one.error]
+            sizes = [0, 0] if one is None else [one.rows, one.categories]
+            records.append([name, "jitter" if one is None else one.used, rule.rate, rule.name_rate, *losses, *sizes])
+        labels = ["column", "used", "rate", "name_rate", "default", "uncalibrated", "calibrated", "error"]
+        return pd.DataFrame(records, columns=[*labels, "rows", "categories"])
+
+    # -- for scikit-learn -----------------------------------------------------------------------
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of a classifier, R2 of a regressor."""
+        measure = accuracy_score if is_classifier(self) else r2_score
+        return float(measure(plain_labels(y), self.predict(X), sample_weight=sample_weight))
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The model's classes."""
+        return getattr(self, "model_", self.model).classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the table."""
+        return int(getattr(self, "encoder_", self.encoder).n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Their names."""
+        return getattr(self, "encoder_", self.encoder).feature_names_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_") or (is_fitted(self.model) and is_fitted(self.encoder))
+
+    def __sklearn_clone__(self) -> Any:
+        """Fitted parts stay as they are."""
+        options = self.get_params(deep=False)
+        for name in ("model", "encoder"):
+            options[name] = options[name] if is_fitted(options[name]) else clone(options[name])
+        return type(self)(**options)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, own = super().__sklearn_tags__(), get_tags(self.model)
+        tags.estimator_type = own.estimator_type
+        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = own.input_tags.allow_nan
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
 
     # -- pieces -------------------------------------------------------------------------------
 
     def _answers(self, X: Any, return_std: bool, n_draws: int | None, random_state: Any) -> Answers:
-        check_options(self)
-        model, encoder = parts(self)
-        batch = Batch.of(X, encoder, guarded(self), _WHO)
+        self._check_options()
+        _check_count("n_draws", n_draws)
+        model, encoder = self._fitted_parts()
+        batch = Batch.of(X, encoder, self._guarded(), _WHO)
         seed = check_random_state(random_state).randint(2**31)
-        call = Call(self.average, self.max_donors, return_std, n_draws, np.random.default_rng(seed))
-        return Answers(model, batch, call.checked())
+        random = np.random.default_rng(seed)
+        return Answers(model, batch, self.average, self.max_donors, return_std, n_draws, random)
+
+    def _check_options(self) -> None:
+        """A `ValueError` or `TypeError` where an option is not known."""
+        if not isinstance(self.encoder, TIWSEncoder):
+            raise TypeError(f"encoder takes a TIWSEncoder, not {type(self.encoder).__name__}.")
+        if not (hasattr(self.model, "predict") and hasattr(self.model, "fit")):
+            raise TypeError(
+                f"model takes an estimator with fit and predict, such as LGBMRegressor or XGBClassifier, not "
+                f"{type(self.model).__name__}."
+            )
+        if self.average not in AVERAGES:
+            raise ValueError(f"average={self.average!r} is not known; use {', '.join(map(repr, AVERAGES))}.")
+        _check_count("max_donors", self.max_donors)
+
+    def _fitted_parts(self) -> tuple[Any, TIWSEncoder]:
+        """The fitted model and encoder, or a `NotFittedError`."""
+        found = []
+        for name in ("model", "encoder"):
+            part = getattr(self, f"{name}_", getattr(self, name))
+            if not is_fitted(part):
+                raise NotFittedError(f"The {name} of this {type(self).__name__} is not fitted; fit it, or call fit.")
+            found.append(part)
+        return found[0], found[1]
+
+    def _treatments(self) -> dict[str, Treatment]:
+        """What becomes of unknown values, by column, or a `ValueError` that names what is not encoded."""
+        encoder = self._fitted_parts()[1]
+        wanted = self.columns
+        chosen = [wanted] if isinstance(wanted, str) else wanted
+        names = list(encoder.columns_ if chosen is None else chosen)
+        for name in names:
+            if name not in encoder.columns_:
+                have = ", ".join(map(repr, encoder.columns_))
+                raise ValueError(
+                    f"columns names {name!r}, which the encoder does not encode; it encodes {have or 'none'}."
+                )
+        found = getattr(self, "calibration_", {})
+        return {name: _treatment(found.get(name)) for name in names}
+
+    def _guarded(self) -> dict[str, Treatment]:
+        """Of all encoded columns: unknown values of the others become missing, where XGBoost may get them."""
+        treated = self._treatments()
+        model, encoder = self._fitted_parts()
+        if road_of(model) == "model":
+            return treated
+        return {name: treated.get(name, Treatment("missing")) for name in encoder.columns_}
+
+
+def _treatment(calibration: Any) -> Treatment:
+    if calibration is None:
+        return Treatment()
+    if calibration.used == "default":
+        return Treatment(calibration.road)
+    return Treatment("jitter", calibration.rule)
+
+
+def _check_count(option: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
+        raise ValueError(f"{option}={value!r} is not possible; use a count of 1 or more, or None.")

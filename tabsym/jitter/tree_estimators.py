@@ -7,15 +7,253 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
-from tabsym.jitter.tree_base import JitterTree
-from tabsym.jitter.tree_docs import TREE_ATTRIBUTES, TREE_NOTES, TREE_PARAMETERS
-from tabsym.models.docs import fill_in
+from tabsym.encoders import TIWSEncoder
 from tabsym.models.targets import LabelClassifier
-from tabsym.table import check_classes, check_regression_target, check_target, split_target
+from tabsym.models.docs import fill_in
+from tabsym.jitter.tree import DONOR_MODES, Donors, Tree, TreeColumns, spread, write_tree
+from tabsym.jitter.tree_growth import check_words, grow_tree, rules_of
+from tabsym.table import (
+    Table,
+    check_classes,
+    check_regression_target,
+    check_same_rows,
+    check_target,
+    check_weights,
+    match_features,
+    read_table,
+    remember_features,
+    split_target,
+)
+
+TREE_PARAMETERS = """\
+max_depth : int or None, default None
+    Maximal number of splits on the way to a leaf.
+min_samples_split : int or float, default 2
+    Rows that a node needs to be split; a float is a fraction of all.
+min_samples_leaf : int or float, default 1
+    Rows that each branch of a split needs; a float is a fraction of all.
+min_weight_fraction_leaf : float, default 0.0
+    Fraction of the total weight that each branch needs.
+max_features : int, float, {"sqrt", "log2"} or None, default None
+    Columns drawn for each split, or their fraction; more where none of them splits. None: all.
+min_impurity_decrease : float, default 0.0
+    By how much a split must lower the impurity, weighted by the fraction of rows in the node.
+smooth : "auto" or float, default "auto"
+    Shrinkage of each category's mean while a split is searched, as a number of rows at the mean of categories, so that
+    columns of many categories do not win by chance. "auto": at each node and column, the variance within categories
+    over the variance between them; a column whose categories differ no more than by chance is not split there. 0: none,
+    which finds the subset that is best for the training rows.
+handle_unknown : {"similar", "similar_per_node", "training_counts", "node_value", "error"}, default "similar"
+    How rows with a category that is not in the training data are predicted. "similar": the weighted mean of the
+    predictions with the category replaced by each similar known one (a donor). "similar_per_node": down both
+    branches, weighted by the donors in each, anew at every node (the poster's wording). "training_counts": down
+    both branches, weighted by their training rows. "node_value": by the value of the node that splits the column.
+    "error": they are refused, whether or not the tree splits the column.
+encoder : TIWSEncoder or None, default None
+    Finds similar categories on the same table; None: ``TIWSEncoder()``. With ``method="poster"`` the similarities as
+    published are the weights. A clone of it is fitted on the categorical columns that the tree splits, if there are
+    any and `handle_unknown` needs donors.
+context : {"batch", "row", "observed"} or None, default None
+    The rows that describe an unknown category: None, as set in the encoder, by default "batch": all its rows in the
+    call, so that its prediction can depend on the other rows of the call. "row": the row alone.
+    "observed": what ``encoder_.observe`` was given.
+cols : list of str (or positions, for arrays), one of them, "all" or None, default None
+    Categorical columns; None: text, object and category columns. All others are numeric; dates are days.
+random_state : int, RandomState or None, default None
+    Of the columns drawn, where `max_features` is not all; nothing else is random."""
+
+TREE_ATTRIBUTES = """\
+tree_ : Tree
+    Arrays over the nodes: feature, threshold, left, right, symbols (codes of categories), value, n_rows, impurity and
+    more.
+encoder_ : TIWSEncoder or None
+    Fitted, if donors can be needed.
+feature_importances_ : ndarray of shape (n_features_in_,)
+    The fraction of the total decrease of impurity that is due to each column.
+max_features_ : int
+n_features_in_ : int
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Where the columns have names."""
+
+TREE_NOTES = """\
+Numbers are split halfway between values; missing ones go to the better branch, or, where a node had none, to the
+branch with more rows. A missing category is a category of its own. A known category that no row of the node has goes
+to the branch with more rows, by weight. Among splits that are equally good the first column's wins, then the lower
+threshold. Rows of weight 0 count as absent."""
+
 
 Floats = NDArray[np.float64]
+
+
+class JitterTree(BaseEstimator):
+    """Shared by `JitterTreeClassifier` and `JitterTreeRegressor`; not public."""
+
+    tree_: Tree
+    encoder_: TIWSEncoder | None
+    criterion: str
+    _criteria: tuple[str, ...]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    # -- fitting ------------------------------------------------------------------------------
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
+        check_words(self, self._criteria)
+        check_same_rows(X, y=y, sample_weight=sample_weight)
+        table = read_table(X, who=type(self).__name__)
+        return table, check_weights(sample_weight, len(table))
+
+    def _fit(self, table: Table, y: Floats, weight: Floats | None, n_classes: int) -> None:
+        """Grow on rows of weight above 0; fitted attributes are set last, all together."""
+        rows = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        columns = TreeColumns.fit(table, self.cols, rows)
+        cells, target = columns.cells(table), y
+        counted = np.ones(len(table)) if weight is None else weight
+        if rows is not None:
+            cells, target, counted = np.ascontiguousarray(cells[:, rows]), y[rows], counted[rows]
+        rules = rules_of(self, len(target), len(columns.names), float(counted.sum()))
+        tree = grow_tree(cells, columns.sizes, target, counted, n_classes, rules)
+        encoder = self._fit_encoder(table, tree, y, weight, n_classes)
+        remember_features(self, table)
+        self._columns = columns
+        self.max_features_ = rules.max_features
+        self.tree_ = tree
+        self.encoder_ = encoder
+
+    def _fit_encoder(
+        self, table: Table, tree: Tree, y: Floats, weight: Floats | None, n_classes: int
+    ) -> TIWSEncoder | None:
+        """Fitted to find the categories that unknown ones of the split columns resemble; None where not needed."""
+        split = tree.splits_symbols
+        if self.handle_unknown not in DONOR_MODES or not len(split):
+            return None
+        encoder = TIWSEncoder() if self.encoder is None else clone(self.encoder)
+        encoder.set_params(
+            cols=[table.names[place] for place in split], target_type="classes" if n_classes else "continuous"
+        )
+        if weight is not None:  # which the encoder takes for rows, and boosting makes sum to 1
+            weight = weight * max(1.0, np.count_nonzero(weight) / weight.sum())
+        return encoder.fit(table.native, y.astype(np.int64) if n_classes else y, weight)
+
+    # -- using --------------------------------------------------------------------------------
+
+    def _read_as_fitted(self, X: Any) -> Table:
+        check_is_fitted(self, "tree_")
+        check_same_rows(X)
+        return match_features(self, read_table(X, who=type(self).__name__, allow_empty=True))
+
+    def _route(self, X: Any) -> tuple[Floats, NDArray[np.int64]]:
+        """Values (n, K) and leaves (n,)."""
+        table = self._read_as_fitted(X)
+        cells = self._columns.cells(table)
+        if self.handle_unknown == "error":
+            self._columns.refuse_unknown(table, cells)
+        leaves = self.tree_.leaves(cells)
+        values = self.tree_.value[leaves]
+        split = self.tree_.splits_symbols
+        rows = (cells[split] < 0).any(axis=0)
+        if rows.any():
+            some = [int(place) for place in split if (cells[place] < 0).any()]
+            donors = {} if self.encoder_ is None else {place: self._donors(table, place) for place in some}
+            mode = "node_value" if self.encoder_ is None and self.handle_unknown in DONOR_MODES else self.handle_unknown
+            found, heaviest = spread(self.tree_, cells, mode, donors)
+            values[rows], leaves[rows] = found[rows], heaviest[rows]
+        return values, leaves
+
+    def _donors(self, table: Table, place: int) -> Donors:
+        assert self.encoder_ is not None
+        return Donors.of(self.encoder_, table, table.names[place], self.context)
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """The leaf (n_rows,) of each row; with unknown categories, the one with most of the row's weight."""
+        return self._route(X)[1]
+
+    def donors(self, X: Any, column: str, *, n_donors: int = 5) -> pd.DataFrame:
+        """The known categories ("donors") that replace the unknown ones of a column.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_columns)
+        column : str
+            One that the tree splits by categories.
+        n_donors : int, default 5
+            Maximal number for each.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns category, donor and weight (of all donors they sum to 1), the heaviest donor first. With context
+            "row" once for each row.
+        """
+        table = self._read_as_fitted(X)
+        able = [] if self.encoder_ is None else [table.names[place] for place in self.tree_.splits_symbols]
+        if column not in able:
+            raise ValueError(
+                f"There are no donors for column {column!r}: it is not split by categories"
+                + (
+                    f"; {', '.join(map(repr, able))} is."
+                    if able
+                    else f", or handle_unknown={self.handle_unknown!r} needs none."
+                )
+            )
+        place = table.names.index(column)
+        found, symbols = self._donors(table, place), self._columns.symbols(place)
+        weights = found.weights(np.arange(len(found.found.unseen)))
+        records = []
+        for symbol, row in zip(found.found.unseen.symbols, weights, strict=True):
+            best = np.argsort(-row, kind="stable")[:n_donors]
+            records += [[symbol, symbols[found.codes[one]], row[one]] for one in best if row[one] > 0]
+        return pd.DataFrame(records, columns=["category", "donor", "weight"])
+
+    # -- telling ------------------------------------------------------------------------------
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """The fraction of the total decrease of impurity that is due to each column (n_features_in_,)."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.importances(len(self._columns.names))
+
+    def get_depth(self) -> int:
+        """Splits on the longest way from the root to a leaf."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.depth
+
+    def get_n_leaves(self) -> int:
+        """Leaves of the tree."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.n_leaves
+
+    def export_text(self, *, max_depth: int = 10, max_categories: int = 5, decimals: int = 2) -> str:
+        """The tree as text: the condition of each branch, then the predictions of the leaves.
+
+        Parameters
+        ----------
+        max_depth : int, default 10
+            Splits below it are counted only.
+        max_categories : int, default 5
+            Categories shown of each set.
+        decimals : int, default 2
+            Of numbers.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self, "tree_")
+        return write_tree(
+            self.tree_, self._columns, lambda node: self._say(node, decimals), max_depth, max_categories, decimals
+        )
+
+    def _say(self, node: int, decimals: int) -> str:
+        raise NotImplementedError
 
 
 @fill_in(parameters=TREE_PARAMETERS, attributes=TREE_ATTRIBUTES, notes=TREE_NOTES)

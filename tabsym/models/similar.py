@@ -20,11 +20,12 @@ from tabsym.models.data import Training
 from tabsym.models.model import WideModel
 from tabsym.models.tables import coefficient_frame
 from tabsym.table import Table
-from tabsym.tiws.column import FittedColumn, Method
-from tabsym.tiws.counting import Counting, codes_of
-from tabsym.tiws.sums import Sums
-from tabsym.tiws.unseen import Observed, unseen_rows
-from tabsym.tiws.words import Symbols, Words
+from tabsym.tiws.column import FittedColumn, Method, Observed, unseen_rows
+from tabsym.tiws.counts import Counting, Symbols, Words, codes_of
+from tabsym.tiws.regression import Sums
+from tabsym.models.model import WideModel
+from tabsym.design.sources import Symbols as SymbolSource
+from tabsym.models.tables import coefficient_frame
 
 Floats = NDArray[np.float64]
 

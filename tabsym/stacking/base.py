@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -11,20 +12,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.folds import check_groups, split_by_target
 from tabsym.encoders.pieces import take_rows
-from tabsym.losses.loss import Loss
-from tabsym.models.base import WideBase
 from tabsym.models.checks import check_target_of_loss
-from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
+from tabsym.models.targets import WideClassifierBase
+from tabsym.models.targets import WideRegressorBase
+from tabsym.models.base import WideBase
 from tabsym.stacking.evidence import Criterion, Member, Verdict, judge
-from tabsym.stacking.layer import HIST, Layer, Plan, Rows, adapter_of, matched, reads_categories, rounds_of
-from tabsym.stacking.trials import Trial, taken, trials_of_folds
+from tabsym.stacking.layer import (
+    HIST,
+    Layer,
+    Plan,
+    Rows,
+    adapter_of,
+    default_booster,
+    default_wide,
+    matched,
+    reads_categories,
+    rounds_of,
+)
+from tabsym.stacking.out_of_fold import Crossed, Learner, Trial, fitted_wide, margins_of, taken, trials_of_folds
 from tabsym.table import (
     Table,
     check_same_rows,
@@ -57,8 +69,9 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         codes="ordinal",
         booster_cols=None,
         early_stopping="folds",
-        random_state=None,
+        random_state=0,
         n_jobs=None,
+        verbose=0,
     ):
         self.wide = wide
         self.booster = booster
@@ -69,6 +82,7 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         self.early_stopping = early_stopping
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -81,10 +95,6 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         return hasattr(self, "wide_")
 
     # -- for classifier and regressor to fill in --------------------------------------
-
-    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
-        """The wide model, the booster that starts from it and the one that stands alone, unfitted."""
-        raise NotImplementedError
 
     def _settled(self, wide: Any, fitted: Any) -> Any:
         """The wide model to cross-fit, as one fitted on all rows has settled it."""
@@ -156,11 +166,37 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
             everything = y if labels is None else labels[y]
             fitted = fitted_wide(settled, data, everything, weight)
         self._keep(table, fitted, loss, layers, verdict)
+        if self.verbose:
+            print("\n".join(_lines_of(self._evidence or [])), file=sys.stderr)
+
+    def _parts(self, seed: int) -> tuple[Any, Any, Any]:
+        """The wide model, the booster that starts from it and the one that stands alone, unfitted."""
+        is_class = is_classifier(self)
+        kind = "classifier" if is_class else "regressor"
+        wide = default_wide(is_class, self._seed_of_wide(seed), self.n_jobs) if self.wide is None else clone(self.wide)
+        booster = default_booster(is_class, seed, self.n_jobs) if self.booster is None else clone(self.booster)
+        alone = default_booster(is_class, seed, self.n_jobs, small=False) if self.booster is None else clone(booster)
+        if not isinstance(wide, WideClassifierBase if is_class else WideRegressorBase):
+            raise TypeError(f"wide must be a Wide{kind.title()} or WideSGD{kind.title()}, not {wide!r}.")
+        if not (is_classifier if is_class else is_regressor)(booster):
+            raise TypeError(f"booster must be a {kind}, not {booster!r}.")
+        return wide, booster, alone
 
     @property
     def evidence_(self) -> pd.DataFrame | None:
         """What was compared, a row each."""
         return None if self._evidence is None else pd.DataFrame(self._evidence)
+
+    def summary(self) -> str:
+        """The components with weights and rounds, the candidates' held-out losses, and the wide model, as text."""
+        check_is_fitted(self)
+        lines = [f"{type(self).__name__}: loss {self._loss.name}"]
+        lines += [
+            f"  {mode}: weight {weight:g}" + (f", {self.n_rounds_[mode]:,} rounds" if mode != "wide" else "")
+            for mode, weight in self.shares_.items()
+        ]
+        lines += ["Held-out losses:", *_lines_of(self._evidence)] if self._evidence else []
+        return "\n".join([*lines, "", self.wide_.summary()])
 
     def _keep(
         self, table: Table, fitted: Any, loss: Loss, layers: list[tuple[float, Layer | None]], verdict: Verdict
@@ -288,6 +324,20 @@ def _seeded(part: Any, random_state: Any, seed: int) -> Any:
         is_wide = isinstance(part, WideBase) and isinstance(random_state, Integral)
         part.set_params(random_state=random_state if is_wide else seed)
     return part
+
+
+def _lines_of(evidence: list[dict[Any, Any]]) -> list[str]:
+    """A line per candidate, after its best number of rounds."""
+    best: dict[str, dict[Any, Any]] = {}
+    for row in evidence:
+        if row["mode"] not in best or row["loss"] < best[row["mode"]]["loss"]:
+            best[row["mode"]] = row
+    return [
+        f"  {mode}: {row['loss']:.6g}"
+        + (f" after {row['rounds']:,} rounds" if row["rounds"] > 0 else "")
+        + (f", gain {row['gain']:.2g} (standard error {row['error']:.2g})" if mode != "wide" else "")
+        for mode, row in best.items()
+    ]
 
 
 def _refuse_own_stop(booster: Any) -> None:

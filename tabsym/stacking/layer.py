@@ -1,9 +1,10 @@
-"""A booster over coded columns: on top of margins, beside them, or without them."""
+"""A booster over coded columns: on top of margins, beside them, or without them; and the default boosters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.encoders import coder_of
 from tabsym.encoders.pieces import pick_columns
+from tabsym.models import WideClassifier
+from tabsym.models import WideRegressor
 from tabsym.integrations import available, load_adapter
 from tabsym.integrations.margins import link_of
 from tabsym.losses.loss import Loss
@@ -23,7 +26,7 @@ from tabsym.losses.loss import Loss
 Floats = NDArray[np.float64]
 Mode = Literal["margin", "feature", "alone"]
 
-_LEAST = 1e-7  # a probability, or a share of the mean, below which logarithms say nothing
+_MIN_VALUE = 1e-7  # a probability, or a share of the mean, below which logarithms say nothing
 
 
 @dataclass(frozen=True)
@@ -224,14 +227,14 @@ def _columns(scores: Any) -> Floats:
 
 
 def _scores_of_chances(chances: Floats) -> Floats:
-    logs = np.log(np.maximum(chances, _LEAST))
+    logs = np.log(np.maximum(chances, _MIN_VALUE))
     return logs[:, 1:] - logs[:, :1] if chances.shape[1] == 2 else logs
 
 
 def _scores_of_values(values: Floats, loss: Loss) -> Floats:
     if not loss.log_link:
         return values
-    return np.log(np.maximum(values, _LEAST * max(float(np.abs(values).mean()), _LEAST)))
+    return np.log(np.maximum(values, _MIN_VALUE * max(float(np.abs(values).mean()), _MIN_VALUE)))
 
 
 def _without_empty(frame: pd.DataFrame) -> pd.DataFrame:
@@ -248,3 +251,44 @@ def _hist_path(booster: Any, frame: Any, every: int, loss: Loss) -> Iterator[tup
         if done % every == 0 or done == total:
             values = _columns(scores)
             yield done, values if is_class else _scores_of_values(values, loss)
+
+
+GENTLE = {"n_estimators": 300, "learning_rate": 0.05}
+SMALL = {"num_leaves": 7, "min_child_samples": 50}
+"""Trees on top of margins, which hold most of what there is to say."""
+
+GENTLE_OTHERS: dict[str, dict[str, Any]] = {
+    "xgboost": GENTLE | {"max_depth": 3, "min_child_weight": 10},
+    "catboost": {"iterations": 300, "learning_rate": 0.05, "depth": 3},
+}
+"""The like in the terms of other libraries; not studied by themselves."""
+
+
+def default_wide(is_class: bool, random_state: int | None, n_jobs: int | None) -> Any:
+    """The wide model by default."""
+    return (WideClassifier if is_class else WideRegressor)(random_state=random_state, n_jobs=n_jobs)
+
+
+def gentle_booster(library: str, is_class: bool, random_state: int | None, n_jobs: int | None) -> Any:
+    """The booster of a library by its adapter, or HistGradientBoosting, as gentle and small as the default one."""
+    if library == "hist-gradient-boosting":
+        return _hist(is_class, random_state)
+    booster = load_adapter(library).booster("binary" if is_class else "regression", random_state, n_jobs)
+    return booster.set_params(**GENTLE_OTHERS.get(library, {}))
+
+
+def default_booster(is_class: bool, random_state: int | None, n_jobs: int | None, *, small: bool = True) -> Any:
+    """A gentle LightGBM, or HistGradientBoosting where that is not installed; `small`: for the top of margins."""
+    if find_spec("lightgbm") is None:
+        return _hist(is_class, random_state)
+    from lightgbm import LGBMClassifier, LGBMRegressor
+
+    kind = LGBMClassifier if is_class else LGBMRegressor
+    options = GENTLE | SMALL if small else GENTLE
+    return kind(random_state=random_state, n_jobs=n_jobs, verbosity=-1, **options)
+
+
+def _hist(is_class: bool, random_state: int | None) -> Any:
+    kind: Any = HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor
+    gentle: dict[str, Any] = {"max_iter": GENTLE["n_estimators"], "learning_rate": GENTLE["learning_rate"]}
+    return kind(early_stopping=False, categorical_features="from_dtype", random_state=random_state, **gentle)

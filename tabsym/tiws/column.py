@@ -1,8 +1,8 @@
-"""A column as fitted: what its known categories are estimated at, and what an unknown one is compared with."""
+"""A column as fitted: estimates of its known categories, and of unknown ones by the rows that have them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,23 +10,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tabsym.codes import UNSEEN, RawCodes
 from tabsym.codes.threads import one_blas_thread
 from tabsym.stats import PairCounts
 from tabsym.table.written import read_list, written_list
-from tabsym.tiws.donors import DonorRule
-from tabsym.tiws.intervals import Conformal
-from tabsym.tiws.likeness import Described, Geometry
-from tabsym.tiws.names import NameReader
-from tabsym.tiws.poster import PRIOR_ROWS, similarities, weights_of
-from tabsym.tiws.profiles import Base
-from tabsym.tiws.regression import Covariance, DocumentRegression, Estimates, Solution
-from tabsym.tiws.sums import Components, Sums, components_of, drawn
+from tabsym.tiws.counts import documents_of_rows
+from tabsym.tiws.donors import PRIOR_ROWS, DonorRule, similarities, weights_of
+from tabsym.tiws.regression import (
+    Components,
+    Conformal,
+    Covariance,
+    DocumentRegression,
+    Estimates,
+    Sums,
+    choose_covariance,
+    components_of,
+    drawn,
+)
+from tabsym.tiws.similarity import Base, Described, Geometry, NameReader
 
 Floats = NDArray[np.float64]
 
-MOST_DONORS = 1500
+MAX_DONORS = 1500
 """Categories, those with the most rows, that unknown ones are compared with: equations take their number cubed."""
-MOST_COMPARED = 500
+MAX_COMPARED = 500
 """Categories, those with the most rows, by which the covariance and the donors' rule are chosen."""
 _TILE = 512  # unknown categories at a time
 
@@ -53,8 +60,10 @@ class Unseen:
     def __len__(self) -> int:
         return len(self.symbols)
 
-    def take(self, places: slice) -> Unseen:
-        return Unseen(self.documents[places], self.symbols[places], self.rows[places])
+    def take(self, places: slice | NDArray[np.integer]) -> Unseen:
+        """Some of them."""
+        symbols = [self.symbols[place] for place in np.arange(len(self))[places].tolist()]
+        return Unseen(self.documents[places], symbols, self.rows[places])
 
     def tiles(self) -> list[Unseen]:
         """A part at a time, so that what is compared with all donors stays small."""
@@ -95,14 +104,14 @@ class FittedColumn:
     def fit(cls, number: int, method: Method, symbols: list[Any], pairs: PairCounts, sums: Sums) -> FittedColumn:
         """Components of variance, then how donors are weighed."""
         components = components_of(sums)
-        donors = _most_frequent(sums.rows, MOST_DONORS)
+        donors = _most_frequent(sums.rows, MAX_DONORS)
         plain = Covariance(None, 0.0, 1.0)
         rule = DonorRule(0.0, 0.0, 1.0, np.ones(len(donors)))
         new = cls(number, method, symbols, pairs, sums, components, donors, plain, rule)
         if method.method == "poster":
             return new
-        some = replace(new, donors=_most_frequent(sums.rows, MOST_COMPARED))
-        covariance = DocumentRegression.fit(sums.of(some.donors), components, some.geometry).covariance
+        some = replace(new, donors=_most_frequent(sums.rows, MAX_COMPARED))
+        covariance = choose_covariance(sums.of(some.donors), components, some.geometry)
         rule = DonorRule.fit(sums.of(some.donors), components, some.geometry)
         return replace(new, covariance=covariance, rule=rule.of(sums.rows[donors], components))
 
@@ -112,6 +121,11 @@ class FittedColumn:
     def estimates(self) -> Floats:
         """Of known categories (l, q): their means, drawn to the centre."""
         return drawn(self.sums, self._centre, self._prior_rows) + self.sums.origin
+
+    @property
+    def donor_symbols(self) -> list[Any]:
+        """The donors as they are called."""
+        return [self.symbols[code] for code in self.donors]
 
     @property
     def prior(self) -> Floats:
@@ -161,16 +175,20 @@ class FittedColumn:
         return values - halves, values + halves
 
     @one_blas_thread()
-    def weights(self, unseen: Unseen, own: NDArray[np.integer] | None = None) -> Floats:
-        """Of the donors (m, d) for each category; `own` (m,): codes of known ones, which are not their own donors."""
-        if self.method.method == "poster":
+    def weights(self, unseen: Unseen, own: NDArray[np.integer] | None = None, rule: DonorRule | None = None) -> Floats:
+        """Of the donors (m, d) for each category.
+
+        `own` (m,): codes of known ones, which are not their own donors; `rule`: another one than the column's.
+        """
+        if rule is None and self.method.method == "poster":
             return self.similarity_weights(unseen, self.donors, own)
-        places = None if own is None else self._places(self.donors, own)
+        rule = self.rule if rule is None else rule.of(self.sums.rows[self.donors], self.components)
+        places = None if own is None else self.places(self.donors, own)
         out = np.zeros((len(unseen), len(self.donors)))
         for first in range(0, len(unseen), _TILE):
             tile = slice(first, first + _TILE)
             geometry = self.between(unseen.take(tile))
-            out[tile] = self.rule.weights(geometry, None if places is None else places[tile])
+            out[tile] = rule.weights(geometry, None if places is None else places[tile])
         return out
 
     def similarity_weights(
@@ -183,7 +201,7 @@ class FittedColumn:
         documents = self.pairs.documents(self.number, donors)
         alike = similarities(documents, unseen.documents, words, batch=self.method.idf_rows == "all")
         if own is not None:
-            places = self._places(donors, own)
+            places = self.places(donors, own)
             held = np.flatnonzero(places >= 0)
             alike[held, places[held]] = 0.0
         return weights_of(alike)
@@ -239,7 +257,7 @@ class FittedColumn:
         """Codes of categories with rows."""
         return np.flatnonzero(self.sums.rows > 0)
 
-    def _places(self, donors: NDArray[np.integer], codes: NDArray[np.integer]) -> NDArray[np.int64]:
+    def places(self, donors: NDArray[np.integer], codes: NDArray[np.integer]) -> NDArray[np.int64]:
         """Where categories are among these donors; -1: nowhere."""
         place = np.full(len(self.symbols) + 1, -1, dtype=np.int64)
         place[donors] = np.arange(len(donors))
@@ -259,7 +277,7 @@ class FittedColumn:
     def _described(self) -> Described:
         """The donors."""
         documents = self.pairs.documents(self.number, self.donors)
-        return self._describe(documents, [self.symbols[code] for code in self.donors])
+        return self._describe(documents, self.donor_symbols)
 
     @cached_property
     def _reader(self) -> NameReader | None:
@@ -271,9 +289,9 @@ class FittedColumn:
         return Geometry.between(self._described, self._described)
 
     @cached_property
-    def solution(self) -> Solution:
+    def solution(self) -> DocumentRegression:
         among = self.sums.of(self.donors)
-        return DocumentRegression(among, self.components, self.covariance).solved(self.geometry)
+        return DocumentRegression.of(among, self.components, self.covariance, self.geometry)
 
     @cached_property
     def conformal(self) -> Conformal:
@@ -301,3 +319,108 @@ def _most_frequent(rows: Floats, most: int) -> NDArray[np.int64]:
     """Codes, ascending, of the categories with the most rows."""
     seen = np.flatnonzero(rows > 0)
     return np.sort(seen[np.argsort(-rows[seen], kind="stable")[:most]])
+
+
+CONTEXTS = ("batch", "row", "observed")
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Documents (m, words) of unknown categories of one column from rows without targets, and how many rows (m,)."""
+
+    documents: sparse.csr_array
+    symbols: list[Any] = field(default_factory=list)
+    rows: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def none(cls, n_words: int) -> Observed:
+        return cls(sparse.csr_array((0, n_words)))
+
+    def __add__(self, other: Unseen) -> Observed:
+        """With the rows of further documents."""
+        place = {symbol: i for i, symbol in enumerate(self.symbols)}
+        for symbol in other.symbols:
+            place.setdefault(symbol, len(place))
+        at = np.array([place[symbol] for symbol in other.symbols], dtype=np.int64)
+        size = len(place), self.documents.shape[1]
+        old = sparse.csr_array((self.documents.data, self.documents.indices, self._pointer(size[0])), shape=size)
+        new = sparse.csr_array((np.ones(len(at)), (at, np.arange(len(at)))), shape=(size[0], len(at))) @ other.documents
+        rows = np.bincount(at, other.rows, minlength=size[0]).astype(np.float64)
+        rows[: len(self.rows)] += self.rows
+        return Observed(sparse.csr_array(old + new), list(place), rows)
+
+    def places(self, symbols: list[Any]) -> NDArray[np.int64]:
+        """Where categories are among these; -1: nowhere."""
+        place = {symbol: i for i, symbol in enumerate(self.symbols)}
+        return np.array([place.get(symbol, -1) for symbol in symbols], dtype=np.int64)
+
+    def placed(self, places: NDArray[np.int64], n_words: int, keep: NDArray[np.bool_]) -> Observed:
+        """By new numbers of the words (words,), of the categories to `keep`."""
+        cells = self.documents[np.flatnonzero(keep)].tocoo()
+        shape = int(keep.sum()), n_words
+        documents = sparse.coo_array((cells.data, (cells.row, places[cells.col])), shape=shape).tocsr()
+        symbols = [symbol for symbol, kept in zip(self.symbols, keep, strict=True) if kept]
+        return Observed(documents, symbols, self.rows[keep])
+
+    def all(self) -> Unseen:
+        return Unseen(self.documents, self.symbols, self.rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"symbols": written_list(self.symbols)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, symbols=read_list(state["symbols"]))
+
+    def _pointer(self, n: int) -> NDArray[Any]:
+        pointer = self.documents.indptr
+        return np.append(pointer, np.full(n + 1 - len(pointer), pointer[-1], dtype=pointer.dtype))
+
+
+@dataclass(frozen=True)
+class UnseenRows:
+    """Rows of a table with an unknown category in one column, and the document `which` (rows,) that each goes by."""
+
+    rows: NDArray[np.int64]
+    which: NDArray[np.int64]
+    unseen: Unseen
+
+
+def no_rows(n_words: int) -> UnseenRows:
+    """Where every category was seen."""
+    none = np.empty(0, dtype=np.int64)
+    return UnseenRows(none, none, Observed.none(n_words).all())
+
+
+def unseen_rows(
+    codes: NDArray[np.integer], raw: RawCodes, words: list[NDArray[np.int32]], offsets: NDArray[np.int64],
+    context: str, observed: Observed,
+) -> UnseenRows:  # fmt: skip
+    """The rows whose code is UNSEEN, with documents by `context`.
+
+    Parameters
+    ----------
+    codes : (n,)
+        In the column's alphabet.
+    raw : RawCodes
+        Of the column.
+    words : list of (n,)
+        Words of all columns.
+    offsets : (p + 1,)
+        Where each column's words begin.
+    context : {"batch", "row", "observed"}
+    observed : Observed
+    """
+    rows = np.flatnonzero(codes == UNSEEN)
+    found, which = np.unique(raw.codes[rows], return_inverse=True)  # -1, missing, is a category like another
+    symbols = [None if code < 0 else raw.symbols[code] for code in found.tolist()]
+    which = which.ravel()
+    if context == "row":
+        symbols, which = [symbols[place] for place in which.tolist()], np.arange(len(rows))
+    seen_before = observed.places(symbols)
+    before = sparse.vstack([observed.documents, sparse.csr_array((1, int(offsets[-1])))], format="csr")[seen_before]
+    counts = np.append(observed.rows, 0.0)[seen_before]
+    if context == "observed":
+        return UnseenRows(rows, which, Unseen(before, symbols, counts))
+    now = documents_of_rows([column[rows] for column in words], offsets, which, len(symbols))
+    counts = counts + np.bincount(which, minlength=len(symbols))
+    return UnseenRows(rows, which, Unseen(sparse.csr_array(before + now), symbols, counts))

@@ -1,20 +1,133 @@
-"""All that is counted of a table: pairs of words, and of each encoded column the target by category. Counts add up."""
+"""From a table to counts that add up: columns as words, pairs of words, and the target by category.
+
+A word is a column and one of its categories, or one of its intervals of numbers. What was missing in fit is a word of
+its own; a category that is not in the training data is none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.stats import PairCounts
-from tabsym.tiws.sums import Sums
-from tabsym.tiws.words import Words
+from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_column, encode_columns
+from tabsym.codes.threads import in_threads
+from tabsym.modl import Intervals, Settings, fit_column
+from tabsym.stats import PairCounts, code_numbers, count_pairs
+from tabsym.table import NUMBERS, Column, Kind, Measure, Table
+from tabsym.tiws.regression import Sums
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The words of a column of categories, in the order of their text, missing last."""
+
+    alphabet: Alphabet
+
+    @property
+    def name(self) -> str:
+        return self.alphabet.name
+
+    @classmethod
+    def of(cls, name: str, raw: RawCodes, rows: NDArray[np.int64] | None = None) -> Symbols:
+        """Those that occur in some rows, all if None, of a coded column."""
+        codes = raw.codes if rows is None else raw.codes[rows]
+        symbols = raw.symbols if rows is None else raw.symbols[np.unique(codes[codes >= 0])]
+        return cls(_by_text(name, [*symbols.tolist(), *([None] if (codes < 0).any() else [])]))
+
+    def __len__(self) -> int:
+        return len(self.alphabet)
+
+    def codes(self, column: Column) -> Codes:
+        """The word of each row (n,), UNSEEN where it is none."""
+        return self.alphabet.transform(encode_column(column))
+
+    def joined(self, other: Symbols) -> Symbols:
+        """The words of both."""
+        return Symbols(
+            _by_text(self.alphabet.name, [*self.alphabet.symbols.tolist(), *other.alphabet.symbols.tolist()])
+        )
+
+    def places_in(self, other: Symbols) -> NDArray[np.int64]:
+        """Where the words are among those of the other, which has them all."""
+        place = {symbol: code for code, symbol in enumerate(other.alphabet.symbols.tolist())}
+        return np.array([place[symbol] for symbol in self.alphabet.symbols.tolist()], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The words of a column of numbers: the number of edges below the value; missing is the last of them.
+
+    `missing`: whether fit saw missing values; if not, they are no word. `uncut`: numbers were not asked for, and are
+    not looked at but for missing ones.
+    """
+
+    name: str
+    edges: Floats
+    missing: bool
+    measure: Measure = NUMBERS
+    uncut: bool = False
+
+    def __len__(self) -> int:
+        return len(self.edges) + 1 + self.missing
+
+    def codes(self, column: Column) -> Codes:
+        """The word of each row (n,), UNSEEN where it is none."""
+        column.check_measure(self.measure)
+        values = self.numbers(column)
+        found = np.searchsorted(self.edges, values, side="left")  # NaN: beyond all edges
+        return np.where(np.isnan(values), len(self.edges) + 1 if self.missing else UNSEEN, found).astype(np.int32)
+
+    def numbers(self, column: Column) -> Floats:
+        """What is cut (n,), missing as NaN; of a column that is not, infinite values do no harm."""
+        return np.where(column.missing, np.nan, 0.0) if self.uncut else column.values
+
+    def joined(self, other: Bins) -> Bins:
+        """The words of both, which have the same edges."""
+        return self if self.missing else replace(self, missing=other.missing)
+
+    def seen_in(self, column: Column, rows: NDArray[np.int64] | None) -> Bins:
+        """Whether some rows, all if None, have missing values too."""
+        values = self.numbers(column)
+        return replace(self, missing=self.missing or bool(np.isnan(values if rows is None else values[rows]).any()))
+
+    def places_in(self, other: Bins) -> NDArray[np.int64]:
+        """Where the words are among those of the other: missing is last in both."""
+        return np.arange(len(self), dtype=np.int64)
+
+
+Words = Symbols | Bins
+
+
+def deciles(values: Floats) -> Floats:
+    """The distinct inner deciles of numbers (n,): nine edges at most."""
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return np.empty(0)
+    return np.unique(np.quantile(values, np.arange(1, 10) / 10))
+
+
+def as_numbers(column: Column) -> Column:
+    """A column that held numbers in fit: where all its values are missing now, its type may not say so."""
+    if column.kind is Kind.SYMBOLIC and column.series.is_null().all():
+        return Column(column.name, Kind.NUMERIC, column.series)
+    return column
+
+
+def _by_text(name: str, symbols: list[Any]) -> Alphabet:
+    distinct = list(dict.fromkeys(symbols))
+    distinct.sort(key=lambda symbol: (symbol is None, str(symbol)))
+    ordered = np.empty(len(distinct), dtype=object)
+    ordered[:] = distinct
+    return Alphabet(name, ordered)
 
 
 @dataclass(frozen=True)
@@ -74,3 +187,111 @@ def documents_of_rows(
     row, word = np.concatenate(rows), np.concatenate(words)
     shape = n_groups, int(offsets[-1])
     return sparse.coo_array((np.ones(len(row)), (row, word)), shape=shape).tocsr()
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How a table is counted: TIWSEncoder's options of these names."""
+
+    numeric: str | Mapping[str, Any]
+    n_jobs: int | None
+
+    def first_piece(
+        self, table: Table, encoded: list[str], target: tuple[Floats, bool], weight: Floats | None, *, whole: bool
+    ) -> TableCounts:
+        """Words made from this table; `target`: (n, q) and whether it holds classes; `whole`: no piece follows."""
+        edges = self.numeric if isinstance(self.numeric, Mapping) else {}
+        strange = [name for name in edges if name not in table.names]
+        if strange:
+            have = ", ".join(map(repr, table.names))
+            raise ValueError(f"numeric names {strange[0]!r}, and there is no such column; there are {have}.")
+        keep = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        symbolic = {c.name for c in table.columns if c.kind is not Kind.NUMERIC or (whole and c.is_empty)}
+        words = self._words(table, symbolic.union(encoded), target, weight, keep)
+        return self.count(table, words, encoded, target[0], weight)
+
+    def count(
+        self, table: Table, words: tuple[Words, ...], encoded: list[str], y: Floats, weight: Floats | None,
+        origin: Floats | None = None,
+    ) -> TableCounts:  # fmt: skip
+        """The counts of a table whose every category is a word."""
+        rows = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        codes = codes_of(table, words, self.n_jobs)
+        if rows is not None and weight is not None:
+            codes, y, weight = [column[rows] for column in codes], y[rows], weight[rows]
+        places = {column.name: place for place, column in enumerate(table.columns)}
+        numbers = [places[name] for name in encoded]
+        if origin is None:
+            origin = np.zeros(y.shape[1]) if y.shape[1] > 1 else np.average(y, axis=0, weights=weight)
+        sizes = [len(one) for one in words]
+        sums = {j: Sums.count(codes[j], y, weight, sizes[j], origin) for j in numbers}
+        return TableCounts(words, count_pairs(codes, sizes, weight, numbers, self.n_jobs), sums)
+
+    def new_words(self, table: Table, words: tuple[Words, ...], weight: Floats | None) -> tuple[Words, ...]:
+        """The words of before and those of a further piece."""
+        keep = None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
+        grown: list[Words] = []
+        for column, before in zip(table.columns, words, strict=True):
+            if isinstance(before, Symbols):
+                grown.append(before.joined(Symbols.of(column.name, encode_columns([column])[0], keep)))
+            else:
+                grown.append(before.seen_in(as_numbers(column), keep))
+        return tuple(grown)
+
+    def _words(
+        self, table: Table, names: set[str], target: tuple[Floats, bool], weight: Floats | None, keep: Any
+    ) -> tuple[Words, ...]:
+        """`names`: of the columns whose values are words as they are."""
+        symbolic = [c for c in table.columns if c.name in names]
+        raws = dict(zip([c.name for c in symbolic], encode_columns(symbolic, self.n_jobs), strict=True))
+        cut_by = None
+
+        def words_of(column: Column) -> Words:
+            if column.name in raws:
+                return Symbols.of(column.name, raws[column.name], keep)
+            uncut = isinstance(how := self._how(column.name), str) and how == "passthrough"
+            bins = Bins(column.name, np.empty(0), False, column.measure, uncut)
+            if not bins.uncut:
+                values = column.values if keep is None else column.values[keep]
+                edges = self._edges(column, values, cut_by, weight if keep is None or weight is None else weight[keep])
+                bins = replace(bins, edges=edges)
+            return bins.seen_in(column, keep)
+
+        if any(column.name not in raws and self._how(column.name) == "modl" for column in table.columns):
+            cut_by = _cells(target[0] if keep is None else target[0][keep], target[1])
+        return tuple(in_threads(words_of, table.columns, self.n_jobs))
+
+    def _how(self, name: str) -> Any:
+        """How a numeric column is cut: a word, or its edges."""
+        return self.numeric.get(name, "passthrough") if isinstance(self.numeric, Mapping) else self.numeric
+
+    def _edges(self, column: Column, values: Floats, cut_by: Any, weight: Floats | None) -> Floats:
+        how = self._how(column.name)
+        if not isinstance(how, str):
+            return np.asarray(how, dtype=np.float64)
+        if how == "quantile":
+            return deciles(values)
+        table = code_numbers(values).count(cut_by[0], cut_by[1], weight)
+        intervals = fit_column(table, Settings(prove=False), classes=True)
+        assert isinstance(intervals, Intervals)
+        return np.asarray(intervals.bounds[np.isfinite(intervals.bounds)])
+
+
+def codes_of(table: Table, words: tuple[Words, ...], n_jobs: int | None = None) -> list[NDArray[np.int32]]:
+    """The word of each row (n,), by column."""
+
+    def code(pair: tuple[Column, Words]) -> NDArray[np.int32]:
+        column, one = pair
+        return one.codes(column if isinstance(one, Symbols) else as_numbers(column))
+
+    return list(in_threads(code, list(zip(table.columns, words, strict=True)), n_jobs if len(table) > 100_000 else 1))
+
+
+def _cells(y: Floats, is_classes: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Classes, or the decile of a number, by which bins are cut: codes (n,) and their numbers."""
+    if is_classes:
+        codes = y.argmax(axis=1)
+    else:
+        codes = np.searchsorted(np.unique(np.quantile(y[:, 0], np.arange(1, 10) / 10)), y[:, 0], side="left")
+    codes = pd.factorize(codes, sort=True)[0]
+    return codes, np.arange(codes.max() + 1)

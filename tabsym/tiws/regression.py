@@ -1,25 +1,144 @@
-"""Document regression: a category's target is foretold by the targets of categories with documents like its own.
+"""Document regression: a category's target is predicted by the targets of categories with documents like its own.
 
 The mean target of category k is ``mu + u_k + v_k + e_k``: u as alike as documents are (covariance t tau2 f K), v a
 category's own (t tau2 (1 - f)), e the mean of its rows' scatter (s2 / n_k). The shares f and t and the kernel K are
 those of greatest restricted likelihood; f = 0 is the plain random-effects mean, so that documents that tell nothing do
 no harm. The estimate of a category without targets is the best linear unbiased predictor of mu + u.
+
+Intervals for unknown categories are conformal over categories, which are taken to be exchangeable: how far each known
+category's mean was from its prediction by the others, in units of what was expected, is what an unknown one's is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 from scipy.linalg import cho_factor, cho_solve
 
-from tabsym.tiws.likeness import Geometry, Likeness
-from tabsym.tiws.sums import Components, Sums, drawn
+from tabsym.tiws.similarity import Geometry, Likeness
 
 Floats = NDArray[np.float64]
+
+MIN_VARIANCE = 1e-8
+"""Of categories' means, in units of the target's variance: a column that says nothing has no estimate below."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """By category (l,) or category and component of the target (l, q): rows, sums, sums of squares.
+
+    Targets are counted from `origin` (q,), lest squares of large numbers lose what they differ by.
+    """
+
+    rows: Floats
+    sums: Floats
+    squares: Floats
+    origin: Floats
+
+    @classmethod
+    def count(cls, codes: NDArray[np.integer], y: Floats, weight: Floats | None, size: int, origin: Floats) -> Sums:
+        """Of rows with these codes (n,), below 0 for none, and targets (n, q)."""
+        known = codes >= 0
+        codes, centred = codes[known], y[known] - origin
+        each = np.ones(len(codes)) if weight is None else weight[known]
+        sums, squares = np.empty((size, y.shape[1])), np.empty((size, y.shape[1]))
+        for place, column in enumerate(centred.T):
+            sums[:, place] = np.bincount(codes, each * column, minlength=size)
+            squares[:, place] = np.bincount(codes, each * column**2, minlength=size)
+        return cls(np.bincount(codes, each, minlength=size).astype(np.float64), sums, squares, origin)
+
+    def __add__(self, other: Sums) -> Sums:
+        assert np.array_equal(self.origin, other.origin)
+        return Sums(self.rows + other.rows, self.sums + other.sums, self.squares + other.squares, self.origin)
+
+    def __sub__(self, other: Sums) -> Sums:
+        """What is left without some rows; rounding leaves nothing where no rows are."""
+        rows = self.rows - other.rows
+        held = (rows > 1e-9 * self.rows)[:, None]
+        parts = (self.sums - other.sums, self.squares - other.squares)
+        sums, squares = (np.where(held, part, 0.0) for part in parts)
+        return Sums(np.where(held[:, 0], rows, 0.0), sums, squares, self.origin)
+
+    def counted_from(self, origin: Floats) -> Sums:
+        """The same sums with another origin."""
+        shift = self.origin - origin
+        n = self.rows[:, None]
+        squares = self.squares + 2 * shift * self.sums + n * shift**2
+        return Sums(self.rows, self.sums + n * shift, squares, origin)
+
+    def placed(self, places: NDArray[np.int64], size: int) -> Sums:
+        """The same sums by other codes."""
+        rows, sums, squares = np.zeros(size), np.zeros((size, self.sums.shape[1])), np.zeros((size, self.sums.shape[1]))
+        rows[places], sums[places], squares[places] = self.rows, self.sums, self.squares
+        return Sums(rows, sums, squares, self.origin)
+
+    def of(self, symbols: NDArray[np.integer]) -> Sums:
+        """Those of some categories."""
+        return Sums(self.rows[symbols], self.sums[symbols], self.squares[symbols], self.origin)
+
+    @property
+    def means(self) -> Floats:
+        """Mean target of each category (l, q); 0 from the origin where there are no rows."""
+        return self.sums / np.where(self.rows > 0, self.rows, 1.0)[:, None]
+
+    @property
+    def grand_mean(self) -> Floats:
+        """Mean target of all rows (q,), from the origin."""
+        return np.asarray(self.sums.sum(axis=0) / self.rows.sum())
+
+
+@dataclass(frozen=True)
+class Components:
+    """How a target varies: `within` categories (s2) and `between` them (tau2), on average over its components.
+
+    `centre` (q,): the mean of categories' means, each with the weight of how surely it is known; from the sums' origin.
+    """
+
+    within: float
+    between: float
+    centre: Floats
+
+    @property
+    def ratio(self) -> float:
+        """Rows that the centre counts for (s2 / tau2)."""
+        return self.within / self.between
+
+
+def components_of(sums: Sums) -> Components:
+    """Components of variance by moments (ANOVA of categories of unequal size).
+
+    A target of several components (classes) has one of each, their mean: they share the weights of categories.
+    """
+    seen = sums.rows > 0
+    n, means = sums.rows[seen], sums.means[seen]
+    total, l = n.sum(), len(n)  # noqa: E741 (the formulas' letter)
+    inner = np.maximum(sums.squares[seen] - n[:, None] * means**2, 0.0).sum(axis=0)
+    outer = (n[:, None] * (means - sums.grand_mean) ** 2).sum(axis=0)
+    scale = float((inner + outer).mean() / total)
+    if total - l > 1e-9 * total:
+        within = float(inner.mean() / (total - l))
+    else:  # no two rows share a category: nothing tells the categories' own part from the rows'
+        within = float((inner + outer).mean() / max(total - 1, 1e-9 * total))
+    balance = total - (n**2).sum() / total
+    between = float((outer.mean() - (l - 1) * within) / balance) if balance > 0 else 0.0
+    if not scale > 0:  # one value everywhere: nothing depends on these
+        within = between = scale = 1.0
+    between = max(between, MIN_VARIANCE * scale)
+    sure = 1 / (between + within / n)
+    return Components(within, between, np.asarray((sure[:, None] * means).sum(axis=0) / sure.sum()))
+
+
+def drawn(sums: Sums, centre: Floats, rows: float) -> Floats:
+    """Estimates (l, q): means of categories' rows and so many rows at the centre."""
+    total = sums.rows + rows
+    estimates = (sums.sums + rows * centre) / np.where(total > 0, total, 1.0)[:, None]
+    return np.where((total > 0)[:, None], estimates, centre)
+
 
 SHARES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.995)
 """f: of the variance between categories, what documents can tell."""
@@ -46,7 +165,7 @@ class Estimates:
 
 @dataclass(frozen=True)
 class DocumentRegression:
-    """Fitted to `l` categories that have rows.
+    """Solved for `l` categories that have rows.
 
     Attributes
     ----------
@@ -54,49 +173,30 @@ class DocumentRegression:
         Of these categories.
     components : Components
     covariance : Covariance
+    matrix : (l, l)
+        The covariance of their means.
     """
 
     sums: Sums
     components: Components
     covariance: Covariance
+    matrix: Floats
 
     @classmethod
-    def fit(cls, sums: Sums, components: Components, geometry: Geometry) -> DocumentRegression:
-        """Choose the covariance; `geometry`: of the categories with each other."""
-        return cls(sums, components, _chosen(sums, components, geometry))
-
-    def solved(self, geometry: Geometry) -> Solution:
-        """The equations solved; `geometry`: of the categories with each other."""
-        return Solution(self, _matrix(self.sums, self.components, self.covariance, geometry))
-
-    def with_sums(self, sums: Sums) -> DocumentRegression:
-        """The same covariance with targets of other rows of the same categories."""
-        return replace(self, sums=sums)
-
-    @cached_property
-    def limits(self) -> tuple[Floats, Floats]:
-        """Least and greatest estimate of a known category (q,)."""
-        known = drawn(self.sums, self.components.centre, self.components.ratio)
-        return known.min(axis=0), known.max(axis=0)
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What follows from a regression and the covariance (l, l) of its categories' means."""
-
-    regression: DocumentRegression
-    matrix: Floats
+    def of(cls, sums: Sums, components: Components, covariance: Covariance, geometry: Geometry) -> DocumentRegression:
+        """With the equations to solve; `geometry`: of the categories with each other."""
+        return cls(sums, components, covariance, _matrix(sums, components, covariance, geometry))
 
     def estimates(self, geometry: Geometry) -> Estimates:
         """Of categories without targets; `geometry`: of them with the regression's categories."""
-        one, components = self.regression.covariance, self.regression.components
-        size = one.scale * components.between
+        one = self.covariance
+        size = one.scale * self.components.between
         near, own = np.zeros(geometry.products.shape), np.ones(len(geometry.squares))
         if one.kernel is not None:
             near = size * one.share * geometry.covariance(one.kernel)
             # a linear kernel would call a small document, near the base, one that is known well
             own = np.maximum(1.0, geometry.variance(one.kernel)) * one.share + 1 - one.share
-        values = np.clip(self.mean + near @ self.weights, *self.regression.limits)
+        values = np.clip(self.mean + near @ self.weights, self._known.min(axis=0), self._known.max(axis=0))
         inside = np.einsum("ml,lm->m", near, cho_solve(self._factor, near.T))
         outside = (1 - near @ self._ones) ** 2 / self._ones.sum()
         return Estimates(values, np.maximum(size * own - inside + outside, 0.0))
@@ -107,11 +207,10 @@ class Solution:
         precision -= np.outer(self._ones, self._ones) / self._ones.sum()
         pulled, means = precision @ self._means, self._means
         values, variances = np.empty_like(means), np.empty(len(means))
-        scatter = self.regression.components.within / self.regression.sums.rows
-        known = drawn(self.regression.sums, self.regression.components.centre, self.regression.components.ratio)
+        scatter = self.components.within / self.sums.rows
         for group in np.unique(groups):
             inside = np.flatnonzero(groups == group)
-            rest = known[groups != group]
+            rest = self._known[groups != group]
             if not len(rest):  # nothing is known without them
                 values[inside] = self.mean
                 variances[inside] = self.matrix[inside, inside] - scatter[inside]
@@ -133,7 +232,12 @@ class Solution:
 
     @property
     def _means(self) -> Floats:
-        return self.regression.sums.means
+        return self.sums.means
+
+    @cached_property
+    def _known(self) -> Floats:
+        """The estimates of the categories (l, q), whose range bounds those of others."""
+        return drawn(self.sums, self.components.centre, self.components.ratio)
 
     @cached_property
     def _factor(self) -> Any:
@@ -145,7 +249,7 @@ class Solution:
         return np.asarray(cho_solve(self._factor, np.ones(len(self.matrix))))
 
 
-def _chosen(sums: Sums, components: Components, geometry: Geometry) -> Covariance:
+def choose_covariance(sums: Sums, components: Components, geometry: Geometry) -> Covariance:
     """The covariance of greatest restricted likelihood; of equal ones the first."""
     best, least = Covariance(None, 0.0, 1.0), np.inf
     plain = [Covariance(None, 0.0, scale) for scale in SCALES]
@@ -189,3 +293,31 @@ def _cost(sums: Sums, components: Components, matrix: Floats) -> float:
     fit = float((away * (pulled - ones[:, None] * centre)).sum())
     logs = 2 * float(np.log(np.diag(factor[0])).sum()) + float(np.log(ones.sum()))
     return fit / 2 + means.shape[1] * logs / 2
+
+
+@dataclass(frozen=True)
+class Conformal:
+    """Scores (l, q), ascending, of known categories left out; `within`: a row's variance about its category's mean."""
+
+    scores: Floats
+    within: float
+
+    @classmethod
+    def of(cls, solution: DocumentRegression) -> Conformal:
+        """From each category left out in turn."""
+        sums, within = solution.sums, solution.components.within
+        left_out = solution.held_out(np.arange(len(sums.rows)))
+        spread = np.sqrt(left_out.variances + within / sums.rows)[:, None]
+        away = np.abs(sums.means - left_out.values)
+        scores = np.where(spread > 0, away / np.where(spread > 0, spread, 1.0), 0.0)
+        return cls(np.sort(scores, axis=0), within)
+
+    def half_width(self, variances: Floats, rows: Floats, level: float) -> Floats:
+        """Of the interval (m, q) for the mean over `rows` (m,) rows of categories with error `variances` (m,)."""
+        place = int(np.ceil(level * (len(self.scores) + 1) - 1e-9)) - 1
+        score = self.scores[min(place, len(self.scores) - 1)]
+        if place >= len(self.scores):  # more than the known categories can say: at least what normal ones would need
+            score = np.maximum(score, stats.norm.isf((1 - level) / 2))
+        with np.errstate(divide="ignore"):
+            spread = np.sqrt(variances + np.where(rows > 0, self.within / rows, 0.0))
+        return np.asarray(score * spread[:, None])

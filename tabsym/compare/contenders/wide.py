@@ -66,7 +66,7 @@ def _stack(library: str | None = None) -> Callable[[str, int, int, str], Any]:
 
     def make(task: str, random_state: int, n_jobs: int, metric: str) -> Any:
         from tabsym.stacking import WideBoostClassifier, WideBoostRegressor
-        from tabsym.stacking.defaults import default_wide, gentle_booster
+        from tabsym.stacking.layer import default_wide, gentle_booster
 
         is_class = task in CLASSES
         wide = default_wide(is_class, random_state, n_jobs)

@@ -16,14 +16,27 @@ from tabsym.codes import encode_column
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
-from tabsym.encoders.out_of_fold import OutOfFoldEncoder
+from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder
 from tabsym.encoders.pieces import gather
-from tabsym.encoders.tiws.held_out import FEWEST_SYMBOLS, FittedFold, rows_of
-from tabsym.encoders.tiws.merging import carried_over, check_mergeable
-from tabsym.encoders.tiws.options import check_options
-from tabsym.encoders.tiws.rows import RowEncoding, TIWSColumn, alphabet_of, state_of
-from tabsym.encoders.tiws.show import donor_table, print_columns
-from tabsym.encoders.tiws.target import check_same_classes, components, further
+from tabsym.encoders.tiws.checks import (
+    carried_over,
+    check_mergeable,
+    check_options,
+    check_same_classes,
+    components,
+    further,
+)
+from tabsym.encoders.tiws.rows import (
+    MIN_CATEGORIES,
+    FittedFold,
+    RowEncoding,
+    TIWSColumn,
+    alphabet_of,
+    donor_table,
+    print_columns,
+    rows_of,
+    state_of,
+)
 from tabsym.table import (
     Table,
     check_same_rows,
@@ -37,10 +50,8 @@ from tabsym.table import (
     split_target,
     symbolic_columns,
 )
-from tabsym.tiws.column import FittedColumn, Method
-from tabsym.tiws.counting import Counting
-from tabsym.tiws.counts import TableCounts
-from tabsym.tiws.unseen import CONTEXTS, Observed, UnseenRows
+from tabsym.tiws.column import CONTEXTS, FittedColumn, Method, Observed, UnseenRows
+from tabsym.tiws.counts import Counting, TableCounts
 
 Floats = NDArray[np.float64]
 
@@ -65,10 +76,10 @@ class TIWSEncoder(OutOfFoldEncoder):
     indicator : bool, default False
         Add a column ``NAME_unknown``, 1 where the category is not in the training data (in `fit_transform`: not in the
         other folds).
-    numeric : {"modl", "quantile", "passthrough"} or dict of str -> list of numbers, default "modl"
+    numeric : {"modl", "quantile", "passthrough"} or dict of str -> one of these or edges, default "modl"
         How numeric columns enter the contexts; in the output they are unchanged. "modl": as supervised intervals of
-        MODL; "quantile": as up to ten intervals of equal frequency; "passthrough": not at all; a dict: as intervals
-        with these edges, by column, and the other numeric columns not at all.
+        MODL; "quantile": as up to ten intervals of equal frequency; "passthrough": not at all; a dict: by column one of
+        these words, or a list of edges, and the numeric columns that it does not name not at all.
     smooth : "auto" or float, default "auto"
         Shrinkage of a known category's mean, as a number of rows at the mean of categories. "auto": the variance
         within categories over the variance between them; 1 for the poster.
@@ -313,11 +324,8 @@ class TIWSEncoder(OutOfFoldEncoder):
         table = read_table(X, who=type(self).__name__)
         target = check_target(y, len(table), type(self).__name__)
         weight = check_weights(sample_weight, len(table))
-        folds = None if self.cv is None or not self.columns_ else self._fitted_folds(table, y, weight, groups)
-        if folds is None:
-            encoded = self._encode_table(table)
-        else:
-            encoded = self._put_together(table, self._of_folds(table, folds))
+        folds = None if self.cv is None or not self.columns_ else list(self._fitted_folds(table, y, weight, groups))
+        encoded = self._encode_table(table) if folds is None else self._put_together(table, self._filled(table, folds))
         halves = np.full(len(table), 0.5) if weight is None else weight / 2
         as_unseen = self._one_unseen(table, encoded, folds)
         everything = np.arange(2 * len(table))
@@ -487,16 +495,13 @@ class TIWSEncoder(OutOfFoldEncoder):
         encoded = self._rows.encoded(table)
         return {name: self._kept_columns(state, encoded[name]) for name, state in self.columns_.items()}
 
-    def _out_of_fold(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> dict[str, Floats]:
-        """The encoded columns (n_rows,) by name, each row by an encoder of the other folds."""
-        return self._of_folds(table, self._fitted_folds(table, y, weight, groups))
-
-    def _fitted_folds(self, table: Table, y: Any, weight: Floats | None, groups: Any) -> list[FittedFold]:
-        """For each fold what its training rows teach: words, components, covariances and donors' rules, too."""
+    def _fold_fitter(self, table: Table, y: Any, weight: Floats | None) -> FoldFitter:
+        """A fold learns words, components, covariances and donors' rules from its training rows."""
         target = further(y, len(table), self._classes, type(self).__name__)
         is_classes, encoded = self._classes is not None, list(self.columns_)
-        out = []
-        for train, held_out in self._folds(target.codes, groups, classes=is_classes):
+        unknown = "value" if self.handle_unknown == "error" else self.handle_unknown  # fit saw it in this fold
+
+        def fit(train: NDArray[Any], held_out: NDArray[Any]) -> FittedFold:
             each = None if weight is None else weight[train]
             if each is not None and not (each > 0).any():
                 raise ValueError("A fold's training rows all have weight 0; use fewer folds or other weights.")
@@ -504,32 +509,33 @@ class TIWSEncoder(OutOfFoldEncoder):
             counts = self._counting.first_piece(rows_of(table, train), encoded, known, each, whole=True)
             columns = self._fitted_columns(counts, encoded, self._classes, table.names)
             observed = {name: Observed.none(int(counts.offsets[-1])) for name in encoded}
-            unknown = "value" if self.handle_unknown == "error" else self.handle_unknown  # fit saw it in this fold
             encoding = RowEncoding(columns, counts, observed, self.context, self.handle_missing, unknown)
-            out.append(FittedFold(held_out, rows_of(table, held_out), encoding))
-        return out
+            return FittedFold(rows_of(table, held_out), encoding)
 
-    def _of_folds(self, table: Table, folds: list[FittedFold]) -> dict[str, NDArray[Any]]:
-        """The encoded columns (n_rows,) by name, each row by its fold."""
+        return target.codes, is_classes, fit
+
+    def _fold_columns(self, fold: FittedFold) -> dict[str, NDArray[Any]]:
+        return self._named(fold.encoding.encoded(fold.table))
+
+    def _priors(self, table: Table) -> dict[str, NDArray[Any]]:
         unseen = np.ones(len(table), dtype=bool)  # as all categories are to a fold that has seen nothing
-        out: dict[str, NDArray[Any]] = {}
-        for name, state in self.columns_.items():
-            out |= dict(zip(state.names, state.outputs(self._priors(table, name), unseen), strict=True))
-        for fold in folds:
-            found = fold.encoding.encoded(fold.table)
-            for name, state in self.columns_.items():
-                for new, column in zip(state.names, found[name], strict=True):
-                    out[new][fold.rows] = column
-        return out
+        return self._named(
+            {name: state.outputs(self._prior(table, name), unseen) for name, state in self.columns_.items()}
+        )
 
-    def _priors(self, table: Table, name: str) -> Floats:
+    def _named(self, outputs: dict[str, list[NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+        """Output columns by their own names, from those of each encoded column."""
+        pairs = ((self.columns_[name].names, columns) for name, columns in outputs.items())
+        return {new: column for names, columns in pairs for new, column in zip(names, columns, strict=True)}
+
+    def _prior(self, table: Table, name: str) -> Floats:
         """Estimates (n_rows, q) of one column where nothing is known, NaN as `handle_missing` says."""
         values = np.tile(self.columns_[name].fitted.prior, (len(table), 1))
         if self.handle_missing == "return_nan":
             values[encode_column(table[name]).codes < 0] = np.nan
         return values
 
-    def _one_unseen(self, table: Table, encoded: Any, folds: list[FittedFold] | None) -> Any:
+    def _one_unseen(self, table: Table, encoded: Any, folds: list[FittedRows] | None) -> Any:
         """The encoded rows of fit, one category of each as if it had not been seen."""
         names = list(self.get_feature_names_out())
         frame = nw.from_native(encoded, eager_only=True) if self.return_df else None
@@ -537,7 +543,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         def known(name: str) -> NDArray[Any]:  # only of columns of estimates: others may be of types numpy has not
             return encoded[:, names.index(name)] if frame is None else frame[name].to_numpy()
 
-        several = [name for name, state in self.columns_.items() if len(state.fitted.symbols) >= FEWEST_SYMBOLS]
+        several = [name for name, state in self.columns_.items() if len(state.fitted.symbols) >= MIN_CATEGORIES]
         drawn = check_random_state(self.random_state).randint(max(len(several), 1), size=len(table))
         changed = {}
         for name, state in self.columns_.items():
@@ -548,14 +554,14 @@ class TIWSEncoder(OutOfFoldEncoder):
             }
         return self._assembled(table, changed)
 
-    def _held_out_column(self, table: Table, state: TIWSColumn, folds: list[FittedFold] | None) -> list[NDArray[Any]]:
+    def _held_out_column(self, table: Table, state: TIWSColumn, folds: list[FittedRows] | None) -> list[NDArray[Any]]:
         """The output columns of one column for rows of fit, every category as if it had not been seen.
 
         Each row by what its fold's training rows say of other categories; without folds by what all rows say.
         """
         name = self._names_in[state.fitted.number]
-        whole = [FittedFold(np.arange(len(table)), table, self._rows)]
-        values = self._priors(table, name)
-        for fold in whole if folds is None else folds:
-            values[fold.rows] = fold.as_unseen(name, self.random_state)
+        whole = [(np.arange(len(table)), FittedFold(table, self._rows))]
+        values = self._prior(table, name)
+        for rows, fold in whole if folds is None else folds:
+            values[rows] = fold.as_unseen(name, self.random_state)
         return state.outputs(values, np.ones(len(table), dtype=bool))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_column
 from tabsym.encoders.base import refuse_missing
 from tabsym.table import Table
-from tabsym.tiws.column import FittedColumn
-from tabsym.tiws.counting import codes_of
-from tabsym.tiws.counts import TableCounts
-from tabsym.tiws.unseen import Observed, UnseenRows, no_rows, unseen_rows
-from tabsym.tiws.words import Symbols
+from tabsym.tiws.column import FittedColumn, Observed, Unseen, UnseenRows, no_rows, unseen_rows
+from tabsym.tiws.counts import Symbols, TableCounts, codes_of
 
 Floats = NDArray[np.float64]
 
@@ -130,3 +130,75 @@ def alphabet_of(counts: TableCounts, number: int) -> Alphabet:
     words = counts.words[number]
     assert isinstance(words, Symbols)
     return words.alphabet
+
+
+MAX_ALONE = 20
+"""Of more categories, several are left out together: left out alone, the mean of the others reveals its own."""
+CATEGORY_FOLDS = 10
+MIN_CATEGORIES = 3
+"""Columns of fewer have nothing to say of a category that is left out."""
+
+
+@dataclass(frozen=True)
+class FittedFold:
+    """The rows of a table that a fold holds out, as a table of their own, and what its training rows taught."""
+
+    table: Table
+    encoding: RowEncoding
+
+    def as_unseen(self, name: str, random_state: Any) -> Floats:
+        """Estimates (m, q) of the rows: of categories that training has, by its other categories."""
+        fitted = self.encoding.columns[name].fitted
+        codes, raw = self.encoding.codes(self.table, name)
+        groups = folds_of_categories(fitted.sums.rows, random_state)
+        values = np.append(fitted.held_out(groups), np.zeros((1, fitted.estimates.shape[1])), axis=0)[codes]
+        if (codes == UNSEEN).any():
+            found = self.encoding.unseen(self.table, name)
+            values[found.rows] = fitted.unseen_estimates(found.unseen)[found.which]
+        if self.encoding.handle_missing == "return_nan":
+            values[raw.codes < 0] = np.nan
+        return values
+
+
+def rows_of(table: Table, rows: NDArray[Any]) -> Table:
+    """Some rows of a table, whose columns keep their kinds."""
+    columns = tuple(replace(column, series=column.series[rows]) for column in table.columns)
+    return Table(columns, n_rows=len(rows), native=None, named=table.named)
+
+
+def folds_of_categories(rows: Floats, random_state: Any) -> NDArray[np.int64]:
+    """The group (l,) that each category is left out with: alone where there are few."""
+    if len(rows) <= MAX_ALONE:
+        return np.arange(len(rows))
+    rng = np.random.RandomState(random_state) if not isinstance(random_state, np.random.RandomState) else random_state
+    return rng.permutation(len(rows)) % CATEGORY_FOLDS
+
+
+def print_columns(fitted: dict[str, FittedColumn]) -> None:
+    """Number of categories, and the fraction of their variance that contexts explain, by which kernel."""
+    for name, one in fitted.items():
+        share = one.covariance.share
+        told = (
+            f"contexts explain {share:.0%} of the variance between categories (kernel {one.covariance.kernel})"
+            if share
+            else "contexts are uninformative"
+        )
+        print(f"{name}: {len(one.symbols)} categories, {told}", file=sys.stderr)
+
+
+def donor_table(state: TIWSColumn, found: list[tuple[Unseen, Any]], n_donors: int) -> pd.DataFrame:
+    """The heaviest donors of categories; `found`: unknown categories, with the codes of those that are known."""
+    fitted = state.fitted
+    estimates = fitted.estimates[:, state.shown]
+    records: list[list[Any]] = []
+    for unseen, own in found:
+        donors, by_symbol = fitted.shown_weights(unseen, own)
+        for symbol, weights in zip(unseen.symbols, by_symbol, strict=True):
+            for place in np.argsort(-weights, kind="stable")[:n_donors]:
+                if weights[place] > 0:
+                    donor = donors[place]
+                    known = [*estimates[donor].tolist(), fitted.sums.rows[donor]]
+                    records.append([symbol, fitted.symbols[donor], weights[place], *known])
+    several = [f"estimate_{name}" for name in state.names[: len(state.shown)]]
+    labels = several if len(several) > 1 else ["estimate"]
+    return pd.DataFrame(records, columns=["category", "donor", "weight", *labels, "rows"])

@@ -1,4 +1,4 @@
-"""Documents as profiles: with which categories of the other columns a category occurs, as square roots of shares.
+"""How similar categories are: documents as profiles, names as bags of character n-grams, and kernels over both.
 
 A document is a row of counts over words. Its profile is, block by block (a block is the words of one column), the share
 of each word, drawn to the share in all seen documents by `KAPPA` rows. Profiles are compared by the Euclidean distance
@@ -10,18 +10,56 @@ a sparse matrix of what differs from that, and one number for each block; nothin
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 Floats = NDArray[np.float64]
 
+
+@dataclass(frozen=True)
+class Names:
+    """Vectors (m, pieces) of length 1, or 0 for a name of which no piece is known."""
+
+    vectors: sparse.csr_array
+
+    def cosines(self, other: Names) -> NDArray[np.float64]:
+        """Likeness (m, other), 0 to 1."""
+        return np.clip((self.vectors @ other.vectors.T.tocsr()).toarray(), 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class NameReader:
+    """Reads names by the pieces of those that fit has seen."""
+
+    vectorizer: TfidfVectorizer
+
+    @classmethod
+    def fit(cls, symbols: Sequence[Any]) -> NameReader:
+        reader = TfidfVectorizer(analyzer="char", ngram_range=(2, 4))
+        texts = [_text(symbol) for symbol in symbols]
+        if not any(text.strip() for text in texts):  # of blanks there are no pieces, which scikit-learn refuses
+            texts = [_text("\0")]
+        return cls(reader.fit(texts))
+
+    def __call__(self, symbols: Sequence[Any]) -> Names:
+        return Names(sparse.csr_array(self.vectorizer.transform([_text(symbol) for symbol in symbols])))
+
+
+def _text(symbol: Any) -> str:
+    """A category as text with its ends marked, so that no name is too short for a piece."""
+    return f" {'' if symbol is None else symbol} "
+
+
 KAPPA = 1.0
 """Rows at the base shares that each block of a document is drawn by."""
-_MOST_DENSE = 2**24  # entries of a dense piece of documents
+_MAX_DENSE = 2**24  # entries of a dense piece of documents
 _SPARSE_COST = 100  # a product of sparse numbers takes the time of so many of dense ones
 
 
@@ -79,13 +117,6 @@ class Profiles:
     pulls: Floats
     n_blocks: int
 
-    def __len__(self) -> int:
-        return int(self.excess.shape[0])
-
-    def take(self, rows: NDArray[np.integer] | slice) -> Profiles:
-        """Some of them."""
-        return Profiles(self.excess[rows], self.scale[rows], self.pulls[rows], self.n_blocks)
-
     @cached_property
     def along_base(self) -> Floats:
         """Products with the base roots (m,)."""
@@ -118,7 +149,7 @@ def _with_each_other(one: sparse.csr_array) -> Floats:
     if _is_sparse(float(per_word @ per_word), (*one.shape, one.shape[0])):
         return np.asarray((one @ one.T.tocsr()).toarray())
     out = np.zeros((one.shape[0],) * 2)
-    by_word, step = one.tocsc(), max(1, _MOST_DENSE // max(one.shape[0], 1))
+    by_word, step = one.tocsc(), max(1, _MAX_DENSE // max(one.shape[0], 1))
     for first in range(0, one.shape[1], step):
         piece = by_word[:, first : first + step].toarray()
         out += piece @ piece.T
@@ -137,7 +168,7 @@ def _crossed(left: sparse.csr_array, right: sparse.csr_array) -> Floats:
     if _is_sparse(work, (*shape, left.shape[1])):
         return np.asarray((left @ right.T.tocsr()).toarray())
     out = np.zeros(shape)
-    step = max(1, _MOST_DENSE // (shape[0] + shape[1]))
+    step = max(1, _MAX_DENSE // (shape[0] + shape[1]))
     left, right = left.tocsc(), right.tocsc()
     for first in range(0, left.shape[1], step):
         words = slice(first, first + step)
@@ -153,3 +184,81 @@ def _by_block(values: Floats, blocks: NDArray[np.int64]) -> Floats:
 def _block_of(blocks: NDArray[np.int64]) -> NDArray[np.int64]:
     """The block of each word."""
     return np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
+
+
+LENGTHS = (0.1, 0.3, 1.0, 3.0)
+"""Of exponential kernels, in units of the median squared distance of seen documents."""
+ROUNDING = 1e-12
+"""Squared distances below are none."""
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """A kernel: "linear", or exponential with a `length`; divided by `unit`. `names`: the share of names' likeness."""
+
+    length: float | None
+    unit: float
+    names: float = 0.0
+
+    def __str__(self) -> str:
+        kind = "linear" if self.length is None else f"exponential, length {self.length:g}"
+        return kind if not self.names else f"{kind}, names {self.names:g}"
+
+
+@dataclass(frozen=True)
+class Described:
+    """Categories by what is known of them: profiles, and names where they are asked for."""
+
+    profiles: Profiles
+    names: Names | None = None
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Products and squared distances of documents (m, l), squares (m,) of the first ones, and likeness of names."""
+
+    products: Floats
+    distances: Floats
+    squares: Floats
+    names: Floats | None = None
+
+    @classmethod
+    def between(cls, some: Described, others: Described) -> Geometry:
+        products = some.profiles.products(others.profiles)
+        distances = some.profiles.distances(others.profiles, products)
+        names = None if some.names is None or others.names is None else some.names.cosines(others.names)
+        return cls(products, distances, some.profiles.squares, names)
+
+    def covariance(self, kernel: Likeness) -> Floats:
+        """The kernel (m, l)."""
+        if kernel.length is None:
+            documents = self.products / kernel.unit
+        else:
+            documents = np.exp(-self.distances / (2 * kernel.length * kernel.unit))
+        if not kernel.names:
+            return documents
+        assert self.names is not None
+        return np.asarray((1 - kernel.names) * documents + kernel.names * self.names)
+
+    def variance(self, kernel: Likeness) -> Floats:
+        """The kernel of each of the first with itself (m,)."""
+        documents = self.squares / kernel.unit if kernel.length is None else np.ones(len(self.squares))
+        return (1 - kernel.names) * documents + kernel.names
+
+    def candidates(self) -> Iterator[Likeness]:
+        """The kernels to choose from, of documents with each other; none where documents do not differ."""
+        l = len(self.squares)  # noqa: E741 (the formulas' letter)
+        spread, middle = float(self.squares.mean()), median_distance(self.distances)
+        found = [Likeness(None, spread)] if spread > ROUNDING else []
+        found += [Likeness(length, middle) for length in LENGTHS] if middle > 0 else []
+        yield from found
+        if self.names is not None and l > 1:
+            yield from (Likeness(one.length, one.unit, names=0.5) for one in found)
+            yield Likeness(1.0, middle if middle > 0 else 1.0, names=1.0)
+
+
+def median_distance(distances: Floats) -> float:
+    """The median of the squared distances (l, l) of different categories; 0 where it is rounding or there are none."""
+    l = len(distances)  # noqa: E741
+    middle = float(np.median(distances[np.triu_indices(l, 1)])) if l > 1 else 0.0
+    return middle if middle > ROUNDING else 0.0

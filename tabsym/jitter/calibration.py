@@ -8,22 +8,72 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
 
-from tabsym.jitter.losses import Losses
-from tabsym.jitter.mixture import TILE
-from tabsym.jitter.replacing import longer, replaced
-from tabsym.jitter.strangers import Road, stranger
-from tabsym.jitter.weighing import donor_symbols, places_among_donors
-from tabsym.table import Table
+from tabsym.codes import UNSEEN
+from tabsym.encoders import TIWSEncoder
+from tabsym.jitter.donors import TILE
+from tabsym.jitter.replacing import longer, replaced, source_of, take, without_strange_levels
+from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Road, found_link, name_of, road_of, score_of, stranger
+from tabsym.table import (
+    Table,
+    check_classes,
+    check_regression_target,
+    check_same_rows,
+    check_weights,
+    match_features,
+    read_table,
+)
 from tabsym.tiws.column import FittedColumn
-from tabsym.tiws.donors import FEWEST_TO_TUNE, DonorRule
-from tabsym.tiws.likeness import Geometry, median_distance
+from tabsym.tiws.counts import codes_of
+from tabsym.tiws.donors import MIN_TO_TUNE, DonorRule
+from tabsym.tiws.similarity import Geometry, median_distance
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.integer]
-Ask = Callable[[Any], Any]
 
-MOST_DONORS = 64
+_MIN_VALUE = 1e-15
+
+
+@dataclass(frozen=True)
+class Losses:
+    """A loss by its name, and the target (n,) of all rows: places of classes, or numbers."""
+
+    name: str
+    target: NDArray[Any]
+
+    @classmethod
+    def check(cls, loss: str | None, y: Any, n_rows: int, classes: NDArray[Any] | None, who: str) -> Losses:
+        """The loss of a task (`classes`: those of a classifier), or a `ValueError` that says what there is."""
+        possible = ("log_loss",) if classes is not None else ("squared_error", "poisson")
+        name = possible[0] if loss is None else loss
+        if name not in possible:
+            kind = "classifiers" if classes is not None else "regressors"
+            raise ValueError(f"loss={loss!r} is not known for {kind}; use {' or '.join(map(repr, possible))}.")
+        if classes is not None:
+            remedy = "leave its rows out, or fit the model on all classes"
+            return cls(name, check_classes(y, n_rows, classes=classes, who=who, remedy=remedy).codes)
+        target = check_regression_target(y, n_rows, who=who)
+        if name == "poisson" and (target < 0).any():
+            raise ValueError("loss='poisson' needs a target without negative values; use 'squared_error'.")
+        return cls(name, target)
+
+    def of(self, answers: Floats, rows: NDArray[np.integer]) -> Floats:
+        """Loss (n,) of the answers (n, ...) given for these rows."""
+        truth = self.target[rows]
+        if self.name == "log_loss":
+            total = answers.sum(axis=1)
+            return -np.log(np.clip(answers[np.arange(len(rows)), truth] / total, _MIN_VALUE, 1.0))
+        if self.name == "squared_error":
+            return np.asarray((answers - truth) ** 2)
+        means = np.maximum(answers, _MIN_VALUE)
+        logs = truth * np.log(np.where(truth > 0, truth, 1.0) / means)
+        return np.asarray(2 * (logs - truth + means))
+
+
+Places = NDArray[np.integer]
+
+MAX_DONORS = 64
 """Of a category, those that any of the rules to choose from ranks highest, in calibration."""
 
 
@@ -81,7 +131,7 @@ class Asking:
 def calibrate_column(fitted: FittedColumn, sample: Sample, model: Asking) -> Calibration:
     """Choose a column's rule: each row is answered with donors, its own category and its document left out."""
     found, which = np.unique(sample.codes, return_inverse=True)
-    places, geometry = places_among_donors(fitted, found), fitted.between(fitted.as_unseen(found))
+    places, geometry = fitted.places(fitted.donors, found), fitted.between(fitted.as_unseen(found))
     rules = _rules(fitted, geometry)
     chosen = _chosen(geometry, places, rules)
     answers = _with_donors(fitted, sample, model.ask, chosen[which])
@@ -116,7 +166,7 @@ def calibrate_column(fitted: FittedColumn, sample: Sample, model: Asking) -> Cal
 
 def _rules(fitted: FittedColumn, geometry: Geometry) -> list[DonorRule]:
     """The rules to choose from; of few categories none, since all donors of one are alike then."""
-    if len(fitted.donors) < FEWEST_TO_TUNE:
+    if len(fitted.donors) < MIN_TO_TUNE:
         return []
     rule = fitted.rule
     if fitted.method.method == "poster":  # which has no rule of its own
@@ -134,19 +184,19 @@ def _plain(fitted: FittedColumn, codes: Places, geometry: Geometry, places: Plac
 def _chosen(geometry: Geometry, places: Places, rules: list[DonorRule]) -> Places:
     """Places (m, k) of the donors of each category that are asked about."""
     m, donors = geometry.distances.shape
-    if donors <= MOST_DONORS:
+    if donors <= MAX_DONORS:
         return np.tile(np.arange(donors), (m, 1))
     rank = np.full((m, donors), donors)
     for rule in rules:
         order = np.argsort(-rule.weights(geometry, places), axis=1, kind="stable")
         np.minimum(rank, np.argsort(order, axis=1, kind="stable"), out=rank)
-    return np.argsort(rank, axis=1, kind="stable")[:, :MOST_DONORS]
+    return np.argsort(rank, axis=1, kind="stable")[:, :MAX_DONORS]
 
 
 def _with_donors(fitted: FittedColumn, sample: Sample, ask: Ask, chosen: Places) -> Floats:
     """What the model says of each row with each donor: (n, k, ...)."""
     name = sample.table.names[fitted.number]
-    symbols = donor_symbols(fitted)
+    symbols = fitted.donor_symbols
     column = longer(sample.source, fitted.number, sample.table[name], symbols, set(fitted.symbols))
     rows, donors = np.repeat(sample.rows, chosen.shape[1]), chosen.ravel()
     parts = [slice(first, first + TILE) for first in range(0, len(rows), TILE)]
@@ -177,3 +227,62 @@ def _error(difference: Floats, group: Places, weight: Floats) -> float:
     mean = np.average(difference, weights=weight)
     sums = np.bincount(group, weight * (difference - mean), minlength=groups)
     return float(np.sqrt(groups / (groups - 1) * (sums**2).sum()) / weight.sum())
+
+
+def calibrated(
+    who: str, model: Any, encoder: TIWSEncoder, names: list[str], average: str,
+    data: tuple[Any, Any, Any], loss: str | None, n_rows: int, random_state: Any,
+) -> dict[str, Calibration]:  # fmt: skip
+    """What is found for each column; `data`: table, target and weights."""
+    X, y, sample_weight = data
+    if not isinstance(n_rows, (int, np.integer)) or isinstance(n_rows, bool) or n_rows < 1:
+        raise ValueError(f"n_rows={n_rows!r} is not possible; use a count of 1 or more.")
+    check_same_rows(X, y=y, sample_weight=sample_weight)
+    table = match_features(encoder, read_table(X, who=who))
+    weight = check_weights(sample_weight, len(table))
+    weight = np.ones(len(table)) if weight is None else weight
+    classes = np.asarray(model.classes_) if is_classifier(model) else None
+    losses = Losses.check(loss, y, len(table), classes, who)
+    codes = dict(zip(table.names, codes_of(table, encoder.counts_.words), strict=True))
+    usable = weight > 0
+    for name in encoder.columns_:
+        usable &= codes[name] != UNSEEN
+    rows = np.flatnonzero(usable)
+    if not len(rows):
+        raise ValueError(
+            "Every row has an unknown category or weight 0; calibrate on rows with categories of the training data."
+        )
+    known = {
+        encoder.columns_[name].fitted.number: set(encoder.columns_[name].fitted.symbols) for name in encoder.columns_
+    }
+    source = without_strange_levels(source_of(X, table), known)
+    asking = _asking(model, average, losses, take(source, rows[:ROWS_FOR_LINK]))
+    random = check_random_state(random_state)
+    found = {}
+    for name in names:
+        some = _stratified(rows, losses, codes[name], n_rows, random)
+        sample = Sample(source, table, some, codes[name][some], weight[some])
+        found[name] = calibrate_column(encoder.columns_[name].fitted, sample, asking)
+    return found
+
+
+def _asking(model: Any, average: str, losses: Losses, some: Any) -> Asking:
+    """The model as calibration asks it; `some` rows show its link."""
+    if losses.name == "log_loss" and not hasattr(model, "predict_proba"):
+        raise ValueError(f"calibrate needs predict_proba, which {name_of(model)} lacks; leave calibrate out.")
+    answer = model.predict_proba if losses.name == "log_loss" else model.predict
+    if average == "probability":
+        return Asking(answer, lambda answers: answers, losses, road_of(model))
+    score = score_of(model)
+    return Asking(score, found_link(score(some), answer(some)), losses, road_of(model))
+
+
+def _stratified(rows: Places, losses: Losses, codes: Places, n_rows: int, random: Any) -> Places:
+    """Some of the rows, evenly from all classes and categories (of numbers: from all categories, small and large)."""
+    if len(rows) <= n_rows:
+        return rows
+    target, symbol, tie = losses.target[rows], codes[rows], random.permutation(len(rows))
+    by_class = losses.name == "log_loss"
+    order = np.lexsort((tie, symbol, target) if by_class else (tie, target, symbol))
+    at = ((np.arange(n_rows) + random.random_sample()) * len(rows) / n_rows).astype(np.int64)
+    return np.sort(rows[order[at]])

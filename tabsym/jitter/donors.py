@@ -1,4 +1,4 @@
-"""Which categories stand in for the unknown values of each row, and how much each combination weighs.
+"""Donors: the known categories that replace an unknown one, and how much each combination of them weighs.
 
 A row with several unknown values takes every combination of their donors, by the product of weights. Combinations are
 counted through, never listed: a tile of them is worked out from their numbers alone.
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Places = NDArray[np.integer]
 
-MOST_COMBINATIONS = 2500
+MAX_COMBINATIONS = 2500
 """Of donors of one row; where all would be more, each unknown value keeps its heaviest."""
 TILE = 1 << 16
 """Combinations at a time."""
-LIGHTEST = 1e-16
+MIN_WEIGHT = 1e-16
 """A donor weighs more than this, as a share of the heaviest, or is left out."""
 
 Tile = tuple[Places, list[Places], Floats]
@@ -45,7 +45,7 @@ class Ranked:
 
     @classmethod
     def of(cls, weights: Floats) -> Ranked:
-        kept = weights > LIGHTEST * weights.max(axis=1, keepdims=True, initial=0.0)
+        kept = weights > MIN_WEIGHT * weights.max(axis=1, keepdims=True, initial=0.0)
         document, donor = np.nonzero(kept)
         weight = weights[kept]
         order = np.lexsort((-weight, document))
@@ -86,7 +86,7 @@ class Mixture:
 
     @classmethod
     def of(cls, donors: list[Donors], max_donors: int | None, *, combined: bool = True) -> Mixture:
-        """Combinations of the heaviest donors, all if None; `combined`: at most `MOST_COMBINATIONS` of a row."""
+        """Combinations of the heaviest donors, all if None; `combined`: at most `MAX_COMBINATIONS` of a row."""
         ranked = [Ranked.of(one.weights) for one in donors]
         sizes = np.stack(
             [
@@ -154,7 +154,7 @@ def _heaviest(ranked: Ranked, document: Places, kept: Places) -> Floats:
 def _bounded(sizes: Places) -> Places:
     """How many donors each value of each row (r, columns) keeps."""
     kept = sizes.copy()
-    many = np.flatnonzero(np.prod(sizes.astype(np.float64), axis=1) > MOST_COMBINATIONS)
+    many = np.flatnonzero(np.prod(sizes.astype(np.float64), axis=1) > MAX_COMBINATIONS)
     several = many[(sizes[many] > 1).sum(axis=1) > 1]
     found, which = np.unique(sizes[several], axis=0, return_inverse=True)
     caps = np.array([_caps(row) for row in found], dtype=sizes.dtype).reshape(found.shape)
@@ -164,7 +164,7 @@ def _bounded(sizes: Places) -> Places:
 
 def _caps(sizes: Places) -> Places:
     """Counts whose product is within bounds: small ones whole, the others alike."""
-    out, left = sizes.copy(), float(MOST_COMBINATIONS)
+    out, left = sizes.copy(), float(MAX_COMBINATIONS)
     order = np.argsort(sizes, kind="stable")
     for done, place in enumerate(order):
         out[place] = min(sizes[place], max(1, int(left ** (1 / (len(sizes) - done)) + 1e-9)))

@@ -1,21 +1,32 @@
-"""A model's raw scores, before its link, and the link, as far as the model shows them."""
+"""What a wrapped model shows of itself: its raw scores, its link, and how it takes unknown categories.
+
+XGBoost 3.1 and 3.2 take an unknown category for a neighbour in sort order without a word, so no unknown level reaches
+it: behind `NativeCategories` the category is missing there anyway, and elsewhere a missing value is asked about
+instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import NativeCategories
 from tabsym.integrations import available, load_adapter
 
+ROWS_FOR_LINK = 64
+"""By which a link is found."""
+
 Floats = NDArray[np.float64]
 Ask = Callable[[Any], Any]
+Link = Callable[[Floats], Floats]
 
 LINKS: dict[str, Callable[[Floats], Floats]] = {
     "identity": lambda score: score,
@@ -83,3 +94,73 @@ def link_of(scores: Floats, answers: Floats) -> Callable[[Floats], Floats] | Non
         if made.shape == answers.shape and np.allclose(made, answers, rtol=_NEAR, atol=_NEAR):
             return LINKS[name]
     return None
+
+
+Road = Literal["model", "missing"]
+"""Unknown values go to the model as they are, or as missing ones."""
+
+
+def road_of(model: Any) -> Road:
+    """The road for a model."""
+    return "model" if is_native(model) or not any(library(part) == "xgboost" for part in _parts(model)) else "missing"
+
+
+def stranger(symbols: Sequence[Any], road: Road) -> Any:
+    """A category that none of these is; None, a missing value, on the road of that name and where none can be made."""
+    if road == "missing":
+        return None
+    present = [symbol for symbol in symbols if symbol is not None]
+    if all(isinstance(symbol, str) for symbol in present):
+        known, name = set(present), "(never seen)"
+        while name in known:
+            name = f"({name})"
+        return name
+    if all(isinstance(symbol, (int, float, np.number)) and not isinstance(symbol, bool) for symbol in present):
+        return type(present[0])(max(present) + 1)
+    return None
+
+
+def _parts(model: Any) -> Iterator[Any]:
+    yield model
+    if hasattr(model, "get_params"):
+        for value in model.get_params(deep=True).values():
+            yield from value if isinstance(value, (list, tuple)) else (value,)
+
+
+def found_link(scores: Any, answers: Any) -> Callable[[Floats], Floats]:
+    """The link between a model's scores and answers, or a `ValueError`."""
+    link = link_of(scores, answers)
+    if link is None:
+        raise ValueError(
+            "average='raw' needs a model whose predictions follow from its scores by a "
+            "logistic, softmax, exponential or no link, unlike this one; use average='probability'."
+        )
+    return link
+
+
+def score_of(model: Any) -> Ask:
+    """What gives a model's raw scores, or a `ValueError`."""
+    score = raw_scores(model)
+    if score is None:
+        raise ValueError(
+            f"average='raw' needs a model with raw scores, and {name_of(model)} has none; use average='probability'."
+        )
+    return score
+
+
+def name_of(model: Any) -> str:
+    """What a model is called; of a pipeline its last step."""
+    steps = getattr(model, "steps", None)
+    return type(steps[-1][1] if steps else model).__name__
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether an estimator can answer; CatBoost has its own way to say so."""
+    own = getattr(estimator, "is_fitted", None)
+    if callable(own):
+        return bool(own())
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Margins of a wide model: out of fold for training, of new rows afterwards.
+"""Margins of a wide model: out of fold for training, of new rows afterwards; and the rows that a booster is judged by.
 
 A booster that starts from margins of rows which the wide model was trained on believes them too much, and learns
 little of what is left: so each training row gets the margin of a model that has not seen it.
@@ -7,8 +7,8 @@ little of what is left: so each training row gets the margin of a model that has
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tabsym.encoders.folds import Split
 from tabsym.encoders.pieces import take_rows
 from tabsym.models.refitting import fit_alike, held_precisions
+from tabsym.stacking.layer import Plan, Rows
 
 Floats = NDArray[np.float64]
 Places = NDArray[Any]
@@ -169,3 +170,61 @@ class Nested:
             if held is None and np.array_equal(train, self._rows_without(beside, wanted)):
                 self._known[beside, wanted] = self._learner.margins(model, self._rows_of(beside, wanted))
         return self._known[wanted, beside]
+
+
+ENOUGH = 7_000
+"""Rows held out, with which no more folds are judged by: a bound on the fits, which was not tuned. Fewer rows err more
+(kick, fold 1), more cost as many fits of the wide model again."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Rows to judge a booster by, and rows to train it on, whose margins are made when they are asked for.
+
+    `plain`: those to train on, without margins; `y`: the target of those that get them.
+    """
+
+    held_out: Rows
+    plain: Rows
+    y: NDArray[Any]
+    make: Callable[[], Rows]
+
+    @cached_property
+    def seen(self) -> Rows:
+        return self.make()
+
+    def rows_for(self, plan: Plan) -> Rows:
+        """What a booster is trained on; one that stands alone reads no margins."""
+        return self.plain if plan.mode == "alone" else self.seen
+
+
+def trials_of_folds(plain: Rows, crossed: Crossed) -> list[Trial]:
+    """Trials of folds, as many as hold enough rows: trained on margins that know nothing of the fold.
+
+    Of a splitter over time the latest folds, which have most rows to train on.
+
+    `plain`: the rows of training, without margins.
+    """
+    nested = Nested(crossed)
+
+    def trial(fold: int) -> Trial:
+        train, test = crossed.splits[fold]
+        known = nested.rows(fold)
+        return Trial(
+            replace(taken(plain, test), margins=crossed.margins_of(fold)),
+            taken(plain, train),
+            plain.y[known],
+            lambda: replace(taken(plain, known), margins=nested.margins(fold)),
+        )
+
+    folds = list(range(len(crossed.splits)))
+    if len(crossed.rows) < len(plain):
+        folds.sort(key=lambda fold: -len(nested.rows(fold)))
+    sizes = np.cumsum([len(crossed.splits[fold][1]) for fold in folds])
+    return [trial(fold) for fold in folds[: 1 + int(np.searchsorted(sizes, ENOUGH))]]
+
+
+def taken(rows: Rows, places: NDArray[Any]) -> Rows:
+    """Some of the rows."""
+    weight = None if rows.weight is None else rows.weight[places]
+    return Rows(take_rows(rows.X, places), rows.y[places], rows.margins[places], weight)

@@ -1,0 +1,159 @@
+"""What TIWSEncoder is given, checked: options, the target, and encoders whose counts are to be added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+
+from tabsym.encoders.tiws.rows import TIWSColumn
+from tabsym.table import TARGET_TYPES, check_classes, check_regression_target, check_target, holds_classes
+from tabsym.tiws.column import CONTEXTS, Observed
+from tabsym.tiws.counts import TableCounts
+
+
+def check_options(encoder: Any) -> None:
+    """A `ValueError` that names the argument and what it can be."""
+    for option, allowed in (
+        ("method", ("documents", "poster")),
+        ("context", CONTEXTS),
+        ("idf_rows", ("all", "known+self")),
+        ("target_type", TARGET_TYPES),
+    ):
+        value = getattr(encoder, option)
+        if not (isinstance(value, str) and value in allowed):
+            raise ValueError(f"{option}={value!r} is not known; use one of {', '.join(map(repr, allowed))}.")
+    for option in ("names", "indicator"):
+        value = getattr(encoder, option)
+        if not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"{option}={value!r} is not possible; use True or False.")
+    if encoder.names and encoder.method == "poster":
+        raise ValueError("names=True needs method='documents'; set names=False with method='poster'.")
+    smooth = encoder.smooth
+    number = isinstance(smooth, Real) and not isinstance(smooth, bool)
+    if smooth != "auto" and not (number and 0 <= float(smooth) < np.inf):
+        raise ValueError(f"smooth={smooth!r} is not possible; use 'auto' or a number of rows of at least 0.")
+    _check_numeric(encoder.numeric)
+
+
+def _check_numeric(numeric: Any) -> None:
+    allowed = ("modl", "quantile", "passthrough")
+    if isinstance(numeric, str) and numeric in allowed:
+        return
+    words = ", ".join(map(repr, allowed))
+    if not isinstance(numeric, Mapping):
+        raise ValueError(
+            f"numeric={numeric!r} is not known; use one of {words}, or a dict of column names and edges (or one of "
+            "these words)."
+        )
+    for name, edges in numeric.items():
+        if isinstance(edges, str):
+            if edges not in allowed:
+                raise ValueError(f"numeric has {edges!r} for column {name!r}; use one of {words}, or edges.")
+            continue
+        try:
+            values = np.asarray(edges, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.full(1, np.nan)
+        if values.ndim != 1 or not np.isfinite(values).all() or (np.diff(values) <= 0).any():
+            raise ValueError(f"The edges of column {name!r} in numeric must be ascending finite numbers.")
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Components:
+    """`y` (n, q): the target, or the indicators of all `classes`; `codes` (n,) of classes."""
+
+    y: Floats
+    classes: NDArray[Any] | None
+    codes: NDArray[Any]
+
+
+def components(y: Any, n_rows: int, target_type: str, who: str, classes: Any = None) -> Components:
+    """The target of a table, checked; `classes`: all that there can be, if they are known."""
+    if classes is not None:
+        return further(y, n_rows, _all_classes(classes, target_type), who)
+    if holds_classes(check_target(y, n_rows, who), target_type):
+        found = check_classes(y, n_rows, who=who)
+        return Components(np.eye(len(found.classes))[found.codes], found.classes, found.codes)
+    return further(y, n_rows, None, who)
+
+
+def further(y: Any, n_rows: int, classes: NDArray[Any] | None, who: str) -> Components:
+    """The target of a further piece of a table, with the classes of the first."""
+    if classes is None:
+        values = check_regression_target(y, n_rows, who=who)
+        return Components(values[:, None], None, values)
+    found = check_classes(y, n_rows, classes=classes, who=who)
+    return Components(np.eye(len(classes))[found.codes], classes, found.codes)
+
+
+def check_same_classes(given: Any, before: NDArray[Any] | None) -> None:
+    """A `ValueError` where the classes given with a further piece are not those of the first."""
+    if given is None:
+        return
+    if before is None:
+        raise ValueError("classes were given, but the target held numbers before; leave classes out.")
+    if not np.array_equal(_distinct(given), before):
+        raise ValueError(
+            f"classes={list(given)!r} is not the same as on last call to partial_fit, was: {before.tolist()!r}; leave "
+            "classes out."
+        )
+
+
+def _all_classes(given: Any, target_type: str) -> NDArray[Any]:
+    if target_type == "continuous":
+        raise ValueError("target_type='continuous' has no classes; leave classes out.")
+    classes = _distinct(given)
+    if len(classes) < 2:
+        raise ValueError(f"classes={list(given)!r} is not possible; give all classes, at least 2.")
+    return classes
+
+
+def _distinct(classes: Any) -> NDArray[Any]:
+    return np.unique(column_or_1d(classes))
+
+
+def check_mergeable(one: Any, other: Any) -> None:
+    """A `ValueError` where the counts of two fitted encoders cannot be added."""
+    if one._names_in != other._names_in or list(one.columns_) != list(other.columns_):
+        raise ValueError("merge needs encoders of the same columns, in the same order.")
+    if _labels(one._classes) != _labels(other._classes):
+        raise ValueError(
+            f"merge needs encoders of the same target; these have {_told(one._classes)} and {_told(other._classes)}."
+        )
+    for a, b in zip(one.counts_.words, other.counts_.words, strict=True):
+        if type(a) is not type(b) or not np.array_equal(getattr(a, "edges", ()), getattr(b, "edges", ())):
+            raise ValueError(
+                f"Column {a.name!r} was cut into other intervals in the two encoders; give both the same edges: "
+                "numeric={'column': [...]}."
+            )
+
+
+def carried_over(
+    observed: dict[str, Observed], before: TableCounts, now: TableCounts, columns: dict[str, TIWSColumn]
+) -> dict[str, Observed]:
+    """What was observed by the words of `before`, by those of `now`, without categories that are seen by now."""
+    places = before.places_among(now.words)
+    of_words = np.concatenate([now.offsets[j] + place for j, place in enumerate(places)])
+    out = {}
+    for name, one in observed.items():
+        known = set(columns[name].fitted.symbols)
+        keep = np.array([symbol not in known for symbol in one.symbols], dtype=bool)
+        out[name] = one.placed(of_words, int(now.offsets[-1]), keep)
+    return out
+
+
+def _labels(classes: NDArray[Any] | None) -> list[Any] | None:
+    return None if classes is None else classes.tolist()
+
+
+def _told(classes: NDArray[Any] | None) -> str:
+    return "numbers" if classes is None else f"the classes {classes.tolist()}"

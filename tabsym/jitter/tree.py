@@ -1,0 +1,306 @@
+"""A grown tree: its columns, its nodes, the leaves of rows, with unknown categories too, and the tree as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabsym.codes import encode_column
+from tabsym.encoders import TIWSEncoder
+from tabsym.jitter.kernels_descend import COVER, INDEPENDENT, MIXTURE, STOP, find_leaves, spread_rows
+from tabsym.table import Column, Measure, Table, symbolic_columns
+from tabsym.tiws.column import FittedColumn, UnseenRows
+from tabsym.tiws.counts import Symbols
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A binary tree whose nodes are numbered as they are visited: node 0 is the root, a left side comes first.
+
+    Attributes
+    ----------
+    feature : (nodes,)
+        The column that a node splits, -1 for leaves.
+    threshold : (nodes,)
+        Numbers up to it go left; NaN for leaves and categories, infinite where only missing values go right.
+    left, right : (nodes,)
+        The child nodes, -1 for leaves.
+    other_left : (nodes,)
+        Whether values that no training row of the node has go left (known categories, missing numbers): to the branch
+        with more rows. Missing numbers that the node has go to the better branch.
+    pointer : (nodes + 1,)
+        Offsets of a node's categories in `symbols`, their codes in ascending order, and in `to_left`, the branch of
+        each.
+    value : (nodes, K)
+        Class probabilities, or the mean target.
+    n_rows, weight, impurity, gain : (nodes,)
+        Training rows, their weight, their impurity, and by how much the split lowers impurity times weight (after
+        shrinkage of the categories' means by `smooth`).
+    """
+
+    feature: NDArray[np.int64]
+    threshold: Floats
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    other_left: NDArray[np.bool_]
+    pointer: NDArray[np.int64]
+    symbols: NDArray[np.int32]
+    to_left: NDArray[np.bool_]
+    value: Floats
+    n_rows: NDArray[np.int64]
+    weight: Floats
+    impurity: Floats
+    gain: Floats
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+    @cached_property
+    def depth(self) -> int:
+        """Splits on the longest way to a leaf."""
+        depths = np.zeros(len(self), dtype=np.int64)
+        for node in range(len(self)):
+            if self.feature[node] >= 0:
+                depths[[self.left[node], self.right[node]]] = depths[node] + 1
+        return int(depths.max())
+
+    @property
+    def n_leaves(self) -> int:
+        return int((self.feature < 0).sum())
+
+    @cached_property
+    def splits_symbols(self) -> NDArray[np.int64]:
+        """The columns that some node splits by categories."""
+        return np.unique(self.feature[np.diff(self.pointer) > 0])
+
+    def left_symbols(self, node: int) -> NDArray[np.int32]:
+        """Codes of the node's own categories that go left."""
+        place = slice(self.pointer[node], self.pointer[node + 1])
+        return self.symbols[place][self.to_left[place]]
+
+    def right_symbols(self, node: int) -> NDArray[np.int32]:
+        """Codes of the node's own categories that go right."""
+        place = slice(self.pointer[node], self.pointer[node + 1])
+        return self.symbols[place][~self.to_left[place]]
+
+    def importances(self, n_features: int) -> Floats:
+        """Each column's part of what the splits gained (n_features,); of sum 1, where anything was gained."""
+        inner = self.feature >= 0
+        gains = np.zeros(n_features)
+        np.add.at(gains, self.feature[inner], self.gain[inner])
+        total = gains.sum()
+        return gains / total if total > 0 else gains
+
+    def leaves(self, cells: Floats) -> NDArray[np.int64]:
+        """The leaf (n,) of each row of `cells` (p, n)."""
+        out = np.empty(cells.shape[1], dtype=np.int64)
+        find_leaves(
+            cells, self.feature, self.threshold, self.left, self.right, self.other_left, self.pointer, self.symbols,
+            self.to_left, out,
+        )  # fmt: skip
+        return out
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class TreeColumns:
+    """What fit saw in each column: its categories (missing is one), or what its numbers measure."""
+
+    names: list[str]
+    kinds: list[Symbols | Measure]
+
+    @classmethod
+    def fit(cls, table: Table, cols: Any, rows: NDArray[np.int64] | None) -> TreeColumns:
+        """`cols`: categorical columns, as in encoders; `rows`: those that count, all if None."""
+        symbolic = {column.name for column in symbolic_columns(table, cols, booleans=False)}
+
+        def kind(column: Column) -> Symbols | Measure:
+            if column.name in symbolic or column.is_empty:
+                return Symbols.of(column.name, encode_column(column), rows)
+            return column.measure
+
+        return cls(table.names, [kind(column) for column in table.columns])
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Categories of each column (p,), 0 for numbers."""
+        return np.array([len(kind) if isinstance(kind, Symbols) else 0 for kind in self.kinds], dtype=np.int64)
+
+    def cells(self, table: Table) -> Floats:
+        """Codes and numbers (p, n); -1 for categories that are not in the training data."""
+        out = np.empty((len(self.kinds), len(table)))
+        for place, (kind, column) in enumerate(zip(self.kinds, table.columns, strict=True)):
+            if isinstance(kind, Symbols):
+                out[place] = kind.codes(column)
+            else:
+                out[place] = column.values
+                column.check_measure(kind)
+        return out
+
+    def refuse_unknown(self, table: Table, cells: Floats) -> None:
+        """A `ValueError` that names the first category that is not in the training data, if there is one."""
+        for place in np.flatnonzero(self.sizes):
+            if (cells[place] < 0).any():
+                row, raw = int(np.argmax(cells[place] < 0)), encode_column(table.columns[place])
+                what = "a missing value" if raw.codes[row] < 0 else repr(raw.symbols[raw.codes[row]])
+                raise ValueError(
+                    f"Column {self.names[place]!r} holds {what} (row {row}), which is not in the training data; fit on "
+                    "rows that have it, or set handle_unknown to something other than 'error'."
+                )
+
+    def symbols(self, place: int) -> list[Any]:
+        """By code; None is missing."""
+        kind = self.kinds[place]
+        return list(kind.alphabet.symbols) if isinstance(kind, Symbols) else []
+
+
+DONOR_MODES = ("similar", "similar_per_node")
+MODES = {"similar": MIXTURE, "similar_per_node": INDEPENDENT, "training_counts": COVER, "node_value": STOP}
+_TILE = 1024  # rows at a time, so that weights of all donors for each stay small
+
+
+@dataclass(frozen=True)
+class Donors:
+    """A column's unknown categories: rows that have them, and how each resembles the known categories `codes` (d,)."""
+
+    fitted: FittedColumn
+    found: UnseenRows
+    codes: NDArray[np.int64]
+    alike: Floats | None  # (m, d), where one document's weights depend on the others
+
+    @classmethod
+    def of(cls, encoder: TIWSEncoder, table: Table, column: str, context: str | None) -> Donors:
+        """Of a fitted encoder, for the rows of a table whose categories in `column` it has not seen."""
+        fitted = encoder.columns_[column].fitted
+        found = encoder.unseen_rows(table, column, context=context)
+        if fitted.method.method != "poster":
+            return cls(fitted, found, fitted.donors, None)
+        return cls(fitted, found, *fitted.shown_weights(found.unseen))
+
+    def weights(self, places: NDArray[np.int64]) -> Floats:
+        """Of the donors (len(places), d) for some of the documents; they sum to 1."""
+        if self.alike is not None:
+            return self.alike[places]
+        return self.fitted.weights(self.found.unseen.take(places))
+
+
+def spread(tree: Tree, cells: Floats, mode: str, donors: dict[int, Donors]) -> tuple[Floats, NDArray[np.int64]]:
+    """Values (n, K) and heaviest leaves (n,) of rows with unknown categories.
+
+    Parameters
+    ----------
+    tree : Tree
+    cells : (p, n)
+        Of the whole table, codes of unknown categories below 0; rows without any get 0.
+    mode : {"similar", "similar_per_node", "training_counts", "node_value"}
+    donors : dict of int -> Donors
+        By column; none are needed where nothing is asked of them.
+    """
+    out, heaviest = np.zeros((cells.shape[1], tree.value.shape[1])), np.zeros(cells.shape[1], dtype=np.int64)
+    rows = np.flatnonzero((cells[tree.splits_symbols] < 0).any(axis=0))
+    which = np.full((len(donors), cells.shape[1]), -1, dtype=np.int64)
+    for slot, one in enumerate(donors.values()):
+        which[slot, one.found.rows] = one.found.which
+    for first in range(0, len(rows), _TILE):
+        tile = rows[first : first + _TILE]
+        out[tile], heaviest[tile] = _spread(tree, np.ascontiguousarray(cells[:, tile]), mode, donors, which[:, tile])
+    return out, heaviest
+
+
+def _spread(
+    tree: Tree, cells: Floats, mode: str, donors: dict[int, Donors], which: NDArray[np.int64]
+) -> tuple[Floats, NDArray[np.int64]]:
+    n, many = cells.shape[1], len(donors)
+    sizes = np.array([len(one.codes) for one in donors.values()], dtype=np.int64)
+    most = int(sizes.max(initial=1))
+    slot, codes = np.full(len(cells), -1, dtype=np.int64), np.zeros((many, most), dtype=np.int64)
+    weights, local = [], np.full((many, n), -1, dtype=np.int64)
+    for u, (column, one) in enumerate(donors.items()):
+        slot[column], codes[u, : sizes[u]] = u, one.codes
+        there = which[u] >= 0
+        places, number = np.unique(which[u, there], return_inverse=True)
+        local[u, there] = number
+        weights.append(one.weights(places).ravel())
+    firsts = np.cumsum([0, *(len(one) for one in weights)], dtype=np.int64)
+    out, heaviest = np.zeros((n, tree.value.shape[1])), np.zeros(n, dtype=np.int64)
+    live, masses = np.zeros((many, most), dtype=np.int64), np.zeros(tree.depth + 2)
+    stack = np.zeros((tree.depth + 2, 1 + 2 * many), dtype=np.int64)
+    flat = np.concatenate([*weights, np.zeros(0)])
+    spread_rows(
+        cells, tree.feature, tree.threshold, tree.left, tree.right, tree.other_left, tree.pointer, tree.symbols,
+        tree.to_left, tree.value, tree.weight, MODES[mode], slot, local, codes, sizes, flat, firsts, live, stack,
+        masses, out, heaviest,
+    )  # fmt: skip
+    return out, heaviest
+
+
+def write_tree(
+    tree: Tree, columns: TreeColumns, said: Callable[[int], str], max_depth: int, max_categories: int, decimals: int
+) -> str:
+    """Lines that read from top to bottom.
+
+    Parameters
+    ----------
+    tree : Tree
+    columns : TreeColumns
+    said : callable
+        What a leaf says, by its node.
+    max_depth, max_categories, decimals : int
+    """
+    lines: list[str] = []
+    todo = [(0, 0, "")]
+    while todo:
+        node, depth, condition = todo.pop()
+        bar = "|   " * (depth - 1) + "|--- "
+        if depth:
+            lines.append(bar + condition)
+        inner = "|   " * depth + "|--- "
+        if tree.feature[node] < 0:
+            lines.append(f"{inner}{said(node)} ({tree.n_rows[node]} rows)")
+        elif depth == max_depth:
+            lines.append(f"{inner}... {_splits_below(tree, node)} more splits")
+        else:
+            left, right = _conditions(tree, columns, node, max_categories, decimals)
+            todo += [(tree.right[node], depth + 1, right), (tree.left[node], depth + 1, left)]
+    return "\n".join(lines) + "\n"
+
+
+def _conditions(tree: Tree, columns: TreeColumns, node: int, most: int, decimals: int) -> tuple[str, str]:
+    """The conditions of the left and of the right branch; categories that no row of the node has are not listed."""
+    place, other_left = int(tree.feature[node]), tree.other_left[node]
+    name = columns.names[place]
+    if tree.pointer[node + 1] > tree.pointer[node]:
+        some = tree.right_symbols(node) if other_left else tree.left_symbols(node)
+        listed = _listed(columns.symbols(place), some, most)
+        inside, outside = f"{name} in {listed}", f"{name} not in {listed}"
+        return (outside, inside) if other_left else (inside, outside)
+    threshold = tree.threshold[node]
+    if np.isinf(threshold):
+        return f"{name} is there", f"{name} is missing"
+    missing = (" or missing", "") if other_left else ("", " or missing")
+    return f"{name} <= {threshold:.{decimals}f}{missing[0]}", f"{name} > {threshold:.{decimals}f}{missing[1]}"
+
+
+def _listed(symbols: list, codes: NDArray[np.int32], most: int) -> str:
+    shown = ["missing" if symbols[code] is None else str(symbols[code]) for code in codes[:most]]
+    more = f", ... {len(codes)} in all" if len(codes) > most else ""
+    return "{" + ", ".join(shown) + more + "}"
+
+
+def _splits_below(tree: Tree, node: int) -> int:
+    todo, count = [node], 0
+    while todo:
+        node = todo.pop()
+        if tree.feature[node] >= 0:
+            count += 1
+            todo += [int(tree.left[node]), int(tree.right[node])]
+    return count
