@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tabsym.codes.threads import in_threads
 from tabsym.modl import Intervals, Settings, fit_column
-from tabsym.modl.labels import interval_labels
+from tabsym.modl.columns import interval_labels
 from tabsym.stats import code_numbers
 from tabsym.table import Column
 from tabsym.wide.sources import Bins

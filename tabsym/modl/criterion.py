@@ -21,7 +21,7 @@ CRITERIA = ("khiops", "page")
 LN2 = math.log(2.0)
 _ADDED = 2_000  # terms of the universal code's sum that Khiops adds one by one
 _FIFTH_LOG = 65_536  # 2**2**2**2, from where a fifth iterated logarithm is positive
-MOST_TABLE = 20_000_000
+MAX_TABLE = 20_000_000
 """Up to this many rows ln k! comes from a table, memory for time; beyond, and for fractional counts, from lgamma."""
 
 
@@ -117,7 +117,7 @@ def _ln_shares(most: int) -> Floats:
 # -- priors ------------------------------------------------------------------------------------
 
 
-def most_granularity(n_rows: float) -> int:
+def max_granularity(n_rows: float) -> int:
     """Khiops' largest granularity: ceil(log2 N)."""
     return max(1, math.ceil(math.log2(max(n_rows, 2.0)) - 1e-11))  # weights may add up to 16 and a hair
 
@@ -194,7 +194,7 @@ def garbage_priors(
 
 def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> float:
     """Khiops' cost of using a column at all, and of its granularity."""
-    return LN2 + math.log(n_candidates) + ln_universal(granularity, most_granularity(n_rows))
+    return LN2 + math.log(n_candidates) + ln_universal(granularity, max_granularity(n_rows))
 
 
 # -- parts -------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> flo
 @lru_cache(maxsize=8)  # columns of as many rows ask the same; it is not to be written to
 def ln_factorials(total: float, n_classes: int, *, whole: bool) -> Floats:
     """ln k! for k = 0 .. total + classes, for the kernels; empty where they shall use lgamma."""
-    if not whole or total > MOST_TABLE:
+    if not whole or total > MAX_TABLE:
         return np.empty(0)
     table = np.empty(int(total) + n_classes + 1)
     table[0] = 0.0
