@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ from numpy.typing import NDArray
 from tabsym.codes import UNSEEN, Alphabet, RawCodes
 from tabsym.codes.few import plain_symbols
 from tabsym.encoders.base import codes_in
-from tabsym.encoders.onehot.options import Options
-from tabsym.encoders.onehot.rare import find_rare
+from tabsym.encoders.onehot.options import Options, RareRule
 
 ZEROS, NANS = -1, -2
 """Places of rows that have no one: all zeros, or all NaN."""
@@ -198,4 +198,46 @@ def with_unique_names(states: dict[str, OneHotColumn]) -> dict[str, OneHotColumn
             taken.add(new)
             names.append(new)
         out[name] = replace(state, names=names)
+    return out
+
+
+def find_rare(counts: NDArray[Any], n_rows: float, missing: int, rule: RareRule) -> NDArray[np.int64]:
+    """Codes of the infrequent categories.
+
+    Parameters
+    ----------
+    counts : (M,)
+        Rows, or weights, of each category.
+    n_rows : float
+        Of the whole column.
+    missing : int
+        The code of the missing category, below 0 where there is none.
+    rule : RareRule
+    """
+    rare = np.zeros(len(counts), dtype=bool)
+    if rule.smallest is not None:
+        whole = isinstance(rule.smallest, Integral)
+        rare = counts < (rule.smallest if whole else rule.smallest * n_rows)
+    if missing >= 0 and rule.with_missing is not True:
+        rare[missing] = rule.with_missing == "force" and bool(rare.any())
+    rare |= _beyond(counts, rare, missing, rule)
+    named = np.ones(len(counts), dtype=bool)
+    if missing >= 0:
+        named[missing] = False
+    if rule.needs_two and (rare.sum() < 2 or rare[named].all() or not counts[rare].sum() > 0):
+        rare[:] = False
+    return np.flatnonzero(rare)
+
+
+def _beyond(counts: NDArray[Any], rare: NDArray[np.bool_], missing: int, rule: RareRule) -> NDArray[np.bool_]:
+    """The smallest categories, so that no more than `at_most` output columns are left; of equal ones the first."""
+    out = np.zeros(len(counts), dtype=bool)
+    if rule.at_most is None or len(counts) - rare.sum() + rare.any() <= rule.at_most:
+        return out
+    kept_apart = missing if missing >= 0 and rule.with_missing is False else -1
+    order = [code for code in np.argsort(counts, kind="stable").tolist() if code != kept_apart]
+    common = rule.at_most - 1 - (kept_apart >= 0)
+    out[order[: max(len(order) - common, 0)] if common > 0 else order] = True
+    if missing >= 0 and rule.with_missing == "force":
+        out[missing] = True
     return out

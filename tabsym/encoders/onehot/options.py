@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import DTypeLike
-
-from tabsym.encoders.onehot.rare import RareRule
+from numpy.typing import DTypeLike, NDArray
 
 UNKNOWN_WORDS = {
     "value": "value",
@@ -23,6 +21,30 @@ UNKNOWN_WORDS = {
     "warn": "rare",
 }
 """The words of `handle_unknown`, and the one for each that the code knows."""
+
+
+@dataclass(frozen=True)
+class RareRule:
+    """What makes a category rare.
+
+    `smallest`: fewer rows than so many, or than this share of all; `at_most`: so many output columns.
+    `needs_two`: category_encoders' habit, by which a group has two categories or more and leaves one beside it.
+    """
+
+    smallest: float | None = None
+    at_most: int | None = None
+    needs_two: bool = False
+    with_missing: bool | str = True
+    name: str | None = None
+
+    def name_of(self, symbols: NDArray[Any]) -> str:
+        """What the infrequent categories are called together."""
+        if self.name is not None:
+            return self.name
+        if not self.needs_two:
+            return "infrequent"
+        texts = sorted(str(symbol) for symbol in symbols if symbol is not None)
+        return "_".join(texts if len(texts) == len(symbols) else [*texts, "nan"])
 
 
 @dataclass(frozen=True)
