@@ -13,7 +13,7 @@ from tabsym.codes import UNSEEN, CodeMatrix, RawCodes
 from tabsym.encoders.base import MISSING, ColumnEncoder, numeric_matrix
 from tabsym.encoders.onehot.column import NANS, ZEROS, OneHotColumn, constant_names, learn_column, with_unique_names
 from tabsym.encoders.onehot.matrix import Ones, dense_columns, encoding_of, restored_frame, sparse_matrix
-from tabsym.encoders.onehot.options import UNKNOWN_WORDS, Options, options_of
+from tabsym.encoders.onehot.options import UNKNOWN_VALUES, Options, options_of
 from tabsym.table import Table, as_array, split_target, type_of
 from tabsym.warn import warn_user
 
@@ -116,7 +116,7 @@ class OneHotEncoder(ColumnEncoder):
     """
 
     _missing_words = ("value", "return_nan", "error", "indicator", "ignore")
-    _unknown_words = tuple(UNKNOWN_WORDS)
+    _unknown_words = tuple(UNKNOWN_VALUES)
 
     def __init__(
         self,
@@ -169,7 +169,9 @@ class OneHotEncoder(ColumnEncoder):
     def infrequent_categories_(self) -> dict[str, NDArray[Any] | None]:
         """The infrequent categories of each encoded column, None where there are none."""
         check_is_fitted(self, "columns_")
-        return {n: one.alphabet.symbols[one.rare] if len(one.rare) else None for n, one in self.columns_.items()}
+        return {
+            n: one.alphabet.symbols[one.infrequent] if len(one.infrequent) else None for n, one in self.columns_.items()
+        }
 
     @property
     def drop_idx_(self) -> dict[str, int | None]:
@@ -208,9 +210,9 @@ class OneHotEncoder(ColumnEncoder):
             ``codes`` (n_rows, encoded columns); -1 where a row has no one, flags left out.
         """
         table = self._read_as_fitted(X)
-        sizes = [state.n_symbol_columns for state in self.columns_.values()]
-        places = [self.columns_[name].places(codes) for name, codes in self._codes(table).items()]
-        codes = [np.where(one < size, np.maximum(one, -1), -1) for one, size in zip(places, sizes, strict=True)]
+        sizes = [state.n_category_columns for state in self.columns_.values()]
+        indices = [self.columns_[name].indices(codes) for name, codes in self._codes(table).items()]
+        codes = [np.where(one < size, np.maximum(one, -1), -1) for one, size in zip(indices, sizes, strict=True)]
         return CodeMatrix.assemble([one.astype(np.int32) for one in codes], sizes, len(table))
 
     def inverse_transform(self, X: Any) -> Any:
@@ -266,7 +268,7 @@ class OneHotEncoder(ColumnEncoder):
         return codes
 
     def _encode_column(self, state: OneHotColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
-        return dense_columns(Ones(state.alphabet.name, state.places(codes), len(state.names)), self._options.dtype)
+        return dense_columns(Ones(state.alphabet.name, state.indices(codes), len(state.names)), self._options.dtype)
 
     def _encode_table(self, table: Table) -> Any:
         if not self.sparse_output:
@@ -276,7 +278,7 @@ class OneHotEncoder(ColumnEncoder):
         for name, codes in self._codes(table).items():
             state, dropped = self.columns_[name], set(self.invariant_cols_)
             kept = [place for place, new in enumerate(state.names) if new not in dropped]
-            blocks[name] = Ones(name, state.places(codes), len(state.names)).keep(kept)
+            blocks[name] = Ones(name, state.indices(codes), len(state.names)).keep(kept)
         dtype: Any = self._options.dtype
         if untouched and np.dtype(dtype).kind != "f":
             dtype = np.float64
@@ -292,7 +294,7 @@ def _warn_of_unknown(states: dict[str, OneHotColumn], codes: dict[str, NDArray[n
     names = [name for name, one in codes.items() if (one == UNSEEN).any()]
     how = "are encoded as the rare ones, as zeros where there are none"
     if not always:
-        names = [n for n in names if states[n].unknown_place == ZEROS and states[n].dropped != UNSEEN]
+        names = [n for n in names if states[n].unknown_index == ZEROS and states[n].dropped != UNSEEN]
         how = "are encoded as zeros, as the dropped category is"
     if names:
         warn_user(f"Found unknown categories in column {', '.join(map(repr, names))}, which {how}.")
@@ -300,6 +302,6 @@ def _warn_of_unknown(states: dict[str, OneHotColumn], codes: dict[str, NDArray[n
 
 def _mapping_of(state: OneHotColumn) -> pd.DataFrame:
     codes = np.append(np.arange(len(state.alphabet)), [UNSEEN, MISSING])
-    places = state.places(codes)
-    columns = dense_columns(Ones("", places, len(state.names)), np.float64 if (places == NANS).any() else np.int64)
+    indices = state.indices(codes)
+    columns = dense_columns(Ones("", indices, len(state.names)), np.float64 if (indices == NANS).any() else np.int64)
     return pd.DataFrame(dict(zip(state.names, columns, strict=True)), index=np.where(codes < 0, codes, codes + 1))

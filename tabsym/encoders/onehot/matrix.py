@@ -42,10 +42,10 @@ _TILE = 1 << 18  # entries that are written at once
 
 @dataclass(frozen=True)
 class Ones:
-    """The columns of one category: the place of each row's one (n,) among `width`, ZEROS or NANS."""
+    """The columns of one category: the index of each row's one (n,) among `width`, ZEROS or NANS."""
 
     name: str
-    places: NDArray[np.int32]
+    indices: NDArray[np.int32]
     width: int
 
     def keep(self, kept: list[int]) -> Ones:
@@ -55,19 +55,19 @@ class Ones:
         renumber = np.full(self.width + 2, ZEROS, dtype=np.int32)
         renumber[kept] = np.arange(len(kept))
         renumber[NANS] = NANS
-        return Ones(self.name, renumber[self.places], len(kept))
+        return Ones(self.name, renumber[self.indices], len(kept))
 
     def sizes(self) -> NDArray[np.int64]:
         """Entries in each row (n,)."""
-        return np.where(self.places == NANS, self.width, self.places >= 0)
+        return np.where(self.indices == NANS, self.width, self.indices >= 0)
 
 
 def dense_columns(ones: Ones, dtype: DTypeLike) -> list[NDArray[np.generic]]:
     """The output columns (n,), one by one."""
-    block = np.zeros((ones.width, len(ones.places)), dtype=dtype)
-    rows = np.flatnonzero(ones.places >= 0)
-    block[ones.places[rows], rows] = 1
-    empty = np.flatnonzero(ones.places == NANS)
+    block = np.zeros((ones.width, len(ones.indices)), dtype=dtype)
+    rows = np.flatnonzero(ones.indices >= 0)
+    block[ones.indices[rows], rows] = 1
+    empty = np.flatnonzero(ones.indices == NANS)
     if len(empty):
         block[:, empty] = np.nan
     return list(block)
@@ -103,17 +103,17 @@ def sparse_matrix(blocks: list[Ones | sparse.csr_array], n_rows: int, dtype: DTy
 def _write(
     ones: Ones, at: NDArray[np.int64], first: int, indices: NDArray[np.int32], data: NDArray[np.generic]
 ) -> None:
-    rows = np.flatnonzero(ones.places >= 0)
-    indices[at[rows]] = first + ones.places[rows]
+    rows = np.flatnonzero(ones.indices >= 0)
+    indices[at[rows]] = first + ones.indices[rows]
     across = np.arange(ones.width)
-    empty, step = np.flatnonzero(ones.places == NANS), max(_TILE // max(ones.width, 1), 1)
+    empty, step = np.flatnonzero(ones.indices == NANS), max(_TILE // max(ones.width, 1), 1)
     for start in range(0, len(empty), step):
         entries = at[empty[start : start + step], None] + across
         indices[entries], data[entries] = first + across, np.nan
 
 
 def _refuse_nans(blocks: list[Ones], n_rows: int) -> None:
-    numbers = [int((block.places == NANS).sum()) * block.width for block in blocks]
+    numbers = [int((block.indices == NANS).sum()) * block.width for block in blocks]
     if sum(numbers) <= max(MAX_NANS, NANS_PER_ONE * n_rows * len(blocks)):
         return
     worst = int(np.argmax(numbers))
@@ -140,15 +140,15 @@ class DenseEncoding:
         """The next column, which was not encoded."""
         return restored_column(next(self._columns), kind, library, named=self.native is not None)
 
-    def places(self, width: int) -> Indices:
+    def indices(self, width: int) -> Indices:
         """The greatest of the next columns in each row (n,), the first of equal ones; ZEROS or NANS where none is."""
-        places, best = np.full(self.n_rows, ZEROS), np.zeros(self.n_rows)
+        indices, best = np.full(self.n_rows, ZEROS), np.zeros(self.n_rows)
         for place in range(width):
             values = next(self._columns).values
-            places[np.isnan(values) & (best == 0)] = NANS
+            indices[np.isnan(values) & (best == 0)] = NANS
             better = values > best
-            places[better], best[better] = place, values[better]
-        return places
+            indices[better], best[better] = place, values[better]
+        return indices
 
 
 class SparseEncoding:
@@ -166,12 +166,12 @@ class SparseEncoding:
         values = self._matrix[:, [self._next - 1]].toarray().ravel()
         return restored(np.asarray(values, dtype=np.float64), kind, library)
 
-    def places(self, width: int) -> Indices:
-        places = np.full(self.n_rows, ZEROS)
+    def indices(self, width: int) -> Indices:
+        indices = np.full(self.n_rows, ZEROS)
         first, self._next = self._next, self._next + width
         for rows in self._tiles():
-            _find_places(sparse.coo_array(self._matrix[rows, first : self._next]), places[rows])
-        return places
+            _find_places(sparse.coo_array(self._matrix[rows, first : self._next]), indices[rows])
+        return indices
 
     def _tiles(self) -> Iterator[slice]:
         """Rows of so few entries together that copies of them do not matter, as rows of NaN are long."""
@@ -183,11 +183,11 @@ class SparseEncoding:
             start = stop
 
 
-def _find_places(block: sparse.coo_array, places: Indices) -> None:
-    places[block.row[np.isnan(block.data)]] = NANS
+def _find_places(block: sparse.coo_array, indices: Indices) -> None:
+    indices[block.row[np.isnan(block.data)]] = NANS
     found = np.flatnonzero(block.data > 0)
     order = found[np.lexsort((-block.col[found], block.data[found], block.row[found]))]
-    places[block.row[order]] = block.col[order]  # of a row's entries the last is kept: the greatest
+    indices[block.row[order]] = block.col[order]  # of a row's entries the last is kept: the greatest
 
 
 def encoding_of(X: Any, who: str) -> DenseEncoding | SparseEncoding:
@@ -213,10 +213,10 @@ def restored_frame(
     columns, doubtful = {}, []
     for name, kind in types.items():
         if name in states:
-            places = encoding.places(len(states[name].names))
-            if states[name].missing_place == states[name].unknown_place == NANS and (places == NANS).any():
+            indices = encoding.indices(len(states[name].names))
+            if states[name].missing_index == states[name].unknown_index == NANS and (indices == NANS).any():
                 doubtful.append(name)
-            columns[name] = restored(states[name].symbols_at(places), kind, library)
+            columns[name] = restored(states[name].categories_at(indices), kind, library)
         else:
             columns[name] = encoding.untouched(kind, library)
     if doubtful:
