@@ -96,15 +96,15 @@ class _BoundAt:
 
     def __post_init__(self) -> None:
         n, limit = len(self.task.units), self.task.max_parts
-        most = n - 1 if limit is None else min(n - 1, limit - 1)
-        self.groups = np.arange(2, min(_MAX_COUNTED, most) + 1)  # beside the garbage
+        max_groups = n - 1 if limit is None else min(n - 1, limit - 1)
+        self.groups = np.arange(2, min(_MAX_COUNTED, max_groups) + 1)  # beside the garbage
         self.informative = np.arange(2, n)
-        self.more = most > _MAX_COUNTED
+        self.more = max_groups > _MAX_COUNTED
         if not len(self.groups):
             return
         self.priors = np.array([self._priors(int(v)) for v in self.informative])
         numbers = np.append(self.groups, self.groups[-1] + 1) if self.more else self.groups
-        any_parts = self._any_parts(numbers.astype(np.float64) + 1.0, most + 1.0)
+        any_parts = self._any_parts(numbers.astype(np.float64) + 1.0, max_groups + 1.0)
         self.of_parts = np.tile(any_parts, (len(self.informative), 1))
 
     def _priors(self, v: int) -> Floats:
@@ -114,14 +114,14 @@ class _BoundAt:
         """
         if v % 64 == 0 and time.monotonic() > self.task.deadline:
             raise OutOfTime
-        most = len(self.groups) + 2 + int(self.more)
-        return self.task.garbage_priors(most, len(self.task.units) - v)[2:]
+        max_groups = len(self.groups) + 2 + int(self.more)
+        return self.task.garbage_priors(max_groups, len(self.task.units) - v)[2:]
 
-    def _any_parts(self, numbers: Floats, most: float) -> Floats:
+    def _any_parts(self, numbers: Floats, max_groups: float) -> Floats:
         """What the parts of any grouping into so many groups cost at least; the last: into as many or more."""
         below = self.bounds.below(numbers)
         if self.more:
-            below[-1] = self.bounds.below(np.arange(numbers[-1], most + 1)).min()
+            below[-1] = self.bounds.below(np.arange(numbers[-1], max_groups + 1)).min()
         return np.maximum(below, 0.0)
 
     def raised(self, max_work: float, rng: np.random.RandomState) -> float:
@@ -191,7 +191,7 @@ class _BoundAt:
         return max(self.task.garbage_prior(3, 1) - self.task.garbage_prior(3, n - 2), 0.0) / (n - 2)
 
 
-class Least(NamedTuple):
+class Integral(NamedTuple):
     """What parts and price cost at least, by number of groups; the garbage's share where two groups gain most."""
 
     least: Floats
@@ -209,8 +209,8 @@ class GarbageIntegrals:
         """Whether the work or the time is used up."""
         return self.units.work > self.max_work or time.monotonic() > self.deadline
 
-    def least(self, price: float, most: int, needed: Floats) -> Least | None:
-        """For 2 .. `most` informative groups, then any number of them; None if there is no time for a first look.
+    def least(self, price: float, max_groups: int, needed: Floats) -> Integral | None:
+        """For 2 .. `max_groups` informative groups, then any number of them; None if there is no time for a first look.
 
         Cells of the share are halved where most is to be had, until what is `needed` is reached.
         """
@@ -218,7 +218,7 @@ class GarbageIntegrals:
         for start, end in pairwise(np.linspace(0.0, np.pi / 2, _FIRST_CELLS + 1)):
             if self.spent:
                 return None
-            cells.append(_Cell(start, end, self._mass(start, end, price, most)))
+            cells.append(_Cell(start, end, self._mass(start, end, price, max_groups)))
         settled: list[_Cell] = []
         while True:
             mass = np.logaddexp.reduce([cell.mass for cell in cells + settled], axis=0)
@@ -227,14 +227,16 @@ class GarbageIntegrals:
             place = int(np.argmax(share)) if cells else 0
             if not cells or share[place] < _MIN_LN_SHARE or self.spent:
                 likely = max(cells + settled, key=lambda cell: float(cell.mass[0]))
-                return Least(-mass, float(shares_along(np.array(0.5 * (likely.start + likely.end)))))
+                return Integral(-mass, float(shares_along(np.array(0.5 * (likely.start + likely.end)))))
             cell = cells.pop(place)
             middle = 0.5 * (cell.start + cell.end)
-            halves = [_Cell(a, b, self._mass(a, b, price, most)) for a, b in ((cell.start, middle), (middle, cell.end))]
+            halves = [
+                _Cell(a, b, self._mass(a, b, price, max_groups)) for a, b in ((cell.start, middle), (middle, cell.end))
+            ]
             lowered = cell.mass - np.logaddexp(halves[0].mass, halves[1].mass)
             (settled if float(lowered[short].max()) < _MIN_LOWERING else cells).extend(halves)
 
-    def _mass(self, start: float, end: float, price: float, most: int) -> Floats:
+    def _mass(self, start: float, end: float, price: float, max_groups: int) -> Floats:
         """ln of the integral of exp(-parts - price) over a cell of the garbage's share, at most, by number of groups.
 
         In the cell the cost of a modality in the garbage lies above its tangent; what is gained beside
@@ -244,7 +246,8 @@ class GarbageIntegrals:
         q, half = 0.5 * (q_start + q_end), 0.5 * (q_end - q_start)
         cost, rise = self.units.costs(q), half * (self.units.counts @ [1.0 / (1.0 - q), -1.0 / q])
         left, right = (
-            self.units.gained(at_end, price, most) - self.units.times @ at_end for at_end in (cost - rise, cost + rise)
+            self.units.gained(at_end, price, max_groups) - self.units.times @ at_end
+            for at_end in (cost - rise, cost + rise)
         )
         return np.asarray(np.log(2.0 * half) + _ln_mean_exp(left, right))
 

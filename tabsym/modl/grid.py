@@ -217,11 +217,11 @@ class GridSearch:
     def target_given(self, parts: Indices, *, quick: bool) -> Indices:
         """The target's intervals for these parts of the column."""
         task, boundaries = self._target_task(parts)
-        most = min(len(boundaries), MAX_TARGET_INTERVALS)
-        if most < 2:
+        max_parts = min(len(boundaries), MAX_TARGET_INTERVALS)
+        if max_parts < 2:
             return np.zeros(self.rows.n_targets, dtype=np.int64)
         sizes = np.bincount(parts[self.rows.source], self.rows.weight).astype(np.float64)
-        prior = target_prior(self.sources.settings.criterion, most, sizes, self.rows.total)
+        prior = target_prior(self.sources.settings.criterion, max_parts, sizes, self.rows.total)
         best = Best(np.inf, boundaries[-1:])
         take_one_cut(task, boundaries, float(prior[1]), best, 0)
         if quick:
@@ -272,10 +272,10 @@ def every_grid(rows: Rows, sources: Sources, deadline: float, target_given: Targ
     where the constraints leave no two parts.
     """
     few = FEW_SYMBOLS if sources.symbolic else FEW_VALUES
-    most = MAX_SUBSETS if sources.symbolic else MAX_VALUES_BESIDE
+    max_sources = MAX_SUBSETS if sources.symbolic else MAX_VALUES_BESIDE
     if rows.n_sources <= few and rows.n_targets <= MAX_TARGETS_BESIDE and not sources.settings.monotonic:
         found = (_of_source(rows, sources, labels, target_given) for labels in _every_source(rows, sources))
-    elif rows.n_targets <= FEW_TARGETS and rows.n_sources <= most:
+    elif rows.n_targets <= FEW_TARGETS and rows.n_sources <= max_sources:
         found = (_of_target(rows, sources, labels) for labels in every_cut(rows.n_targets))
     else:
         return None
