@@ -246,7 +246,7 @@ class GroupTask:
     def max_parts(self) -> int | None:
         return self.search.settings.max_parts
 
-    @property
+    @cached_property
     def ln_classes(self) -> float:
         return ln_constant(self.units.counts.shape[1])
 
