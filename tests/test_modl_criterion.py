@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tabsym.modl import discretize, grouping_cost, interval_cost
+from tabsym.modl import Settings, discretize, grouping_cost, interval_cost
 from tabsym.modl.criterion import (
     garbage_priors,
     group_prior,
@@ -39,7 +39,7 @@ def test_worked_by_hand():
     assert interval_cost(counts, [1, 2], criterion="page") == pytest.approx(np.log(12 * 13 * 49))
     # Two groups of two symbols: ln 2 + ln B(2, 2) + 2 ln 7, B(2, 2) = 2.
     assert grouping_cost(counts, [0, 1], criterion="page") == pytest.approx(np.log(2 * 2 * 49))
-    assert discretize(counts, criterion="page").n_parts == 2
+    assert discretize(counts, Settings(criterion="page")).n_parts == 2
 
 
 def test_priors_of_groups_are_those_of_the_specification():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tabsym.modl import group, grouping_cost, groups
+from tabsym.modl import Settings, group, grouping_cost, groups
 from tabsym.modl.criterion import parts_cost
-from tabsym.modl.garbage_integrals import GarbageIntegrals
-from tabsym.modl.shares import ByShare
+from tabsym.modl.garbage import ByShare
+from tabsym.modl.garbage_bound import GarbageIntegrals
 from tests import naive_modl
 
 
@@ -36,9 +36,9 @@ def test_the_bound_holds_for_models_with_a_garbage_group():
         truth = group(counts)
         assert truth.is_optimal
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(groups, "MOST_SUBSETS", 1)
+            patch.setattr(groups, "MAX_SUBSETS", 1)
             unasked = group(counts)
-            found = group(counts, time_limit=60)
+            found = group(counts, Settings(time_limit=60))
         assert unasked.lower_bound <= truth.cost + 1e-6 <= unasked.cost + 2e-6
         assert truth.cost - 1e-6 <= found.cost <= truth.cost * (1 + 1e-4)
         assert found.lower_bound <= truth.cost + 1e-6
@@ -62,10 +62,10 @@ def test_many_modalities_are_bounded_in_the_time_that_is_given():
     assert found.garbage is not None
     assert found.cost <= grouping_cost(counts, planted) + 1e-6
     assert found.lower_bound == -np.inf  # takes time, which has to be asked for
-    again = group(counts, time_limit=60)
+    again = group(counts, Settings(time_limit=60))
     assert again.cost <= found.cost
     assert again.gap < 1e-4
-    short = group(counts, time_limit=1e-3)
+    short = group(counts, Settings(time_limit=1e-3))
     assert short.lower_bound == -np.inf
 
 
@@ -91,7 +91,7 @@ def test_bounds_on_any_groups_hold_for_groups_that_are_not_in_a_row():
     parts = np.array([counts[apart == k].sum(axis=0) for k in range(10)])
     seen = []
 
-    def note(grounds, bounds, best, rng, most_work):
+    def note(tasks, bounds, best, rng, most_work):
         seen.append(bounds)
         return best, -np.inf
 
@@ -113,7 +113,7 @@ def test_bounds_where_nothing_is_better_off_outside_the_garbage():
     for _ in range(5):
         ones = rng.binomial(3, 0.01, 20)
         counts = np.stack([3 - ones, ones], axis=1).astype(float)
-        found = group(counts, time_limit=60)
+        found = group(counts, Settings(time_limit=60))
         assert found.n_parts == 1
         assert found.is_optimal
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tabsym.modl import grid_cost, grouping_cost, joint_cuts
-from tabsym.modl.grid import Options, Rows
+from tabsym.modl import Settings, grid_cost, grouping_cost, joint_cuts
+from tabsym.modl.grid import Rows, Sources
+from tabsym.modl.groups import regroup
 from tabsym.modl.joint_cuts import cut_jointly
 from tests import naive_modl
 
@@ -14,7 +15,7 @@ from tests import naive_modl
 def joint(table, *, symbolic):
     source, target = np.nonzero(table)
     rows = Rows(source, target, *table.shape, table[source, target].astype(float))
-    return cut_jointly(rows, Options(symbolic, "khiops", 1, None, 1, False, None))
+    return cut_jointly(rows, Sources(symbolic, Settings()))
 
 
 def naive_joint_cost(table, grid, *, symbolic):
@@ -46,7 +47,7 @@ def test_joint_grids_cost_what_the_definition_says_and_come_near_the_best(symbol
 def test_noise_is_no_grid():
     rng = np.random.RandomState(5)
     rows = Rows(np.arange(500), rng.permutation(500), 500, 500)
-    found = cut_jointly(rows, Options(False, "khiops", 1, None, 1, False, None))
+    found = cut_jointly(rows, Sources(False, Settings()))
     assert found.source.n_parts == 1
     assert found.source.level == 0.0
 
@@ -95,22 +96,22 @@ def many_symbols(seed, n_symbols=230, n=1600):
 def test_target_cuts_are_changed_with_groups_of_many_symbols_near_those_found():
     """Searching new groups for each change would be too dear; without any change the cost was 10080.28."""
     rows = many_symbols(8)
-    grid = cut_jointly(rows, Options(True, "khiops", 1, None, 1, False, None))
+    grid = cut_jointly(rows, Sources(True, Settings()))
     assert grid.cost <= 10079.04
     again = grid_cost(rows.table(None, None), grid.source.labels, grid.target_labels, symbolic=True)
     assert again == pytest.approx(grid.cost, abs=1e-6)
 
 
 def test_groups_near_others_are_never_dearer_for_the_same_classes():
-    rows, options = many_symbols(8), Options(True, "khiops", 1, None, 1, False, None)
+    rows, sources = many_symbols(8), Sources(True, Settings())
     rng = np.random.RandomState(0)
     classes = rows.table(None, np.arange(rows.n_targets) * 4 // rows.n_targets)
-    found = options.partition(classes, quick=False)
+    found = sources.partition(classes, quick=False)
     labels = found.labels.copy()
     units = np.flatnonzero(classes.sum(axis=1) >= 4)
     labels[rng.choice(units, 12, replace=False)] = rng.randint(0, found.n_parts, 12)
     start = replace(found, labels=labels, counts=np.zeros_like(found.counts))
-    near = options.regroup(classes, start)
+    near = regroup(classes, start, Settings())
     finer = grouping_cost(classes, labels.tolist(), granularity=found.granularity, n_modalities=None)
     assert near.cost <= finer
     assert near.cost == pytest.approx(grouping_cost(classes, near.labels.tolist()), abs=1e-6)

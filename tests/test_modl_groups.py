@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tabsym import MODLEncoder
-from tabsym.modl import group, groups
+from tabsym.modl import Settings, group, groups
 from tests import naive_groups, naive_modl
 from tests.modl_data import tables
 
@@ -84,7 +84,7 @@ def test_groups_are_optimal(criterion, n_symbols, n_classes, tables):
 def test_groups_equal_brute_force(counts, criterion):
     assume(counts.sum() >= 2)
     best, _ = naive_modl.best_groups(counts.astype(int), criterion)
-    found = group(counts, criterion=criterion)
+    found = group(counts, Settings(criterion=criterion))
     assert found.cost == pytest.approx(best, abs=1e-7)
     assert found.is_optimal
 
@@ -96,8 +96,8 @@ def test_cuts_along_the_class_shares_are_optimal_groups(counts, criterion):
     assume(counts.sum() >= 2 and counts.shape[1] == 2 and len(counts) > 1)
     best, _ = naive_modl.best_groups(counts.astype(int), criterion)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(groups, "MOST_SUBSETS", 1)
-        found = group(counts, criterion=criterion)
+        patch.setattr(groups, "MAX_SUBSETS", 1)
+        found = group(counts, Settings(criterion=criterion))
     assert found.cost == pytest.approx(best, abs=1e-7)
     assert found.is_optimal
 
@@ -106,7 +106,7 @@ def test_groups_of_proportional_modalities_are_never_split():
     rng = np.random.RandomState(1)
     base = rng.randint(1, 9, (5, 3))
     counts = np.concatenate([base, 2 * base, 3 * base]).astype(float)
-    found = group(counts, criterion="page")
+    found = group(counts, Settings(criterion="page"))
     assert np.array_equal(found.labels[:5], found.labels[5:10])
     assert np.array_equal(found.labels[:5], found.labels[10:])
 
@@ -129,5 +129,5 @@ def test_no_bound_is_claimed_for_groups_of_a_least_size():
     rng = np.random.RandomState(0)
     counts = rng.randint(1, 30, (20, 2)).astype(float)
     for criterion in ("page", "khiops"):
-        assert group(counts, criterion=criterion, min_part_count=100).lower_bound == -np.inf
-        assert group(counts, criterion=criterion).is_best_without_garbage
+        assert group(counts, Settings(criterion=criterion, min_part_count=100)).lower_bound == -np.inf
+        assert group(counts, Settings(criterion=criterion)).is_best_without_garbage

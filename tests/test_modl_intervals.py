@@ -8,8 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from tabsym.modl import discretize, group, hull, interval_search
-from tabsym.modl import search as searches
+from tabsym.modl import Settings, cuts, discretize, group, intervals
 from tests import naive_modl
 from tests.modl_data import steps, tables
 
@@ -19,7 +18,7 @@ from tests.modl_data import steps, tables
 def test_intervals_equal_brute_force(counts, criterion):
     assume(counts.sum() >= 2)
     best, _ = naive_modl.best_intervals(counts.astype(int), criterion)
-    found = discretize(counts, criterion=criterion)
+    found = discretize(counts, Settings(criterion=criterion))
     assert found.cost == pytest.approx(best, abs=1e-7)
     assert found.is_optimal
     assert found.lower_bound <= best + 1e-7
@@ -36,10 +35,10 @@ def test_limits_on_parts_equal_brute_force(counts, most, least):
 
     candidates = [ends for ends in naive_modl.all_ends(len(counts)) if allowed(ends)]
     best = min(naive_modl.interval_cost(counts.astype(int), ends, "page") for ends in candidates)
-    found = discretize(counts, criterion="page", max_parts=most, min_part_count=least)
+    found = discretize(counts, Settings(criterion="page", max_parts=most, min_part_count=least))
     assert found.cost == pytest.approx(best, abs=1e-7)
     assert found.n_parts <= most
-    grouped = group(counts, criterion="page", max_parts=most, min_part_count=least)
+    grouped = group(counts, Settings(criterion="page", max_parts=most, min_part_count=least))
     assert grouped.n_parts <= most
     assert grouped.n_parts == 1 or grouped.counts.sum(axis=1).min() >= least
 
@@ -60,7 +59,7 @@ def test_monotone_intervals_equal_brute_force(counts):
             for ends in naive_modl.all_ends(len(counts))
             if is_monotone(ends)
         )
-        found = discretize(counts, criterion=criterion, monotonic=True)
+        found = discretize(counts, Settings(criterion=criterion, monotonic=True))
         assert found.cost == pytest.approx(best, abs=1e-7)
 
 
@@ -70,8 +69,8 @@ def test_monotone_intervals_equal_brute_force(counts):
 def test_fractional_counts_agree_with_whole_ones(counts, criterion):
     """The road through ln Gamma, on counts a hair away from whole ones."""
     assume(counts.sum() >= 2)
-    whole = discretize(counts, criterion=criterion)
-    almost = discretize(counts * (1 + 1e-12), criterion=criterion)
+    whole = discretize(counts, Settings(criterion=criterion))
+    almost = discretize(counts * (1 + 1e-12), Settings(criterion=criterion))
     assert almost.cost == pytest.approx(whole.cost, abs=1e-6)
 
 
@@ -79,8 +78,8 @@ def test_fractional_counts_agree_with_whole_ones(counts, criterion):
 @pytest.mark.parametrize(("n_steps", "classes"), [(1, 2), (20, 2), (60, 3)])
 def test_many_blocks_come_near_the_certified_optimum(criterion, n_steps, classes):
     counts = steps(20_000, n_steps, 0, classes)
-    near = discretize(counts, criterion=criterion)
-    best = discretize(counts, criterion=criterion, time_limit=120)
+    near = discretize(counts, Settings(criterion=criterion))
+    best = discretize(counts, Settings(criterion=criterion, time_limit=120))
     assert best.is_optimal
     assert best.cost * (1 - 1e-12) <= near.cost <= best.cost * (1 + 1e-4)
 
@@ -101,9 +100,8 @@ def test_time_limit_returns_the_best_so_far_with_a_bound(monkeypatch):
     costs, bounds = [], []
     for limit in (3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 300):
         clock = Clock()
-        monkeypatch.setattr(hull, "time", clock)
-        monkeypatch.setattr(searches, "time", clock)
-        found = discretize(counts, time_limit=float(limit))
+        monkeypatch.setattr(cuts, "time", clock)
+        found = discretize(counts, Settings(time_limit=float(limit)))
         ends = [*(np.flatnonzero(np.diff(found.labels)) + 1).tolist(), len(counts)]
         assert found.cost == pytest.approx(naive_modl.interval_cost(counts, ends, "khiops"), abs=1e-6)
         assert found.lower_bound <= truth.cost + 1e-9
@@ -120,6 +118,6 @@ def test_time_limit_returns_the_best_so_far_with_a_bound(monkeypatch):
 
 
 def test_exact_limit_is_what_it_says():
-    assert interval_search.MOST_EXACT == 4096
+    assert intervals.MAX_EXACT == 4096
     counts = steps(4000, 6, 2)
     assert discretize(counts).is_optimal

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from tabsym.modl import group, grouping_cost, groups
-from tabsym.modl.criterion import GARBAGE_FROM, group_prior
-from tabsym.modl.ground import Ground
-from tabsym.modl.local import _join, _move, polish
-from tabsym.modl.search import factorials_of
-from tabsym.modl.units import join_proportional, units_by_granularity
+from tabsym.modl import Settings, group, grouping_cost, groups
+from tabsym.modl.criterion import GARBAGE_FROM
+from tabsym.modl.grouping import GroupSearch
+from tabsym.modl.local_search import _join, _move, polish
 from tests import naive_groups, naive_modl
 
 CLOSE = 1e-4  # of the cost
@@ -35,40 +33,33 @@ def mostly_silent(rng, n_symbols, n_classes):
 def grouped_locally(counts, **options):
     """By the roads for many modalities."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(groups, "MOST_SUBSETS", 1)
-        return group(np.array(counts, dtype=float), **options)
+        patch.setattr(groups, "MAX_SUBSETS", 1)
+        return group(np.array(counts, dtype=float), Settings(**options))
 
 
-def grounds_of(counts, *, joined):
+def tasks_of(counts, *, joined):
     """What a local search stands on at each granularity that may have a garbage group."""
-    counts = counts.astype(float)
-    table = factorials_of(np.ascontiguousarray(np.cumsum(counts, axis=0).T))
-    for units in units_by_granularity(counts):
-        if units.n_modalities < GARBAGE_FROM:
-            continue
-        kept = join_proportional(units) if joined else units
-        prior = group_prior(
-            "khiops", len(kept), n_rows=counts.sum(), n_modalities=units.n_modalities, n_candidates=1,
-            granularity=units.granularity,
-        )  # fmt: skip
-        yield Ground(kept, prior, table, 1.0, 1, True)
+    search = GroupSearch(counts, Settings())
+    for units in search.families():
+        if units.n_modalities >= GARBAGE_FROM:
+            yield search.task(search.joined(units) if joined else units)
 
 
-def naive_cost(ground, counts, grouping):
+def naive_cost(task, counts, grouping):
     """What the definition says that it costs, at its granularity and with its garbage group or none."""
-    labels, garbage = grouping.labels[ground.units.labels].tolist(), grouping.garbage
+    labels, garbage = grouping.labels[task.units.labels].tolist(), grouping.garbage
     return naive_modl.grouping_cost(
-        counts, labels, "khiops", granularity=ground.units.granularity, garbage=False if garbage is None else garbage
+        counts, labels, "khiops", granularity=task.units.granularity, garbage=False if garbage is None else garbage
     )
 
 
-def one_large_group(rng, ground):
+def one_large_group(rng, task):
     """Groupings at random, one group larger than the others: the garbage, where that is cheaper."""
-    n = len(ground.units)
+    n = len(task.units)
     for n_groups in (3, 4, 5):
         size = rng.integers(2, n)
         labels = np.where(np.arange(n) < size, 0, rng.integers(0, n_groups, n))
-        yield ground.price(rng.permutation(labels))
+        yield task.price(rng.permutation(labels))
 
 
 def perturbed(rng, labels):
@@ -85,10 +76,10 @@ def test_local_search_comes_near_every_partition():
         for _ in range(6):
             shares = rng.dirichlet(np.ones(4), size=4)
             counts = np.array([rng.multinomial(rng.randint(5, 200), shares[rng.randint(4)]) for _ in range(11)])
-            best = group(counts.astype(float), criterion=criterion).cost
+            best = group(counts.astype(float), Settings(criterion=criterion)).cost
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(groups, "MOST_SUBSETS", 1)
-                found = group(counts.astype(float), criterion=criterion)
+                patch.setattr(groups, "MAX_SUBSETS", 1)
+                found = group(counts.astype(float), Settings(criterion=criterion))
             assert best - 1e-6 <= found.cost <= best * (1 + 1e-4)
             assert found.lower_bound == -np.inf
 
@@ -106,7 +97,7 @@ def test_limits_hold_beyond_every_partition(classes):
         counts = table[table.sum(axis=1) > 0].astype(float)
         for criterion in ("khiops", "page"):
             for most, least in ((2, 1), (3, 20), (None, 40), (4, 1000)):
-                found = group(counts, criterion=criterion, max_parts=most, min_part_count=least)
+                found = group(counts, Settings(criterion=criterion, max_parts=most, min_part_count=least))
                 assert found.n_parts <= (most or 25)
                 assert found.n_parts == 1 or found.counts.sum(axis=1).min() >= least
                 assert found.cost <= found.null_cost
@@ -139,7 +130,7 @@ def test_groups_beside_garbage_that_were_missed(counts):
     assert grouped_locally(counts).cost <= best * (1 + CLOSE)
 
 
-@pytest.mark.parametrize("step", [_move, lambda ground, start, rng: _join(ground, start), polish])
+@pytest.mark.parametrize("step", [_move, lambda task, start, rng: _join(task, start), polish])
 @pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_costs_never_rise_and_are_those_of_the_definition(n_classes, joined, step):
@@ -148,11 +139,11 @@ def test_costs_never_rise_and_are_those_of_the_definition(n_classes, joined, ste
     for n_symbols in (7, 8, 10, 12, 14, 20, 30, 40):
         counts = mostly_silent(rng, n_symbols, n_classes)
         counts[n_symbols // 2] = 2 * counts[0]  # one unit where proportional modalities are joined
-        for ground in grounds_of(counts, joined=joined):
-            for start in one_large_group(rng, ground):
-                end = step(ground, start, order)
-                assert start.cost == pytest.approx(naive_cost(ground, counts, start), abs=1e-6)
-                assert end.cost == pytest.approx(naive_cost(ground, counts, end), abs=1e-6)
+        for task in tasks_of(counts, joined=joined):
+            for start in one_large_group(rng, task):
+                end = step(task, start, order)
+                assert start.cost == pytest.approx(naive_cost(task, counts, start), abs=1e-6)
+                assert end.cost == pytest.approx(naive_cost(task, counts, end), abs=1e-6)
                 assert end.cost <= start.cost
                 garbage_before += start.garbage is not None
                 garbage_after += end.garbage is not None
@@ -167,10 +158,10 @@ def test_sweeps_of_moves_that_cost_more_in_all_are_not_kept(n_classes):
     """Each move out of the garbage is priced as the first one; of groups that have settled some sweeps cost nats."""
     rng = np.random.default_rng(n_classes)
     for n_symbols in (7, 8, 10, 12, 14, 20, 30, 40) * 3:
-        for ground in grounds_of(mostly_silent(rng, n_symbols, n_classes), joined=False):
-            for start in one_large_group(rng, ground):
-                settled = _move(ground, start, np.random.RandomState(0))
-                assert _move(ground, settled, np.random.RandomState(1)).cost <= settled.cost
+        for task in tasks_of(mostly_silent(rng, n_symbols, n_classes), joined=False):
+            for start in one_large_group(rng, task):
+                settled = _move(task, start, np.random.RandomState(0))
+                assert _move(task, settled, np.random.RandomState(1)).cost <= settled.cost
 
 
 @pytest.mark.parametrize(("n_classes", "share"), [(2, 0.65), (3, 0.9)])
@@ -184,16 +175,16 @@ def test_polish_brings_perturbed_groups_back_to_the_optimum(n_classes, share):
         granularity, theirs = naive_modl.grouping_choice(counts, labels)
         if theirs is None:
             continue
-        ground = next(one for one in grounds_of(counts, joined=False) if one.units.granularity == granularity)
-        of_unit = np.zeros(len(ground.units), dtype=np.int64)
-        of_unit[ground.units.labels] = labels
-        optimum = ground.price(of_unit)
+        task = next(one for one in tasks_of(counts, joined=False) if one.units.granularity == granularity)
+        of_unit = np.zeros(len(task.units), dtype=np.int64)
+        of_unit[task.units.labels] = labels
+        optimum = task.price(of_unit)
         assert optimum.cost == pytest.approx(best, abs=1e-6)
         assert optimum.garbage == theirs
-        assert polish(ground, optimum, order).cost == pytest.approx(best, abs=1e-6)  # nothing is cheaper
+        assert polish(task, optimum, order).cost == pytest.approx(best, abs=1e-6)  # nothing is cheaper
         for _ in range(8):
-            start = ground.price(perturbed(rng, of_unit))
-            found = polish(ground, start, order)
+            start = task.price(perturbed(rng, of_unit))
+            found = polish(task, start, order)
             assert best - 1e-6 <= found.cost <= start.cost
             garbage += start.garbage is not None
             back.append(found.cost < best + 1e-6)
@@ -211,15 +202,15 @@ def test_joins_beside_garbage_find_the_groups_that_were_split(n_classes):
         granularity, garbage = naive_modl.grouping_choice(counts, labels)
         if garbage is None:
             continue
-        ground = next(one for one in grounds_of(counts, joined=False) if one.units.granularity == granularity)
-        of_unit = np.zeros(len(ground.units), dtype=np.int64)
-        of_unit[ground.units.labels] = labels
+        task = next(one for one in tasks_of(counts, joined=False) if one.units.granularity == granularity)
+        of_unit = np.zeros(len(task.units), dtype=np.int64)
+        of_unit[task.units.labels] = labels
         outside = np.flatnonzero(of_unit != garbage)
         if len(outside) == len(set(of_unit[outside])):
             continue
         of_unit[outside] = of_unit.max() + 1 + np.arange(len(outside))  # each in a group of its own
-        start = ground.price(of_unit)
-        found = _join(ground, start)
+        start = task.price(of_unit)
+        found = _join(task, start)
         assert found.cost <= start.cost
         tried += start.garbage is not None
         joined += start.garbage is not None and found.cost < best + 1e-6

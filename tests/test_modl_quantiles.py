@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabsym.modl.ends import ends_of, labels_of
-from tabsym.modl.quantiles import ends_of_equal_parts, quantile_boundaries
+from tabsym.modl.partition import ends_of, ends_of_equal_parts, labels_of, quantile_boundaries
 from tests import naive_modl
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tabsym.modl import discretize, group, grouping_cost, interval_cost
+from tabsym.modl import Settings, discretize, group, grouping_cost, interval_cost
 
 CANDIDATES = {"Iris": 4, "Adult": 14, "Adult7": 11}
 """What reproduces the construction costs that Khiops reports."""
@@ -95,10 +95,10 @@ def test_costs_and_levels_of_khiops_groups(records):
 def test_intervals_are_optimal_and_never_above_khiops(records):
     for record in numeric(records):
         counts = counts_of(record)
-        found = discretize(counts, n_candidates=CANDIDATES[record["dataset"]])
+        found = discretize(counts, Settings(n_candidates=CANDIDATES[record["dataset"]]))
         assert found.cost <= record["khiops_cost_recomputed"] + ROUNDING
         assert abs(found.cost - record["khiops_criterion_optimum"]) <= ROUNDING
-        page = discretize(counts, criterion="page")
+        page = discretize(counts, Settings(criterion="page"))
         assert abs(page.cost - record["seed_optimum"]) <= ROUNDING
         for one in (found, page):
             assert one.is_optimal
@@ -112,13 +112,13 @@ def test_groups_are_optimal_and_never_above_khiops(records):
     for record in symbolic(records):
         counts = counts_of(record)
         n_candidates = CANDIDATES[record["dataset"]]
-        found = group(counts, n_candidates=n_candidates)
+        found = group(counts, Settings(n_candidates=n_candidates))
         assert found.is_best_without_garbage or counts.shape[1] > 2
         assert found.cost <= record["khiops_cost_recomputed"] + ROUNDING, record["variable"]
         if record.get("khiops_criterion_optimum") is not None:
             assert abs(found.cost - record["khiops_criterion_optimum"]) <= ROUNDING
-            assert group(counts, n_candidates=n_candidates, time_limit=60).is_optimal
-        page = group(counts, criterion="page")
+            assert group(counts, Settings(n_candidates=n_candidates, time_limit=60)).is_optimal
+        page = group(counts, Settings(criterion="page"))
         best = record.get("seed_optimum") or record["seed_best_local_search"]
         assert abs(page.cost - best) <= ROUNDING, record["variable"]
         for one in (found, page):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tabsym.modl import discretize, group
+from tabsym.modl import Settings, discretize, group
 from tests.modl_data import tables
 
 
@@ -16,18 +16,21 @@ def test_classes_and_modalities_can_be_renamed(counts, criterion, random):
     classes, symbols = list(range(counts.shape[1])), list(range(len(counts)))
     random.shuffle(classes)
     random.shuffle(symbols)
-    assert discretize(counts[:, classes], criterion=criterion).cost == pytest.approx(
-        discretize(counts, criterion=criterion).cost
+    assert discretize(counts[:, classes], Settings(criterion=criterion)).cost == pytest.approx(
+        discretize(counts, Settings(criterion=criterion)).cost
     )
-    assert group(counts[symbols][:, classes], criterion=criterion).cost == pytest.approx(
-        group(counts, criterion=criterion).cost
+    assert group(counts[symbols][:, classes], Settings(criterion=criterion)).cost == pytest.approx(
+        group(counts, Settings(criterion=criterion)).cost
     )
 
 
 @pytest.mark.parametrize("criterion", ["page", "khiops"])
 def test_columns_that_say_nothing_are_one_part(criterion):
     for counts in ([[3.0, 4.0]], [[1.0, 0.0]], [[5.0, 5.0], [5.0, 5.0]], [[7.0, 0.0], [2.0, 0.0]]):
-        for found in (discretize(np.array(counts), criterion=criterion), group(np.array(counts), criterion=criterion)):
+        for found in (
+            discretize(np.array(counts), Settings(criterion=criterion)),
+            group(np.array(counts), Settings(criterion=criterion)),
+        ):
             assert found.n_parts == 1
             assert found.level == 0.0
             assert found.cost == found.null_cost
@@ -41,7 +44,7 @@ def test_columns_that_say_nothing_are_one_part(criterion):
 def test_tables_of_one_row_one_class_or_equal_counts_are_one_part(counts, criterion):
     for search in (discretize, group):
         for options in ({}, {"max_parts": 2}, {"min_part_count": 3}):
-            found = search(np.array(counts, dtype=float), criterion=criterion, **options)
+            found = search(np.array(counts, dtype=float), Settings(criterion=criterion, **options))
             assert found.n_parts == 1
             assert found.level == 0
             assert found.cost == found.null_cost

@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tabsym.modl import group
+from tabsym.modl import Settings, group
 from tests import naive_groups
 from tests.test_modl_groups import random_counts
 
@@ -41,7 +41,7 @@ def main() -> None:
         criterion = ("khiops", "page")[number % 2]
         best = naive_groups.best_groups(counts, criterion)[0]
         start = time.perf_counter()
-        found = group(counts, criterion=criterion)
+        found = group(counts, Settings(criterion=criterion))
         seconds += time.perf_counter() - start
         excess = found.cost / best - 1
         totals["tables"] += 1

@@ -16,7 +16,7 @@ import pandas as pd
 from measure import timed
 from tables import is_numeric, load
 
-from tabsym.modl import Partition, group
+from tabsym.modl import Partition, Settings, group
 
 
 def counts_of(column: pd.Series, y: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ def main() -> None:
             if len(counts) <= 12:
                 continue
             quick, quick_s, _ = timed(lambda counts=counts: group(counts))
-            slow, slow_s, _ = timed(lambda counts=counts: group(counts, time_limit=args.time_limit))
+            slow, slow_s, _ = timed(lambda counts=counts: group(counts, Settings(time_limit=args.time_limit)))
             inside = int((slow.labels == slow.garbage).sum()) if slow.garbage is not None else ""
             print(
                 f"| {table} {name} | {len(counts):,} | {quick.cost:,.2f} | {gap(quick)} | {quick_s:.2f} "

@@ -33,7 +33,7 @@ CLASSES: dict[str, str] = {
     "OneHotColumn": "tabsym.encoders.onehot.column:OneHotColumn",
     "OneHotEncoder": "tabsym.encoders.onehot.encoder:OneHotEncoder",
     "OneHotOptions": "tabsym.encoders.onehot.options:Options",
-    "RareRule": "tabsym.encoders.onehot.rare:RareRule",
+    "InfrequentRule": "tabsym.encoders.onehot.options:InfrequentRule",
     "TIWSEncoder": "tabsym.encoders.tiws.encoder:TIWSEncoder",
     "TIWSColumn": "tabsym.encoders.tiws.rows:TIWSColumn",
     "WideColumn": "tabsym.encoders.wide:WideColumn",

@@ -20,7 +20,7 @@ from tabsym.models.checks import columns_of, name_of
 from tabsym.models.config import Config
 from tabsym.models.data import Training
 from tabsym.modl import Intervals, Settings, fit_column
-from tabsym.modl.labels import interval_labels
+from tabsym.modl.columns import interval_labels
 from tabsym.solvers.sgd.optimizers import Newton
 from tabsym.stats import code_numbers
 from tabsym.table import Column, Kind, symbolic_columns

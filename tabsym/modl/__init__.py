@@ -4,13 +4,12 @@ The parts of a column are its intervals or groups. A regression's target has int
 column with an interval of the target. The cells of a grid of quantiles hold neighbouring values.
 """
 
-from tabsym.modl.columns import Groups, Intervals, Settings, fit_column
-from tabsym.modl.costs import grouping_cost, interval_cost
+from tabsym.modl.columns import Groups, Intervals, fit_column
+from tabsym.modl.costs import grid_cost, grouping_cost, interval_cost
 from tabsym.modl.criterion import CRITERIA
-from tabsym.modl.grid import grid_cost
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
-from tabsym.modl.partition import Partition
+from tabsym.modl.partition import Partition, Settings
 
 __all__ = [
     "CRITERIA",

@@ -1,4 +1,4 @@
-"""The cost of a given partition, whoever made it."""
+"""The cost of a given partition or grid, whoever made it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
 
 from tabsym.modl.criterion import (
     GARBAGE_FROM,
     garbage_priors,
     group_prior,
     interval_prior,
-    most_granularity,
+    ln_universal,
+    max_granularity,
     null_prior,
     parts_cost,
 )
-from tabsym.modl.quantiles import quantile_boundaries
-from tabsym.modl.units import Units, sum_by, units_by_granularity
+from tabsym.modl.grouping import Units, sum_by, units_by_granularity
+from tabsym.modl.partition import ends_of, quantile_boundaries
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 
 def interval_cost(
@@ -62,20 +64,20 @@ def interval_cost(
 
 
 def intervals_and_granularity(
-    counts: ArrayLike, ends: Sequence[int] | Places, criterion: str, n_candidates: int
+    counts: ArrayLike, ends: Sequence[int] | Indices, criterion: str, n_candidates: int
 ) -> tuple[float, int]:
     """The cost as `interval_cost` has it, and Khiops' granularity where it is least (0 under "page")."""
     table, places = np.asarray(counts, dtype=np.float64), np.asarray(ends, dtype=np.int64)
     granularity = 0
     if criterion == "khiops" and len(places) > 1:
         sizes = np.concatenate([[0.0], np.cumsum(table.sum(axis=1))])
-        finest = most_granularity(float(table.sum()))
+        finest = max_granularity(float(table.sum()))
         on_grid = (g for g in range(1, finest) if np.isin(places, quantile_boundaries(sizes, g)).all())
         granularity = next(on_grid, finest)  # the prior rises with the granularity
     return _cost_of_intervals(table, places, criterion, n_candidates, granularity), granularity
 
 
-def _cost_of_intervals(table: Floats, ends: Places, criterion: str, n_candidates: int, granularity: int) -> float:
+def _cost_of_intervals(table: Floats, ends: Indices, criterion: str, n_candidates: int, granularity: int) -> float:
     of_parts = parts_cost(np.add.reduceat(table, np.append(0, ends[:-1]), axis=0))
     known: dict[str, Any] = {"n_rows": float(table.sum()), "n_candidates": n_candidates, "granularity": granularity}
     if len(ends) == 1:
@@ -127,7 +129,7 @@ def grouping_cost(
 
 
 def groups_and_granularity(
-    counts: ArrayLike, labels: Sequence[int] | Places, criterion: str, n_candidates: int
+    counts: ArrayLike, labels: Sequence[int] | Indices, criterion: str, n_candidates: int
 ) -> tuple[float, int]:
     """The cost as `grouping_cost` has it, and Khiops' granularity where it is least (0 under "page")."""
     table, groups, n = _grouped(counts, labels)
@@ -150,7 +152,7 @@ def groups_and_granularity(
     return of_parts + best, granularity
 
 
-def _prior_of_groups(of_unit: Places, n: int, units: Units, known: dict[str, Any]) -> float:
+def _prior_of_groups(of_unit: Indices, n: int, units: Units, known: dict[str, Any]) -> float:
     """Khiops' prior of n groups of these units, with the largest as garbage group or without one."""
     left, best = units.n_modalities, np.inf
     if n <= left:
@@ -162,7 +164,72 @@ def _prior_of_groups(of_unit: Places, n: int, units: Units, known: dict[str, Any
     return best
 
 
-def _grouped(counts: ArrayLike, labels: Sequence[int] | Places) -> tuple[Floats, Places, int]:
+def _grouped(counts: ArrayLike, labels: Sequence[int] | Indices) -> tuple[Floats, Indices, int]:
     """The counts, the labels without gaps, and how many groups they are."""
     groups = np.unique(np.asarray(labels), return_inverse=True)[1].ravel()
     return np.asarray(counts, dtype=np.float64), groups, int(groups.max()) + 1
+
+
+# -- grids of a column and a continuous target ------------------------------------------------------
+
+
+def target_cost(criterion: str, sizes: Floats, n_rows: float) -> float:
+    """What target intervals of these sizes (T,) cost beside the cells of the grid: how many, and the ranks within."""
+    within = float(gammaln(sizes + 1).sum())
+    if criterion == "page":
+        return within + float(np.log(n_rows))
+    if len(sizes) < 2:
+        return np.inf
+    return within + ln_universal(len(sizes) - 1, n_rows - 1)
+
+
+def null_grid_cost(criterion: str, n_rows: float, n_modalities: int | None) -> float:
+    """One part, one interval; `n_modalities` for categories, None for numbers."""
+    prior = null_prior(criterion, n_rows=n_rows, n_modalities=n_modalities)
+    return prior + float(gammaln(n_rows + 1)) + (float(np.log(n_rows)) if criterion == "page" else 0.0)
+
+
+def grid_cost(
+    counts: ArrayLike,
+    source_labels: Sequence[int],
+    target_labels: Sequence[int],
+    *,
+    symbolic: bool = False,
+    criterion: str = "khiops",
+    n_candidates: int = 1,
+) -> float:
+    """The cost in nats of any grid of a column and a continuous target.
+
+    Parameters
+    ----------
+    counts : (B, S)
+        Rows with each distinct value (ascending) or modality, and each distinct target (ascending).
+    source_labels : sequence of int
+        The part of each value or modality; of values, ascending.
+    target_labels : sequence of int
+        The interval of each target, ascending.
+    symbolic : bool
+    criterion : {"khiops", "page"}
+    n_candidates : int
+        As in `interval_cost`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(grid_cost([[2, 0], [0, 2]], [0, 1], [0, 1]), 4)
+    5.2188
+    """
+    table = np.asarray(counts, dtype=np.float64)
+    source, target = np.asarray(source_labels, dtype=np.int64), np.asarray(target_labels, dtype=np.int64)
+    n_rows, n_parts = float(table.sum()), len(np.unique(source))
+    if n_parts == 1:
+        return null_grid_cost(criterion, n_rows, len(table) if symbolic else None)
+    joined = np.stack([np.bincount(target, row) for row in table])
+    if symbolic:
+        of_parts = grouping_cost(joined, source.tolist(), criterion=criterion, n_candidates=n_candidates)
+    else:
+        of_parts = interval_cost(joined, ends_of(source).tolist(), criterion=criterion, n_candidates=n_candidates)
+    return of_parts + target_cost(criterion, joined.sum(axis=0), n_rows)

@@ -21,7 +21,7 @@ CRITERIA = ("khiops", "page")
 LN2 = math.log(2.0)
 _ADDED = 2_000  # terms of the universal code's sum that Khiops adds one by one
 _FIFTH_LOG = 65_536  # 2**2**2**2, from where a fifth iterated logarithm is positive
-MOST_TABLE = 20_000_000
+MAX_TABLE = 20_000_000
 """Up to this many rows ln k! comes from a table, memory for time; beyond, and for fractional counts, from lgamma."""
 
 
@@ -73,9 +73,9 @@ def ln_universal(k: int, m: float) -> float:
     return LN2 * star + ln_code_sum(m)
 
 
-def ln_universal_to(most: int, m: float) -> Floats:
-    """R(k; m) for k = 1 .. most."""
-    stars = _stars()[:most] if most <= _ADDED else log2_star(np.arange(1.0, most + 1))
+def ln_universal_to(max_parts: int, m: float) -> Floats:
+    """R(k; m) for k = 1 .. max_parts."""
+    stars = _stars()[:max_parts] if max_parts <= _ADDED else log2_star(np.arange(1.0, max_parts + 1))
     return LN2 * stars + ln_code_sum(m)
 
 
@@ -88,15 +88,15 @@ def _stars() -> Floats:
 
 
 @lru_cache(maxsize=256)  # searches ask again; what they get is not to be written to
-def ln_partitions(n: int, most: int) -> Floats:
-    """ln B(n, g) for g = 1 .. most: partitions of n things into at most g groups.
+def ln_partitions(n: int, max_parts: int) -> Floats:
+    """ln B(n, g) for g = 1 .. max_parts: partitions of n things into at most g groups.
 
     B(n, g) = sum_k k**n / k! D(g - k), D(r) = sum_{j <= r} (-1)**j / j!, which are never
     negative: no term cancels another, whatever n is.
     """
-    powers = n * np.log(np.arange(1.0, most + 1)) - gammaln(np.arange(2.0, most + 2))
-    ln_shares = _ln_shares(most)
-    number = np.arange(most)
+    powers = n * np.log(np.arange(1.0, max_parts + 1)) - gammaln(np.arange(2.0, max_parts + 2))
+    ln_shares = _ln_shares(max_parts)
+    number = np.arange(max_parts)
     rest = number[:, None] - number[None, :]  # of g groups, k: g - k
     terms = np.where(rest >= 0, powers[None, :] + ln_shares[np.maximum(rest, 0)], -np.inf)
     top = terms.max(axis=1)
@@ -105,9 +105,9 @@ def ln_partitions(n: int, most: int) -> Floats:
     return found
 
 
-def _ln_shares(most: int) -> Floats:
-    """ln D(r) for r = 0 .. most - 1."""
-    order = np.arange(most)
+def _ln_shares(max_parts: int) -> Floats:
+    """ln D(r) for r = 0 .. max_parts - 1."""
+    order = np.arange(max_parts)
     shares = np.cumsum(np.where(order % 2 == 0, 1.0, -1.0) * np.exp(-gammaln(order + 1.0)))
     shares[1:2] = 0.0
     with np.errstate(divide="ignore"):
@@ -117,7 +117,7 @@ def _ln_shares(most: int) -> Floats:
 # -- priors ------------------------------------------------------------------------------------
 
 
-def most_granularity(n_rows: float) -> int:
+def max_granularity(n_rows: float) -> int:
     """Khiops' largest granularity: ceil(log2 N)."""
     return max(1, math.ceil(math.log2(max(n_rows, 2.0)) - 1e-11))  # weights may add up to 16 and a hair
 
@@ -131,36 +131,36 @@ def null_prior(criterion: str, *, n_rows: float, n_modalities: int | None = None
     return math.log(n_modalities)  # B(M, 1) = 1
 
 
-def interval_prior(criterion: str, most: int, *, n_rows: float, n_candidates: int, granularity: int = 0) -> Floats:
-    """Priors of 1 .. most intervals; under khiops on the grid of 2**granularity quantiles."""
-    parts = np.arange(1, most + 1, dtype=np.float64)
+def interval_prior(criterion: str, max_parts: int, *, n_rows: float, n_candidates: int, granularity: int = 0) -> Floats:
+    """Priors of 1 .. max_parts intervals; under khiops on the grid of 2**granularity quantiles."""
+    parts = np.arange(1, max_parts + 1, dtype=np.float64)
     if criterion == "page":
         choose = gammaln(n_rows + parts) - gammaln(parts) - gammaln(n_rows + 1)
         return math.log(n_rows) + np.asarray(choose)
-    prior = np.full(most, np.inf)
+    prior = np.full(max_parts, np.inf)
     prior[0] = LN2
     cells = min(2.0**granularity, n_rows)
-    if most < 2 or cells < 2:
+    if max_parts < 2 or cells < 2:
         return prior
     cuts = parts[1:] - 1
-    prior[1:] = _khiops_selection(n_candidates, granularity, n_rows) + ln_universal_to(most - 1, cells - 1)
+    prior[1:] = _khiops_selection(n_candidates, granularity, n_rows) + ln_universal_to(max_parts - 1, cells - 1)
     prior[1:] += cuts * math.log(cells - 1) - gammaln(cuts + 1)
     prior[1:][cuts > cells - 1] = np.inf
     return prior
 
 
 def group_prior(
-    criterion: str, most: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int = 0
+    criterion: str, max_parts: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int = 0
 ) -> Floats:
-    """Priors of 1 .. most groups of `n_modalities` categories (under khiops: those left at the granularity)."""
+    """Priors of 1 .. max_parts groups of `n_modalities` categories (under khiops: those left at the granularity)."""
     if criterion == "page":
-        return math.log(n_modalities) + ln_partitions(n_modalities, most)
-    prior = np.full(most, np.inf)
+        return math.log(n_modalities) + ln_partitions(n_modalities, max_parts)
+    prior = np.full(max_parts, np.inf)
     prior[0] = LN2
-    if most < 2:
+    if max_parts < 2:
         return prior
     prior[1:] = _khiops_selection(n_candidates, granularity, n_rows) + _ln_whether_garbage(n_modalities)
-    prior[1:] += ln_universal_to(most - 1, n_modalities - 1) + ln_partitions(n_modalities, most)[1:]
+    prior[1:] += ln_universal_to(max_parts - 1, n_modalities - 1) + ln_partitions(n_modalities, max_parts)[1:]
     return prior
 
 
@@ -175,12 +175,12 @@ def _ln_whether_garbage(n_modalities: int) -> float:
 
 @lru_cache(maxsize=8192)  # columns of as many categories ask the same; what they get is not to be written to
 def garbage_priors(
-    most: int, garbage: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int
+    max_parts: int, garbage: int, *, n_rows: float, n_modalities: int, n_candidates: int, granularity: int
 ) -> Floats:
-    """Khiops' priors of 1 .. most groups, one of which is the garbage and holds `garbage` modalities."""
+    """Khiops' priors of 1 .. max_parts groups, one of which is the garbage and holds `garbage` modalities."""
     rest = n_modalities - garbage
-    prior = np.full(most, np.inf)
-    last = min(most, rest + 1)
+    prior = np.full(max_parts, np.inf)
+    last = min(max_parts, rest + 1)
     if n_modalities < GARBAGE_FROM or garbage < 1 or last < 3:
         return prior
     groups = np.arange(2, last)  # beside the garbage
@@ -194,7 +194,7 @@ def garbage_priors(
 
 def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> float:
     """Khiops' cost of using a column at all, and of its granularity."""
-    return LN2 + math.log(n_candidates) + ln_universal(granularity, most_granularity(n_rows))
+    return LN2 + math.log(n_candidates) + ln_universal(granularity, max_granularity(n_rows))
 
 
 # -- parts -------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def _khiops_selection(n_candidates: int, granularity: int, n_rows: float) -> flo
 @lru_cache(maxsize=8)  # columns of as many rows ask the same; it is not to be written to
 def ln_factorials(total: float, n_classes: int, *, whole: bool) -> Floats:
     """ln k! for k = 0 .. total + classes, for the kernels; empty where they shall use lgamma."""
-    if not whole or total > MOST_TABLE:
+    if not whole or total > MAX_TABLE:
         return np.empty(0)
     table = np.empty(int(total) + n_classes + 1)
     table[0] = 0.0
@@ -224,17 +224,17 @@ def target_intervals_cost(counts: NDArray[np.float64]) -> float:
     return float(gammaln(counts.sum(axis=1) + 1).sum() - gammaln(counts + 1).sum())
 
 
-def target_prior(criterion: str, most: int, source_sizes: NDArray[np.float64], n_rows: float) -> Floats:
-    """Priors of 1 .. most target intervals beside source parts of these sizes (I,), whose shares of each are coded.
+def target_prior(criterion: str, max_parts: int, source_sizes: NDArray[np.float64], n_rows: float) -> Floats:
+    """Priors of 1 .. max_parts target intervals beside source parts of these sizes (I,), whose shares are coded.
 
     How many: R(T - 1; N - 1) under khiops, where one is the null model; ln N under page.
     """
-    number = np.arange(1, most + 1, dtype=np.float64)
+    number = np.arange(1, max_parts + 1, dtype=np.float64)
     shares = gammaln(source_sizes[None, :] + number[:, None]).sum(axis=1) - gammaln(source_sizes + 1).sum()
     shares -= len(source_sizes) * gammaln(number)
     if criterion == "page":
         return np.asarray(shares + math.log(n_rows))
     shares[0] = np.inf
-    if most > 1:
-        shares[1:] += ln_universal_to(most - 1, n_rows - 1)
+    if max_parts > 1:
+        shares[1:] += ln_universal_to(max_parts - 1, n_rows - 1)
     return np.asarray(shares)

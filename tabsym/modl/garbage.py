@@ -1,123 +1,134 @@
 """Khiops' garbage group: modalities that are not worth a name of their own in the model.
 
 A model with a garbage group pays for each of the other modalities by name, and nothing for
-those in the garbage, so it is the cheaper one where few of many modalities say something.
+those in the garbage, so it is the cheaper one where few of many modalities are informative.
+
+Of two classes: exp(-cost) of a group is the integral of the likelihood over its class share. With the garbage's share
+held fixed, a modality in the garbage has a cost of its own, and each other group gains what it takes from there. Those
+groups follow one another in the order of class shares (their costs are concave in the class counts), each with some
+modalities of its run: at each share of the group those that are cheaper in it, with the price of a modality that is not
+in the garbage. The best runs come from dynamic programming over the modalities.
 """
 
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlog1py, xlogy
 
-from tabsym.modl.ends import labels_of
-from tabsym.modl.ground import Ground, Grouping, costs_of_groups, labels_along, line_up
-from tabsym.modl.hull import Best, is_cheaper
-from tabsym.modl.local import polish
-from tabsym.modl.search import Passes, descend_cuts
-from tabsym.modl.shares import ByShare
-from tabsym.modl.units import Units, by_main_axis, by_share
+from tabsym.modl import kernels_groups as kernels
+from tabsym.modl.cuts import Best, PricedSearch, descend_cuts, is_cheaper
+from tabsym.modl.grouping import (
+    Grouping,
+    GroupTask,
+    Units,
+    by_main_axis,
+    by_share,
+    costs_of_groups,
+    labels_along,
+)
+from tabsym.modl.local_search import cheapest, polish
+from tabsym.modl.partition import labels_of
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
+
+BOUND_CELLS = 48, 96
+"""Cells of the shares of groups, of all and of where nearly all rows are: time for nats of the gap."""
 
 # all of these trade time for cost; benchmarks/modl/garbage.py shows both, of two classes
 _PRICES = 0.6, 1.2, 2.0, 3.0, 4.5, 7.0  # nats for a modality that is not in the garbage
 _SHARE_CELLS = 24, 48  # of the shares of groups: half as fine as for bounds
-_MOST_RUN_ENDS = 49  # places where runs of modalities may end
+_MAX_RUN_ENDS = 49  # places where runs of modalities may end
 _GROUPS_AT_FIRST, _GROUPS_SETTLED = 4, 6  # beside the garbage, of all models and of the best
 _WORTH_SETTLING = 1.01  # times the best cost: models that may become better
-_MOST_SETTLED, _MOST_ROUNDS = 8, 4  # models that are settled and polished, and rounds of settling
-_MOST_TRIED = 64  # modalities of which every two are tried beside a garbage, and the share of the one in the middle
-_MOST_POLISHED = 12  # starts of more than two classes
-_MOST_INFORMATIVE_GROUPS = 64  # beside the modalities that say little
-_MOST_START_GROUPS, _START_PLACES = 10, 256  # of cuts whose largest group is the garbage, and where they may lie
+_MAX_SETTLED, _MAX_ROUNDS = 8, 4  # models that are settled and polished, and rounds of settling
+_MAX_TRIED = 64  # modalities of which every two are tried beside a garbage, and the share of the one in the middle
+_MAX_POLISHED = 12  # starts of more than two classes
+_MAX_INFORMATIVE_GROUPS = 64  # beside the modalities that say little
+_MAX_START_GROUPS, _START_PLACES = 10, 256  # of cuts whose largest group is the garbage, and where they may lie
 
 
 def look_for_garbage(
-    grounds: list[Ground], best: Grouping, rng: np.random.RandomState, *, few: bool = False
+    tasks: list[GroupTask], best: Grouping, rng: np.random.RandomState, *, few: bool = False
 ) -> Grouping:
     """The best grouping, with a garbage group or without: starts at every granularity, the most promising polished.
 
-    `grounds`: of two classes with no modalities joined, of more if they are not too many. Of those that are
+    `tasks`: of two classes with no modalities joined, of more if they are not too many. Of those that are
     proportional, which are one without a garbage group, the frequent ones may be informative alone.
     """
-    for ground, start in _starts(grounds, best.cost, few):
-        if time.monotonic() > ground.deadline:
+    for task, start in _starts(tasks, best.cost, few):
+        if time.monotonic() > task.deadline:
             break
-        better = polish(ground, start, rng)
+        better = polish(task, start, rng)
         if is_cheaper(better.cost, best.cost):
-            best = better.of_modalities(ground.units)
+            best = better.of_modalities(task.units)
     return best
 
 
-def _starts(grounds: list[Ground], cost: float, few: bool) -> list[tuple[Ground, Grouping]]:
-    if grounds and grounds[0].units.counts.shape[1] == 2:
-        pairs = [] if few else [(ground, start) for ground in grounds for start in _two_outside(ground)[:1]]
-        return _cheaper_outside(grounds, _WORTH_SETTLING * cost, few) + pairs
-    found = [
-        (start.cost, place, start)
-        for place, ground in enumerate(grounds)
-        if time.monotonic() < ground.deadline
-        for start in [*_two_outside(ground), *_uninformative_as_garbage(ground), *_largest_as_garbage(ground)]
+def _starts(tasks: list[GroupTask], cost: float, few: bool) -> list[tuple[GroupTask, Grouping]]:
+    if tasks and tasks[0].units.counts.shape[1] == 2:
+        pairs = [] if few else [(task, start) for task in tasks for start in _two_outside(task)[:1]]
+        return _cheaper_outside(tasks, _WORTH_SETTLING * cost, few) + pairs
+    starts = [
+        (task, start)
+        for task in tasks
+        if time.monotonic() < task.deadline
+        for start in [*_two_outside(task), *_uninformative_as_garbage(task), *_largest_as_garbage(task)]
     ]
-    found.sort(key=lambda one: one[:2])
-    return [(grounds[place], start) for _, place, start in found[:_MOST_POLISHED]]
+    return sorted(starts, key=lambda one: one[1].cost)[:_MAX_POLISHED]
 
 
-def _cheaper_outside(grounds: list[Ground], most_cost: float, few: bool) -> list[tuple[Ground, Grouping]]:
-    """Of two classes: the best groups beside a garbage, each with its ground, if they cost at most so much.
+def _cheaper_outside(tasks: list[GroupTask], max_cost: float, few: bool) -> list[tuple[GroupTask, Grouping]]:
+    """Of two classes: the best groups beside a garbage, each with its task, if they cost at most so much.
 
     At prices from low to high, as the prior is concave in the number of informative modalities: there are several
     local optima. The best few get the share and the price of their own garbage.
     """
-    found: list[tuple[Ground, Grouping, ByShare]] = []
-    for ground in grounds:
-        by_share = ByShare(ground.units.counts, most_ends=_MOST_RUN_ENDS, cells=_SHARE_CELLS)
-        shares = _likely_shares(ground.units.counts)[: 1 if few else None]
+    found: list[tuple[GroupTask, Grouping, ByShare]] = []
+    for task in tasks:
+        by_share = ByShare(task.units.counts, max_ends=_MAX_RUN_ENDS, cells=_SHARE_CELLS)
+        shares = _likely_shares(task.units.counts)[: 1 if few else None]
         models = [
-            _beside_share(ground, by_share, share, price, _GROUPS_AT_FIRST)
+            _beside_share(task, by_share, share, price, _GROUPS_AT_FIRST)
             for place, share in enumerate(shares)
             for price in (_PRICES[1::2] if few or place else _PRICES)
         ]
-        best = min(models, key=lambda one: one.cost)
-        if best.cost <= most_cost:
-            found.append((ground, best, by_share))
-        if time.monotonic() > ground.deadline:
+        best = cheapest(*models)
+        if best.cost <= max_cost:
+            found.append((task, best, by_share))
+        if time.monotonic() > task.deadline:
             break
     found.sort(key=lambda one: one[1].cost)
-    return [(ground, _settled(ground, by_share, one)) for ground, one, by_share in found[:_MOST_SETTLED]]
+    return [(task, _settled(task, by_share, one)) for task, one, by_share in found[:_MAX_SETTLED]]
 
 
-def _beside_share(ground: Ground, by_share: ByShare, share: float, price: float, most: int) -> Grouping:
-    """The best 2 .. `most` groups beside a garbage of this class share, at this price of a modality not in it."""
-    most = min(most, len(ground.units) - 2, (ground.max_parts or len(ground.units)) - 1)
-    models = [ground.price(labels) for labels in by_share.groups(by_share.costs(share), price, most)]
-    return min(models, key=lambda one: one.cost, default=Grouping(np.inf, np.zeros(len(ground.units), dtype=np.int64)))
+def _beside_share(task: GroupTask, by_share: ByShare, share: float, price: float, max_groups: int) -> Grouping:
+    """The best 2 .. `max_groups` groups beside a garbage of this class share, at this price of a modality not in it."""
+    n = len(task.units)
+    max_groups = min(max_groups, n - 2, (task.max_parts or n) - 1)
+    models = [task.price(labels) for labels in by_share.groups(by_share.costs(share), price, max_groups)]
+    return cheapest(*models, Grouping(np.inf, np.zeros(n, dtype=np.int64)))
 
 
-def _settled(ground: Ground, by_share: ByShare, best: Grouping) -> Grouping:
+def _settled(task: GroupTask, by_share: ByShare, best: Grouping) -> Grouping:
     """In rounds, the share and the price are those of the garbage before, as long as the cost falls."""
-    units = ground.units
-    for _ in range(_MOST_ROUNDS):
+    units = task.units
+    for _ in range(_MAX_ROUNDS):
         if best.garbage is None:
             return best
         inside = best.labels == best.garbage
         n_groups, size = int(best.labels.max()) + 1, int(units.weights[inside].sum())
-        rise = ground.with_garbage(n_groups, size - 1) - ground.with_garbage(n_groups, size)
+        rise = task.garbage_prior(n_groups, size - 1) - task.garbage_prior(n_groups, size)
         price = rise if np.isfinite(rise) and rise > _PRICES[0] else _PRICES[0]
-        found = _beside_share(ground, by_share, _share(units.counts[inside]), price, _GROUPS_SETTLED)
-        if not is_cheaper(found.cost, best.cost):
+        better = _beside_share(task, by_share, _share(units.counts[inside]), price, _GROUPS_SETTLED)
+        if not is_cheaper(better.cost, best.cost):
             return best
-        best = found
+        best = better
     return best
-
-
-def mean_price(ground: Ground) -> float:
-    """How much the prior of two groups beside the garbage rises with each modality that is not in it, on average."""
-    n = len(ground.units)
-    return max(ground.with_garbage(3, 1) - ground.with_garbage(3, n - 2), 0.0) / (n - 2)
 
 
 def _share(counts: Floats) -> float:
@@ -128,16 +139,16 @@ def _share(counts: Floats) -> float:
 def _likely_shares(counts: Floats) -> list[float]:
     """Of a garbage: that of all rows, and of the modality in the middle: a few large ones may be far from it."""
     share = _share(counts)
-    if len(counts) > _MOST_TRIED:
+    if len(counts) > _MAX_TRIED:
         return [share]
     middle = counts[by_share(counts, 1)[len(counts) // 2]]
     return [share, _share(middle[None, :])]
 
 
-def _uninformative_as_garbage(ground: Ground) -> list[Grouping]:
+def _uninformative_as_garbage(task: GroupTask) -> list[Grouping]:
     """The modalities with the most to tell apart from the rest, 2, 4, 8, 16, ... of them; the rest garbage."""
-    units = ground.units
-    order = np.argsort(-_telling(units), kind="stable")
+    units = task.units
+    order = np.argsort(-_gain_of_own_shares(units), kind="stable")
     informative = np.cumsum(units.weights[order])
     starts: list[Grouping] = []
     wanted, last = 2.0, 0
@@ -147,57 +158,55 @@ def _uninformative_as_garbage(ground: Ground) -> list[Grouping]:
         if n < 2 or n >= len(units) or n == last:
             continue
         last = n
-        starts.append(_beside_garbage(ground, order[:n]))
+        starts.append(_beside_garbage(task, order[:n]))
     return sorted(starts, key=lambda one: one.cost)[:2]
 
 
-def _two_outside(ground: Ground) -> list[Grouping]:
+def _two_outside(task: GroupTask) -> list[Grouping]:
     """Two modalities with a group each, all others garbage: the best of all pairs, where those are not too many."""
-    units, n = ground.units, len(ground.units)
-    if n > _MOST_TRIED or n < 4 or len(ground.prior) < 3:
+    units, n = task.units, len(task.units)
+    if n > _MAX_TRIED or n < 4 or len(task.prior) < 3:
         return []
     a, b = np.triu_indices(n, 1)
-    own = costs_of_groups(units.counts)
-    cost = own[a] + own[b] + costs_of_groups(units.counts.sum(axis=0) - units.counts[a] - units.counts[b])
+    alone = costs_of_groups(units.counts)
+    cost = alone[a] + alone[b] + costs_of_groups(units.counts.sum(axis=0) - units.counts[a] - units.counts[b])
     starts = []
     for place in np.argsort(cost, kind="stable")[:2]:
         labels = np.zeros(n, dtype=np.int64)
         labels[a[place]], labels[b[place]] = 1, 2
-        starts.append(ground.price(labels))
+        starts.append(task.price(labels))
     return starts
 
 
-def _largest_as_garbage(ground: Ground) -> list[Grouping]:
+def _largest_as_garbage(task: GroupTask) -> list[Grouping]:
     """Cuts along the main axis into few groups, the one with most modalities as the garbage."""
-    order = by_main_axis(ground.units.counts)
-    task, ends = line_up(ground, order, _START_PLACES)
-    most = min(_MOST_START_GROUPS, len(ends), ground.max_parts or _MOST_START_GROUPS)
-    found = (Passes(task, ends).by_number(most) or [])[2:]
-    starts = [ground.price(labels_along(order, one.ends)) for one in found]
+    order = by_main_axis(task.units.counts)
+    cut_task, ends = task.line_up(order, _START_PLACES)
+    max_groups = min(_MAX_START_GROUPS, len(ends), task.max_parts or _MAX_START_GROUPS)
+    cuts = (PricedSearch(cut_task, ends).by_number(max_groups) or [])[2:]
+    starts = [task.price(labels_along(order, one.ends)) for one in cuts]
     return sorted((one for one in starts if one.garbage is not None), key=lambda one: one.cost)[:2]
 
 
-def _beside_garbage(ground: Ground, chosen: Places) -> Grouping:
+def _beside_garbage(task: GroupTask, chosen: Indices) -> Grouping:
     """The best cuts of the chosen units along the main axis, the others in one more group."""
-    units = ground.units
+    units = task.units
     size = int(units.weights.sum() - units.weights[chosen].sum())
     order = chosen[by_main_axis(units.counts[chosen])]
-    most = min(len(order), _MOST_INFORMATIVE_GROUPS, (ground.max_parts or len(units)) - 1)
-    prior = ground.all_with_garbage(most + 1, size)[1:].copy()
-    if most < 2 or not np.isfinite(prior[1]):
+    max_groups = min(len(order), _MAX_INFORMATIVE_GROUPS, (task.max_parts or len(units)) - 1)
+    prior = task.garbage_priors(max_groups + 1, size)[1:].copy()
+    if max_groups < 2 or not np.isfinite(prior[1]):
         return Grouping(np.inf, np.zeros(len(units), dtype=np.int64))
     prior[0] = prior[1]
-    outside = Ground(Units(units.counts[order], units.weights[order], np.arange(len(order)), len(order)), prior,
-                  ground.table, ground.least, ground.n_candidates, False, ground.deadline)  # fmt: skip
-    task, ends = line_up(outside, np.arange(len(order)))
-    best = Best(np.inf, np.array([len(order)]), 0)
-    descend_cuts(task, ends, prior[: len(ends)], best, 0)
+    cut_task, ends = task.line_up(order)
+    best = Best(np.inf, np.array([len(order)]))
+    descend_cuts(cut_task, ends, prior[: len(ends)], best, 0)
     labels = np.full(len(units), len(best.ends), dtype=np.int64)
     labels[order] = labels_of(best.ends, len(order))
-    return ground.price(labels)
+    return task.price(labels)
 
 
-def _telling(units: Units) -> Floats:
+def _gain_of_own_shares(units: Units) -> Floats:
     """What each modality's own class shares save over the shares of all, in nats per modality."""
     sizes = units.counts.sum(axis=1)
     base = units.counts.sum(axis=0) / sizes.sum()
@@ -205,3 +214,101 @@ def _telling(units: Units) -> Floats:
         ratio = np.where(units.counts > 0, np.log(units.counts / sizes[:, None] / base), 0.0)
     gain = (units.counts * ratio).sum(axis=1) - 0.5 * (units.counts.shape[1] - 1) * np.log(sizes)
     return np.asarray(gain / units.weights)
+
+
+# -- gains of groups of two classes beside a garbage group of a given share ------------------------
+
+
+class _Runs(NamedTuple):
+    """The work of a dynamic program over the units `who` (n,), cut only at `ends` (m + 1,)."""
+
+    who: Indices
+    ends: Indices
+    reward: Floats
+    at_left: Floats
+    at_right: Floats
+    gains: Floats
+    best: Floats
+
+
+class ByShare:
+    """Modalities of two classes in the order of the share of the second; equal ones are one that counts as often.
+
+    Parameters
+    ----------
+    counts : (U, 2)
+    max_ends : int or None
+        Runs end at so many places at most; None: anywhere, which bounds need.
+    cells : (int, int)
+        Cells of the shares of groups: of all, and of where nearly all rows are.
+    """
+
+    def __init__(self, counts: Floats, max_ends: int | None = None, cells: tuple[int, int] = BOUND_CELLS) -> None:
+        distinct, same, times = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
+        order = by_share(distinct, 1)
+        self.counts, self.times = np.ascontiguousarray(distinct[order]), times[order].astype(np.float64)
+        self.place = np.argsort(order)[same.ravel()]  # of each unit
+        rows, second = self.counts.sum(axis=1), self.counts[:, 1]
+        share = second / rows
+        self.min_costs = -xlogy(second, share) - xlog1py(self.counts[:, 0], -share)  # of each, at its own share
+        self.max_ends = max_ends
+        self.edges = _edges_of_cells(share, rows * self.times, *cells)
+        self.work = 0.0
+
+    def costs(self, share: float) -> Floats:
+        """What each costs in a group of this share."""
+        return np.asarray(-self.counts @ np.log([1.0 - share, share]))
+
+    def gained(self, cost: Floats, price: float, max_groups: int) -> Floats:
+        """The most that 2 .. K groups or fewer gain over a garbage with these costs, then any number of groups."""
+        runs = self._runs(cost, price, max_groups, fewer=True)
+        return np.zeros(max_groups) if runs is None else np.append(runs.best[2:, -1], runs.best[0, -1])
+
+    def groups(self, cost: Floats, price: float, max_groups: int) -> list[Indices]:
+        """For 2 .. K groups, as far as there are: the best group of each unit (U,), 0 for the garbage."""
+        runs = self._runs(cost, price, max_groups, fewer=False)
+        if runs is None:
+            return []
+        found = []
+        for k in range(2, min(max_groups, len(runs.ends) - 1) + 1):
+            labels = np.empty(len(self.counts), dtype=np.int64)
+            kernels.label_runs(
+                k, runs.who, runs.ends, runs.reward, self.counts, self.edges, runs.at_left, runs.best, runs.gains,
+                labels,
+            )  # fmt: skip
+            found.append(labels[self.place])
+        return found
+
+    def _runs(self, cost: Floats, price: float, max_groups: int, *, fewer: bool) -> _Runs | None:
+        reward = cost - price
+        who = np.flatnonzero(reward > self.min_costs)  # nothing is gained with the others, whatever their group's share
+        if len(who) == 0:
+            return None
+        shape = len(self.edges) - 1, len(who) + 1
+        at_left, at_right = np.empty(shape), np.empty(shape)
+        kernels.gains_in_cells(reward[who], self.counts[who], self.times[who], self.edges, at_left, at_right)
+        ends = np.arange(len(who) + 1)
+        if self.max_ends is not None and len(ends) > self.max_ends:
+            ends = np.unique(np.linspace(0, len(who), self.max_ends).astype(np.int64))
+            at_left, at_right = np.ascontiguousarray(at_left[:, ends]), np.ascontiguousarray(at_right[:, ends])
+        n = len(ends)
+        gains, best = np.zeros((n, n)), np.zeros((max_groups + 1, n))
+        kernels.gains_of_groups(at_left, at_right, self.edges, fewer, np.empty(n), np.empty(n), gains, best)
+        self.work += len(at_left) * n * (n - 1) / 2
+        return _Runs(who, ends, reward[who], at_left, at_right, gains, best)
+
+
+def shares_along(angles: Floats) -> Floats:
+    """Shares that estimates from as many rows tell apart equally well, along angles from 0 to pi / 2."""
+    return np.asarray(np.sin(angles) ** 2)
+
+
+def _edges_of_cells(share: Floats, rows: Floats, n_coarse: int, n_fine: int) -> Floats:
+    """Where cells of the shares of groups end, finer where nearly all rows are."""
+    angles, place = np.arcsin(np.sqrt(share)), np.cumsum(rows) / rows.sum()
+    low, high = angles[np.minimum(np.searchsorted(place, [0.02, 0.98]), len(angles) - 1)]
+    spread = 2.0 / np.sqrt(rows.sum())  # four standard errors of the share of all
+    fine = np.linspace(max(0.0, low - spread), min(np.pi / 2, high + spread), n_fine + 1)
+    edges = np.unique(shares_along(np.concatenate([np.linspace(0.0, np.pi / 2, n_coarse + 1), fine])))
+    inside = edges[(edges > 1e-12) & (edges < 1.0 - 1e-12)]  # none so near 0 or 1 that its cell's middle is there
+    return np.concatenate([[0.0], inside, [1.0]])

@@ -7,7 +7,7 @@ is bounded from below in two ways:
 - by what any partition into k + 1 groups costs (tight where v is large);
 - for a price per informative modality, by the least of parts and price, less price * v.
 
-The second is an integral over the garbage's share, of what the best groups beside it leave (`tabsym.modl.shares`).
+The second is an integral over the garbage's share, of what the best groups beside it leave (`garbage.ByShare`).
 What is lost: a modality may be in a group at one of its likely shares and not at another. That is nothing where
 few modalities are on the verge, and from hundredths to a few nats in all where many are. And runs may be empty: the
 modalities outside the garbage can be regrouped into at most as many groups that follow one another in class shares, at
@@ -21,70 +21,64 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl.garbage import mean_price
-from tabsym.modl.garbage_integrals import GarbageIntegrals
-from tabsym.modl.ground import Ground, Grouping
-from tabsym.modl.hull import Bounds, is_cheaper
-from tabsym.modl.local import polish
-from tabsym.modl.search import OutOfTime
-from tabsym.modl.shares import ByShare
+from tabsym.modl.cuts import Bounds, OutOfTime, is_cheaper
+from tabsym.modl.garbage import ByShare, shares_along
+from tabsym.modl.grouping import Grouping, GroupTask
+from tabsym.modl.local_search import cheapest, polish
 
 Floats = NDArray[np.float64]
 
 # all of these trade time for nats of the gap, which benchmarks/modl/garbage.py shows
-_MOST_COUNTED = 12
+_MAX_COUNTED = 12
 """Beyond so many informative groups one column stands for all: the gain of any number, the prior of one more."""
-_MOST_UNITS = 3000
+_MAX_UNITS = 3000
 """Of more modalities of different counts the first integral alone would take minutes."""
-_MOST_PRICES = 12
+_MAX_PRICES = 12
 _WORTH_POLISHING = 1.001  # times the best cost: models that may become better
+_FIRST_CELLS = 12  # of the garbage's share
+_MIN_LOWERING = 0.02  # nats by which a cell's halves must lower the bound to be halved again
+_MIN_LN_SHARE = -6.0  # ln of a cell's share of the integral from which it is worth halving
 
 
 def bound_garbage(
-    grounds: list[Ground],
-    bounds: Bounds,
-    best: Grouping,
-    rng: np.random.RandomState,
-    most_work: float,
+    tasks: list[GroupTask], bounds: Bounds, best: Grouping, rng: np.random.RandomState, max_work: float
 ) -> tuple[Grouping, float]:
     """The best grouping known by then, and a cost that none with a garbage group is below.
 
     Parameters
     ----------
-    grounds : of single modalities at each granularity, none joined
+    tasks : of single modalities at each granularity, none joined
     bounds : on the parts of any groups of the finest modalities, in a row or not: prices are not negative
     best : the best grouping so far, which the bound shall meet
     rng : of the order of moves
-    most_work : float
+    max_work : float
         Values of integrands looked at, about 3e8 a second.
     """
     lower, price = np.inf, None
-    for ground in grounds:
-        if time.monotonic() > ground.deadline:
+    for task in tasks:
+        if time.monotonic() > task.deadline:
             return best, -np.inf
         try:
-            bound = _BoundAt(ground, bounds, best, most_work / len(grounds), rng, price)
+            bound = _BoundAt(task, bounds, best, price)
         except OutOfTime:
             return best, -np.inf
-        lower = min(lower, bound.raised())
+        lower = min(lower, bound.raised(max_work / len(tasks), rng))
         price = next(reversed(bound.lines), price)  # what was enough here is likely to be enough there
         if bound.best is not best:
-            best = bound.best.of_modalities(ground.units)
+            best = bound.best.of_modalities(task.units)
     return best, lower
 
 
-_NOTHING = Grouping(np.inf, np.empty(0, dtype=np.int64))
-_NO_MOVES = np.random.RandomState(0)  # nothing is moved for a first bound, and making one takes as long as the bound
-
-
-def first_bound(ground: Ground, bounds: Bounds) -> float:
+def first_bound(task: GroupTask, bounds: Bounds) -> float:
     """What a grouping with a garbage group costs at least, by what any grouping into as many groups does."""
     try:
-        bound = _BoundAt(ground, bounds, _NOTHING, 0.0, _NO_MOVES)
+        bound = _BoundAt(task, bounds)
     except OutOfTime:
         return -np.inf
     return float((bound.of_parts + bound.priors).min()) if len(bound.groups) else np.inf
@@ -94,25 +88,23 @@ def first_bound(ground: Ground, bounds: Bounds) -> float:
 class _BoundAt:
     """The bound at one granularity; numbers of groups are in columns (2 .. K, and more), v = 2 .. n - 1 in rows."""
 
-    ground: Ground
+    task: GroupTask
     bounds: Bounds
-    best: Grouping
-    most_work: float
-    rng: np.random.RandomState
+    best: Grouping = field(default_factory=lambda: Grouping(np.inf, np.empty(0, dtype=np.int64)))
     first_price: float | None = None
     lines: dict[float, Floats] = field(default_factory=dict)  # by price: parts and price cost at least (K,)
 
     def __post_init__(self) -> None:
-        n, limit = len(self.ground.units), self.ground.max_parts
-        most = n - 1 if limit is None else min(n - 1, limit - 1)
-        self.groups = np.arange(2, min(_MOST_COUNTED, most) + 1)  # beside the garbage
+        n, limit = len(self.task.units), self.task.max_parts
+        max_groups = n - 1 if limit is None else min(n - 1, limit - 1)
+        self.groups = np.arange(2, min(_MAX_COUNTED, max_groups) + 1)  # beside the garbage
         self.informative = np.arange(2, n)
-        self.more = most > _MOST_COUNTED
+        self.more = max_groups > _MAX_COUNTED
         if not len(self.groups):
             return
         self.priors = np.array([self._priors(int(v)) for v in self.informative])
         numbers = np.append(self.groups, self.groups[-1] + 1) if self.more else self.groups
-        any_parts = self._any_parts(numbers.astype(np.float64) + 1.0, most + 1.0)
+        any_parts = self._any_parts(numbers.astype(np.float64) + 1.0, max_groups + 1.0)
         self.of_parts = np.tile(any_parts, (len(self.informative), 1))
 
     def _priors(self, v: int) -> Floats:
@@ -120,19 +112,19 @@ class _BoundAt:
 
         Thousands of numbers take seconds.
         """
-        if v % 64 == 0 and time.monotonic() > self.ground.deadline:
+        if v % 64 == 0 and time.monotonic() > self.task.deadline:
             raise OutOfTime
-        most = len(self.groups) + 2 + int(self.more)
-        return self.ground.all_with_garbage(most, len(self.ground.units) - v)[2:]
+        max_groups = len(self.groups) + 2 + int(self.more)
+        return self.task.garbage_priors(max_groups, len(self.task.units) - v)[2:]
 
-    def _any_parts(self, numbers: Floats, most: float) -> Floats:
+    def _any_parts(self, numbers: Floats, max_groups: float) -> Floats:
         """What the parts of any grouping into so many groups cost at least; the last: into as many or more."""
         below = self.bounds.below(numbers)
         if self.more:
-            below[-1] = self.bounds.below(np.arange(numbers[-1], most + 1)).min()
+            below[-1] = self.bounds.below(np.arange(numbers[-1], max_groups + 1)).min()
         return np.maximum(below, 0.0)
 
-    def raised(self) -> float:
+    def raised(self, max_work: float, rng: np.random.RandomState) -> float:
         """The bound, raised price by price until it meets the best cost, or further prices do not help."""
         if not len(self.groups):
             return np.inf
@@ -141,22 +133,22 @@ class _BoundAt:
             costs = self.of_parts + self.priors
             row, column = np.unravel_index(np.argmin(costs), costs.shape)
             lower = float(costs[row, column])
-            if not is_cheaper(lower, self.best.cost) or len(self.lines) >= _MOST_PRICES:
+            if not is_cheaper(lower, self.best.cost) or len(self.lines) >= _MAX_PRICES:
                 return lower
             price = self._next_price(int(self.informative[row]), int(column))
-            if price is None or self.most_work <= 0:
+            if price is None or max_work <= 0:
                 return lower
             if units is None:
-                units = ByShare(self.ground.units.counts)
-                integrals = GarbageIntegrals(units, self.most_work, self.ground.deadline)
-            if len(units.counts) > _MOST_UNITS:
+                units = ByShare(self.task.units.counts)
+                integrals = GarbageIntegrals(units, max_work, self.task.deadline)
+            if len(units.counts) > _MAX_UNITS:
                 return lower
-            found = integrals.least(price, int(self.groups[-1]), self._needed(price))
-            if found is None:
+            integral = integrals.least(price, int(self.groups[-1]), self._needed(price))
+            if integral is None:
                 return lower
-            self.lines[price] = found.least[: costs.shape[1]]
+            self.lines[price] = integral.least[: costs.shape[1]]
             np.maximum(self.of_parts, self.lines[price] - price * self.informative[:, None], out=self.of_parts)
-            self._offer(units, found.share, price)
+            self._offer(units, integral.share, price, rng)
 
     def _needed(self, price: float) -> Floats:
         """What parts and price must cost at least, by number of groups, for the bound to meet the best cost."""
@@ -164,22 +156,21 @@ class _BoundAt:
         needed = np.where(self.of_parts + self.priors < self.best.cost, needed, -np.inf).max(axis=0)
         return needed if self.more else np.append(needed, -np.inf)
 
-    def _offer(self, units: ByShare, share: float, price: float) -> None:
+    def _offer(self, units: ByShare, share: float, price: float, rng: np.random.RandomState) -> None:
         """Take the groups that are best at this price, if they are better than the best model."""
-        most = int(self.groups[-1])
-        models = [self.ground.price(labels) for labels in units.groups(units.costs(share), price, most)]
+        models = [self.task.price(labels) for labels in units.groups(units.costs(share), price, int(self.groups[-1]))]
         if not models:  # at this price nothing is better off outside the garbage
             return
-        found = min(models, key=lambda one: one.cost)
-        if found.cost < _WORTH_POLISHING * self.best.cost:
-            found = polish(self.ground, found, self.rng)
-        if is_cheaper(found.cost, self.best.cost):
-            self.best = found
+        model = cheapest(*models)
+        if model.cost < _WORTH_POLISHING * self.best.cost:
+            model = polish(self.task, model, rng)
+        if is_cheaper(model.cost, self.best.cost):
+            self.best = model
 
     def _next_price(self, v: int, column: int) -> float | None:
         """The first: above the prior's mean rise with v; then between those beside the best for this v, or beyond."""
         if not self.lines:
-            return self.first_price or 0.25 + 1.5 * mean_price(self.ground)
+            return self.first_price or 0.25 + 1.5 * self._mean_price()
         prices = sorted(self.lines)
         place = int(np.argmax([self.lines[price][column] - price * v for price in prices]))
         price = prices[place]
@@ -193,3 +184,85 @@ class _BoundAt:
         if above - below < 0.1 * price:
             return None
         return 0.5 * (price + (below if price - below > above - price else above))
+
+    def _mean_price(self) -> float:
+        """How much the prior of two groups beside the garbage rises with each modality not in it, on average."""
+        n = len(self.task.units)
+        return max(self.task.garbage_prior(3, 1) - self.task.garbage_prior(3, n - 2), 0.0) / (n - 2)
+
+
+class Integral(NamedTuple):
+    """What parts and price cost at least, by number of groups; the garbage's share where two groups gain most."""
+
+    least: Floats
+    share: float
+
+
+class GarbageIntegrals:
+    """Integrals over the garbage's share."""
+
+    def __init__(self, units: ByShare, max_work: float, deadline: float) -> None:
+        self.units, self.max_work, self.deadline = units, max_work, deadline
+
+    @property
+    def spent(self) -> bool:
+        """Whether the work or the time is used up."""
+        return self.units.work > self.max_work or time.monotonic() > self.deadline
+
+    def least(self, price: float, max_groups: int, needed: Floats) -> Integral | None:
+        """For 2 .. `max_groups` informative groups, then any number of them; None if there is no time for a first look.
+
+        Cells of the share are halved where most is to be had, until what is `needed` is reached.
+        """
+        cells: list[_Cell] = []
+        for start, end in pairwise(np.linspace(0.0, np.pi / 2, _FIRST_CELLS + 1)):
+            if self.spent:
+                return None
+            cells.append(_Cell(start, end, self._mass(start, end, price, max_groups)))
+        settled: list[_Cell] = []
+        while True:
+            mass = np.logaddexp.reduce([cell.mass for cell in cells + settled], axis=0)
+            short = -mass < needed
+            share = [float((cell.mass - mass)[short].max()) if short.any() else -np.inf for cell in cells]
+            place = int(np.argmax(share)) if cells else 0
+            if not cells or share[place] < _MIN_LN_SHARE or self.spent:
+                likely = max(cells + settled, key=lambda cell: float(cell.mass[0]))
+                return Integral(-mass, float(shares_along(np.array(0.5 * (likely.start + likely.end)))))
+            cell = cells.pop(place)
+            middle = 0.5 * (cell.start + cell.end)
+            halves = [
+                _Cell(a, b, self._mass(a, b, price, max_groups)) for a, b in ((cell.start, middle), (middle, cell.end))
+            ]
+            lowered = cell.mass - np.logaddexp(halves[0].mass, halves[1].mass)
+            (settled if float(lowered[short].max()) < _MIN_LOWERING else cells).extend(halves)
+
+    def _mass(self, start: float, end: float, price: float, max_groups: int) -> Floats:
+        """ln of the integral of exp(-parts - price) over a cell of the garbage's share, at most, by number of groups.
+
+        In the cell the cost of a modality in the garbage lies above its tangent; what is gained beside
+        it is convex along the tangent, so its logarithm lies below the line between the ends.
+        """
+        q_start, q_end = shares_along(np.array([start, end]))
+        q, half = 0.5 * (q_start + q_end), 0.5 * (q_end - q_start)
+        cost, rise = self.units.costs(q), half * (self.units.counts @ [1.0 / (1.0 - q), -1.0 / q])
+        left, right = (
+            self.units.gained(at_end, price, max_groups) - self.units.times @ at_end
+            for at_end in (cost - rise, cost + rise)
+        )
+        return np.asarray(np.log(2.0 * half) + _ln_mean_exp(left, right))
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A cell of the garbage's share, in angles, and the ln of what it holds at most, by number of groups."""
+
+    start: float
+    end: float
+    mass: Floats
+
+
+def _ln_mean_exp(x: Floats, y: Floats) -> Floats:
+    """ln of the mean of exp over a line from x to y."""
+    d = np.abs(x - y)
+    wide = np.where(d > 1e-9, d, 1.0)
+    return np.asarray(np.maximum(x, y) + np.where(d > 1e-9, np.log(-np.expm1(-wide) / wide), 0.0))

@@ -1,79 +1,74 @@
 """Optimal grouping: modalities with class counts into groups.
 
-Of few modalities every partition is looked at (`subsets`). Of two classes the groups are cuts along the class shares
-(`two_classes`), of more they are searched for from many starts (`multistart`). Khiops' criterion then looks for
-groups beside a garbage group (`garbage`), and bounds what those cost (`garbage_bound`).
+Of few modalities every partition is looked at, by dynamic programming over subsets. Of two classes the groups are cuts
+along the class shares, as the cost of a part is concave; of more they are searched for from many starts
+(`local_search`). Khiops' criterion then looks for groups beside a garbage group (`garbage`), and bounds what those cost
+(`garbage_bound`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.modl import kernels_groups as kernels
 from tabsym.modl.criterion import GARBAGE_FROM
+from tabsym.modl.cuts import Best, Bounds, CutTask, descend_cuts, exact_cuts, is_cheaper, take_one_cut
 from tabsym.modl.garbage import look_for_garbage
 from tabsym.modl.garbage_bound import bound_garbage, first_bound
-from tabsym.modl.ground import Grouping, cut_along
-from tabsym.modl.group_search import GroupSearch
-from tabsym.modl.hull import Bounds, is_cheaper
-from tabsym.modl.local import polish
-from tabsym.modl.multistart import equal_cells, search_many_classes
-from tabsym.modl.partition import Partition
-from tabsym.modl.search import deadline_of, factorials_of
-from tabsym.modl.subsets import MOST_SUBSETS, every_partition
-from tabsym.modl.two_classes import cut_by_share
-from tabsym.modl.units import Units, by_main_axis, sum_by
+from tabsym.modl.grouping import (
+    MAX_CUT_PLACES,
+    Grouping,
+    GroupSearch,
+    GroupTask,
+    Units,
+    by_main_axis,
+    by_share,
+    labels_along,
+    sum_by,
+)
+from tabsym.modl.local_search import cheapest, equal_cells, polish, search_many_classes
+from tabsym.modl.partition import COARSE_GRID, Partition, Settings, quantile_boundaries
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
-MOST_BOUNDED = 64
+MAX_SUBSETS = 12
+"""Up to so many modalities every partition is looked at, in about 3**12 steps for each number of groups."""
+MAX_BOUNDED = 64
 """Up to this many modalities of two classes garbage groups are bounded without a time limit being asked for;
 benchmarks/modl/garbage.py shows what bounds for more take."""
 QUICK_GROUPS, QUICK_PLACES, QUICK_POLISH = 64, 128, 128
 """Quick searches look at so many groups, cut at so many places, and do not polish cuts of more units: time for cost."""
-_MOST_LEFT = 9  # units that a coarse granularity leaves of which every partition is looked at: time for a tight bound
-_MOST_UNJOINED = 5000  # modalities of more classes that are looked at one by one beside a garbage: time for cost
+_MAX_FIRST = 4 * MAX_CUT_PLACES  # units of which a first look cuts anywhere: time for a better model to start from
+_MAX_LEFT = 9  # units that a coarse granularity leaves of which every partition is looked at: time for a tight bound
+_MAX_UNJOINED = 5000  # modalities of more classes that are looked at one by one beside a garbage: time for cost
 
 
-class _Searched(NamedTuple):
-    """The best grouping found, a cost that none is below, and one that none without a garbage group is below."""
+class _Result(NamedTuple):
+    """The best grouping, a cost that none is below, and one that none without a garbage group is below."""
 
     best: Grouping
     lower: float = -np.inf
     lower_without_garbage: float = -np.inf
 
 
-def group(
-    counts: Floats,
-    *,
-    criterion: str = "khiops",
-    n_candidates: int = 1,
-    max_parts: int | None = None,
-    min_part_count: float = 1,
-    time_limit: float | None = None,
-    random_state: int = 0,
-    quick: bool = False,
-    least_parts: int = 1,
-    prove: bool = True,
-) -> Partition:
+def group(counts: Floats, settings: Settings | None = None, *, quick: bool = False, min_parts: int = 1) -> Partition:
     """The groups of least cost, with a lower bound on what any groups cost.
 
     Parameters
     ----------
     counts : (M, J)
         Rows of each class with each modality, each at least one row.
-    criterion, n_candidates, max_parts, min_part_count, time_limit
-        As in `discretize`. With time, the multi-start search goes on with further starts.
-    random_state : int
-        Of the order of moves and of the starts.
+    settings : Settings, optional
+        Without `prove` there are fewer starts for garbage groups, and no bound on them.
     quick : bool
         A good model from few starts at few granularities, without a bound or a garbage group.
-    least_parts : {1, 2}
+    min_parts : {1, 2}
         2: the best of two groups or more, even if one costs less; infinitely dear where there are none.
-    prove : bool
-        False: fewer starts for garbage groups, and no bound on them.
 
     Returns
     -------
@@ -82,152 +77,200 @@ def group(
         modalities, garbage included, and for two classes without a least size; beyond 64 modalities it
         covers Khiops' garbage groups only with a time limit. Elsewhere it is -inf.
     """
-    counts = np.ascontiguousarray(counts, dtype=np.float64)
-    search = GroupSearch(
-        counts,
-        criterion,
-        n_candidates,
-        max_parts,
-        float(min_part_count),
-        least_parts,
-        deadline_of(time_limit),
-        time_limit is not None,
-        prove,
-        random_state,
-        factorials_of(np.ascontiguousarray(np.cumsum(counts, axis=0).T)),
-    )
-    found = _searched_quickly(search) if quick else _searched(search)
-    best = found.best
+    search = GroupSearch(counts, Settings() if settings is None else settings, min_parts)
+    result = _searched_quickly(search) if quick else _searched(search)
+    best = result.best
     first = np.unique(best.labels, return_index=True)[1]  # groups of one size: by their first modality
-    order = np.lexsort((first, -np.bincount(best.labels, counts.sum(axis=1))))
+    order = np.lexsort((first, -np.bincount(best.labels, search.counts.sum(axis=1))))
     place = np.argsort(order)
-    labels = place[best.labels]
-    return Partition(
-        criterion=criterion,
-        labels=labels,
-        counts=sum_by(labels, counts, len(order)),
-        cost=best.cost,
-        null_cost=search.null,
-        lower_bound=min(found.lower, best.cost),
-        granularity=best.granularity,
-        garbage=None if best.garbage is None else int(place[best.garbage]),
-        bound_without_garbage=max(found.lower, found.lower_without_garbage),
-    )
+    best = replace(best, labels=place[best.labels], garbage=None if best.garbage is None else int(place[best.garbage]))
+    return _as_partition(search, best, result.lower, result.lower_without_garbage)
 
 
-def regroup(
-    counts: Floats,
-    start: Partition,
-    *,
-    criterion: str,
-    n_candidates: int,
-    max_parts: int | None,
-    min_part_count: float,
-    random_state: int,
-) -> Partition:
+def regroup(counts: Floats, start: Partition, settings: Settings) -> Partition:
     """Two or more groups of the same modalities, by other classes: those of `start`, moved and joined as that pays."""
-    counts = np.ascontiguousarray(counts, dtype=np.float64)
-    search = GroupSearch(
-        counts,
-        criterion,
-        n_candidates,
-        max_parts,
-        float(min_part_count),
-        2,
-        np.inf,
-        False,
-        False,
-        random_state,
-        factorials_of(np.ascontiguousarray(np.cumsum(counts, axis=0).T)),
-    )
+    search = GroupSearch(counts, replace(settings, time_limit=None), 2)
     units = next(units for units in search.families() if units.granularity == start.granularity)
-    ground = search.ground(units)
     labels = np.zeros(len(units), dtype=np.int64)
     labels[units.labels] = start.labels  # which units there are depends on how frequent modalities are alone
-    best = polish(ground, ground.price(labels), search.rng).of_modalities(units)
-    groups = sum_by(best.labels, counts, int(best.labels.max()) + 1)
+    task = search.task(units)
+    best = polish(task, task.price(labels), search.rng).of_modalities(units)
+    return _as_partition(search, best, -np.inf, -np.inf)
+
+
+def _as_partition(search: GroupSearch, best: Grouping, lower: float, lower_without_garbage: float) -> Partition:
     return Partition(
-        criterion=criterion,
+        criterion=search.settings.criterion,
         labels=best.labels,
-        counts=groups,
+        counts=sum_by(best.labels, search.counts, int(best.labels.max()) + 1),
         cost=best.cost,
         null_cost=search.null,
-        lower_bound=-np.inf,
+        lower_bound=min(lower, best.cost),
         granularity=best.granularity,
         garbage=best.garbage,
+        bound_without_garbage=max(lower, lower_without_garbage),
     )
 
 
-def _searched(search: GroupSearch) -> _Searched:
+def _searched(search: GroupSearch) -> _Result:
     """Every partition of few modalities; of more the best without a garbage group, then beside one."""
     start = search.one_group
-    if len(search.counts) < 2 or search.max_parts == 1:
-        return _Searched(start, start.cost)
+    if len(search.counts) < 2 or search.settings.max_parts == 1:
+        return _Result(start, start.cost)
     families = search.families()
-    if len(search.counts) <= MOST_SUBSETS:
+    if len(search.counts) <= MAX_SUBSETS:
         best = every_partition(search, families, start)
-        return _Searched(best, best.cost)
+        return _Result(best, best.cost)
     lower, bounds = -np.inf, Bounds()
     if search.counts.shape[1] == 2:
-        best, lower, bounds = cut_by_share(search, families, start)
-        if search.least > 1:  # cuts along the class shares are then not all that has to be looked at
+        best, lower, bounds = _cut_by_share(search, families, start)
+        if search.min_rows > 1:  # cuts along the class shares are then not all that has to be looked at
             lower = -np.inf
     else:
         best = search_many_classes(search, families, start)
     if not search.has_garbage:
-        return _Searched(best, lower)
-    return _with_garbage(search, families, _Searched(best, lower, lower), bounds)
+        return _Result(best, lower)
+    return _with_garbage(search, families, _Result(best, lower, lower), bounds)
 
 
-def _searched_quickly(search: GroupSearch) -> _Searched:
+def _searched_quickly(search: GroupSearch) -> _Result:
     """A good grouping at some granularities."""
     best = search.one_group
     families = search.families()
     for units in families[:: -max(1, len(families) // 3)]:
-        ground = search.ground(search.joined(units), QUICK_GROUPS)
-        if len(ground.prior) < 2:
+        task = search.task(search.joined(units), QUICK_GROUPS)
+        if len(task.prior) < 2:
             continue
-        starts = [cut_along(ground, by_main_axis(ground.units.counts), QUICK_PLACES), equal_cells(ground)]
-        found = min(starts, key=lambda one: one.cost)
-        if len(ground.units) <= QUICK_POLISH:
-            found = polish(ground, found, search.rng)
-        if found.cost < best.cost and found.garbage is None:
-            best = found.of_modalities(ground.units)
-    return _Searched(best)
+        better = cheapest(task.cut_along(by_main_axis(task.units.counts), QUICK_PLACES), equal_cells(task))
+        if len(task.units) <= QUICK_POLISH:
+            better = polish(task, better, search.rng)
+        if better.cost < best.cost and better.garbage is None:
+            best = better.of_modalities(task.units)
+    return _Result(best)
 
 
-def _with_garbage(search: GroupSearch, families: list[Units], known: _Searched, bounds: Bounds) -> _Searched:
+# -- few modalities: every partition ---------------------------------------------------------------
+
+
+def every_partition(search: GroupSearch, families: list[Units], best: Grouping) -> Grouping:
+    """The best grouping, with a garbage group or without, of these units, or the best one known."""
+    for units in families:
+        task = search.task(units)
+        if len(task.prior) > 1:
+            better = _best_of_subsets(task)
+            if is_cheaper(better.cost, best.cost):
+                best = better.of_modalities(units)
+    return best
+
+
+def _best_of_subsets(task: GroupTask) -> Grouping:
+    """The best groups of these units, of which there are two or more: exact for any number of classes."""
+    n, prior = len(task.units), task.prior
+    everything = 2**n - 1
+    cost = np.full(2**n, np.inf)
+    table = np.full((len(prior) + 1, 2**n), np.inf)
+    choice = np.zeros((len(prior) + 1, 2**n), dtype=np.int64)
+    kernels.best_subsets(task.units.counts, task.table, task.min_rows, cost, table, choice)
+    totals = table[1:, -1] - np.arange(1, len(prior) + 1) * task.ln_classes + prior
+    k = int(np.argmin(totals))
+    best = Grouping(float(totals[k]), _chosen(choice, k + 1, everything, n))
+    if not task.has_garbage:
+        return best
+    for garbage in range(1, everything):
+        size, rest = garbage.bit_count(), everything - garbage
+        for others in range(2, min(n - size, len(prior) - 1) + 1):
+            total = cost[garbage] + table[others, rest] - (others + 1) * task.ln_classes
+            if total < best.cost:
+                total += task.garbage_prior(others + 1, size)
+                if is_cheaper(total, best.cost):
+                    labels = _chosen(choice, others, rest, n)
+                    labels[[bool(garbage >> u & 1) for u in range(n)]] = others
+                    best = Grouping(float(total), labels, others)
+    return best
+
+
+def _chosen(choice: Indices, k: int, subset: int, n: int) -> Indices:
+    """Labels (n,) of the k groups that the subset program chose."""
+    labels = np.zeros(n, dtype=np.int64)
+    while k > 0:
+        members = int(choice[k, subset])
+        k -= 1
+        labels[[bool(members >> u & 1) for u in range(n)]] = k
+        subset ^= members
+    return labels
+
+
+# -- two classes: cuts along the class shares --------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    """Units in the order of their class shares, and where they can be cut."""
+
+    units: Units
+    order: Indices
+    task: CutTask
+    ends: Indices
+
+
+def _cut_by_share(search: GroupSearch, families: list[Units], start: Grouping) -> tuple[Grouping, float, Bounds]:
+    """The best groups without garbage at any granularity: exact, if groups have no least size.
+
+    With a cost that none in a row are below, and bounds on the parts of any groups whatever.
+    """
+    best = Best(start.cost, np.empty(0, dtype=np.int64), -1)
+    lines = [_lined_up(search, units) for units in families]
+    for line in lines:  # a good model, for the exact search to beat
+        prior, ends, granularity = search.prior(line.units), line.ends, line.units.granularity
+        if search.min_parts > 1 and len(prior) > 1:
+            take_one_cut(line.task, ends, float(prior[1]), best, granularity)
+        if len(ends) > _MAX_FIRST:
+            ends = quantile_boundaries(line.task.sizes, COARSE_GRID)
+        descend_cuts(line.task, ends, prior, best, granularity)
+    lower, all_bounds, bounds = np.inf, Bounds(), Bounds()
+    for units, _, task, ends in reversed(lines):  # bounds of the finest hold for the coarser
+        prior = search.prior(units)
+        lower = min(lower, exact_cuts(task, ends, prior, best, all_bounds, units.granularity))
+        if units is lines[-1].units:  # what coarser modalities add to the bounds does not hold for these
+            bounds = all_bounds.of_any_parts()
+        if len(prior) < len(units) and search.settings.max_parts is None:  # the prior rises beyond its last number
+            beyond = np.arange(len(prior) + 1.0, len(units) + 1)
+            lower = min(lower, float(all_bounds.below(beyond).min() + prior[-1]))
+    if best.granularity < 0:
+        return start, lower, bounds
+    line = next(line for line in lines if line.units.granularity == best.granularity)
+    return Grouping(best.cost, labels_along(line.order, best.ends)).of_modalities(line.units), lower, bounds
+
+
+def _lined_up(search: GroupSearch, units: Units) -> _Line:
+    joined = search.joined(units)
+    order = by_share(joined.counts, 1)
+    task = CutTask.of(joined.counts[order], search.min_rows, search.deadline, search.table)
+    return _Line(joined, order, task, np.arange(1, len(joined) + 1))
+
+
+# -- beside a garbage group --------------------------------------------------------------------------
+
+
+def _with_garbage(search: GroupSearch, families: list[Units], known: _Result, bounds: Bounds) -> _Result:
     """The best grouping and a bound, garbage groups included; `bounds`: on any groups of the finest modalities.
 
     Of two classes what any grouping costs is known, and where the column says little that is often enough.
     """
-    best, lower = known.best, known.lower
-    families = [units for units in families if units.n_modalities >= GARBAGE_FROM]
-    if np.isfinite(lower) and len(search.counts) <= MOST_BOUNDED:
-        least = [first_bound(search.ground(units), bounds) for units in families]
-        families = [units for units, bound in zip(families, least, strict=True) if is_cheaper(bound, best.cost)]
-    join = search.counts.shape[1] > 2 and len(search.counts) > _MOST_UNJOINED
-    grounds = [search.ground(search.joined(units) if join else units) for units in families]
-    if grounds:
-        best = look_for_garbage(grounds, best, search.rng, few=not search.prove)
-    if families and np.isfinite(lower):
+    best, lower, n = known.best, known.lower, len(search.counts)
+    tasks = [search.task(units) for units in families if units.n_modalities >= GARBAGE_FROM]
+    if np.isfinite(lower) and n <= MAX_BOUNDED:
+        tasks = [task for task in tasks if is_cheaper(first_bound(task, bounds), best.cost)]
+    join = search.counts.shape[1] > 2 and n > _MAX_UNJOINED
+    joined = [search.task(search.joined(task.units)) for task in tasks] if join else tasks
+    if tasks:
+        best = look_for_garbage(joined, best, search.rng, few=not search.settings.prove)
+    if tasks and np.isfinite(lower):
         lower_with = -np.inf
-        if search.prove and (search.insist or len(search.counts) <= MOST_BOUNDED):
-            best, lower_with = _bounded_with_garbage(search, families, best, bounds)
-        lower = min(lower, lower_with)
+        if search.settings.prove and (search.insists or n <= MAX_BOUNDED):
+            # exact for few modalities; the integrals for more, a tenth of a second each, where time is given for them
+            few = [task.units for task in tasks if len(task.units) <= _MAX_LEFT]
+            best = every_partition(search, few, best)
+            max_work = np.inf if search.insists else 0.0
+            best, lower_with = bound_garbage(tasks[len(few) :], bounds, best, search.rng, max_work)
+        lower = min(lower, best.cost, lower_with)
     return known._replace(best=best, lower=lower)
-
-
-def _bounded_with_garbage(
-    search: GroupSearch, families: list[Units], best: Grouping, bounds: Bounds
-) -> tuple[Grouping, float]:
-    """The best grouping known, and a bound on those with a garbage group: exact for few modalities.
-
-    The integrals for more, a tenth of a second each, are computed only where a time limit asks for a proof.
-    """
-    few = [units for units in families if len(units) <= _MOST_LEFT]
-    best = every_partition(search, few, best)
-    grounds = [search.ground(units) for units in families[len(few) :]]
-    most_work = np.inf if search.insist else 0.0
-    found, lower = bound_garbage(grounds, bounds, best, search.rng, most_work)
-    return found, min(best.cost, lower)

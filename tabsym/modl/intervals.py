@@ -1,47 +1,55 @@
 """Optimal discretization: ordered blocks of class counts into intervals.
 
-Cuts lie on the grids of `interval_search`, one for each granularity. Those of up to some thousand blocks are searched
-exactly (`search`, `hull`); of more the cuts are approached (`approach`). Monotone ones are in `monotone`.
+Cuts lie on the grids of quantiles, one for each granularity. Those of up to some thousand blocks are searched exactly
+(`cuts`); of more they are refined from coarse to fine. Monotone intervals have a search of their own.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl.approach import approach, slide_at
-from tabsym.modl.criterion import most_granularity, null_prior, parts_cost
-from tabsym.modl.ends import labels_of
-from tabsym.modl.hull import Best, Bounds
-from tabsym.modl.interval_search import IntervalSearch
-from tabsym.modl.monotone import search_monotone
-from tabsym.modl.partition import Partition
-from tabsym.modl.quantiles import quantile_boundaries
-from tabsym.modl.search import deadline_of, descend_cuts, make_task, take_one_cut
+from tabsym.modl import kernels_cuts as kernels
+from tabsym.modl.criterion import interval_prior, max_granularity, null_prior, parts_cost
+from tabsym.modl.cuts import (
+    Best,
+    Bounds,
+    Cuts,
+    CutTask,
+    PricedSearch,
+    deadline_of,
+    descend_cuts,
+    exact_cuts,
+    take_one_cut,
+)
+from tabsym.modl.partition import COARSE_GRID, Partition, Settings, labels_of, quantile_boundaries
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
+MAX_EXACT = 4096
+"""Up to this many blocks the optimum is certified; beyond, only if `time_limit` gives the time that it takes."""
+MAX_COUNTS = 8 * MAX_EXACT**2
+"""Blocks squared times classes: of more classes the optimum is certified for fewer blocks, for as much work."""
+MONOTONE_GRID = 10
+"""Monotone cuts lie on the grid of 2**MONOTONE_GRID quantiles: the search holds a table over pairs of boundaries."""
 QUICK_GRID = 9
 """Quick searches cut on the grid of 2**9 quantiles: time for how near they come."""
-_MOST_IDLE = 3  # granularities without a better model, after which a search without a proof ends: time for cost
-_SLIDE_REACH = 64  # places of a finer grid that a cut found on the coarser one may move by in a sweep, for time
+_MAX_IDLE = 3  # granularities without a better model, after which a search without a proof ends: time for cost
+_SLIDE_REACH = 64  # boundaries of a finer grid that a cut of the coarser one may move by in a sweep, for time
+_REFINEMENTS = 2  # on a coarse grid, then around the cuts found there: time for cost
 
 
 def discretize(
     counts: Floats,
+    settings: Settings | None = None,
     *,
-    criterion: str = "khiops",
-    n_candidates: int = 1,
-    max_parts: int | None = None,
-    min_part_count: float = 1,
-    monotonic: bool = False,
-    time_limit: float | None = None,
     value: Floats | None = None,
     quick: bool = False,
-    least_parts: int = 1,
-    prove: bool = True,
+    min_parts: int = 1,
 ) -> Partition:
     """The intervals of least cost, with a lower bound on what any intervals cost.
 
@@ -49,110 +57,247 @@ def discretize(
     ----------
     counts : (B, J)
         Rows of each class at each distinct value, in ascending order.
-    criterion : {"khiops", "page"}
-    n_candidates : int
-        Columns among which this one is a candidate; enters "khiops" only.
-    max_parts : int or None
-        Maximal number of intervals.
-    min_part_count : float
-        Minimal number of rows of an interval.
-    monotonic : bool
-        Whether the proportion of the second of two classes must be monotonic from interval to interval.
-    time_limit : float or None
-        Seconds. None: the optimum is certified up to 4,096 blocks, and approached beyond. A number: the
-        search goes on towards a certificate for any number of blocks, and returns the best by then.
+    settings : Settings, optional
+        Without `prove` the parts are the same but for numbers of parts to which no price leads.
     value : (B,) or None
         The quantity that `monotonic` constrains, summed at each distinct value: in regression the target. None: the
         second class.
     quick : bool
         A good model on a grid of 512 quantiles, without a bound.
-    least_parts : {1, 2}
+    min_parts : {1, 2}
         2: the best of two intervals or more, even if one costs less; infinitely dear where there are none.
-    prove : bool
-        False: without a bound, and without the searches that only a proof needs. The parts are the same but for numbers
-        of parts to which no price leads.
 
     Returns
     -------
     Partition
     """
+    settings = Settings() if settings is None else settings
     counts = np.asarray(counts, dtype=np.float64)
-    task = make_task(counts, float(min_part_count), deadline_of(time_limit))
-    if monotonic:
+    task = CutTask.of(counts, float(settings.min_part_count), deadline_of(settings.time_limit))
+    if settings.monotonic:
         task = replace(task, value=task.cumulative[1] if value is None else np.concatenate([[0.0], np.cumsum(value)]))
-    null = null_prior(criterion, n_rows=float(task.sizes[-1])) + parts_cost(counts.sum(axis=0)[None, :])
-    best = Best(null if least_parts < 2 else np.inf, np.array([task.n_blocks], dtype=np.int64))
-    search = IntervalSearch(task, criterion, n_candidates, max_parts, least_parts, prove, best)
-    if least_parts > 1 and not monotonic:
-        _take_one_cut(search)
+    null = null_prior(settings.criterion, n_rows=float(task.sizes[-1])) + parts_cost(counts.sum(axis=0)[None, :])
+    best = Best(null if min_parts < 2 else np.inf, np.array([task.n_blocks], dtype=np.int64))
+    search = _IntervalSearch(task, settings, min_parts, best)
+    if min_parts > 1 and not settings.monotonic:
+        search.take_one_cut()
     if quick:
-        lower = _search_quickly(search)
-    elif monotonic:
-        lower = search_monotone(search)
-    elif criterion == "page":
-        lower = _search_page(search, insist=time_limit is not None)
+        lower = search.quickly()
+    elif settings.monotonic:
+        lower = search.monotonic()
+    elif settings.criterion == "page":
+        lower = search.of_page()
     else:
-        lower = _search_khiops(search, insist=time_limit is not None)
+        lower = search.of_khiops()
     return Partition(
-        criterion=criterion,
+        criterion=settings.criterion,
         labels=labels_of(best.ends, task.n_blocks),
         counts=task.part_counts(best.ends),
         cost=best.cost,
         null_cost=null,
         lower_bound=min(lower, best.cost),
-        granularity=best.tag,
+        granularity=best.granularity,
     )
 
 
-def _take_one_cut(search: IntervalSearch) -> None:
-    """The best two intervals: searches by prices may find one, or many."""
-    for granularity, ends in search.grids().items():
-        prior = search.prior(len(ends), granularity)
-        if len(prior) > 1:
-            take_one_cut(search.task, ends, float(prior[1]), search.best, granularity)
+@dataclass
+class _IntervalSearch:
+    """What is cut, under which criterion and constraints, and the best model so far; searches return lower bounds."""
 
+    task: CutTask
+    settings: Settings
+    min_parts: int
+    best: Best
 
-def _search_quickly(search: IntervalSearch) -> float:
-    """A good model on a grid of 512 quantiles; no bound."""
-    finest = min(most_granularity(search.n_rows), QUICK_GRID)
-    grids = {0: QUICK_GRID} if search.criterion == "page" else {g: g for g in range(2, finest + 1)}
-    for granularity, grid in grids.items():
-        ends = search.merged(quantile_boundaries(search.task.sizes, grid))
-        descend_cuts(search.task, ends, search.prior(len(ends), granularity), search.best, granularity)
-    return -np.inf
+    @property
+    def n_rows(self) -> float:
+        """Rows, or the sum of their weights."""
+        return float(self.task.sizes[-1])
 
+    @property
+    def insists(self) -> bool:
+        """Whether time is given for a proof, however many blocks there are."""
+        return self.settings.time_limit is not None
 
-def _search_page(search: IntervalSearch, *, insist: bool) -> float:
-    """Search under "page"; the lower bound reached."""
-    fine = search.grids()[0]
-    if len(fine) > search.most_looked_at:
-        approach(search, fine, 0)
-        if not insist:
-            return -np.inf
-    return search.exact(fine, 0, Bounds())
+    @property
+    def max_exact(self) -> int:
+        """Blocks up to which the optimum is certified."""
+        return min(MAX_EXACT, math.isqrt(MAX_COUNTS // self.task.n_classes))
 
+    @property
+    def max_looked_at(self) -> int:
+        """Blocks up to which all are looked at; without a proof so many as a first look takes."""
+        return self.max_exact if self.settings.prove else 2**self.coarse_grid
 
-def _search_khiops(search: IntervalSearch, *, insist: bool) -> float:
-    """Search every granularity; first the coarse, which find good models, then from the finest, which bound."""
-    task, best, grids = search.task, search.best, search.grids()
-    small = [g for g in grids if len(grids[g]) <= search.most_looked_at]
-    for granularity in small:
-        if not search.prove and best.tag and granularity > best.tag + _MOST_IDLE:
-            break
-        if len(grids[granularity]) <= 2**search.coarse_grid:
-            prior = search.prior(len(grids[granularity]), granularity)
-            descend_cuts(task, grids[granularity], prior, best, granularity)
-    large = [g for g in grids if g not in small]
-    for granularity in large:
-        slide_at(search, grids[granularity], granularity, _SLIDE_REACH)
-    if large and best.tag in large:
-        approach(search, grids[best.tag], best.tag)
-    if not search.prove:
+    @property
+    def coarse_grid(self) -> int:
+        """Granularity of a first look; of many classes a coarser one."""
+        return min(COARSE_GRID, self.max_exact.bit_length() - 1)
+
+    def prior(self, n_blocks: int, granularity: int = 0) -> Floats:
+        """The priors of 1, 2, ... intervals of so many blocks."""
+        prior = interval_prior(
+            self.settings.criterion, min(n_blocks, self.settings.max_parts or n_blocks), n_rows=self.n_rows,
+            n_candidates=self.settings.n_candidates, granularity=granularity,
+        )  # fmt: skip
+        prior[: self.min_parts - 1] = np.inf
+        return np.asarray(prior)
+
+    def grids(self) -> dict[int, Indices]:
+        """Boundaries where cuts may lie, by granularity, without those that no optimum needs; under "page" all."""
+        if self.settings.criterion == "page":
+            return {0: self.merged(np.arange(1, self.task.n_blocks + 1))}
+        grids: dict[int, Indices] = {}
+        last = np.empty(0, dtype=np.int64)
+        for granularity in range(1, max_granularity(self.n_rows) + 1):
+            boundaries = self.merged(quantile_boundaries(self.task.sizes, granularity))
+            if not np.array_equal(boundaries, last):  # else the coarser granularity says the same for less
+                grids[granularity] = last = boundaries
+        return grids
+
+    def merged(self, boundaries: Indices) -> Indices:
+        """Without boundaries between pure blocks of a class: no optimum cuts there, unless parts have a least size."""
+        return boundaries if self.task.min_rows > 1 else self.task.between_unlike(boundaries)
+
+    # -- searches of one grid ------------------------------------------------------------------
+
+    def descend(self, boundaries: Indices, prior: Floats, granularity: int) -> None:
+        descend_cuts(self.task, boundaries, prior, self.best, granularity)
+
+    def exact(self, boundaries: Indices, granularity: int, bounds: Bounds, search: PricedSearch | None = None) -> float:
+        prior = self.prior(len(boundaries), granularity)
+        return exact_cuts(self.task, boundaries, prior, self.best, bounds, granularity, search)
+
+    def refine(self, boundaries: Indices, granularity: int) -> None:
+        """A model near the optimum: exact on a coarse grid, each cut moved to its place; again around the cuts."""
+        coarse = quantile_boundaries(self.task.sizes, self.coarse_grid, boundaries)
+        prior = self.prior(len(boundaries), granularity)
+        for _ in range(_REFINEMENTS):
+            self.descend(self.merged(coarse), prior, granularity)
+            self.slide(boundaries, granularity)
+            coarse = self._around(self.best.ends, boundaries)
+
+    def slide(self, boundaries: Indices, granularity: int, reach: int | None = None) -> None:
+        """Move the best model's cuts to their best places among these boundaries, at most `reach` of them a sweep."""
+        task, best = self.task, self.best
+        if len(best.ends) < 2:
+            return
+        allowed = np.concatenate([[0], boundaries])
+        nearest = np.clip(np.searchsorted(boundaries, best.ends), 0, len(boundaries) - 1)
+        moved = np.unique(boundaries[nearest])
+        if len(moved) != len(best.ends):
+            return
+        kernels.slide_cuts(
+            task.cumulative, task.table, task.shift, allowed, reach or len(allowed), task.min_rows, moved
+        )
+        moved = np.unique(moved)
+        if (np.diff(task.sizes[np.concatenate([[0], moved])]) < task.min_rows).any():
+            return
+        cost = task.cost(moved) + float(self.prior(len(moved), granularity)[-1])
+        if cost < best.cost:
+            best.cost, best.ends, best.granularity = cost, moved, granularity
+
+    def _around(self, ends: Indices, boundaries: Indices) -> Indices:
+        """A coarse grid, and finer boundaries around each cut."""
+        coarse = quantile_boundaries(self.task.sizes, self.coarse_grid - 1, boundaries)
+        index = np.searchsorted(boundaries, ends[:-1])
+        steps = np.unique(np.concatenate([np.arange(5), 2 ** np.arange(3, 14)]))
+        windows = index[:, None] + np.concatenate([-steps, steps])[None, :]
+        if windows.size > 2**self.coarse_grid:
+            windows = index[:, None] + np.arange(-1, 2)[None, :]
+        windows = windows[(windows >= 0) & (windows < len(boundaries))]
+        return np.unique(np.concatenate([coarse, boundaries[windows.ravel()], ends]))
+
+    # -- searches of all grids -----------------------------------------------------------------
+
+    def take_one_cut(self) -> None:
+        """The best two intervals: searches by prices may find one, or many."""
+        for granularity, ends in self.grids().items():
+            prior = self.prior(len(ends), granularity)
+            if len(prior) > 1:
+                take_one_cut(self.task, ends, float(prior[1]), self.best, granularity)
+
+    def quickly(self) -> float:
+        """A good model on a grid of 512 quantiles; no bound."""
+        finest = min(max_granularity(self.n_rows), QUICK_GRID)
+        grids = {0: QUICK_GRID} if self.settings.criterion == "page" else {g: g for g in range(2, finest + 1)}
+        for granularity, grid in grids.items():
+            ends = self.merged(quantile_boundaries(self.task.sizes, grid))
+            self.descend(ends, self.prior(len(ends), granularity), granularity)
         return -np.inf
-    order = sorted(grids if insist else small, reverse=True)
-    if not order:
-        return best.cost
-    lower, bounds = np.inf, Bounds()
-    for granularity in order:
-        lower = min(lower, search.exact(grids[granularity], granularity, bounds))
-    return lower if insist or not large else -np.inf
+
+    def of_page(self) -> float:
+        """Search under "page"."""
+        fine = self.grids()[0]
+        if len(fine) > self.max_looked_at:
+            self.refine(fine, 0)
+            if not self.insists:
+                return -np.inf
+        return self.exact(fine, 0, Bounds())
+
+    def of_khiops(self) -> float:
+        """Search every granularity; first the coarse, which find good models, then from the finest, which bound."""
+        best, grids = self.best, self.grids()
+        small = [g for g in grids if len(grids[g]) <= self.max_looked_at]
+        for granularity in small:
+            if not self.settings.prove and best.granularity and granularity > best.granularity + _MAX_IDLE:
+                break
+            if len(grids[granularity]) <= 2**self.coarse_grid:
+                self.descend(grids[granularity], self.prior(len(grids[granularity]), granularity), granularity)
+        large = [g for g in grids if g not in small]
+        for granularity in large:
+            self.slide(grids[granularity], granularity, _SLIDE_REACH)
+        if large and best.granularity in large:
+            self.refine(grids[best.granularity], best.granularity)
+        if not self.settings.prove:
+            return -np.inf
+        order = sorted(grids if self.insists else small, reverse=True)
+        if not order:
+            return best.cost
+        bounds = Bounds()
+        lower = min(self.exact(grids[granularity], granularity, bounds) for granularity in order)
+        return lower if self.insists or not large else -np.inf
+
+    def monotonic(self) -> float:
+        """Search partitions that rise, and those that fall; the lower bound, up to 2**MONOTONE_GRID boundaries."""
+        lower, reduced = np.inf, False
+        grids = self.grids()
+        for rising in (True, False):
+            bounds = Bounds()
+            for granularity in sorted(grids, reverse=True):
+                boundaries = grids[granularity]
+                if len(boundaries) > 2**MONOTONE_GRID:
+                    boundaries, reduced = quantile_boundaries(self.task.sizes, MONOTONE_GRID, boundaries), True
+                search = _MonotoneSearch(self.task, boundaries, rising)
+                lower = min(lower, self.exact(boundaries, granularity, bounds, search))
+        return -np.inf if reduced else lower
+
+
+class _MonotoneSearch(PricedSearch):
+    """Priced searches over partitions in one direction: the class share or mean target only rises, or only falls."""
+
+    def __init__(self, task: CutTask, boundaries: Indices, rising: bool) -> None:
+        super().__init__(task, boundaries)
+        assert self.task.value is not None
+        self.value = self.task.value if rising else -self.task.value
+
+    def solve(self, price: float) -> Cuts:
+        """The monotone partition of least cost + price * parts."""
+        task, n = self.task, self.task.n_blocks
+        cost, before = np.full((n + 1, n + 1), np.inf), np.zeros((n + 1, n + 1), dtype=np.int32)
+        room = np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1), np.zeros(n + 1, dtype=np.int64)
+        kernels.monotone_cuts(
+            task.cumulative, self.value, task.table, task.shift, price - self.ln_classes, task.min_rows, cost, before,
+            *room,
+        )  # fmt: skip
+        first, last, ends = int(np.argmin(cost[:, n])), n, [n]
+        total = float(cost[first, n])
+        while first > 0:
+            first, last = int(before[first, last]), first
+            ends.append(last)
+        cuts = np.array(ends[::-1], dtype=np.int64)
+        return Cuts(total - price * len(cuts), self.boundaries[cuts - 1])
+
+    def by_number(self, max_parts: int) -> list[Cuts] | None:
+        """Not known here."""
+        return None

@@ -1,61 +1,66 @@
 """A column and a regression's target cut together: from coarse cells to all values.
 
-Given the target's intervals the column's parts are those of classes, and given the column's parts the target's
-intervals are exact cuts. The two alternate from many starts, on coarse cells; the best go on over all
-values. Where one side has few values, every partition of it is looked at, with the best one of the other
-side: that alone certifies an optimum. No bound is known for larger grids.
+The searches for the column's parts and for the target's intervals alternate from many starts, on coarse cells; the best
+go on over all values. Where one side has few values, every partition of it is looked at: that alone certifies an
+optimum. No bound is known for larger grids.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.modl.ends import labels_of
-from tabsym.modl.grid import Grid, Options, Rows, one_cell, with_target
-from tabsym.modl.grid_search import GridSearch
-from tabsym.modl.grid_small import every_grid
-from tabsym.modl.grid_starts import MOST_CHANGED_SYMBOLS, changed, near, starts
-from tabsym.modl.hull import is_cheaper
-from tabsym.modl.quantiles import quantile_boundaries
-from tabsym.modl.search import deadline_of
+from tabsym.modl.cuts import deadline_of, is_cheaper
+from tabsym.modl.grid import Grid, GridSearch, Rows, Sources, every_grid, one_cell, with_target
+from tabsym.modl.grouping import without_gaps
+from tabsym.modl.partition import ends_of, ends_of_equal_parts, labels_of, quantile_boundaries
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 # all of these trade time for cost; benchmarks/modl/regression.py shows both
+START_NUMBERS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Numbers of equally frequent intervals of the target, or parts of the column, from which the search starts."""
+MAX_JOINED_BY_TWO = 8
+"""Up to so many groups every two are joined."""
+SHAKEN = 12
+"""So many models are made from one with some of its target cuts elsewhere."""
+MAX_CHANGED_SYMBOLS = 200
+"""Of more categories than these target cuts are not changed one by one but with groups near those found."""
 START_GRID = 7
 """Starts are cut on the grid of 2**7 quantiles of the column and of the target."""
 SOURCE_GRID, TARGET_GRID = 12, 10
 """Columns of more than 2**12 distinct values are cut on the grid of so many quantiles, targets of 2**10 likewise."""
-MOST_CHANGES = 12
+MAX_CHANGES = 12
 """Rounds in which the best model on coarse cells is changed, as long as that helps."""
-MOST_FINISHED = 3
+MAX_FINISHED = 3
 """So many of the best models go on over all values."""
-MOST_CHANGED_AGAIN = 3
+MAX_CHANGED_AGAIN = 3
 """Rounds in which the best of them is changed, as long as that helps."""
-MOST_FINISHED_SYMBOLS = 2000
+MAX_FINISHED_SYMBOLS = 2000
 """Of more categories than these the best model alone goes on."""
 
 
-def cut_jointly(rows: Rows, options: Options) -> Grid:
+def cut_jointly(rows: Rows, sources: Sources) -> Grid:
     """The grid of least cost that the search finds; one cell where the column says nothing of the target."""
-    null = one_cell(rows, options)
-    if min(rows.n_sources, rows.n_targets) < 2 or options.max_parts == 1:
+    null = one_cell(rows, sources)
+    if min(rows.n_sources, rows.n_targets) < 2 or sources.settings.max_parts == 1:
         return replace(null, source=replace(null.source, lower_bound=null.cost))
-    deadline = deadline_of(options.time_limit)
-    whole = GridSearch(rows, options, deadline)
-    known = every_grid(rows, options, deadline, partial(whole.target_given, quick=False))
+    deadline = deadline_of(sources.settings.time_limit)
+    whole = GridSearch(rows, sources, deadline)
+    known = every_grid(rows, sources, deadline, partial(whole.target_given, quick=False))
     if known is not None:
         best = known if is_cheaper(known.cost, null.cost) else null
         return replace(best, source=replace(best.source, lower_bound=best.cost))
-    source_cells = None if options.symbolic else _cells(rows.source, rows.weight, rows.n_sources, SOURCE_GRID)
+    source_cells = None if sources.symbolic else _cells(rows.source, rows.weight, rows.n_sources, SOURCE_GRID)
     target_cells = _cells(rows.target, rows.weight, rows.n_targets, TARGET_GRID)
-    coarser = options.coarser(source_cells)
+    coarser = sources.coarser(source_cells)
     fine = GridSearch(rows.coarser(source_cells, target_cells), coarser, deadline)
     full = GridSearch(rows.coarser(source_cells, None), coarser, deadline)
     best = _searched(_Resolutions(fine, full, target_cells), null)
@@ -70,15 +75,15 @@ class _Resolutions:
 
     fine: GridSearch
     full: GridSearch
-    cells: Places | None
+    cells: Indices | None
 
-    def finished(self, labels: Places) -> Grid:
+    def finished(self, labels: Indices) -> Grid:
         """From intervals of cells: full searches of both sides in turn, then the target's cuts among all its values."""
         best = self.fine.alternate(labels, quick=False)
         if not np.isfinite(best.cost):
             return best
         labels = _of_values(best.target_labels, self.cells)
-        best = with_target(self.full.rows, self.full.options, best.source, best.prior, labels)
+        best = with_target(self.full.rows, self.full.sources, best.source, best.prior, labels)
         return best if self.cells is None else self.full.slide(best)
 
     def changed(self, best: Grid) -> list[Grid]:
@@ -89,27 +94,27 @@ class _Resolutions:
 def _searched(search: _Resolutions, null: Grid) -> Grid:
     """The best models on coarse cells over all values, the best of those changed; `null` where nothing is cheaper."""
     fine, best = search.fine, null
-    alone = not fine.options.prove or (fine.options.symbolic and fine.rows.n_sources > MOST_FINISHED_SYMBOLS)
-    for start in _coarse_models(fine)[: 1 if alone else MOST_FINISHED]:
+    alone = not fine.sources.settings.prove or (fine.sources.symbolic and fine.rows.n_sources > MAX_FINISHED_SYMBOLS)
+    for start in _coarse_models(fine)[: 1 if alone else MAX_FINISHED]:
         if best is not null and time.monotonic() > fine.deadline:
             break
         best = min(best, search.finished(start), key=lambda one: one.cost)
-    if best is null or not fine.options.prove:
+    if best is null or not fine.sources.settings.prove:
         return best
-    if fine.options.symbolic and MOST_CHANGED_SYMBOLS < fine.rows.n_sources <= MOST_FINISHED_SYMBOLS:
+    if fine.sources.symbolic and MAX_CHANGED_SYMBOLS < fine.rows.n_sources <= MAX_FINISHED_SYMBOLS:
         best = _changed_nearby(search, best)
     return search.full.settled(_changed_again(search, best))
 
 
-def _coarse_models(fine: GridSearch) -> list[Places]:
+def _coarse_models(fine: GridSearch) -> list[Indices]:
     """Target intervals, of the fine cells, of models from all starts on coarse cells: those of the cheapest first."""
-    rows, options = fine.rows, fine.options
-    source_cells = None if options.symbolic else _cells(rows.source, rows.weight, rows.n_sources, START_GRID)
+    rows, sources = fine.rows, fine.sources
+    source_cells = None if sources.symbolic else _cells(rows.source, rows.weight, rows.n_sources, START_GRID)
     target_cells = _cells(rows.target, rows.weight, rows.n_targets, START_GRID)
-    search = GridSearch(rows.coarser(source_cells, target_cells), options.coarser(source_cells), fine.deadline)
+    search = GridSearch(rows.coarser(source_cells, target_cells), sources.coarser(source_cells), fine.deadline)
     found = search.from_each(starts(search))
     best = min(found, key=lambda one: one.cost)
-    for _ in range(MOST_CHANGES if options.prove else 0):
+    for _ in range(MAX_CHANGES if sources.settings.prove else 0):
         further = search.from_each(changed(search, best.source.labels, best.target_labels))
         found += further
         better = min(further, key=lambda one: one.cost, default=best)
@@ -123,9 +128,9 @@ def _coarse_models(fine: GridSearch) -> list[Places]:
 
 def _changed_again(search: _Resolutions, best: Grid) -> Grid:
     """The best model, or a cheaper one with more target cuts, or one less, over all values."""
-    for _ in range(MOST_CHANGED_AGAIN):
+    for _ in range(MAX_CHANGED_AGAIN):
         before = best.cost
-        for one in sorted(search.changed(best), key=lambda one: one.cost)[:MOST_FINISHED]:
+        for one in sorted(search.changed(best), key=lambda one: one.cost)[:MAX_FINISHED]:
             if is_cheaper(one.cost, best.cost) and time.monotonic() < search.fine.deadline:
                 best = min(best, search.finished(one.target_labels), key=lambda one: one.cost)
         if not is_cheaper(best.cost, before):
@@ -138,7 +143,7 @@ def _changed_nearby(search: _Resolutions, best: Grid) -> Grid:
     fine, start = search.fine, best
     labels = _of_cells(best.target_labels, search.cells)
     near_best = fine.nearby(best.source, labels)
-    for round_ in range(MOST_CHANGES):
+    for round_ in range(MAX_CHANGES):
         models = [near_best]
         for other in near(fine, labels, round_):
             if time.monotonic() > fine.deadline:
@@ -151,7 +156,7 @@ def _changed_nearby(search: _Resolutions, best: Grid) -> Grid:
     return min(start, search.finished(labels), key=lambda one: one.cost)
 
 
-def _cells(codes: NDArray[np.integer], weight: Floats | None, n: int, grid: int) -> Places | None:
+def _cells(codes: NDArray[np.integer], weight: Floats | None, n: int, grid: int) -> Indices | None:
     """The cell of each code on the grid of 2**grid quantiles; None where there are no more codes than that."""
     if n <= 2**grid:
         return None
@@ -159,11 +164,110 @@ def _cells(codes: NDArray[np.integer], weight: Floats | None, n: int, grid: int)
     return labels_of(quantile_boundaries(np.concatenate([[0.0], np.cumsum(sizes)]), grid), n)
 
 
-def _of_values(labels: Places, cells: Places | None) -> Places:
+def _of_values(labels: Indices, cells: Indices | None) -> Indices:
     """The label of each value, from that of its cell."""
     return labels if cells is None else labels[cells]
 
 
-def _of_cells(labels: Places, cells: Places | None) -> Places:
+def _of_cells(labels: Indices, cells: Indices | None) -> Indices:
     """The label of each cell: that of its first value."""
     return labels if cells is None else labels[np.append(0, np.flatnonzero(np.diff(cells)) + 1)]
+
+
+# -- target intervals to start from, and those beside the ones found -------------------------------
+
+
+def starts(search: GridSearch) -> Iterator[Indices]:
+    """Target intervals to start from: of equal size, and the best ones for column parts of equal size."""
+    rows = search.rows
+    sizes = np.bincount(rows.target, rows.weight, minlength=rows.n_targets)
+    for number in START_NUMBERS:
+        if number <= rows.n_targets:
+            yield labels_of(ends_of_equal_parts(sizes, number), rows.n_targets)
+    if rows.n_targets <= max(START_NUMBERS):
+        yield np.arange(rows.n_targets)
+    order = np.arange(rows.n_sources) if not search.sources.symbolic else _by_mean_rank(rows)
+    sizes = np.bincount(rows.source, rows.weight, minlength=rows.n_sources)[order]
+    for number in START_NUMBERS:
+        if number <= rows.n_sources:
+            parts = np.empty(rows.n_sources, dtype=np.int64)
+            parts[order] = labels_of(ends_of_equal_parts(sizes, number), rows.n_sources)
+            yield search.target_given(parts, quick=True)
+
+
+def changed(search: GridSearch, parts: Indices, labels: Indices) -> Iterator[Indices]:
+    """Target intervals beside these: with more cuts, with fewer, with some elsewhere; the best of joined parts."""
+    rows = search.rows
+    sizes = np.bincount(rows.target, rows.weight, minlength=len(labels))
+    yield from _with_more_cuts(labels, sizes)
+    if rows.n_sources > MAX_CHANGED_SYMBOLS and search.sources.symbolic:
+        return
+    yield from _shaken(labels, sizes, np.random.RandomState(search.sources.settings.random_state))
+    for a, b in _neighbours(int(parts.max()) + 1, symbolic=search.sources.symbolic):
+        yield search.target_given(without_gaps(np.where(parts == b, a, parts)), quick=True)
+    yield from _cut_by_cut(labels)
+
+
+def near(search: GridSearch, labels: Indices, round_: int) -> Iterator[Indices]:
+    """Target intervals beside these, for categories whose groups are near: with more cuts, fewer, some elsewhere."""
+    sizes = np.bincount(search.rows.target, search.rows.weight, minlength=len(labels))
+    yield from _with_more_cuts(labels, sizes)
+    yield from _shaken(labels, sizes, np.random.RandomState([search.sources.settings.random_state, round_]))
+    yield from _cut_by_cut(labels)
+
+
+def _with_more_cuts(labels: Indices, sizes: NDArray[np.number]) -> Iterator[Indices]:
+    """With those of each number of equally frequent intervals, too."""
+    for number in START_NUMBERS:
+        if number <= len(labels):
+            yield labels_of(np.union1d(ends_of(labels), ends_of_equal_parts(sizes, number)), len(labels))
+
+
+def _shaken(labels: Indices, sizes: NDArray[np.number], rng: np.random.RandomState) -> Iterator[Indices]:
+    """Some cuts gone, as many or fewer elsewhere: at 32 quantiles, of fewer targets at nearly every boundary."""
+    n, ends = len(labels), ends_of(labels)
+    places = ends_of_equal_parts(sizes, 2 * n if n < 32 else 32)[:-1]
+    for _ in range(SHAKEN):
+        kept = ends[:-1][rng.random_sample(len(ends) - 1) < rng.random_sample()]
+        new = rng.choice(places, rng.randint(len(ends) + 1)) if len(places) else places
+        yield labels_of(np.unique(np.concatenate([kept, new, ends[-1:]])), n)
+
+
+def _cut_by_cut(labels: Indices) -> Iterator[Indices]:
+    """Without each cut, without it and the one before, and with it elsewhere between its neighbours."""
+    n, ends = len(labels), ends_of(labels)
+    for place in range(len(ends) - 1):
+        left, here, right = ends[place - 1] if place else 0, ends[place], ends[place + 1]
+        others = np.delete(ends, place)
+        yield labels_of(others, n)
+        if place > 0:
+            yield labels_of(np.delete(others, place - 1), n)
+        for there in _elsewhere(left, here, right):
+            yield labels_of(np.union1d(others, there), n)
+
+
+def _elsewhere(left: int, here: int, right: int) -> list[int]:
+    """Indices between two neighbours: in the middle of either side, and 1, 4, 16, ... cells away.
+
+    Steps of 2, 4, 8, ... take up to half as long again and found nothing more on nine columns but one (2e-5).
+    """
+    found, step = {(left + here) // 2, (here + right + 1) // 2}, 1
+    while step < right - left:
+        found |= {here - step, here + step}
+        step *= 4
+    return sorted(place for place in found if left < place < right and place != here)
+
+
+def _neighbours(n: int, *, symbolic: bool) -> list[tuple[int, int]]:
+    """Parts of the column, of so many, that can be joined."""
+    if not symbolic:
+        return [(a, a + 1) for a in range(n - 1)]
+    return list(combinations(range(n), 2)) if n <= MAX_JOINED_BY_TWO else []
+
+
+def _by_mean_rank(rows: Rows) -> Indices:
+    """Modalities in the order of their mean rank of the target."""
+    weight = np.ones(len(rows.source)) if rows.weight is None else rows.weight
+    before = np.cumsum(np.bincount(rows.target, weight, minlength=rows.n_targets))
+    ranks = np.bincount(rows.source, weight * before[rows.target], minlength=rows.n_sources)
+    return np.argsort(ranks / np.bincount(rows.source, weight, minlength=rows.n_sources), kind="stable")

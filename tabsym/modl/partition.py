@@ -1,4 +1,4 @@
-"""The result of a search: parts, costs, and how far from the optimum it can be."""
+"""Partitions of ordered values or of categories: what a search is asked for, what it returns, where parts may end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,50 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+COARSE_GRID = 11
+"""A first look at very many blocks is on the grid of 2**11 quantiles: time for how near it comes."""
+TIE = 1e-11
+"""Of all rows: boundaries of fractional weights that are as near to a quantile but for so much are equally near."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a search for the partition of a column is asked for.
+
+    Attributes
+    ----------
+    criterion : {"khiops", "page"}
+    n_candidates : int
+        Columns among which this one is a candidate; enters "khiops" only.
+    max_parts : int or None
+        Maximal number of parts.
+    min_part_count : float
+        Minimal number of rows of a part.
+    monotonic : bool
+        Whether the proportion of the second of two classes, or the mean target, must be monotonic from interval to
+        interval.
+    time_limit : float or None
+        Seconds. None: the optimum is certified up to 4,096 distinct values, and approached beyond. A number: the
+        search goes on, towards a certificate for any number of values and from further starts for groups, and returns
+        the best by then.
+    random_state : int
+        Of the order of moves and of the starts.
+    prove : bool
+        False: without a bound, and without the searches that only a proof needs, in a fraction of the time.
+    """
+
+    criterion: str = "khiops"
+    n_candidates: int = 1
+    max_parts: int | None = None
+    min_part_count: float = 1
+    monotonic: bool = False
+    time_limit: float | None = None
+    random_state: int = 0
+    prove: bool = True
 
 
 @dataclass(frozen=True)
@@ -26,14 +70,14 @@ class Partition:
     granularity : int
         Khiops' granularity, 0 under "page".
     garbage : int or None
-        The part that is Khiops' garbage group.
+        The part that is Khiops' garbage group: the modalities that are not worth a name of their own in the model.
     bound_without_garbage : float
         No model without a garbage group costs less; -inf where nothing is known.
     """
 
     criterion: str
-    labels: NDArray[np.int64]
-    counts: NDArray[np.float64]
+    labels: Indices
+    counts: Floats
     cost: float
     null_cost: float
     lower_bound: float
@@ -47,7 +91,7 @@ class Partition:
 
     @property
     def level(self) -> float:
-        """1 - cost / null_cost: the share of the target's code length that the column saves, 0 for one part."""
+        """Khiops' Level, the normalized gain 1 - cost / null_cost: 0 for one part."""
         return 1.0 - self.cost / self.null_cost if self.null_cost > 0 else 0.0
 
     @property
@@ -65,3 +109,48 @@ class Partition:
     def is_best_without_garbage(self) -> bool:
         """Whether no model without a garbage group costs less; this one may have such a group."""
         return self.is_optimal or self.cost <= self.bound_without_garbage + 1e-9 * abs(self.cost)
+
+
+def labels_of(ends: Indices, n: int) -> Indices:
+    """The part of each of n blocks (n,), of parts that end there."""
+    return np.searchsorted(ends, np.arange(n), side="right")
+
+
+def ends_of(labels: Indices) -> Indices:
+    """Where parts end (I,): the block after the last of each, from the part of each block, ascending."""
+    return np.append(np.flatnonzero(np.diff(labels)) + 1, len(labels)).astype(np.int64)
+
+
+def quantile_boundaries(sizes: Floats, granularity: int, among: Indices | None = None) -> Indices:
+    """Boundaries nearest to the 2**granularity quantiles; the last boundary is always one.
+
+    `sizes` (B + 1,): rows before each boundary; `among`: the boundaries to choose from, all if None.
+    """
+    boundaries = np.arange(1, len(sizes)) if among is None else among
+    before, total = sizes[boundaries], float(sizes[-1])
+    cells = 2**granularity
+    if cells >= total or len(boundaries) == 1:
+        return boundaries
+    which: NDArray[np.number]
+    if cells <= 8 * len(before):
+        which = np.arange(1, cells)
+    else:  # of very many quantiles those next to a boundary: no boundary is nearest to others only
+        lower = np.floor(before * (cells / total))
+        which = np.unique(np.clip(lower[:, None] + np.arange(-1, 3)[None, :], 1, cells - 1))
+    targets = total * which / cells
+    above = np.minimum(np.searchsorted(before, targets), len(before) - 1)
+    below = np.maximum(above - 1, 0)
+    up, down = before[above] - targets, targets - before[below]
+    hair = 0.0 if (before == np.floor(before)).all() else TIE * total  # fractions do not add up to the last digit
+    tied = np.abs(down - up) <= hair
+    nearest = np.where(np.where(tied, targets <= total / 2 + hair, down < up), below, above)
+    nearest = np.where(above == 0, 0, nearest)
+    nearest = np.append(nearest, len(boundaries) - 1)  # ascending
+    return np.asarray(boundaries[nearest[np.append(nearest[1:] != nearest[:-1], True)]])
+
+
+def ends_of_equal_parts(sizes: NDArray[np.number], n: int) -> Indices:
+    """The boundaries at or above n - 1 equally spaced quantiles, and the last, of blocks of these sizes (B,)."""
+    before = np.cumsum(sizes)
+    wanted = before[-1] * np.arange(1, n) / n
+    return np.unique(np.append(np.searchsorted(before, wanted) + 1, len(sizes)))

@@ -1,16 +1,35 @@
-"""What a fitted column knows: its parts, and the output columns that stand for them."""
+"""A fitted column: its parts, the part of each row, and what parts are encoded as; and from the encoding back."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse
 
-from tabsym.codes import Alphabet
+from tabsym.codes import UNSEEN, Alphabet, RawCodes, csr, encode_columns
 from tabsym.codes.threads import in_threads, one_blas_thread
+from tabsym.encoders.base import MISSING, numeric_matrix, refuse_missing
+from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.modl import Groups, Intervals, Settings, fit_column
 from tabsym.stats import Contingency
+from tabsym.table import (
+    Column,
+    Kind,
+    Labels,
+    StoredType,
+    Table,
+    exact_number,
+    exact_values,
+    frame_of,
+    library_of_frame,
+    restored,
+    restored_column,
+)
 
 Floats = NDArray[np.float64]
 
@@ -101,3 +120,222 @@ def estimates(counts: Floats, output: str) -> Floats:
     others = counts.sum(axis=1, keepdims=True) - counts
     odds = np.log((counts + 1) / (counts.sum(axis=0) + n)) - np.log((others + 1) / (others.sum(axis=0) + n))
     return np.asarray(odds[:, 1:] if classes == 2 else odds)
+
+
+# -- the part of each row --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Handling:
+    """How missing values and unknown categories are encoded: the encoder's options of these names."""
+
+    handle_missing: str
+    handle_unknown: str
+
+    def of_folds(self) -> Handling:
+        """For held-out rows, whose categories are all known to `fit`: those that the other folds lack are no error."""
+        unknown = "value" if self.handle_unknown in ("error", "similar") else self.handle_unknown
+        return replace(self, handle_unknown=unknown)
+
+
+def parts_of_rows(table: Table, states: dict[str, MODLColumn], handling: Handling) -> dict[str, NDArray[Any]]:
+    """The part of each row (n,), by column; UNSEEN and MISSING where they are to be NaN."""
+    symbolic = [table[name] for name, state in states.items() if state.alphabet is not None]
+    raws = dict(zip([column.name for column in symbolic], encode_columns(symbolic), strict=True))
+    return {
+        name: _group_of(state, raws[name], handling)
+        if name in raws
+        else _interval_of(state, table[name], handling.handle_missing)
+        for name, state in states.items()
+    }
+
+
+def _interval_of(state: MODLColumn, column: Column, handle_missing: str) -> NDArray[np.int64]:
+    assert isinstance(state.fitted, Intervals)
+    column = as_numbers(column)
+    missing = np.isnan(column.values)
+    column.check_measure(state.fitted.measure)
+    parts = state.fitted.parts(column.values if state.fitted.bound_rests is None else exact_values(column, always=True))
+    if handle_missing == "error":
+        refuse_missing(column.name, missing)
+    return np.where(missing, MISSING, parts) if handle_missing == "return_nan" else parts
+
+
+def _group_of(state: MODLColumn, raw: RawCodes, handling: Handling) -> NDArray[np.int64]:
+    assert isinstance(state.fitted, Groups) and state.alphabet is not None and state.part_of is not None
+    missing = raw.codes < 0
+    if handling.handle_missing == "error":
+        refuse_missing(state.name, missing)
+    codes = state.alphabet.transform(raw)
+    unseen = (codes == UNSEEN) & ~missing
+    if unseen.any() and handling.handle_unknown == "error":
+        row = int(np.argmax(unseen))
+        raise ValueError(
+            f"Column {state.name!r} holds {raw.symbols[raw.codes[row]]!r} (row {row}), which is not in the "
+            "training data; fit on rows that have it, or set handle_unknown to something other than 'error'."
+        )
+    default = state.fitted.default
+    if handling.handle_unknown == "missing" and state.alphabet.has_missing:
+        default = int(state.part_of[state.alphabet.missing_code])
+    parts = np.append(state.part_of, default)[codes]  # UNSEEN, -1, reads the last
+    if handling.handle_unknown == "return_nan":
+        parts = np.where(unseen, UNSEEN, parts)
+    return np.where(missing, MISSING, parts) if handling.handle_missing == "return_nan" else parts
+
+
+def as_numbers(column: Column) -> Column:
+    """A column that held numbers in fit: where all its values are missing now, its type may not say so."""
+    if column.kind is Kind.SYMBOLIC and column.series.is_null().all():
+        return replace(column, kind=Kind.NUMERIC)
+    return column
+
+
+# -- unknown categories, by the known ones in rows like theirs -------------------------------------
+
+
+def fit_donors(encoder: Any, X: Any, y: Any, sample_weight: Any, columns: dict[str, MODLColumn]) -> TIWSEncoder | None:
+    """What knows donors of the categorical columns; None where there are none."""
+    symbolic = [name for name, state in columns.items() if state.alphabet is not None]
+    if not symbolic:
+        return None
+    kind = "classes" if encoder._classes else "continuous"
+    donors = TIWSEncoder(cols=symbolic, numeric="quantile", target_type=kind, cv=None, n_jobs=encoder.n_jobs)
+    return donors.fit(X, y, sample_weight)
+
+
+def with_donors(
+    donors: TIWSEncoder | None, table: Table, columns: dict[str, MODLColumn], parts: dict[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """The part of each row (n,), by column; unknown categories go to the group that has most of their donors' weight.
+
+    Rows that are to be NaN, with a part below 0, stay so.
+    """
+    out = dict(parts)
+    for name in donors.columns_ if donors is not None else []:
+        found = donors.unseen_rows(table, name)  # type: ignore[union-attr]
+        if len(found.rows):
+            group = _groups_of_donors(donors, name, columns[name], found.unseen)[found.which]  # type: ignore[arg-type]
+            changed = out[name].copy()
+            changed[found.rows] = np.where(changed[found.rows] < 0, changed[found.rows], group)
+            out[name] = changed
+    return out
+
+
+def _groups_of_donors(donors: TIWSEncoder, name: str, state: MODLColumn, unseen: Any) -> NDArray[np.int64]:
+    """The group (m,) of each unknown category."""
+    assert state.alphabet is not None and state.part_of is not None
+    fitted = donors.columns_[name].fitted
+    place = {symbol: code for code, symbol in enumerate(state.alphabet.symbols.tolist())}
+    group_of = state.part_of[[place[fitted.symbols[code]] for code in fitted.donors]]
+    weights = fitted.weights(unseen)
+    by_group = np.zeros((len(unseen), state.fitted.partition.n_parts))
+    np.add.at(by_group.T, group_of, weights.T)
+    return np.asarray(by_group.argmax(axis=1))
+
+
+# -- what rows are encoded as ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Output:
+    """How rows are encoded: the encoder's option `output`, what becomes of unknown categories and missing values.
+
+    `labelled`: groups are categories; in arrays, which have none, they are the numbers of the parts.
+    """
+
+    output: str
+    handling: Handling
+    labelled: bool
+
+    def columns(self, state: MODLColumn, parts: NDArray[Any]) -> list[Any]:
+        """The output columns (n,) of a column, from the part of each row; NaN for those below 0."""
+        if state.values is None:
+            return [self._as_categories(state, parts)]
+        values = look_up(state.values, parts)
+        return list((values.astype(np.int8) if self.output == "onehot" and not self._can_be_nan else values).T)
+
+    def sparse_table(
+        self,
+        table: Table,
+        states: dict[str, MODLColumn],
+        parts_of: dict[str, NDArray[Any]],
+        dropped: set[str],
+        who: str,
+    ) -> Any:
+        """The table with 0/1 columns of the parts, but for those dropped, in place of the encoded; who: for errors."""
+        untouched = [name for name in table.names if name not in states]
+        blocks = numeric_matrix(table, untouched, who)
+        for name, parts in parts_of.items():
+            blocks[name] = _sparse_onehot(states[name], parts, dropped)
+        return sparse.hstack([blocks[name] for name in table.names], format="csr")
+
+    def _as_categories(self, state: MODLColumn, parts: NDArray[Any]) -> Any:
+        if self.labelled:
+            return Labels(parts, state.fitted.labels, isinstance(state.fitted, Intervals))
+        return np.where(parts < 0, np.nan, parts) if self._can_be_nan else parts
+
+    @property
+    def _can_be_nan(self) -> bool:
+        """Whether some row can be encoded as NaN; types of output go by this, so that no batch changes them."""
+        return "return_nan" in (self.handling.handle_missing, self.handling.handle_unknown)
+
+
+def look_up(values: Floats, parts: NDArray[Any]) -> Floats:
+    """The values (n, outputs) of parts (n,), NaN for those below 0."""
+    out = values[np.maximum(parts, 0)]
+    out[parts < 0] = np.nan
+    return out
+
+
+def _sparse_onehot(state: MODLColumn, parts: NDArray[Any], dropped: set[str]) -> sparse.csr_array:
+    """The 0/1 columns (n, outputs), but for those that are dropped, as a sparse matrix, which holds no NaN."""
+    if (parts < 0).any():
+        raise ValueError(
+            f"Column {state.name!r} holds a missing or unknown value (row {int(np.argmax(parts < 0))}), "
+            "and sparse_output holds no NaN; use handle_missing='value' and handle_unknown='value'."
+        )
+    ones = csr(np.ones(len(parts)), parts, np.arange(len(parts) + 1), (len(parts), len(state.names)))
+    return ones[:, [place for place, name in enumerate(state.names) if name not in dropped]]
+
+
+# -- back to the table -----------------------------------------------------------------------------
+
+
+def restored_frame(encoded: Table, types: Mapping[str, StoredType], states: Mapping[str, MODLColumn]) -> Any:
+    """A frame of the columns of fit, of the types they had, from what they were encoded as."""
+    native = encoded.native if encoded.named else None
+    library = next(iter(types.values())).library if native is None else library_of_frame(native)
+    columns = {}
+    for (name, kind), column in zip(types.items(), encoded.columns, strict=True):
+        state = states.get(name)
+        columns[name] = (
+            restored_column(column, kind, library, named=encoded.named)
+            if state is None
+            else restored(_values_of_parts(state, column), kind, library)
+        )
+    return frame_of(columns, library, native.index if isinstance(native, pd.DataFrame) else None)
+
+
+def _values_of_parts(state: MODLColumn, column: Column) -> NDArray[Any]:
+    """A value for each label or number of a part (n,): an interval's middle row's, a group's most frequent category."""
+    fitted = state.fitted
+    named = column.kind is Kind.SYMBOLIC
+    place: dict[Any, int] = {label if named else part: part for part, label in enumerate(fitted.labels)}
+    labels = column.series.to_list()
+    for row, label in enumerate(labels):
+        if not pd.isna(label) and label not in place:
+            raise ValueError(
+                f"Column {column.name!r} holds {label!r} (row {row}), which is none of its intervals or groups; "
+                "pass what transform returned."
+            )
+    if isinstance(fitted, Intervals):
+        if fitted.middle_rests is None or fitted.measure.name != "numbers":
+            return np.array([fitted.middles[place[one]] if one in place else np.nan for one in labels])
+        pairs = zip(fitted.middles.tolist(), fitted.middle_rests.tolist(), strict=True)
+        middles = [None if np.isnan(one) else exact_number(one, rest) for one, rest in pairs]
+        found = [middles[place[one]] if one in place else None for one in labels]
+    else:
+        found = [fitted.groups[place[one]][0] if one in place else None for one in labels]
+    out = np.empty(len(labels), dtype=object)
+    out[:] = found
+    return out

@@ -1,26 +1,104 @@
-"""Contingency tables of columns and target, all that a partition is learned from."""
+"""Contingency tables of columns and target, all that a partition is fitted on; those of batches add up."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from tabsym.codes import encode_column
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
-from tabsym.encoders.modl.parts import as_numbers
-from tabsym.encoders.modl.target import CodedTarget, code_further_classes, code_target, is_classification
-from tabsym.stats import CodedValues, Contingency, code_numbers, code_symbols
-from tabsym.table import Column, Kind, Table, exact_values, symbolic_columns
+from tabsym.encoders.modl.column import as_numbers
+from tabsym.stats import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
+from tabsym.table import (
+    Column,
+    Kind,
+    Table,
+    check_classes,
+    check_regression_target,
+    check_target,
+    exact_values,
+    holds_classes,
+    symbolic_columns,
+)
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
 
+MAX_TARGETS = 65_536
+"""Continuous targets with more distinct values are taken in so many cells of neighbours, each at its mean."""
 _FEW_ROWS = 100_000  # below, threads cost more than they save
 _LIGHT = 0.1  # weight of a row below which weights were more likely shares than rows
+
+
+# -- the target: classes or numbers, coded ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CodedTarget:
+    """The target of each row: codes (n,) into the distinct `values` (T,), ascending."""
+
+    codes: NDArray[Any]
+    values: NDArray[Any]
+    is_classes: bool
+
+    def present_in(self, rows: NDArray[np.int64]) -> CodedTarget:
+        """With the values of these rows only; the codes of the other rows are then any."""
+        used = np.bincount(self.codes[rows], minlength=len(self.values)) > 0
+        return CodedTarget((np.cumsum(used) - 1)[self.codes], self.values[used], self.is_classes)
+
+
+def is_classification(y: Any, n_rows: int, target_type: str, who: str) -> bool:
+    """Whether the target holds classes, by `target_type`."""
+    return holds_classes(check_target(y, n_rows, who), target_type)
+
+
+def code_target(y: Any, n_rows: int, *, classes: bool, who: str) -> CodedTarget:
+    """The target of a whole table, or of the first piece of one."""
+    if classes:
+        target = check_classes(y, n_rows, who=who)
+        return CodedTarget(target.codes, target.classes, True)
+    values = check_regression_target(y, n_rows, who=who)
+    targets, codes = np.unique(values, return_inverse=True)
+    if len(targets) > MAX_TARGETS:
+        return CodedTarget(*_in_cells(values, codes.ravel()), False)
+    return CodedTarget(codes.ravel(), targets, False)
+
+
+def code_further_classes(y: Any, n_rows: int, before: NDArray[Any] | None, who: str) -> CodedTarget:
+    """The classes of a later piece, which may hold one only, or new ones; `before`: those so far, if there are any."""
+    found = pd.unique(check_target(y, n_rows, who))
+    before = found[:0] if before is None else before
+    check_target_piece(before, found)
+    target = check_classes(y, n_rows, classes=np.union1d(before, found), who=who)
+    return CodedTarget(target.codes, target.classes, True)
+
+
+def check_target_piece(before: Any, now: Any) -> None:
+    """A `TypeError` where the classes of two pieces are numbers in one and text in the other."""
+    kinds = ["numbers" if np.asarray(one).dtype.kind in "biuf" else "text" for one in (before, now)]
+    if len(before) and kinds[0] != kinds[1]:
+        raise TypeError(
+            f"The target held {kinds[0]} before and holds {kinds[1]} now (such as {np.asarray(now).tolist()[0]!r}); "
+            "convert it to one type in every piece."
+        )
+
+
+def _in_cells(values: Floats, ranks: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+    """Codes (n,) into cells of neighbouring values of nearly equal size, and their means."""
+    sizes = np.bincount(ranks)
+    cell = (np.cumsum(sizes) - sizes) * MAX_TARGETS // len(values)
+    cell = np.cumsum(np.append(0, np.diff(cell) > 0))
+    codes = cell[ranks]
+    return codes, np.bincount(codes, values) / np.bincount(codes)
+
+
+# -- counts ----------------------------------------------------------------------------------------
 
 
 class Counted(NamedTuple):
@@ -116,3 +194,53 @@ def warn_of_light_weights(weight: Floats | None) -> None:
             "rows, so that it finds few intervals and groups; if weights are proportions, multiply them by the number "
             "of rows: sample_weight * len(sample_weight) / sample_weight.sum().",
         )
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def check_mergeable(one: Any, other: Any) -> None:
+    """A `ValueError` or `TypeError` where the counts of two encoders cannot be added."""
+    for encoder in (one, other):
+        if not hasattr(encoder, "tables_"):
+            raise ValueError("merge needs the counts, which fit does not keep; fit both encoders by partial_fit.")
+    if set(one.tables_) != set(other.tables_) or one._classes != other._classes:
+        raise ValueError(
+            "merge needs encoders of the same columns and kind of target; these have "
+            f"{sorted(one.tables_)} and {sorted(other.tables_)}."
+        )
+    if one._classes:
+        check_target_piece(one.classes_, other.classes_)
+
+
+def add_counts(before: dict[str, Contingency], now: dict[str, Contingency]) -> dict[str, Contingency]:
+    """The counts so far and those of a further piece."""
+    for name, one in now.items():
+        _check_piece(name, before[name], one)
+    return {name: merge_tables(before[name], one) for name, one in now.items()}
+
+
+def _check_piece(column: str, before: Contingency, now: Contingency) -> None:
+    """A `TypeError` where a column's counts cannot be added: numbers to categories, or text to other categories."""
+    kinds = [_kind_of(one) for one in (before, now)]
+    if before.is_numeric != now.is_numeric or (None not in kinds and kinds[0] != kinds[1]):
+        kinds = [kind or "missing values only" for kind in kinds]
+        raise TypeError(
+            f"Column {column!r} held {kinds[0]} before and holds {kinds[1]} now; convert it to one type in every piece."
+        )
+
+
+def _kind_of(table: Contingency) -> str | None:
+    """What a column holds; None where there is no value but the missing one."""
+    if table.is_missing_only:
+        return None
+    return str(table.measure) if table.is_numeric else _kind_of_symbols(table.values)
+
+
+def _kind_of_symbols(symbols: Any) -> str | None:
+    """What the categories are; None where there is but the missing one."""
+    first = next((symbol for symbol in symbols if symbol is not None), None)
+    if first is None:
+        return None
+    number = isinstance(first, Real) and not isinstance(first, (bool, np.bool_))
+    return f"categories of type {'number' if number else type(first).__name__}"

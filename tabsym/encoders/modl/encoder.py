@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,31 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders.modl.column import encoded_column, partition_columns
-from tabsym.encoders.modl.counts import Counted, warn_of_light_weights
-from tabsym.encoders.modl.donors import fit_donors, with_donors
-from tabsym.encoders.modl.inverse import restored_frame
-from tabsym.encoders.modl.options import check_modl_options, counting_of, out_of_fold_of, output_of, settings_of
-from tabsym.encoders.modl.out_of_fold import folds_of
-from tabsym.encoders.modl.parts import parts_of_rows
-from tabsym.encoders.modl.pieces import add_counts, check_mergeable
-from tabsym.encoders.modl.report import PartitionReport
-from tabsym.encoders.modl.show import print_heads
-from tabsym.encoders.modl.target import code_target
+from tabsym.encoders.modl.column import (
+    Handling,
+    Output,
+    encoded_column,
+    fit_donors,
+    partition_columns,
+    parts_of_rows,
+    restored_frame,
+    with_donors,
+)
+from tabsym.encoders.modl.counts import (
+    Counted,
+    Counting,
+    add_counts,
+    check_mergeable,
+    code_target,
+    warn_of_light_weights,
+)
+from tabsym.encoders.modl.out_of_fold import OutOfFold, folds_of
+from tabsym.encoders.modl.report import PartitionReport, print_heads
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
+from tabsym.modl import CRITERIA, Settings
 from tabsym.stats import Contingency
 from tabsym.table import (
+    TARGET_TYPES,
     Table,
     as_array,
     check_same_rows,
@@ -228,7 +240,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         X, y = split_target(X, y, type(self).__name__)
         check_same_rows(X, groups=groups)
         table, weight = self._read(X, y, sample_weight, first=True)
-        self._learn(counting_of(self).first_piece(table, y, weight), table)
+        self._learn(_counting_of(self).first_piece(table, y, weight), table)
         self._donors = (
             fit_donors(self, X, y, sample_weight, self.columns_) if self.handle_unknown == "similar" else None
         )
@@ -257,7 +269,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         self._check_counts_suffice()
         first = not hasattr(self, "tables_")
         table, weight = self._read(X, y, sample_weight, first=first)
-        counting = replace(counting_of(self), whole=False)
+        counting = replace(_counting_of(self), whole=False)
         if first:
             counted = counting.first_piece(table, y, weight)
         else:
@@ -337,7 +349,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> tuple[Table, Floats | None]:
         """The table and the weights; they and the options are checked, and of a further piece the columns."""
         self._check_words()
-        check_modl_options(self)
+        _check_options(self)
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, who=type(self).__name__)
         if not first:
@@ -350,7 +362,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         """Partition every column; nothing of self changes before all is done. `table`: to be remembered."""
         tables, classes = counted
         fitted = partition_columns(
-            tables, settings_of(self, len(tables), classes=classes), classes=classes, n_jobs=self.n_jobs
+            tables, _settings_of(self, len(tables), classes=classes), classes=classes, n_jobs=self.n_jobs
         )
         states = {name: encoded_column(name, one, self.output) for name, one in fitted.items()}
         if self.verbose:
@@ -367,14 +379,14 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         self.invariant_cols_ = constant if self.drop_invariant else []
 
     def _encoded_columns(self, table: Table) -> dict[str, dict[str, NDArray[Any]]]:
-        how, parts = output_of(self), self._parts(table)
+        how, parts = _output_of(self), self._parts(table)
         return {
             name: self._kept_columns(state, how.columns(state, parts[name])) for name, state in self.columns_.items()
         }
 
     def _parts(self, table: Table) -> dict[str, NDArray[Any]]:
         """The part of each row (n,), by column."""
-        parts = parts_of_rows(table, self.columns_, output_of(self).handling)
+        parts = parts_of_rows(table, self.columns_, _output_of(self).handling)
         if self.handle_unknown != "similar":
             return parts
         return with_donors(getattr(self, "_donors", None), table, self.columns_, parts)
@@ -382,7 +394,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     def _encode_table(self, table: Table) -> Any:
         if self.sparse_output:
             dropped = set(self.invariant_cols_)
-            return output_of(self).sparse_table(table, self.columns_, self._parts(table), dropped, type(self).__name__)
+            return _output_of(self).sparse_table(table, self.columns_, self._parts(table), dropped, type(self).__name__)
         return super()._encode_table(table)
 
     def _shows_target(self) -> bool:
@@ -393,4 +405,85 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
         target = code_target(y, len(table), classes=self._classes, who=type(self).__name__)
         values = target.codes if self._classes else target.values[target.codes]
         folds = folds_of(self._folds(values, groups, classes=self._classes), target, weight)
-        return out_of_fold_of(self).columns(table, list(self.columns_.values()), weight, folds)
+        return _out_of_fold_of(self).columns(table, list(self.columns_.values()), weight, folds)
+
+
+# -- options: checked, and as counting, searches and encoding take them ----------------------------
+
+
+def _check_options(encoder: Any) -> None:
+    """A `ValueError` that names the argument and what it can be."""
+    for option, allowed in (
+        ("output", ("group", "onehot", "probability", "logodds", "mean")),
+        ("numeric", ("discretize", "passthrough")),
+        ("criterion", CRITERIA),
+        ("target_type", TARGET_TYPES),
+    ):
+        value = getattr(encoder, option)
+        if not (isinstance(value, str) and value in allowed):
+            raise ValueError(f"{option}={value!r} is not known; use one of {', '.join(map(repr, allowed))}.")
+    for option in ("n_candidates", "max_parts"):
+        value = getattr(encoder, option)
+        if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
+            raise ValueError(f"{option}={value!r} is not possible; use a whole number of at least 1, or None.")
+    for option, none in (("min_part_count", False), ("time_limit", True)):
+        value = getattr(encoder, option)
+        if none and value is None:
+            continue
+        if not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:
+            raise ValueError(f"{option}={value!r} is not possible; use a number above 0{', or None' if none else ''}.")
+    for option in ("monotonic", "sparse_output"):
+        value = getattr(encoder, option)
+        if not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"{option}={value!r} is not possible; use True or False.")
+    if not (isinstance(encoder.prove, (bool, np.bool_)) or encoder.prove == "auto"):
+        raise ValueError(f"prove={encoder.prove!r} is not possible; use 'auto', True or False.")
+    if encoder.sparse_output and encoder.output != "onehot":
+        raise ValueError(f"sparse_output goes with output='onehot', not with {encoder.output!r}; set it to False.")
+
+
+def _counting_of(encoder: Any) -> Counting:
+    """How tables are counted."""
+    return Counting(
+        type(encoder).__name__,
+        encoder.cols,
+        encoder.numeric,
+        encoder.target_type,
+        encoder.handle_missing,
+        encoder.n_jobs,
+    )
+
+
+def _output_of(encoder: Any) -> Output:
+    """How rows are encoded; frames have categories where fit saw names."""
+    labelled = bool(encoder.return_df) and hasattr(encoder, "feature_names_in_")
+    return Output(encoder.output, _handling_of(encoder), labelled)
+
+
+def _out_of_fold_of(encoder: Any) -> OutOfFold:
+    """How rows are encoded out of fold, by an encoder fitted on all rows."""
+    return OutOfFold(
+        _counting_of(encoder),
+        _settings_of(encoder, len(encoder.columns_), classes=encoder._classes),
+        encoder.output,
+        _handling_of(encoder),
+        encoder.classes_ if encoder._classes else None,
+    )
+
+
+def _handling_of(encoder: Any) -> Handling:
+    return Handling(encoder.handle_missing, encoder.handle_unknown)
+
+
+def _settings_of(encoder: Any, n_columns: int, *, classes: bool) -> Settings:
+    """What the search for each of so many columns is asked for."""
+    return Settings(
+        encoder.criterion,
+        n_columns if encoder.n_candidates is None else encoder.n_candidates,
+        encoder.max_parts,
+        encoder.min_part_count,
+        bool(encoder.monotonic),
+        encoder.time_limit,
+        int(encoder.random_state) if isinstance(encoder.random_state, (int, np.integer)) else 0,
+        classes if encoder.prove == "auto" else bool(encoder.prove),
+    )

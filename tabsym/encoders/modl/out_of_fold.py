@@ -13,11 +13,8 @@ from tabsym.codes import encode_column
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.folds import Split
-from tabsym.encoders.modl.column import MODLColumn, estimates, plain_column
-from tabsym.encoders.modl.counts import Counting
-from tabsym.encoders.modl.output import look_up
-from tabsym.encoders.modl.parts import Handling, parts_of_rows
-from tabsym.encoders.modl.target import CodedTarget
+from tabsym.encoders.modl.column import Handling, MODLColumn, estimates, look_up, parts_of_rows, plain_column
+from tabsym.encoders.modl.counts import CodedTarget, Counting
 from tabsym.modl import Groups, Intervals, Settings, fit_column
 from tabsym.stats import Contingency
 from tabsym.table import Column, Table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,10 @@ from numpy.typing import NDArray
 from tabsym.codes import UNSEEN, Alphabet, RawCodes
 from tabsym.codes.few import plain_symbols
 from tabsym.encoders.base import codes_in
-from tabsym.encoders.onehot.options import Options
-from tabsym.encoders.onehot.rare import find_rare
+from tabsym.encoders.onehot.options import InfrequentRule, Options
 
 ZEROS, NANS = -1, -2
-"""Places of rows that have no one: all zeros, or all NaN."""
+"""Indices of rows that have no one: all zeros, or all NaN."""
 
 
 @dataclass(frozen=True)
@@ -29,42 +29,42 @@ class OneHotColumn:
     alphabet : Alphabet
         All categories, those without an output column of their own too.
     names : list of str
-        Output columns: of categories in code order, of the rare ones together, then the flags. Unique over all columns
-        after `with_unique_names`.
-    place_of : (M,)
+        Output columns: of categories in code order, of the infrequent ones together, then the flags. Unique over all
+        columns after `with_unique_names`.
+    index_of : (M,)
         The output column of each category; ZEROS for what was dropped.
-    missing_place, unknown_place : int
+    missing_index, unknown_index : int
         The output column of a missing value that is no category, and of an unknown one; or ZEROS, or NANS.
-    symbol_of : (outputs,)
+    category_of : (outputs,)
         The code that each output column stands for on the way back; UNSEEN for flags.
     dropped : int
         The code that a row of zeros stands for, UNSEEN where nothing was dropped.
-    rare : (R,)
+    infrequent : (R,)
         Codes of the categories that share an output column.
     """
 
     alphabet: Alphabet
     names: list[str]
-    place_of: NDArray[np.int32]
-    missing_place: int
-    unknown_place: int
-    symbol_of: NDArray[np.int64]
+    index_of: NDArray[np.int32]
+    missing_index: int
+    unknown_index: int
+    category_of: NDArray[np.int64]
     dropped: int
-    rare: NDArray[np.int64]
+    infrequent: NDArray[np.int64]
 
     @property
-    def n_symbol_columns(self) -> int:
+    def n_category_columns(self) -> int:
         """Output columns that are no flags, which come first."""
-        return int((self.symbol_of != UNSEEN).sum())
+        return int((self.category_of != UNSEEN).sum())
 
-    def places(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    def indices(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         """The output column of each row's one (n,), ZEROS or NANS."""
-        table = np.append(self.place_of, [self.missing_place, self.unknown_place]).astype(np.int32)
+        table = np.append(self.index_of, [self.missing_index, self.unknown_index]).astype(np.int32)
         return np.asarray(table[codes])  # MISSING, -2, and UNSEEN, -1, read the last two
 
-    def symbols_at(self, places: NDArray[np.integer[Any]]) -> NDArray[Any]:
-        """The categories (n,) for which places stand; None where that is not known."""
-        codes = np.append(self.symbol_of, [UNSEEN, self.dropped])[places]  # NANS and ZEROS read the last two
+    def categories_at(self, indices: NDArray[np.integer[Any]]) -> NDArray[Any]:
+        """The categories (n,) for which indices stand; None where that is not known."""
+        codes = np.append(self.category_of, [UNSEEN, self.dropped])[indices]  # NANS and ZEROS read the last two
         return self.alphabet.inverse(codes)
 
 
@@ -73,53 +73,53 @@ def learn_column(name: str, raw: RawCodes, weight: NDArray[np.float64] | None, o
     alphabet, codes = _alphabet(name, raw, options)
     counts = np.bincount(codes[codes >= 0], None if weight is None else weight[codes >= 0], minlength=len(alphabet))
     n_rows = len(codes) if weight is None else float(weight.sum())
-    rare = find_rare(counts, n_rows, alphabet.missing_code, options.rare)
-    group_of, labels, symbol_of = _group(alphabet, counts, rare, options)
+    infrequent = find_infrequent(counts, n_rows, alphabet.missing_code, options.infrequent)
+    group_of, labels, category_of = _group(alphabet, counts, infrequent, options)
     drop = _dropped_group(name, alphabet, group_of, options)
     kept = [group for group in range(len(labels)) if group != drop]
-    place_of = np.append(np.full(len(labels), ZEROS), ZEROS)
-    place_of[kept] = np.arange(len(kept))
+    index_of = np.append(np.full(len(labels), ZEROS), ZEROS)
+    index_of[kept] = np.arange(len(kept))
     labels = [labels[group] for group in kept]
-    unknown_place = missing_place = ZEROS
+    unknown_index = missing_index = ZEROS
     if options.unknown == "return_nan":
-        unknown_place = NANS
-    elif options.unknown == "rare" and len(rare):
-        unknown_place = int(place_of[group_of[rare[0]]])
+        unknown_index = NANS
+    elif options.unknown == "infrequent" and len(infrequent):
+        unknown_index = int(index_of[group_of[infrequent[0]]])
     if options.handle_missing == "return_nan":
-        missing_place = NANS
+        missing_index = NANS
     flags = []
     if options.handle_missing == "indicator":
-        missing_place = len(kept)
-        flags.append("nan" if options.by_symbol else "-2")
+        missing_index = len(kept)
+        flags.append("nan" if options.by_category else "-2")
     if options.unknown == "indicator":
-        unknown_place = len(kept) + len(flags)
+        unknown_index = len(kept) + len(flags)
         flags.append("-1")
     names = [options.combine(name, label) for label in [*labels, *flags]]
     return OneHotColumn(
-        alphabet, names, place_of[group_of].astype(np.int32), missing_place, unknown_place,
-        np.append(symbol_of[kept], np.full(len(flags), UNSEEN)).astype(np.int64),
-        UNSEEN if drop is None else int(symbol_of[drop]), rare,
+        alphabet, names, index_of[group_of].astype(np.int32), missing_index, unknown_index,
+        np.append(category_of[kept], np.full(len(flags), UNSEEN)).astype(np.int64),
+        UNSEEN if drop is None else int(category_of[drop]), infrequent,
     )  # fmt: skip
 
 
 def constant_names(state: OneHotColumn, raw: RawCodes) -> list[str]:
     """Output columns that are the same in all rows, found by counting."""
-    places = state.places(codes_in(state.alphabet, raw))
-    if (places == NANS).any():
+    indices = state.indices(codes_in(state.alphabet, raw))
+    if (indices == NANS).any():
         return []
-    ones = np.bincount(places[places >= 0], minlength=len(state.names))
-    return [state.names[place] for place in np.flatnonzero((ones == 0) | (ones == len(places)))]
+    ones = np.bincount(indices[indices >= 0], minlength=len(state.names))
+    return [state.names[place] for place in np.flatnonzero((ones == 0) | (ones == len(indices)))]
 
 
 def _alphabet(name: str, raw: RawCodes, options: Options) -> tuple[Alphabet, NDArray[np.int32]]:
     """The categories asked for, or those that occur, and each row's code; missing is one under "value" only."""
-    own_missing = options.handle_missing == "value"
+    missing_is_category = options.handle_missing == "value"
     given = options.categories.get(name)
     if given is None:
-        present = raw.codes if own_missing else raw.codes[raw.codes >= 0]
+        present = raw.codes if missing_is_category else raw.codes[raw.codes >= 0]
         alphabet, _ = Alphabet.fit(name, RawCodes(present, raw.symbols))
         return alphabet, alphabet.transform(raw)
-    alphabet = Alphabet(name, _given_symbols(name, given, own_missing))
+    alphabet = Alphabet(name, _given_categories(name, given, missing_is_category))
     try:
         codes = alphabet.transform(raw)
     except TypeError:
@@ -137,13 +137,13 @@ def _alphabet(name: str, raw: RawCodes, options: Options) -> tuple[Alphabet, NDA
     return alphabet, codes
 
 
-def _given_symbols(name: str, given: list[Any], own_missing: bool) -> NDArray[Any]:
+def _given_categories(name: str, given: list[Any], missing_is_category: bool) -> NDArray[Any]:
     if not all(isinstance(one, Hashable) for one in given):
         raise TypeError(f"categories of column {name!r} hold nested values; give a list of categories for each column.")
     symbols = plain_symbols([None if pd.api.types.is_scalar(one) and pd.isna(one) else one for one in given])
     if len(set(symbols.tolist())) < len(symbols):
         raise ValueError(f"categories of column {name!r} hold a value twice; name each once.")
-    if None in symbols.tolist() and not own_missing:
+    if None in symbols.tolist() and not missing_is_category:
         raise ValueError(
             f"categories of column {name!r} hold a missing value, which is a category under handle_missing='value' "
             "only; leave it out, or set handle_missing='value'."
@@ -152,20 +152,20 @@ def _given_symbols(name: str, given: list[Any], own_missing: bool) -> NDArray[An
 
 
 def _group(
-    alphabet: Alphabet, counts: NDArray[Any], rare: NDArray[np.int64], options: Options
+    alphabet: Alphabet, counts: NDArray[Any], infrequent: NDArray[np.int64], options: Options
 ) -> tuple[NDArray[np.int64], list[Any], NDArray[np.int64]]:
-    """The group of each category, each group's label and the category it stands for: the rare ones last, together."""
-    common = np.setdiff1d(np.arange(len(alphabet)), rare)
+    """The group of each category, each group's label and the category it stands for; infrequent ones last, in one."""
+    common = np.setdiff1d(np.arange(len(alphabet)), infrequent)
     group_of = np.full(len(alphabet), len(common))
     group_of[common] = np.arange(len(common))
     labels: list[Any] = alphabet.symbols[common].tolist()
-    symbol_of = common
-    if len(rare):
-        labels.append(options.rare.name_of(alphabet.symbols[rare]))
-        symbol_of = np.append(common, rare[np.argmax(counts[rare])])
-    if not options.by_symbol:
+    category_of = common
+    if len(infrequent):
+        labels.append(options.infrequent.name_of(alphabet.symbols[infrequent]))
+        category_of = np.append(common, infrequent[np.argmax(counts[infrequent])])
+    if not options.by_category:
         labels = [str(place + 1) for place in range(len(labels))]
-    return group_of, labels, symbol_of
+    return group_of, labels, category_of
 
 
 def _dropped_group(name: str, alphabet: Alphabet, group_of: NDArray[np.int64], options: Options) -> int | None:
@@ -198,4 +198,48 @@ def with_unique_names(states: dict[str, OneHotColumn]) -> dict[str, OneHotColumn
             taken.add(new)
             names.append(new)
         out[name] = replace(state, names=names)
+    return out
+
+
+def find_infrequent(counts: NDArray[Any], n_rows: float, missing: int, rule: InfrequentRule) -> NDArray[np.int64]:
+    """Codes of the infrequent categories.
+
+    Parameters
+    ----------
+    counts : (M,)
+        Rows, or weights, of each category.
+    n_rows : float
+        Of the whole column.
+    missing : int
+        The code of the missing category, below 0 where there is none.
+    rule : InfrequentRule
+    """
+    infrequent = np.zeros(len(counts), dtype=bool)
+    if rule.smallest is not None:
+        whole = isinstance(rule.smallest, Integral)
+        infrequent = counts < (rule.smallest if whole else rule.smallest * n_rows)
+    if missing >= 0 and rule.with_missing is not True:
+        infrequent[missing] = rule.with_missing == "force" and bool(infrequent.any())
+    infrequent |= _beyond(counts, infrequent, missing, rule)
+    named = np.ones(len(counts), dtype=bool)
+    if missing >= 0:
+        named[missing] = False
+    if rule.needs_two and (infrequent.sum() < 2 or infrequent[named].all() or not counts[infrequent].sum() > 0):
+        infrequent[:] = False
+    return np.flatnonzero(infrequent)
+
+
+def _beyond(
+    counts: NDArray[Any], infrequent: NDArray[np.bool_], missing: int, rule: InfrequentRule
+) -> NDArray[np.bool_]:
+    """The smallest categories, so that no more than `at_most` output columns are left; of equal ones the first."""
+    out = np.zeros(len(counts), dtype=bool)
+    if rule.at_most is None or len(counts) - infrequent.sum() + infrequent.any() <= rule.at_most:
+        return out
+    kept_apart = missing if missing >= 0 and rule.with_missing is False else -1
+    order = [code for code in np.argsort(counts, kind="stable").tolist() if code != kept_apart]
+    common = rule.at_most - 1 - (kept_apart >= 0)
+    out[order[: max(len(order) - common, 0)] if common > 0 else order] = True
+    if missing >= 0 and rule.with_missing == "force":
+        out[missing] = True
     return out

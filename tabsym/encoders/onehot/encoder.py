@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import CodeMatrix, RawCodes
-from tabsym.encoders.base import ColumnEncoder, numeric_matrix
-from tabsym.encoders.onehot.column import OneHotColumn, constant_names, learn_column, with_unique_names
-from tabsym.encoders.onehot.inverse import encoding_of, restored_frame
-from tabsym.encoders.onehot.matrix import Ones, dense_columns, sparse_matrix
-from tabsym.encoders.onehot.options import UNKNOWN_WORDS, Options, options_of
-from tabsym.encoders.onehot.report import OneHotReport, warn_of_unknown
+from tabsym.codes import UNSEEN, CodeMatrix, RawCodes
+from tabsym.encoders.base import MISSING, ColumnEncoder, numeric_matrix
+from tabsym.encoders.onehot.column import NANS, ZEROS, OneHotColumn, constant_names, learn_column, with_unique_names
+from tabsym.encoders.onehot.matrix import Ones, dense_columns, encoding_of, restored_frame, sparse_matrix
+from tabsym.encoders.onehot.options import UNKNOWN_VALUES, Options, options_of
 from tabsym.table import Table, as_array, split_target, type_of
+from tabsym.warn import warn_user
 
 
-class OneHotEncoder(OneHotReport, ColumnEncoder):
+class OneHotEncoder(ColumnEncoder):
     """One 0/1 column for each category; options and behaviour of category_encoders' encoder, and of scikit-learn's.
 
     Parameters
@@ -116,7 +116,7 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
     """
 
     _missing_words = ("value", "return_nan", "error", "indicator", "ignore")
-    _unknown_words = tuple(UNKNOWN_WORDS)
+    _unknown_words = tuple(UNKNOWN_VALUES)
 
     def __init__(
         self,
@@ -157,6 +157,39 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         self.dtype = dtype
         self.feature_name_combiner = feature_name_combiner
 
+    # -- what was fitted -------------------------------------------------------------
+
+    @property
+    def categories_(self) -> dict[str, NDArray[Any]]:
+        """The categories of each encoded column."""
+        check_is_fitted(self, "columns_")
+        return {name: state.alphabet.symbols for name, state in self.columns_.items()}
+
+    @property
+    def infrequent_categories_(self) -> dict[str, NDArray[Any] | None]:
+        """The infrequent categories of each encoded column, None where there are none."""
+        check_is_fitted(self, "columns_")
+        return {
+            n: one.alphabet.symbols[one.infrequent] if len(one.infrequent) else None for n, one in self.columns_.items()
+        }
+
+    @property
+    def drop_idx_(self) -> dict[str, int | None]:
+        """The index in `categories_` of each column's dropped category."""
+        check_is_fitted(self, "columns_")
+        return {name: None if one.dropped == UNSEEN else one.dropped for name, one in self.columns_.items()}
+
+    @property
+    def mapping(self) -> list[dict[str, Any]]:
+        """The encoding of each category: a dense frame for each column, made on access."""
+        check_is_fitted(self, "columns_")
+        return [{"col": name, "mapping": _mapping_of(state)} for name, state in self.columns_.items()]
+
+    @property
+    def category_mapping(self) -> list[dict[str, Any]]:
+        """The same as `mapping`."""
+        return self.mapping
+
     # -- using ----------------------------------------------------------------------
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
@@ -177,9 +210,9 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
             ``codes`` (n_rows, encoded columns); -1 where a row has no one, flags left out.
         """
         table = self._read_as_fitted(X)
-        sizes = [state.n_symbol_columns for state in self.columns_.values()]
-        places = [self.columns_[name].places(codes) for name, codes in self._codes(table).items()]
-        codes = [np.where(one < size, np.maximum(one, -1), -1) for one, size in zip(places, sizes, strict=True)]
+        sizes = [state.n_category_columns for state in self.columns_.values()]
+        indices = [self.columns_[name].indices(codes) for name, codes in self._codes(table).items()]
+        codes = [np.where(one < size, np.maximum(one, -1), -1) for one, size in zip(indices, sizes, strict=True)]
         return CodeMatrix.assemble([one.astype(np.int32) for one in codes], sizes, len(table))
 
     def inverse_transform(self, X: Any) -> Any:
@@ -231,11 +264,11 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
     def _codes(self, table: Table) -> dict[str, NDArray[np.int32]]:
         codes = super()._codes(table)
         if self.handle_unknown == "warn" or self.drop is not None:
-            warn_of_unknown(self.columns_, codes, always=self.handle_unknown == "warn")
+            _warn_of_unknown(self.columns_, codes, always=self.handle_unknown == "warn")
         return codes
 
     def _encode_column(self, state: OneHotColumn, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
-        return dense_columns(Ones(state.alphabet.name, state.places(codes), len(state.names)), self._options.dtype)
+        return dense_columns(Ones(state.alphabet.name, state.indices(codes), len(state.names)), self._options.dtype)
 
     def _encode_table(self, table: Table) -> Any:
         if not self.sparse_output:
@@ -245,7 +278,7 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
         for name, codes in self._codes(table).items():
             state, dropped = self.columns_[name], set(self.invariant_cols_)
             kept = [place for place, new in enumerate(state.names) if new not in dropped]
-            blocks[name] = Ones(name, state.places(codes), len(state.names)).keep(kept)
+            blocks[name] = Ones(name, state.indices(codes), len(state.names)).keep(kept)
         dtype: Any = self._options.dtype
         if untouched and np.dtype(dtype).kind != "f":
             dtype = np.float64
@@ -254,3 +287,21 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
     def _find_invariant(self, raws: list[RawCodes]) -> list[str]:
         states = zip(self.columns_.values(), raws, strict=True)
         return [name for state, raw in states for name in constant_names(state, raw)]
+
+
+def _warn_of_unknown(states: dict[str, OneHotColumn], codes: dict[str, NDArray[np.int32]], *, always: bool) -> None:
+    """A warning that names the columns with unknown categories: all if `always`, else those where zeros mislead."""
+    names = [name for name, one in codes.items() if (one == UNSEEN).any()]
+    how = "are encoded as the rare ones, as zeros where there are none"
+    if not always:
+        names = [n for n in names if states[n].unknown_index == ZEROS and states[n].dropped != UNSEEN]
+        how = "are encoded as zeros, as the dropped category is"
+    if names:
+        warn_user(f"Found unknown categories in column {', '.join(map(repr, names))}, which {how}.")
+
+
+def _mapping_of(state: OneHotColumn) -> pd.DataFrame:
+    codes = np.append(np.arange(len(state.alphabet)), [UNSEEN, MISSING])
+    indices = state.indices(codes)
+    columns = dense_columns(Ones("", indices, len(state.names)), np.float64 if (indices == NANS).any() else np.int64)
+    return pd.DataFrame(dict(zip(state.names, columns, strict=True)), index=np.where(codes < 0, codes, codes + 1))

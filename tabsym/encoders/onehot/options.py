@@ -9,20 +9,42 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
-from tabsym.encoders.onehot.rare import RareRule
-
-UNKNOWN_WORDS = {
+UNKNOWN_VALUES = {
     "value": "value",
     "ignore": "value",
     "return_nan": "return_nan",
     "error": "error",
     "indicator": "indicator",
-    "infrequent_if_exist": "rare",
-    "warn": "rare",
+    "infrequent_if_exist": "infrequent",
+    "warn": "infrequent",
 }
 """The words of `handle_unknown`, and the one for each that the code knows."""
+
+
+@dataclass(frozen=True)
+class InfrequentRule:
+    """What makes a category infrequent.
+
+    `smallest`: fewer rows than so many, or than this share of all; `at_most`: so many output columns.
+    `needs_two`: category_encoders' habit, by which a group has two categories or more and leaves one beside it.
+    """
+
+    smallest: float | None = None
+    at_most: int | None = None
+    needs_two: bool = False
+    with_missing: bool | str = True
+    name: str | None = None
+
+    def name_of(self, symbols: NDArray[Any]) -> str:
+        """What the infrequent categories are called together."""
+        if self.name is not None:
+            return self.name
+        if not self.needs_two:
+            return "infrequent"
+        texts = sorted(str(symbol) for symbol in symbols if symbol is not None)
+        return "_".join(texts if len(texts) == len(symbols) else [*texts, "nan"])
 
 
 @dataclass(frozen=True)
@@ -31,11 +53,11 @@ class Options:
 
     handle_missing: str
     unknown: str
-    by_symbol: bool
+    by_category: bool
     combiner: Any
     categories: Mapping[str, list[Any]]
     drop: str | Mapping[str, Any] | None
-    rare: RareRule
+    infrequent: InfrequentRule
     dtype: DTypeLike
 
     def combine(self, column: str, label: Any) -> str:
@@ -70,8 +92,8 @@ def options_of(encoder: Any, encoded: list[str]) -> Options:
         drop = {n: None if pd.api.types.is_scalar(v) and pd.isna(v) else v
                 for n, v in _by_column("drop", drop, encoded).items()}  # fmt: skip
     return Options(
-        encoder.handle_missing, UNKNOWN_WORDS[encoder.handle_unknown], encoder.use_cat_names or combiner is not None,
-        combiner, given, drop, _rare_rule(encoder), _dtype(encoder),
+        encoder.handle_missing, UNKNOWN_VALUES[encoder.handle_unknown], encoder.use_cat_names or combiner is not None,
+        combiner, given, drop, _infrequent_rule(encoder), _dtype(encoder),
     )  # fmt: skip
 
 
@@ -96,7 +118,7 @@ def _by_column(option: str, value: Any, encoded: list[str]) -> Mapping[str, Any]
     return dict(zip(encoded, entries, strict=True))
 
 
-def _rare_rule(encoder: Any) -> RareRule:
+def _infrequent_rule(encoder: Any) -> InfrequentRule:
     frequency, size, most = encoder.min_frequency, encoder.min_group_size, encoder.max_categories
     name, with_missing = encoder.min_group_name, encoder.combine_min_nan_groups
     for option, smallest in (("min_frequency", frequency), ("min_group_size", size)):
@@ -124,7 +146,7 @@ def _rare_rule(encoder: Any) -> RareRule:
         )
     if name is not None and not isinstance(name, str):
         raise ValueError(f"min_group_name={name!r} is not possible; use text, or None.")
-    return RareRule(
+    return InfrequentRule(
         frequency if size is None else size,
         most,
         size is not None,

@@ -14,12 +14,19 @@ import math
 import numpy as np
 
 from tabsym.jit import allocating_kernel, inlined, kernel
-from tabsym.modl.factorials import ln_factorial
 
 PRUNE_EVERY = 8
 """Boundaries between looks at which starts can be given up: time for looks, or for starts that no optimum uses."""
-MOST_SLIDES = 20
+MAX_SLIDES = 20
 """Sweeps over the cuts of a model, each moved between its neighbours: time for cost."""
+
+
+@inlined
+def ln_factorial(count, table):
+    """`table` is ln k! for whole counts, empty where ln Gamma must be computed."""
+    if len(table):
+        return table[int(count)]
+    return math.lgamma(count + 1.0)
 
 
 @inlined
@@ -166,7 +173,7 @@ def slide_cuts(cumulative, table, shift, allowed, reach, least, ends):
     n_classes = cumulative.shape[0]
     sweeps = 0
     moved = True
-    while moved and sweeps < MOST_SLIDES:
+    while moved and sweeps < MAX_SLIDES:
         moved = False
         sweeps += 1
         for i in range(len(ends) - 1):

@@ -1,15 +1,21 @@
-"""Searches over groups of units without an order: arrays in, arrays out, nothing checked.
+"""Searches over groups of units without an order, and over runs beside a garbage group: arrays in, arrays out.
 
 `groups` (K, J) and `units` (U, J) hold class counts. `table` is ln k! for whole counts, empty where ln Gamma
 must be computed. Costs of parts leave out the constant -ln (J - 1)!, which callers put into the price of a part.
+Nothing is checked.
+
+Beside a garbage group there are two classes, and units are in the order of their share of the second one. A group with
+share q of it costs a unit -ln q for each row of the second class and -ln (1 - q) for each of the first; of a group of
+free share the cost is -ln of the integral over q of exp(-cost). The integral is taken over cells of q, in each of which
+the logarithm of what is integrated lies below a line.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tabsym.jit import inlined, kernel
-from tabsym.modl.factorials import ln_factorial
+from tabsym.jit import inlined, kernel, unsigned
+from tabsym.modl.kernels_cuts import ln_factorial
 
 
 @inlined
@@ -186,3 +192,108 @@ def best_subsets(units, table, least, subset_cost, best, choice):
                 inner = (inner - 1) & rest
             best[k, subset] = low
             choice[k, subset] = place
+
+
+@inlined
+def _line_at_most(x, y):
+    """ln of the mean of exp over a line from x to y, at most: sinh(z) / z <= exp(z^2 / 6)."""
+    most = x if x > y else y
+    other = 0.5 * (x + y) + (x - y) * (x - y) / 24.0
+    return other if other < most else most
+
+
+@inlined
+def _exp_at_most(z):
+    """exp(-z), at most, for z from 0: 1 / (1 + z / n)^n, which the machine computes for several z at once."""
+    p = 1.0 + z * (1.0 / 256.0)
+    for _ in range(8):
+        p *= p
+    return 1.0 / p
+
+
+@kernel
+def gains_in_cells(reward, counts, times, edges, at_left, at_right):
+    """What the units before each place gain in a group of share q: lines over the cells of q that lie above it.
+
+    A unit (U,) gains its `reward` less its cost there, or nothing outside the group; it counts `times`.
+    The cost is convex in q, so its tangent at a cell's middle lies below it. `at_left`, `at_right` (Q, U + 1): sums
+    over the units before, at the cell's ends.
+    """
+    for c in range(len(edges) - 1):
+        half = 0.5 * (edges[c + 1] - edges[c])
+        q = edges[c] + half
+        ln_first, ln_second = np.log(1.0 - q), np.log(q)
+        left, right = 0.0, 0.0
+        at_left[c, 0] = at_right[c, 0] = 0.0
+        for u in range(len(reward)):
+            middle = reward[u] + counts[u, 0] * ln_first + counts[u, 1] * ln_second
+            rise = half * (counts[u, 1] / q - counts[u, 0] / (1.0 - q))
+            left += times[u] * max(middle - rise, 0.0)
+            right += times[u] * max(middle + rise, 0.0)
+            at_left[c, u + 1] = left
+            at_right[c, u + 1] = right
+
+
+@kernel
+def gains_of_groups(at_left, at_right, edges, fewer, top, total, gains, best):
+    """The most that 1 .. K groups gain together, each of a run of the units, into best[1:, U]; best[0]: any number.
+
+    With `fewer`, runs may be empty.
+
+    `gains` (U + 1, U + 1), `best` (K + 1, U + 1), `top` and `total` (U + 1,) are what it works in.
+    """
+    n = at_left.shape[1] - 1
+    for i in range(n):
+        for j in range(unsigned(i + 1), unsigned(n + 1)):
+            top[j] = 0.0
+            total[j] = 0.0
+        for c in range(len(edges) - 1):
+            for j in range(unsigned(i + 1), unsigned(n + 1)):
+                x, y = at_left[c, j] - at_left[c, i], at_right[c, j] - at_right[c, i]
+                most = x if x > y else y
+                top[j] = most if most > top[j] else top[j]
+        for c in range(len(edges) - 1):
+            width = edges[c + 1] - edges[c]
+            for j in range(unsigned(i + 1), unsigned(n + 1)):
+                x, y = at_left[c, j] - at_left[c, i], at_right[c, j] - at_right[c, i]
+                total[j] += width * _exp_at_most(top[j] - _line_at_most(x, y))
+        for j in range(unsigned(i + 1), unsigned(n + 1)):
+            gains[i, j] = top[j] + np.log(total[j])
+    for j in range(n + 1):
+        most = 0.0
+        for i in range(j):
+            most = max(most, best[0, i] + gains[i, j])
+        best[0, j] = most
+    for j in range(n + 1):
+        best[1, j] = gains[0, j] if j else (0.0 if fewer else -np.inf)
+    for k in range(2, len(best)):
+        for j in range(n + 1):
+            most = best[k - 1, j] if fewer else -np.inf
+            for i in range(j):
+                most = max(most, best[k - 1, i] + gains[i, j])
+            best[k, j] = most
+
+
+@kernel
+def label_runs(k, who, ends, reward, counts, edges, at_left, best, gains, labels):
+    """The group 1 .. k of each unit in the best k runs, 0 for the garbage, into labels (U,)."""
+    labels[:] = 0
+    end = len(ends) - 1
+    for group in range(k, 0, -1):
+        start, top = 0, -np.inf
+        for s in range(end if group > 1 else 0):
+            value = best[group - 1, s] + gains[s, end]
+            if value > top:
+                start, top = s, value
+        cell, top = 0, -np.inf  # the group's likeliest share
+        for c in range(len(at_left)):
+            value = at_left[c, end] - at_left[c, start]
+            if value > top:
+                cell, top = c, value
+        share = 0.5 * (edges[cell] + edges[cell + 1])
+        first, second = np.log(1.0 - share), np.log(share)
+        for i in range(ends[start], ends[end]):
+            u = who[i]
+            if reward[i] > -(counts[u, 0] * first + counts[u, 1] * second):
+                labels[u] = group
+        end = start

@@ -5,16 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from tabsym.modl.hull import Best, Bounds, certify, is_cheaper, take
-from tabsym.modl.search import Passes, make_task
+from tabsym.modl.cuts import Best, Bounds, CutTask, PricedSearch, certify, is_cheaper, solve_at
 from tests import naive_modl
 
 PRICES = (-2.0, 0.0, 0.5, 2.0, 5.0, 20.0)
 
 
-def passes_of(counts):
-    task = make_task(counts, 1.0, math.inf)
-    return Passes(task, np.arange(1, len(counts) + 1))
+def search_of(counts):
+    task = CutTask.of(counts, 1.0, math.inf)
+    return PricedSearch(task, np.arange(1, len(counts) + 1))
 
 
 def least_parts(counts):
@@ -47,11 +46,10 @@ def test_what_is_cheaper():
 def test_each_pass_bounds_every_number_of_parts_and_meets_its_own():
     numbers = np.arange(1.0, 10)
     for counts in small_tables():
-        passes, least = passes_of(counts), least_parts(counts)
+        search, least = search_of(counts), least_parts(counts)
         bounds, best, prior = Bounds(), Best(math.inf, np.array([len(counts)])), np.zeros(len(counts))
         for price in PRICES:
-            found = passes.solve(price)
-            take(found, price, prior, best, bounds, 0)
+            found = solve_at(search, price, prior, best, bounds, 0)
             assert found.parts_cost == pytest.approx(least[len(found.ends) - 1], abs=1e-9)
             below = bounds.below(numbers)
             assert (below <= least + 1e-9).all()
@@ -64,7 +62,7 @@ def test_each_pass_bounds_every_number_of_parts_and_meets_its_own():
 
 def test_passes_by_number_are_the_best_of_each_number():
     for counts in small_tables():
-        found = passes_of(counts).by_number(len(counts))
+        found = search_of(counts).by_number(len(counts))
         np.testing.assert_allclose([one.parts_cost for one in found], least_parts(counts), atol=1e-9)
         assert [len(one.ends) for one in found] == list(range(1, len(counts) + 1))
 
@@ -73,19 +71,19 @@ def test_the_bound_of_a_search_that_stops_is_what_it_knows():
     """The best model is infinitely dear, so that the bound is not cut off at its cost."""
     prior = np.arange(9.0) ** 1.5
     for counts in small_tables():
-        passes, least = passes_of(counts), least_parts(counts)
+        search, least = search_of(counts), least_parts(counts)
         for prices in (PRICES[:1], PRICES[2:4], PRICES):
             bounds = Bounds()
             for price in prices:
-                take(passes.solve(price), price, prior, Best(-math.inf, np.empty(0)), bounds, 0)
+                solve_at(search, price, prior, Best(-math.inf, np.empty(0)), bounds, 0)
             known = {1: least[0], 9: least[8]}
             nothing = Best(math.inf, np.empty(0))
-            bound = certify(passes.solve, passes.by_number, prior, nothing, bounds, known, 0, -math.inf)
+            bound = certify(search, prior, nothing, bounds, known, 0, -math.inf)
             highest = bounds.below(np.arange(1.0, 10))
             highest[[0, 8]] = least[[0, 8]]
             assert bound == pytest.approx((highest + prior).min(), abs=1e-9)
             assert bound <= (least + prior).min() + 1e-9
             best = Best(math.inf, np.empty(0))
-            bound = certify(passes.solve, passes.by_number, prior, best, bounds, known, 0, math.inf)
+            bound = certify(search, prior, best, bounds, known, 0, math.inf)
             assert bound == pytest.approx((least + prior).min(), abs=1e-9)
             assert best.cost == pytest.approx(bound, abs=1e-9)

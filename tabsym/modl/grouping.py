@@ -1,0 +1,318 @@
+"""What searches for groups of categories start from: modalities at each granularity, priors, and costs of groups."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from tabsym.modl.criterion import (
+    GARBAGE_FROM,
+    garbage_priors,
+    group_prior,
+    max_granularity,
+    null_prior,
+    parts_cost,
+)
+from tabsym.modl.cuts import Best, CutTask, deadline_of, descend_cuts, factorials_of, ln_constant, take_one_cut
+from tabsym.modl.partition import Settings, labels_of, quantile_boundaries
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+MAX_GROUPS = 512
+"""Numbers of groups that have a prior: time, for models of more groups."""
+MAX_CUT_PLACES = 1024
+"""Of more units in an order, cuts lie at so many quantiles: time for how near each cut is to its best place."""
+
+
+def without_gaps(labels: Indices) -> Indices:
+    """The labels (n,) numbered anew, in order, without those that nothing has."""
+    present = np.bincount(labels) > 0
+    return labels if present.all() else (np.cumsum(present) - 1)[labels]
+
+
+def sum_by(labels: Indices, counts: Floats, n: int) -> Floats:
+    """Sums of the rows of `counts` with each label (n, J)."""
+    out = np.empty((n, counts.shape[1]))
+    for j in range(counts.shape[1]):
+        out[:, j] = np.bincount(labels, counts[:, j], minlength=n)
+    return out
+
+
+def by_share(counts: Floats, of: int) -> Indices:
+    """Units in the order of their share of one class."""
+    return np.argsort(counts[:, of] / counts.sum(axis=1), kind="stable")
+
+
+def by_main_axis(counts: Floats) -> Indices:
+    """Units along the main axis of their class shares (the first of correspondence analysis)."""
+    sizes, classes = counts.sum(axis=1), counts.sum(axis=0)
+    present = classes > 0
+    shares = counts[:, present] / sizes[:, None]
+    deviation = (shares - classes[present] / sizes.sum()) / np.sqrt(classes[present] / sizes.sum())
+    spread = (deviation * sizes[:, None]).T @ deviation
+    return np.argsort(deviation @ np.linalg.eigh(spread)[1][:, -1], kind="stable")
+
+
+def labels_along(order: Indices, ends: Indices) -> Indices:
+    """The part of each unit, where the units in this order are cut at these ends."""
+    labels = np.empty(len(order), dtype=np.int64)
+    labels[order] = labels_of(ends, len(order))
+    return labels
+
+
+def costs_of_groups(groups: Floats) -> Floats:
+    """What each group costs, but for what is the same for all."""
+    return np.asarray(gammaln(groups.sum(axis=1) + groups.shape[1]) - gammaln(groups + 1).sum(axis=1))
+
+
+# -- what is grouped -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is grouped: modalities, or sets of them that no optimum separates.
+
+    Attributes
+    ----------
+    counts : (U, J)
+    weights : (U,)
+        Modalities in each unit, as the prior counts them (those below the granularity are one).
+    labels : (M,)
+        The unit of each modality.
+    n_modalities : int
+        As the prior counts them.
+    granularity : int
+    """
+
+    counts: Floats
+    weights: Floats
+    labels: Indices
+    n_modalities: int
+    granularity: int = 0
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def joined(self, labels: Indices) -> Units:
+        """Units joined by `labels` (U,)."""
+        n = int(labels.max()) + 1
+        weights = np.bincount(labels, self.weights, minlength=n).astype(np.float64)
+        counts = sum_by(labels, self.counts, n)
+        return Units(counts, weights, labels[self.labels], self.n_modalities, self.granularity)
+
+
+def units_by_granularity(counts: Floats) -> list[Units]:
+    """Khiops' granularities, coarse to fine: modalities rarer than ceil(N / 2**G) are one; without repetitions."""
+    sizes = counts.sum(axis=1)
+    total = float(sizes.sum())
+    found: list[Units] = []
+    for granularity in range(1, max_granularity(total) + 1):
+        rare = sizes < math.ceil(total / 2**granularity - 1e-9)
+        n = len(sizes) if not rare.any() else int((~rare).sum()) + 1
+        if n < 2 or (found and found[-1].n_modalities == n):
+            continue
+        labels = np.where(rare, n - 1, np.cumsum(~rare) - 1)
+        found.append(Units(sum_by(labels, counts, n), np.ones(n), labels, n, granularity))
+    return found
+
+
+def join_proportional(units: Units) -> Units:
+    """Join units with equal class shares.
+
+    The cost of a part is concave along every direction, so moving shares of one direction between
+    two groups is best at an end: all in one.
+    """
+    counts = units.counts
+    if not (counts == np.floor(counts)).all() or len(counts) < 2:
+        return units
+    divisor = np.gcd.reduce(counts.astype(np.int64), axis=1)
+    reduced = np.ascontiguousarray(counts.astype(np.int64) // divisor[:, None])
+    if reduced.shape[1] == 2 and reduced.max() < 2**31:  # two numbers as one sort much faster than two
+        keys = reduced[:, 0] * (reduced.max() + 1) + reduced[:, 1]
+    else:
+        keys = reduced.view([("", np.int64)] * reduced.shape[1]).ravel()
+    return units.joined(np.unique(keys, return_inverse=True)[1].ravel())
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A model: its cost, the group of each unit or modality, which group is the garbage, and Khiops' granularity."""
+
+    cost: float
+    labels: Indices
+    garbage: int | None = None
+    granularity: int = 0
+
+    def of_modalities(self, units: Units) -> Grouping:
+        """With the group of each modality, from that of each of the units."""
+        return Grouping(self.cost, self.labels[units.labels], self.garbage, units.granularity)
+
+
+class GroupSearch:
+    """What is grouped, under which criterion and constraints, at every granularity."""
+
+    def __init__(self, counts: Floats, settings: Settings, min_parts: int = 1) -> None:
+        self.counts = np.ascontiguousarray(counts, dtype=np.float64)
+        self.settings = settings
+        self.min_parts = min_parts
+        self.min_rows = float(settings.min_part_count)
+        self.deadline = deadline_of(settings.time_limit)
+        self.n_rows = float(self.counts.sum())
+        self.table = factorials_of(np.ascontiguousarray(np.cumsum(self.counts, axis=0).T))
+        prior = null_prior(settings.criterion, n_rows=self.n_rows, n_modalities=len(self.counts))
+        self.null = prior + parts_cost(self.counts.sum(axis=0)[None, :])
+        self._priors: dict[tuple[int, int, int], Floats] = {}
+
+    @cached_property
+    def rng(self) -> np.random.RandomState:
+        """Of the order of moves and of starts; made where it is asked for, as that takes as long as a small column."""
+        return np.random.RandomState(self.settings.random_state)
+
+    @property
+    def insists(self) -> bool:
+        """Whether time is given for further starts and for proofs."""
+        return self.settings.time_limit is not None
+
+    @property
+    def one_group(self) -> Grouping:
+        """Where a search starts."""
+        cost = self.null if self.min_parts < 2 else np.inf
+        return Grouping(cost, np.zeros(len(self.counts), dtype=np.int64))
+
+    @property
+    def has_garbage(self) -> bool:
+        """Whether models with a garbage group are to be looked for."""
+        return self.settings.criterion == "khiops" and len(self.counts) >= GARBAGE_FROM
+
+    def families(self) -> list[Units]:
+        """What the modalities can be at each granularity (under "page": themselves)."""
+        n = len(self.counts)
+        if self.settings.criterion == "page":
+            return [Units(self.counts, np.ones(n), np.arange(n), n)]
+        return units_by_granularity(self.counts)
+
+    def joined(self, units: Units) -> Units:
+        """Proportional modalities as one, which no optimum parts, unless groups have a least size."""
+        return join_proportional(units) if self.min_rows <= 1 else units
+
+    def prior(self, units: Units, max_groups: int = MAX_GROUPS) -> Floats:
+        """The priors of 1 .. K groups of these units; kept, as searches ask again."""
+        n = min(len(units), max_groups)
+        n = min(n, self.settings.max_parts or n)
+        key = units.granularity, units.n_modalities, n
+        if key not in self._priors:
+            prior = group_prior(
+                self.settings.criterion, n, n_rows=self.n_rows, n_modalities=units.n_modalities,
+                n_candidates=self.settings.n_candidates, granularity=units.granularity,
+            )  # fmt: skip
+            prior[: self.min_parts - 1] = np.inf
+            self._priors[key] = prior
+        return self._priors[key]
+
+    def task(self, units: Units, max_groups: int = MAX_GROUPS) -> GroupTask:
+        """The search for groups of these units."""
+        return GroupTask(self, units, self.prior(units, max_groups))
+
+
+@dataclass(frozen=True)
+class GroupTask:
+    """A search for groups of some units: at one granularity. `prior`: of 1 .. K groups."""
+
+    search: GroupSearch
+    units: Units
+    prior: Floats
+
+    @property
+    def table(self) -> Floats:
+        """ln k! for whole counts."""
+        return self.search.table
+
+    @property
+    def min_rows(self) -> float:
+        """Of a group."""
+        return self.search.min_rows
+
+    @property
+    def deadline(self) -> float:
+        return self.search.deadline
+
+    @property
+    def max_parts(self) -> int | None:
+        return self.search.settings.max_parts
+
+    @cached_property
+    def ln_classes(self) -> float:
+        return ln_constant(self.units.counts.shape[1])
+
+    @cached_property
+    def n_rows(self) -> float:
+        return float(self.units.counts.sum())
+
+    @property
+    def has_garbage(self) -> bool:
+        return self.search.settings.criterion == "khiops" and self.units.n_modalities >= GARBAGE_FROM
+
+    def garbage_priors(self, n_groups: int, size: int) -> Floats:
+        """Khiops' priors of 1 .. `n_groups` groups one of which is the garbage, of `size` modalities."""
+        return garbage_priors(
+            n_groups, size, n_rows=self.n_rows, n_modalities=self.units.n_modalities,
+            n_candidates=self.search.settings.n_candidates, granularity=self.units.granularity,
+        )  # fmt: skip
+
+    def garbage_prior(self, n_groups: int, size: int) -> float:
+        """The last of `garbage_priors`."""
+        return float(self.garbage_priors(n_groups, size)[-1])
+
+    def price(self, labels: Indices) -> Grouping:
+        """The cost of a grouping, with the best choice of garbage or none; groups that are too small are joined."""
+        labels = without_gaps(labels)
+        if self.min_rows > 1:
+            labels = self._enlarged(labels)
+        n = int(labels.max()) + 1
+        of_parts = parts_cost(sum_by(labels, self.units.counts, n))
+        cost, garbage = float(self.prior[n - 1]) if n <= len(self.prior) else np.inf, None
+        if self.has_garbage and 3 <= n <= len(self.prior):
+            sizes = np.bincount(labels, self.units.weights, minlength=n)
+            largest = int(np.argmax(sizes))  # the prior falls with the size of the garbage
+            other = self.garbage_prior(n, int(sizes[largest]))
+            if other < cost:
+                cost, garbage = other, largest
+        return Grouping(of_parts + cost, labels, garbage)
+
+    def _enlarged(self, labels: Indices) -> Indices:
+        """Each group of fewer than `min_rows` rows in the one where that costs least."""
+        groups = sum_by(labels, self.units.counts, int(labels.max()) + 1)
+        sizes, absent = groups.sum(axis=1), np.zeros(len(groups), dtype=bool)
+        while absent.sum() < len(groups) - 1 and (sizes[~absent] < self.min_rows).any():
+            small = int(np.argmin(np.where(absent, np.inf, sizes)))
+            rise = costs_of_groups(groups + groups[small]) - costs_of_groups(groups)
+            rise[absent] = np.inf
+            rise[small] = np.inf
+            into = int(np.argmin(rise))
+            groups[into] += groups[small]
+            sizes[into] += sizes[small]
+            absent[small] = True
+            labels = np.where(labels == small, into, labels)
+        return without_gaps(labels)
+
+    def line_up(self, order: Indices, places: int = MAX_CUT_PLACES) -> tuple[CutTask, Indices]:
+        """The units in this order, and where they may be cut: anywhere, or at so many quantiles (a power of 2)."""
+        task = CutTask.of(self.units.counts[order], self.min_rows, self.deadline, self.table)
+        if len(order) <= places:
+            return task, np.arange(1, len(order) + 1)
+        return task, quantile_boundaries(task.sizes, places.bit_length() - 1)
+
+    def cut_along(self, order: Indices, places: int = MAX_CUT_PLACES) -> Grouping:
+        """The best cuts of the units in this order, at so many places."""
+        task, ends = self.line_up(order, places)
+        best = Best(np.inf, np.array([len(order)]))
+        if len(self.prior) > 1:
+            take_one_cut(task, ends, float(self.prior[1]), best, 0)
+        descend_cuts(task, ends, self.prior, best, 0)
+        return self.price(labels_along(order, best.ends))
