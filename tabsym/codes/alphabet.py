@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tabsym.codes.few import FEW
 from tabsym.codes.raw import RawCodes
-from tabsym.table.written import read_symbols, written_symbols
+from tabsym.table.dtypes import read_symbols, written_symbols
 
 UNSEEN = -1
 """The code of a symbol that is not in the alphabet."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.table.kinds import is_missing
+from tabsym.table.read import is_missing
 
 FEW = 64
 """So many rows or symbols are looked up one by one."""

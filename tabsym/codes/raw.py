@@ -23,7 +23,7 @@ from tabsym.codes.categories import renumber_used
 from tabsym.codes.few import FEW, number_values, plain_symbols
 from tabsym.codes.threads import in_threads
 from tabsym.table import Column, Kind
-from tabsym.table.stored import arrow_in, library_of
+from tabsym.table.storage import arrow_in, library_of
 
 _THREAD_ROWS = 100_000  # below this, starting threads costs more than it saves
 

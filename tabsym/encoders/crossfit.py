@@ -13,9 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from tabsym.encoders.containers import data_for, in_users_container, wants_pandas
 from tabsym.encoders.folds import Split, never_held, refuse_lost_groups, split_by_target, warn_of_prior
-from tabsym.encoders.pieces import column_names, columns_of, gather, pick_columns, take_rows, with_untouched
 from tabsym.table import (
     Table,
     check_length,
@@ -26,6 +24,17 @@ from tabsym.table import (
     read_table,
     remember_features,
     split_target,
+)
+from tabsym.table.frames import (
+    column_names,
+    columns_of,
+    data_for,
+    gather,
+    in_users_container,
+    pick_columns,
+    take_rows,
+    wants_pandas,
+    with_untouched,
 )
 
 

@@ -9,7 +9,7 @@ read rightly: pandas, numbers as float64, categories as categories whose levels
 are those of training, unknown categories as missing.
 
 What a column means is decided here once, in fit, by its values where its type
-says "object" (`tabsym.table.kinds`), and holds for every type that may carry
+says "object" (`tabsym.table.read`), and holds for every type that may carry
 the values later.
 """
 

@@ -16,7 +16,7 @@ from tabsym.estimators.coefficients import difference, frame_of, model_by, table
 from tabsym.estimators.crossing import table_of_crosses
 from tabsym.estimators.show import describe_crosses, describe_model, plot_block, plot_contributions, plot_curve
 from tabsym.table import Table
-from tabsym.table.rows import as_rows
+from tabsym.table.read import as_rows
 from tabsym.wide.certainty import Certainty
 from tabsym.wide.contributions import contributions, variances_of_columns
 from tabsym.wide.model import WideModel

@@ -14,7 +14,7 @@ from tabsym.estimators.config import Config
 from tabsym.estimators.training_data import Training
 from tabsym.estimators.wide_base import WideBase
 from tabsym.table import check_regression_target, check_weights, split_target
-from tabsym.table.rows import as_rows
+from tabsym.table.read import as_rows
 from tabsym.wide.constants import best_constant
 from tabsym.wide.likelihood import deviance
 from tabsym.wide.losses import Loss

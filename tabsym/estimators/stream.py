@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 from sklearn.base import clone
 
 from tabsym.estimators.automatic import auto_epochs
-from tabsym.table.streams import is_dataset
+from tabsym.table.read import is_dataset
 from tabsym.wide.formula import parse
 from tabsym.wide.model import WideModel
 

@@ -17,7 +17,7 @@ from tabsym.estimators.docs import SOLVED_ATTRIBUTES, described, fill_in
 from tabsym.estimators.linking import choose_loss
 from tabsym.estimators.regressor import WideRegressorBase
 from tabsym.table import check_regression_target
-from tabsym.table.streams import is_stream
+from tabsym.table.read import is_stream
 from tabsym.wide.losses import LOSSES, Loss
 
 Floats = NDArray[np.float64]

@@ -20,7 +20,7 @@ from tabsym.estimators.stream import find_classes, fit_stream, target_name
 from tabsym.estimators.training_data import Training
 from tabsym.estimators.wide_base import WideBase
 from tabsym.table import Table, check_classes, match_features
-from tabsym.table.streams import is_stream
+from tabsym.table.read import is_stream
 from tabsym.wide.losses import LOSSES, Loss
 
 Floats = NDArray[np.float64]

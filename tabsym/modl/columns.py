@@ -18,7 +18,7 @@ from tabsym.modl.labels import group_labels, interval_labels
 from tabsym.modl.partition import Partition
 from tabsym.stats import Contingency
 from tabsym.table import NUMBERS, Measure, Numbers, halfway, with_rests
-from tabsym.table.written import read_list, read_symbols, written_list, written_symbols
+from tabsym.table.dtypes import read_list, read_symbols, written_list, written_symbols
 
 Floats = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ class Intervals:
     middle_rests: Floats | None = None
 
     def parts(self, values: Numbers) -> NDArray[np.int64]:
-        """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.table.exact` has them."""
+        """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.table.columns` has them."""
         bounds = self.bounds if self.bound_rests is None else with_rests(self.bounds, self.bound_rests)
         return np.searchsorted(bounds, np.where(np.isnan(values), -np.inf, values), side="left")
 

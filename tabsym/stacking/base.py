@@ -17,7 +17,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.folds import check_groups, split_by_target
-from tabsym.encoders.pieces import take_rows
 from tabsym.estimators.checks import check_target_of_loss
 from tabsym.estimators.wide_base import WideBase
 from tabsym.stacking.crossed import Crossed, Learner, fitted_wide, margins_of
@@ -34,6 +33,7 @@ from tabsym.table import (
     remember_features,
     symbolic_columns,
 )
+from tabsym.table.frames import take_rows
 from tabsym.warn import warn_user
 from tabsym.wide.losses import Loss
 

@@ -19,8 +19,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym.encoders.folds import Split
-from tabsym.encoders.pieces import take_rows
 from tabsym.estimators.refitting import fit_alike, held_precisions
+from tabsym.table.frames import take_rows
 
 Floats = NDArray[np.float64]
 Places = NDArray[Any]

@@ -15,9 +15,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.utils.validation import has_fit_parameter
 
 from tabsym.encoders import coder_of
-from tabsym.encoders.pieces import pick_columns
 from tabsym.integrations import available, load_adapter
 from tabsym.integrations.margins import link_of
+from tabsym.table.frames import pick_columns
 from tabsym.wide.losses import Loss
 
 Floats = NDArray[np.float64]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.encoders.pieces import take_rows
 from tabsym.stacking.crossed import Crossed, Nested
 from tabsym.stacking.layer import Plan, Rows
+from tabsym.table.frames import take_rows
 
 ENOUGH = 7_000
 """Rows held out, with which no more folds are judged by: a bound on the fits, which was not tuned. Fewer rows err more

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from tabsym.codes.threads import one_blas_thread
 from tabsym.stats import PairCounts
-from tabsym.table.written import read_list, written_list
+from tabsym.table.dtypes import read_list, written_list
 from tabsym.tiws.donors import DonorRule
 from tabsym.tiws.intervals import Conformal
 from tabsym.tiws.likeness import Described, Geometry

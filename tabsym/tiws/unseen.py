@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tabsym.codes import UNSEEN, RawCodes
-from tabsym.table.written import read_list, written_list
+from tabsym.table.dtypes import read_list, written_list
 from tabsym.tiws.column import Unseen
 from tabsym.tiws.counts import documents_of_rows
 

@@ -17,7 +17,6 @@ from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
-from tabsym.encoders.pieces import gather
 from tabsym.encoders.tiws.held_out import FEWEST_SYMBOLS, FittedFold, rows_of
 from tabsym.encoders.tiws.merging import carried_over, check_mergeable
 from tabsym.encoders.tiws.options import check_options
@@ -37,6 +36,7 @@ from tabsym.table import (
     split_target,
     symbolic_columns,
 )
+from tabsym.table.frames import gather
 from tabsym.tiws.column import FittedColumn, Method
 from tabsym.tiws.counting import Counting
 from tabsym.tiws.counts import TableCounts
