@@ -12,7 +12,6 @@ LAYERS = [
     ["jit"],
     ["table"],
     ["codes"],
-    ["stats"],
     ["modl"],
     ["tiws"],
     ["losses"],
@@ -73,7 +72,7 @@ def test_kernels_import_nothing_but_numpy_and_the_compiler():
     compiled += ["tabsym.jitter.kernels_search", "tabsym.wide.newton.kernels_"]
     others = ["rules", "slopes", "scores", "gains", "curvature"]
     found = [*PACKAGE.rglob("kernels*.py"), *(PACKAGE / "wide" / f"{name}.py" for name in others)]
-    assert len(found) == 21
+    assert len(found) == 20
     for path in found:
         heads = {name.split(".")[0] for name in imports_of(path)} - {"__future__", "typing", "math"}
         assert "tabsym" in heads <= {"numpy", "tabsym"}, path

@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
+from tabsym.codes import UNSEEN, Categories, RawCodes, encode_columns
 from tabsym.encoders.transformer import TableTransformer
 from tabsym.table import (
     Kind,
@@ -223,7 +223,7 @@ MISSING = -2
 """In the codes that `_encode_column` gets: a missing value that is not in the alphabet."""
 
 
-def codes_in(alphabet: Alphabet, raw: RawCodes) -> NDArray[Any]:
+def codes_in(alphabet: Categories, raw: RawCodes) -> NDArray[Any]:
     """Codes in the alphabet; UNSEEN, or MISSING where it does not have the missing one."""
     codes = alphabet.transform(raw)
     return np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes)

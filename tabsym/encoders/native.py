@@ -24,7 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
+from tabsym.codes import UNSEEN, Categories, RawCodes, encode_columns
 from tabsym.encoders.transformer import TableTransformer
 from tabsym.table import (
     Column,
@@ -119,7 +119,7 @@ class NativeCategories(TableTransformer):
         alphabets = {}
         for name, raw in _coded(columns).items():
             levels = self._levels(raw)
-            alphabets[name] = (Alphabet(name, levels), len(levels) < len(raw.symbols))
+            alphabets[name] = (Categories(name, levels), len(levels) < len(raw.symbols))
         remember_features(self, table)
         self.alphabets_ = alphabets
         self.measures_ = {column.name: column.measure for column in numeric}

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes
+from tabsym.codes import UNSEEN, Categories, RawCodes
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.estimators import WideClassifier, WideRegressor
@@ -39,7 +39,7 @@ ADDITIVE: dict[str, Any] = {"interactions": None, "count_effect": False}
 class WideColumn:
     """State of one column: its alphabet, and the parameters (categories, K) of each category."""
 
-    alphabet: Alphabet
+    alphabet: Categories
     names: list[str]
     values: Floats
 
@@ -194,7 +194,7 @@ class WideEncoder(OutOfFoldEncoder):
         return clone(self.model)
 
     def _learn_column(self, name: str, raw: RawCodes, weight: Floats | None) -> WideColumn:
-        alphabet, codes = Alphabet.fit(name, raw)
+        alphabet, codes = Categories.fit(name, raw)
         found = split_frame(self.model_.coefs_[name], self.model_.model_.n_outputs).values
         place = found.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))
         names = [name] if found.shape[1] == 1 else [f"{name}_{label}" for label in found.columns]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.codes import code_numbers
 from tabsym.codes.threads import in_threads
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.labels import interval_labels
-from tabsym.stats import code_numbers
 from tabsym.table import Column
 from tabsym.wide.sources import Bins
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import cache
 
 CLASSES: dict[str, str] = {
-    "Alphabet": "tabsym.codes.alphabet:Alphabet",
-    "Cross": "tabsym.codes.cross:Cross",
+    "Categories": "tabsym.codes.categories:Categories",
+    "Cross": "tabsym.codes.categories:Cross",
     "Winner": "tabsym.compare.best:Winner",
     "HistClassifier": "tabsym.compare.contenders.native:HistClassifier",
     "CompareFeatures": "tabsym.compare.features:Features",
@@ -58,7 +58,7 @@ CLASSES: dict[str, str] = {
     "WideBoostClassifier": "tabsym.stacking.boost:WideBoostClassifier",
     "WideBoostRegressor": "tabsym.stacking.boost:WideBoostRegressor",
     "Layer": "tabsym.stacking.layer:Layer",
-    "PairCounts": "tabsym.stats.pairs:PairCounts",
+    "PairCounts": "tabsym.codes.pairs:PairCounts",
     "Measure": "tabsym.table.storage:Measure",
     "StoredType": "tabsym.table.dtypes:StoredType",
     "FittedColumn": "tabsym.tiws.column:FittedColumn",

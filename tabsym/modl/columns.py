@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tabsym.codes import Contingency
 from tabsym.modl.grid import Options, Rows
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.joint_cuts import cut_jointly
 from tabsym.modl.labels import group_labels, interval_labels
 from tabsym.modl.partition import Partition
-from tabsym.stats import Contingency
 from tabsym.table import NUMBERS, Measure, Numbers, halfway, with_rests
 from tabsym.table.dtypes import read_list, read_symbols, written_list, written_symbols
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tabsym.codes import PairCounts
 from tabsym.codes.threads import one_blas_thread
-from tabsym.stats import PairCounts
 from tabsym.table.dtypes import read_list, written_list
 from tabsym.tiws.donors import DonorRule
 from tabsym.tiws.intervals import Conformal

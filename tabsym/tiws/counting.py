@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes import encode_columns
+from tabsym.codes import code_numbers, count_pairs, encode_columns
 from tabsym.codes.threads import in_threads
 from tabsym.modl import Intervals, Settings, fit_column
-from tabsym.stats import code_numbers, count_pairs
 from tabsym.table import Column, Kind, Table
 from tabsym.tiws.counts import TableCounts
 from tabsym.tiws.sums import Sums

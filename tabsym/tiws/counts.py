@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.stats import PairCounts
+from tabsym.codes import PairCounts
 from tabsym.tiws.sums import Sums
 from tabsym.tiws.words import Words
 

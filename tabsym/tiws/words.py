@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_column
+from tabsym.codes import UNSEEN, Categories, RawCodes, encode_column
 from tabsym.table import NUMBERS, Column, Kind, Measure
 
 Floats = NDArray[np.float64]
@@ -22,7 +22,7 @@ Codes = NDArray[np.int32]
 class Symbols:
     """The words of a column of categories, in the order of their text, missing last."""
 
-    alphabet: Alphabet
+    alphabet: Categories
 
     @property
     def name(self) -> str:
@@ -114,9 +114,9 @@ def as_numbers(column: Column) -> Column:
     return column
 
 
-def _by_text(name: str, symbols: list[Any]) -> Alphabet:
+def _by_text(name: str, symbols: list[Any]) -> Categories:
     distinct = list(dict.fromkeys(symbols))
     distinct.sort(key=lambda symbol: (symbol is None, str(symbol)))
     ordered = np.empty(len(distinct), dtype=object)
     ordered[:] = distinct
-    return Alphabet(name, ordered)
+    return Categories(name, ordered)

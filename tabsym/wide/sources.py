@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import Alphabet, Cross, count_column
-from tabsym.codes.intervals import Stairs, interval_codes, stairs
+from tabsym.codes import Categories, Cross, count_column
+from tabsym.codes.coding import Stairs, interval_codes, stairs
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ class Symbols:
     """The alphabet of a column, or of several whose symbols are the same things (home and away)."""
 
     columns: tuple[str, ...]
-    alphabet: Alphabet
+    alphabet: Categories
 
     def __len__(self) -> int:
         return len(self.alphabet)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import Alphabet
+from tabsym.codes import Categories, Contingency
 from tabsym.codes.threads import in_threads, one_blas_thread
 from tabsym.modl import Groups, Intervals, Settings, fit_column
-from tabsym.stats import Contingency
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +26,7 @@ class MODLColumn:
     fitted: Intervals | Groups
     names: list[str]
     values: Floats | None
-    alphabet: Alphabet | None = None
+    alphabet: Categories | None = None
     part_of: NDArray[np.int64] | None = None
 
     def constant_names(self) -> list[str]:
@@ -66,7 +65,7 @@ def plain_column(name: str, fitted: Intervals | Groups) -> MODLColumn:
 def _with_alphabet(name: str, fitted: Intervals | Groups, names: list[str], values: Floats | None) -> MODLColumn:
     if isinstance(fitted, Intervals):
         return MODLColumn(name, fitted, names, values)
-    return MODLColumn(name, fitted, names, values, Alphabet(name, fitted.symbols), fitted.labels_of)
+    return MODLColumn(name, fitted, names, values, Categories(name, fitted.symbols), fitted.labels_of)
 
 
 def _outputs(name: str, fitted: Intervals | Groups, output: str) -> tuple[list[str], Floats | None]:

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import encode_column
+from tabsym.codes import CodedValues, Contingency, code_numbers, code_symbols, encode_column
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.modl.parts import as_numbers
 from tabsym.encoders.modl.target import CodedTarget, code_further_classes, code_target, is_classification
-from tabsym.stats import CodedValues, Contingency, code_numbers, code_symbols
 from tabsym.table import Column, Kind, Table, exact_values, symbolic_columns
 from tabsym.warn import warn_user
 

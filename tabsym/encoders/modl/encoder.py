@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from tabsym.codes import Contingency
 from tabsym.encoders.modl.column import encoded_column, partition_columns
 from tabsym.encoders.modl.counts import Counted, warn_of_light_weights
 from tabsym.encoders.modl.donors import fit_donors, with_donors
@@ -22,7 +23,6 @@ from tabsym.encoders.modl.report import PartitionReport
 from tabsym.encoders.modl.show import print_heads
 from tabsym.encoders.modl.target import code_target
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
-from tabsym.stats import Contingency
 from tabsym.table import (
     Table,
     as_array,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import encode_column
+from tabsym.codes import Contingency, encode_column
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.folds import Split
@@ -19,7 +19,6 @@ from tabsym.encoders.modl.output import look_up
 from tabsym.encoders.modl.parts import Handling, parts_of_rows
 from tabsym.encoders.modl.target import CodedTarget
 from tabsym.modl import Groups, Intervals, Settings, fit_column
-from tabsym.stats import Contingency
 from tabsym.table import Column, Table
 
 Floats = NDArray[np.float64]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tabsym.codes import Contingency, merge_tables
 from tabsym.encoders.modl.target import check_target_piece
-from tabsym.stats import Contingency, merge_tables
 
 
 def check_mergeable(one: Any, other: Any) -> None:

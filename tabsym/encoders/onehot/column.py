@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes
-from tabsym.codes.few import plain_symbols
+from tabsym.codes import UNSEEN, Categories, RawCodes
+from tabsym.codes.coding import plain_symbols
 from tabsym.encoders.base import codes_in
 from tabsym.encoders.onehot.options import Options
 from tabsym.encoders.onehot.rare import find_rare
@@ -26,7 +26,7 @@ class OneHotColumn:
 
     Attributes
     ----------
-    alphabet : Alphabet
+    alphabet : Categories
         All categories, those without an output column of their own too.
     names : list of str
         Output columns: of categories in code order, of the rare ones together, then the flags. Unique over all columns
@@ -43,7 +43,7 @@ class OneHotColumn:
         Codes of the categories that share an output column.
     """
 
-    alphabet: Alphabet
+    alphabet: Categories
     names: list[str]
     place_of: NDArray[np.int32]
     missing_place: int
@@ -111,15 +111,15 @@ def constant_names(state: OneHotColumn, raw: RawCodes) -> list[str]:
     return [state.names[place] for place in np.flatnonzero((ones == 0) | (ones == len(places)))]
 
 
-def _alphabet(name: str, raw: RawCodes, options: Options) -> tuple[Alphabet, NDArray[np.int32]]:
+def _alphabet(name: str, raw: RawCodes, options: Options) -> tuple[Categories, NDArray[np.int32]]:
     """The categories asked for, or those that occur, and each row's code; missing is one under "value" only."""
     own_missing = options.handle_missing == "value"
     given = options.categories.get(name)
     if given is None:
         present = raw.codes if own_missing else raw.codes[raw.codes >= 0]
-        alphabet, _ = Alphabet.fit(name, RawCodes(present, raw.symbols))
+        alphabet, _ = Categories.fit(name, RawCodes(present, raw.symbols))
         return alphabet, alphabet.transform(raw)
-    alphabet = Alphabet(name, _given_symbols(name, given, own_missing))
+    alphabet = Categories(name, _given_symbols(name, given, own_missing))
     try:
         codes = alphabet.transform(raw)
     except TypeError:
@@ -152,7 +152,7 @@ def _given_symbols(name: str, given: list[Any], own_missing: bool) -> NDArray[An
 
 
 def _group(
-    alphabet: Alphabet, counts: NDArray[Any], rare: NDArray[np.int64], options: Options
+    alphabet: Categories, counts: NDArray[Any], rare: NDArray[np.int64], options: Options
 ) -> tuple[NDArray[np.int64], list[Any], NDArray[np.int64]]:
     """The group of each category, each group's label and the category it stands for: the rare ones last, together."""
     common = np.setdiff1d(np.arange(len(alphabet)), rare)
@@ -168,7 +168,7 @@ def _group(
     return group_of, labels, symbol_of
 
 
-def _dropped_group(name: str, alphabet: Alphabet, group_of: NDArray[np.int64], options: Options) -> int | None:
+def _dropped_group(name: str, alphabet: Categories, group_of: NDArray[np.int64], options: Options) -> int | None:
     n_groups = int(group_of.max()) + 1 if len(group_of) else 0
     if isinstance(options.drop, str):
         return 0 if n_groups and (options.drop == "first" or n_groups == 2) else None
