@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tabsym"
 LAYERS = [
-    ["warn"],
+    ["warn", "validation"],
     ["jit"],
     ["table"],
     ["codes"],
