@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.encoders.transformer import TableTransformer
+from tabsym.encoders.base import TableTransformer
 from tabsym.table import read_table
 from tabsym.table.meaning import means_missing
 

@@ -15,7 +15,6 @@ from tabsym.codes import UNSEEN, Categories, RawCodes
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.estimators import WideClassifier, WideRegressor
-from tabsym.estimators.checks import check_one_of
 from tabsym.estimators.refitting import with_loss_of
 from tabsym.table import (
     TARGET_TYPES,
@@ -104,6 +103,11 @@ class WideEncoder(OutOfFoldEncoder):
     """
 
     model_: Any
+    _allowed_options = {
+        **OutOfFoldEncoder._allowed_options,
+        "target_type": TARGET_TYPES,
+        "numeric": ("covariate", "passthrough"),
+    }
 
     def __init__(
         self,
@@ -163,7 +167,6 @@ class WideEncoder(OutOfFoldEncoder):
 
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: Floats | None) -> None:
         """Fit the model over the encoded columns, and over the numeric ones where they are covariates."""
-        check_one_of("numeric", self.numeric, ("covariate", "passthrough"))
         target = check_target(y, len(table), type(self).__name__)
         model = self._choose_model(target)
         others = self.numeric == "covariate"
@@ -177,7 +180,6 @@ class WideEncoder(OutOfFoldEncoder):
         self.model_ = model.fit(frame.to_native(), target, sample_weight=weight)
 
     def _choose_model(self, target: NDArray[Any]) -> Any:
-        check_one_of("target_type", self.target_type, TARGET_TYPES)
         if self.model is None:
             if holds_classes(target, self.target_type):
                 return WideClassifier(**ADDITIVE, random_state=self.random_state)

@@ -26,7 +26,7 @@ CLASSES: dict[str, str] = {
     "MODLColumn": "tabsym.encoders.modl.column:MODLColumn",
     "MODLEncoder": "tabsym.encoders.modl.encoder:MODLEncoder",
     "NativeCategories": "tabsym.encoders.native:NativeCategories",
-    "NativePipeline": "tabsym.encoders.native_pipeline:NativePipeline",
+    "NativePipeline": "tabsym.encoders.native:NativePipeline",
     "OneHotColumn": "tabsym.encoders.onehot.column:OneHotColumn",
     "OneHotEncoder": "tabsym.encoders.onehot.encoder:OneHotEncoder",
     "OneHotOptions": "tabsym.encoders.onehot.options:Options",
@@ -98,7 +98,7 @@ CLASSES: dict[str, str] = {
     "WideUnits": "tabsym.wide.units:Units",
     "NativeCatBoostClassifier": "tabsym_catboost:NativeCatBoostClassifier",
     "NativeCatBoostRegressor": "tabsym_catboost:NativeCatBoostRegressor",
-    "XGBLabelClassifier": "tabsym_xgboost.labels:XGBLabelClassifier",
+    "XGBLabelClassifier": "tabsym_xgboost:XGBLabelClassifier",
 }
 """Registered name -> where the class is now, as ``module:attribute``."""
 

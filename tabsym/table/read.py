@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from numbers import Real
 from typing import Any
 
@@ -123,6 +123,7 @@ def _columns_of(frame: Any, names: list[str], objects: Objects) -> tuple[Column,
     return tuple(out)
 
 
+@lru_cache(maxsize=512)
 def _kind_of_dtype(dtype: Any) -> Kind | None:
     """The kind of all columns of a type; None where only the values determine it."""
     if dtype == nw.Boolean:

@@ -34,6 +34,7 @@ from tabsym.table import (
     split_target,
     type_of,
 )
+from tabsym.validation import check_declared_options
 
 Floats = NDArray[np.float64]
 
@@ -153,7 +154,10 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     0.0
     """
 
-    _unknown_words = ("value", "missing", "similar", "return_nan", "error")
+    _allowed_options = {
+        **OutOfFoldEncoder._allowed_options,
+        "handle_unknown": ("value", "missing", "similar", "return_nan", "error"),
+    }
 
     def __init__(
         self,
@@ -336,7 +340,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> tuple[Table, Floats | None]:
         """The table and the weights; they and the options are checked, and of a further piece the columns."""
-        self._check_words()
+        check_declared_options(self)
         check_modl_options(self)
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, who=type(self).__name__)

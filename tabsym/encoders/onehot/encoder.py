@@ -115,8 +115,10 @@ class OneHotEncoder(OneHotReport, ColumnEncoder):
     1           0            1    2.0
     """
 
-    _missing_words = ("value", "return_nan", "error", "indicator", "ignore")
-    _unknown_words = tuple(UNKNOWN_WORDS)
+    _allowed_options = {
+        "handle_missing": ("value", "return_nan", "error", "indicator", "ignore"),
+        "handle_unknown": tuple(UNKNOWN_WORDS),
+    }
 
     def __init__(
         self,

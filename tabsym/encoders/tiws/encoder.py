@@ -41,6 +41,7 @@ from tabsym.tiws.column import FittedColumn, Method
 from tabsym.tiws.counting import Counting
 from tabsym.tiws.counts import TableCounts
 from tabsym.tiws.unseen import CONTEXTS, Observed, UnseenRows
+from tabsym.validation import check_declared_options
 
 Floats = NDArray[np.float64]
 
@@ -432,7 +433,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         )
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
-        self._check_words()
+        check_declared_options(self)
         check_options(self)
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, who=type(self).__name__)
