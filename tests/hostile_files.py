@@ -93,9 +93,9 @@ def schemas(owned):
         "object-module": node("ObjectNode", "tabsym.models.model.WideModel", content=pair()),
         "object-compare": node("ObjectNode", "tabsym.Popen", content=pair()),
         "object-list": node("ObjectNode", "tabsym.WideModel", content=items(scalar(1))),
-        "object-text": node("ObjectNode", "tabsym.Alphabet", content=scalar("symbols")),
-        "object-dunder": node("ObjectNode", "tabsym.Alphabet", content=pair(__class__=scalar("Popen"))),
-        "object-number-keys": node("ObjectNode", "tabsym.Alphabet", content=node(
+        "object-text": node("ObjectNode", "tabsym.Categories", content=scalar("symbols")),
+        "object-dunder": node("ObjectNode", "tabsym.Categories", content=pair(__class__=scalar("Popen"))),
+        "object-number-keys": node("ObjectNode", "tabsym.Categories", content=node(
             "DictNode", "builtins.dict", content={"1": scalar(1)}, key_types=["builtins.int"])),
         "reduce-gzip": node("ConstructorFromReduceNode", "sklearn.datasets._covtype.GzipFile",
                             content=tuple_of(scalar(str(owned)), scalar("w"))),
@@ -197,7 +197,7 @@ def schemas(owned):
     whole["cycle"] = within(inner)
     whole["deep"] = within(_nested(200))
     whole |= {f"root-{name}": named[name] for name in ("list-popen", "function-system", "object-thread", "no-kind")}
-    whole |= {"root-list": items(), "root-part": node("ObjectNode", "tabsym.Alphabet", content=pair())}
+    whole |= {"root-list": items(), "root-part": node("ObjectNode", "tabsym.Categories", content=pair())}
     whole |= {"root-winner-empty": node("ObjectNode", "tabsym.Winner", content=pair())}
     return whole
 

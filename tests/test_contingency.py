@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from tabsym.codes import encode_column
-from tabsym.stats import code_numbers, code_symbols, contingency, merge_tables
+from tabsym.codes import code_numbers, code_symbols, contingency, encode_column, merge_tables
 from tabsym.table import read_table
 
 RNG = np.random.default_rng(0)

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from tabsym import MODLEncoder
+from tabsym.codes import contingency
 from tabsym.modl import interval_cost
-from tabsym.stats import contingency
 from tests.modl_data import AMOUNT, NUMBER, TARGETS, N, X, Y
 
 mpl.use("Agg")

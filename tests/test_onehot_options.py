@@ -262,7 +262,7 @@ def test_categories_by_column_and_what_lies_beside_them():
         ({"dtype": "datetime64[ns]"}, "is not possible; use a type of numbers"),
         ({"dtype": int, "handle_unknown": "return_nan"}, "holds no NaN, which 'return_nan' makes"),
         ({"feature_name_combiner": "join"}, "feature_name_combiner='join' is not known"),
-        ({"handle_unknown": "infrequent"}, "handle_unknown='infrequent' is not known; use one of 'value', 'ignore'"),
+        ({"handle_unknown": "infrequent"}, "handle_unknown='infrequent' is not known; use 'value', 'ignore'"),
     ],
 )
 def test_options_that_cannot_be(options, message):

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabsym import MODLEncoder, WideRegressor, WideSGDRegressor
-from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
-from tabsym.codes.few import FEW
+from tabsym.codes import UNSEEN, Categories, RawCodes, encode_columns
+from tabsym.codes.coding import FEW
 from tabsym.encoders import NativeCategories
 from tabsym.table import Column, Kind, match_features, read_table, remember_features
 from tests.conftest import FRAMES, as_frame
@@ -76,8 +76,8 @@ def test_a_small_table_is_coded_like_its_rows_in_a_large_one(data, content):
     assert list(map(type, small.symbols)) == list(map(type, large.symbols))
     assert small.codes.tolist() == large.codes[: len(rows)].tolist()
     assert repr(-0.0) not in map(repr, large.symbols)
-    fitted, codes = Alphabet.fit("a", large)
-    again, _ = Alphabet.fit("a", small)
+    fitted, codes = Categories.fit("a", large)
+    again, _ = Categories.fit("a", small)
     assert again.symbols.tolist() == fitted.symbols.tolist()
     assert fitted.transform(small).tolist() == codes[: len(rows)].tolist()
     if content != "text":
@@ -88,7 +88,7 @@ def test_a_small_table_is_coded_like_its_rows_in_a_large_one(data, content):
 @given(st.data(), st.sampled_from(FRAMES))
 def test_few_symbols_are_looked_up_like_many(data, kind):
     symbols = data.draw(st.lists(VALUES["text"], min_size=1, max_size=6))
-    alphabet, _ = Alphabet.fit("a", raw_of(frame_of([f"s{j}" for j in range(2 * FEW)] + symbols, kind)))
+    alphabet, _ = Categories.fit("a", raw_of(frame_of([f"s{j}" for j in range(2 * FEW)] + symbols, kind)))
     asked = [*dict.fromkeys(symbols), "never", *(f"s{j}" for j in range(FEW))]
     few = raw_of(frame_of(asked[:6], kind))
     many = raw_of(frame_of(asked, kind))
@@ -153,7 +153,7 @@ def test_missing_values_of_any_type_are_numbers_and_symbols(name, times):
     [raw] = encode_columns([column])
     assert raw.codes.tolist() == [-1] * (2 * times)
     assert raw.symbols.tolist() == []
-    with_missing, _ = Alphabet.fit("x", RawCodes(np.array([0, -1]), np.array(["u"], dtype=object)))
+    with_missing, _ = Categories.fit("x", RawCodes(np.array([0, -1]), np.array(["u"], dtype=object)))
     assert with_missing.transform(raw).tolist() == [1] * (2 * times)
 
 
@@ -221,12 +221,12 @@ def frames_of_floats(values):
 @pytest.mark.parametrize("start", [0, 1])
 def test_floats_are_the_same_symbols_in_every_frame(times, start):
     values = ([0.0, -0.0] if start == 0 else [-0.0, 0.0]) + FLOATS[2:]
-    whole, _ = Alphabet.fit("x", raw_of(pd.DataFrame({"x": [1, 0]})))
+    whole, _ = Categories.fit("x", raw_of(pd.DataFrame({"x": [1, 0]})))
     for frame in frames_of_floats(values * times):
         raw = raw_of(frame)
         assert raw.codes.tolist() == [0, 0, -1, -1, 1] * times
         assert [repr(symbol) for symbol in raw.symbols] == ["0.0", "1.0"]
-        alphabet, codes = Alphabet.fit("x", raw)
+        alphabet, codes = Categories.fit("x", raw)
         assert alphabet.transform(raw).tolist() == codes.tolist()
         assert alphabet.transform(raw_of(pd.DataFrame({"x": [1, 0, 2] * times}))).tolist() == [1, 0, UNSEEN] * times
         assert whole.transform(raw).tolist() == [1, 1, UNSEEN, UNSEEN, 0] * times
@@ -236,7 +236,7 @@ def test_numbers_of_a_row_of_objects_match_those_of_fit():
     frame = pd.DataFrame({"k": [1, 2], "f": [0.5, 1.5], "b": [True, False], "a": ["u", "v"]})
     row = frame.iloc[1].to_frame().T
     for name in frame.columns:
-        alphabet, codes = Alphabet.fit(name, encode_columns([read_table(frame)[name]])[0])
+        alphabet, codes = Categories.fit(name, encode_columns([read_table(frame)[name]])[0])
         [raw] = encode_columns([read_table(row)[name]])
         assert alphabet.transform(raw).tolist() == codes[1:].tolist()
         assert {type(symbol) for symbol in raw.symbols} <= {int, float, bool, str}
@@ -246,7 +246,7 @@ def test_moments_match_across_frames():
     frames = [pd.DataFrame({"d": [MOMENT]}), pl.DataFrame({"d": [MOMENT]}), pa.table({"d": [MOMENT]})]
     frames.append(pa.table({"d": pa.array([MOMENT], pa.timestamp("ns"))}))
     for fitted in frames:
-        alphabet, _ = Alphabet.fit("d", raw_of(fitted))
+        alphabet, _ = Categories.fit("d", raw_of(fitted))
         for later in frames:
             assert alphabet.transform(raw_of(later)).tolist() == [0]
 
@@ -278,7 +278,7 @@ def test_arrow_dictionaries_that_hold_a_symbol_twice():
 
 
 def test_alphabets_are_pickled_without_what_they_can_make_again():
-    alphabet, _ = Alphabet.fit("a", raw_of(pd.DataFrame({"a": [f"s{j}" for j in range(500)]})))
+    alphabet, _ = Categories.fit("a", raw_of(pd.DataFrame({"a": [f"s{j}" for j in range(500)]})))
     bare = len(pickle.dumps(alphabet))
     few, many = (raw_of(pd.DataFrame({"a": [f"s{j}" for j in range(n)]})) for n in (3, 400))
     want = alphabet.transform(few).tolist(), alphabet.transform(many).tolist()
@@ -289,7 +289,7 @@ def test_alphabets_are_pickled_without_what_they_can_make_again():
 
 
 def test_threads_may_share_an_alphabet():
-    alphabet, codes = Alphabet.fit("a", raw_of(pd.DataFrame({"a": [f"s{j}" for j in range(2000)]})))
+    alphabet, codes = Categories.fit("a", raw_of(pd.DataFrame({"a": [f"s{j}" for j in range(2000)]})))
     rows = [raw_of(pd.DataFrame({"a": [f"s{j}"]})) for j in range(200)]
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(alphabet.transform, rows))

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabsym import CrossFit, MODLEncoder, OneHotEncoder, TIWSEncoder, WideEncoder
-from tabsym.codes import UNSEEN, Alphabet, encode_columns
-from tabsym.codes.intervals import interval_codes, stairs
+from tabsym.codes import UNSEEN, Categories, encode_columns
+from tabsym.codes.coding import interval_codes, stairs
 from tabsym.table import Kind, read_table
 from tests import naive
 from tests.conftest import FRAMES, as_frame
@@ -67,7 +67,7 @@ def test_alphabets_equal_the_oracle_in_every_frame(fit, later, kind):
         frame = as_frame({"a": values}, kind)
         return encode_columns(read_table(frame, allow_empty=True).columns)[0]
 
-    alphabet, codes = Alphabet.fit("a", raw(fit))
+    alphabet, codes = Categories.fit("a", raw(fit))
     want, want_symbols = naive.factorize(fit)
     assert alphabet.inverse(codes).tolist() == fit
     assert set(alphabet.symbols) == set(want_symbols)
@@ -117,7 +117,7 @@ def test_arrow_dictionaries_of_any_index_and_with_missing_as_a_member(index):
     }
     for name, array in dictionaries.items():
         [raw] = encode_columns(read_table(pa.table({"s": array})).columns)
-        alphabet, codes = Alphabet.fit("s", raw)
+        alphabet, codes = Categories.fit("s", raw)
         assert sorted(alphabet.symbols[:2]) == ["a", "b"], name
         assert alphabet.inverse(codes).tolist() == ["b", None, "a", "b"], name
 

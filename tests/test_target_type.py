@@ -67,7 +67,7 @@ def test_folds_take_the_target_for_what_all_rows_say():
 
 
 def test_words_that_are_wrong_or_contradict_the_model():
-    with pytest.raises(ValueError, match="target_type='binary' is not known; use 'auto' or 'classes' or 'continuous'"):
+    with pytest.raises(ValueError, match="target_type='binary' is not known; use 'auto', 'classes' or 'continuous'"):
         WideEncoder(target_type="binary").fit(X, AMOUNTS)
     classifiers, regressors = (WideClassifier, WideSGDClassifier), (WideRegressor, WideSGDRegressor)
     for models, kind in ((classifiers, "continuous"), (regressors, "classes")):

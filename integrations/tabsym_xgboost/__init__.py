@@ -11,16 +11,62 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-from xgboost import XGBRegressor
+from numpy.typing import NDArray
+from xgboost import XGBClassifier, XGBRegressor
 
 from tabsym.encoders import NativePipeline, coder_of
 from tabsym.integrations.margins import MarginAdapter, Rows, check_task
-from tabsym_xgboost.labels import XGBLabelClassifier
+from tabsym.validation import check_option
 
 __all__ = ["XGBLabelClassifier", "XGBoostAdapter", "adapter"]
 
 _SPLITS = {"own": {}, "partition": {"max_cat_to_onehot": 1}, "onehot": {"max_cat_to_onehot": 2**31 - 1}}
 """What a split asks of a category: as XGBoost's default, whether it is in a subset, or whether it is one of them."""
+
+
+class XGBLabelClassifier(XGBClassifier):
+    """XGBClassifier for class labels of any kind, which it codes itself: XGBoost wants 0, 1, ...
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabsym_xgboost import XGBLabelClassifier
+    >>> X = np.arange(20.0)[:, None]
+    >>> model = XGBLabelClassifier(n_estimators=5).fit(X, ["low"] * 10 + ["high"] * 10)
+    >>> model.predict(X[[0, -1]]).tolist()
+    ['low', 'high']
+    """
+
+    _labels: NDArray[Any] | None = None
+
+    def fit(self, X: Any, y: Any, *, eval_set: Any = None, **options: Any) -> Any:
+        """As XGBoost's, with labels of any kind, in `eval_set` too."""
+        labels, codes = np.unique(np.asarray(y), return_inverse=True)
+        self._labels = None  # XGBoost asks for its own meanwhile
+        if eval_set is not None:
+            eval_set = [(one, _codes_of(target, labels)) for one, target in eval_set]
+        super().fit(X, codes, eval_set=eval_set, **options)
+        self._labels = labels
+        return self
+
+    def predict(self, X: Any, *, output_margin: bool = False, **options: Any) -> NDArray[Any]:
+        """The labels (n_rows,), or margins."""
+        found = super().predict(X, output_margin=output_margin, **options)
+        return found if output_margin or self._labels is None else self._labels[np.asarray(found, dtype=np.int64)]
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, sorted."""
+        return super().classes_ if self._labels is None else self._labels
+
+
+def _codes_of(y: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
+    values = np.asarray(y)
+    codes = np.minimum(np.searchsorted(labels, values), len(labels) - 1)
+    if (labels[codes] != values).any():
+        unknown = values[labels[codes] != values].tolist()[0]
+        raise ValueError(f"eval_set has class {unknown!r}, which is not in the training data; leave such rows out.")
+    return codes
 
 
 class XGBoostAdapter(MarginAdapter):
@@ -78,8 +124,7 @@ class XGBoostAdapter(MarginAdapter):
         >>> model.predict(pd.DataFrame({"a": ["u", "v", "new"]})).round(1)[:2].tolist()
         [0.0, 1.0]
         """
-        if splits not in _SPLITS:
-            raise ValueError(f"splits={splits!r} is not known; use {', '.join(map(repr, _SPLITS))}.")
+        check_option("splits", splits, _SPLITS)
         booster = self.booster(task, random_state, n_jobs).set_params(**_SPLITS[splits])
         return NativePipeline([("categories", coder_of(codes, task, random_state)), ("booster", booster)])
 

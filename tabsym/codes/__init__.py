@@ -1,22 +1,30 @@
-"""Alphabets (value <-> code), crosses of columns, and the code matrix."""
+"""Categories and their codes, interactions of columns, the code matrix, and counts by category and by pair."""
 
-from tabsym.codes.alphabet import UNSEEN, Alphabet
-from tabsym.codes.cross import Cross
+from tabsym.codes.categories import UNSEEN, Categories, Cross
+from tabsym.codes.coding import RawCodes, encode_column, encode_columns
+from tabsym.codes.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
 from tabsym.codes.kernels import count_codes, count_column
 from tabsym.codes.matrix import CodeMatrix, csr, gather, row_numbers
-from tabsym.codes.raw import RawCodes, encode_column, encode_columns
+from tabsym.codes.pairs import PairCounts, count_pairs
 
 __all__ = [
     "UNSEEN",
-    "Alphabet",
+    "Categories",
     "CodeMatrix",
+    "CodedValues",
+    "Contingency",
     "Cross",
+    "PairCounts",
     "RawCodes",
+    "code_numbers",
+    "code_symbols",
     "count_codes",
     "count_column",
+    "count_pairs",
     "csr",
     "encode_column",
     "encode_columns",
     "gather",
+    "merge_tables",
     "row_numbers",
 ]

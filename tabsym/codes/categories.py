@@ -1,56 +1,200 @@
-"""Codes that a library keeps already: categories, dictionaries. What is declared and never occurs costs nothing."""
+"""The categories of a column, or the combinations of several columns, and their codes.
+
+Codes count up in order of first appearance (for columns of a category type: in
+category order), so categories can be added without renumbering. Missing, where
+it occurred, is a category of its own, held as None. Categories are matched by
+value: a column may be of a category type at fit and text at transform.
+
+A cross of two code columns numbers the observed pairs; a cross of higher order
+is a cross of a cross, so any order is a chain of pairs and ``(a, b, c)`` reuses
+the codes of ``(a, b)``. A pair that holds an unknown category, or that never
+occurred, is unknown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import datetime
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes.few import FEW, number_categories
-from tabsym.codes.kernels import mark_used
+from tabsym.codes.coding import FEW, RawCodes
+from tabsym.codes.kernels import find_pairs, hash_keys, number_pairs
+from tabsym.table.dtypes import read_symbols, written_symbols
+from tabsym.table.storage import object_array
 
-Codes = NDArray[np.signedinteger[Any]]
-SymbolsAt = Callable[[Sequence[int] | NDArray[Any]], NDArray[Any]]
+UNSEEN = -1
+"""The code of a symbol that is not in the alphabet."""
 
-_SPARSE = 4  # from so many times as many codes as rows, those that occur are hashed instead of marked
-
-
-def renumber_used(codes: Codes, symbols_at: SymbolsAt) -> tuple[Codes, NDArray[Any]]:
-    """Codes (n,) numbered among those that occur, in category order, and the symbols of these.
-
-    Parameters
-    ----------
-    codes : (n,)
-        Into the declared symbols, below 0 for missing.
-    symbols_at : callable
-        The symbols at given codes (ascending, distinct), as an object array.
-
-    Returns
-    -------
-    codes : (n,)
-        The same array where every code up to the highest occurs.
-    symbols : (used,)
-    """
-    if len(codes) <= FEW:
-        numbered, used = number_categories(codes.tolist())
-        return np.array(numbered, dtype=np.int32), symbols_at(used)
-    size = int(codes.max()) + 1
-    if size > _SPARSE * len(codes):
-        return _renumber_by_hash(codes, symbols_at)
-    marked = mark_used(codes, size)
-    if marked.all():
-        return codes, symbols_at(np.arange(size))
-    renumber = np.append(np.cumsum(marked) - 1, -1).astype(np.int32)
-    return renumber[codes], symbols_at(np.flatnonzero(marked))
+_FAMILIES = {  # a bool is an int and a datetime a date: the first that fits
+    "booleans": (bool, np.bool_),
+    "text": (str,),
+    "bytes": (bytes,),
+    "durations": (datetime.timedelta, np.timedelta64),
+    "numbers": (int, float, np.integer, np.floating),
+    "moments": (datetime.datetime, np.datetime64),
+}
 
 
-def _renumber_by_hash(codes: Codes, symbols_at: SymbolsAt) -> tuple[Codes, NDArray[Any]]:
-    place, found = pd.factorize(codes)
-    order = np.argsort(found)
-    order = order[found[order] >= 0]
-    rank = np.full(len(found), -1, dtype=np.int32)
-    rank[order] = np.arange(len(order))
-    return rank[place], symbols_at(found[order])
+@dataclass(frozen=True)
+class Categories:
+    """The symbols of one column, in code order; None stands for missing."""
+
+    name: str
+    symbols: NDArray[Any]
+
+    @classmethod
+    def fit(cls, name: str, raw: RawCodes) -> tuple[Categories, NDArray[np.int32]]:
+        """The alphabet of a column, and the column's codes."""
+        alphabet, codes = cls(name, np.empty(0, dtype=object)).grow(raw)
+        return alphabet, codes
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    @property
+    def has_missing(self) -> bool:
+        return self.missing_code != UNSEEN
+
+    @cached_property
+    def missing_code(self) -> int:
+        """The code of missing, or UNSEEN where none occurred."""
+        return next((code for code, symbol in enumerate(self.symbols) if symbol is None), UNSEEN)
+
+    # Caches, made when they are first needed and never pickled. Two threads may both make one: they make the same.
+
+    @cached_property
+    def _index(self) -> pd.Index:
+        return pd.Index(self.symbols, dtype=object)
+
+    @cached_property
+    def _code_of(self) -> dict[Any, int]:
+        """What the index says, for a few symbols: it answers in nanoseconds."""
+        return {symbol: code for code, symbol in enumerate(self.symbols.tolist())}
+
+    @cached_property
+    def _family(self) -> str | None:
+        return _family(self.symbols)
+
+    def transform(self, raw: RawCodes) -> NDArray[np.int32]:
+        """Codes (n,) of a coded column; UNSEEN for symbols that are not in the alphabet."""
+        if len(raw.codes) == 1:
+            return np.array([self._code_of_row(raw)], dtype=np.int32)
+        return self._apply(self._positions(raw.symbols), self.missing_code, raw.codes)
+
+    def _code_of_row(self, raw: RawCodes) -> int:
+        """The code of a single row: for one answer, arrays take longer to make than to use."""
+        if raw.codes[0] < 0:
+            return self.missing_code
+        code = self._code_of.get(raw.symbols[raw.codes[0]], UNSEEN)
+        if code == UNSEEN:
+            self._refuse_other_family(raw.symbols)
+        return code
+
+    def grow(self, raw: RawCodes) -> tuple[Categories, NDArray[np.int32]]:
+        """This alphabet with the new symbols of a column appended, and the column's codes."""
+        position = self._positions(raw.symbols)
+        new = np.flatnonzero(position == UNSEEN)
+        has_missing = (raw.codes < 0).any()
+        if not len(new) and (self.has_missing or not has_missing):
+            return self, self._apply(position, self.missing_code, raw.codes)  # nothing new: keep the index
+        position[new] = len(self) + np.arange(len(new), dtype=np.int32)
+        symbols = np.concatenate([self.symbols, raw.symbols[new]])
+        missing = self.missing_code
+        if not len(self) and not has_missing:
+            return Categories(self.name, symbols), raw.codes  # the first table's codes are the alphabet's
+        if missing == UNSEEN and has_missing:
+            missing = len(symbols)
+            symbols = _with_missing(symbols)
+        return Categories(self.name, symbols), self._apply(position, missing, raw.codes)
+
+    def inverse(self, codes: NDArray[np.integer]) -> NDArray[Any]:
+        """The symbols (n,) of codes; None for missing and for UNSEEN."""
+        return np.asarray(_with_missing(self.symbols)[codes])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"name": self.name, "symbols": written_symbols(self.symbols)}  # caches are made again
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, symbols=read_symbols(state["symbols"]))
+
+    def _positions(self, symbols: NDArray[Any]) -> NDArray[np.int32]:
+        self._refuse_other_family(symbols)
+        if not len(self) or not len(symbols):
+            return np.full(len(symbols), UNSEEN, dtype=np.int32)
+        if len(symbols) <= FEW:
+            code_of = self._code_of
+            return np.array([code_of.get(symbol, UNSEEN) for symbol in symbols.tolist()], dtype=np.int32)
+        return self._index.get_indexer(pd.Index(symbols, dtype=object)).astype(np.int32)
+
+    @staticmethod
+    def _apply(position: NDArray[np.int32], missing: int, codes: NDArray[Any]) -> NDArray[np.int32]:
+        table = np.empty(len(position) + 1, dtype=np.int32)
+        table[:-1] = position
+        table[-1] = missing  # a code of -1 reads the last place
+        return table[codes]
+
+    def _refuse_other_family(self, symbols: NDArray[Any]) -> None:
+        """Text where fit saw numbers would be silently unseen, all of it: refuse."""
+        here, there = _family(symbols), self._family
+        if here and there and here != there:
+            raise TypeError(
+                f"Column {self.name!r} held {there} in fit and holds {here} now (such as {symbols[0]!r}); "
+                "convert it to the type it had."
+            )
+
+
+def _with_missing(symbols: NDArray[Any]) -> NDArray[Any]:
+    return np.append(symbols, object_array([None]))
+
+
+def _family(symbols: NDArray[Any]) -> str | None:
+    first = next((symbol for symbol in symbols if symbol is not None), None)
+    return None if first is None else _family_of(first.__class__)
+
+
+@lru_cache(maxsize=256)
+def _family_of(kind: type) -> str:
+    return next((name for name, kinds in _FAMILIES.items() if issubclass(kind, kinds)), kind.__name__)
+
+
+@dataclass(frozen=True)
+class Cross:
+    """The observed pairs of two code columns, in code order: `keys` = left * 2**32 + right."""
+
+    keys: NDArray[np.int64]
+
+    @classmethod
+    def fit(cls, left: NDArray[np.int32], right: NDArray[np.int32]) -> tuple[Cross, NDArray[np.int32]]:
+        """The cross of two code columns (n,), and its codes (n,)."""
+        return cls(np.empty(0, dtype=np.int64)).grow(left, right)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def transform(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Codes (n,) of pairs; UNSEEN where a pair, or a symbol in it, is not known."""
+        codes = np.empty(len(left), dtype=np.int32)
+        find_pairs(left, right, self.keys, *self._hashed, codes)
+        return codes
+
+    @cached_property
+    def _hashed(self) -> tuple[NDArray[np.int32], np.uint64]:
+        """The hash table of the keys, made once: filling it takes longer than a few rows."""
+        return hash_keys(self.keys)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"keys": self.keys}  # the table is made again
+
+    def grow(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> tuple[Cross, NDArray[np.int32]]:
+        """This cross with the new pairs appended, and the codes (n,)."""
+        codes, keys = number_pairs(left, right, self.keys)
+        return Cross(keys), codes
+
+    def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The left and right codes of each code of the cross."""
+        return (self.keys >> 32).astype(np.int32), (self.keys & 0xFFFFFFFF).astype(np.int32)

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.encoders.dates import format_of, moments_of
+from tabsym.encoders.dates import date_columns, day_and_month, format_of, moments_of, parts_that_vary
 from tabsym.table import Kind, read_table
-from tabsym.table.dates import date_columns, day_and_month, parts_that_vary
 
 _NUMBERS = (numbers.Real, Decimal, np.number)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tabsym.compare.words import listed
-from tabsym.table.code_numbers import CODE_NAMES, MIN_ROWS, is_code, whole_values, words_of
+from tabsym.table.meaning import CODE_NAMES, MIN_ROWS, is_code, whole_values, words_of
 
 _NEAR_UNIQUE = 0.95  # of the rows, so many different values: an id
 _FAR_SHARE, _MAX_FAR_SHARE = 0.01, 0.5  # of the rows

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from tabsym.compare.task import CLASSES
-from tabsym.table.dates import date_format
+from tabsym.encoders.dates import date_format
 
 Places = NDArray[np.int64]
 Split = tuple[Places, Places]

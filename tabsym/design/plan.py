@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from tabsym.codes import Alphabet, Cross
+from tabsym.codes import Categories, Cross
 from tabsym.design.formula import Binary, BlockRef, Call, ColumnRef, Formula, FormulaError, Node, Number
 from tabsym.design.layout import Block, Factor, Layout, Numeric, Term
 from tabsym.design.polynomial import Monomial, walk
@@ -244,7 +244,7 @@ class _Plan:
             if len(groups) == 1 and len(groups[0]) == 1 and groups[0][0] in self.bins:
                 made: Source = self.bins[groups[0][0]]
             elif len(groups) == 1:
-                made = Symbols(groups[0], Alphabet(groups[0][0], np.empty(0, dtype=object)))
+                made = Symbols(groups[0], Categories(groups[0][0], np.empty(0, dtype=object)))
             else:
                 left, right = self.source(groups[:-1]), self.source(groups[-1:])
                 made = Crossing(left, right, Cross(np.empty(0, dtype=np.int64)))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN, Alphabet, Cross, RawCodes, count_column, encode_columns
-from tabsym.codes.intervals import Stairs, interval_codes, stairs
+from tabsym.codes import UNSEEN, Categories, Cross, RawCodes, count_column, encode_columns
+from tabsym.codes.coding import Stairs, interval_codes, stairs
 from tabsym.table import Table
 
 Floats = NDArray[np.float64]
@@ -22,7 +22,7 @@ class Symbols:
     """The categories of a column, or of several columns that share their categories (home and away team)."""
 
     columns: tuple[str, ...]
-    alphabet: Alphabet
+    alphabet: Categories
 
     def __len__(self) -> int:
         return len(self.alphabet)

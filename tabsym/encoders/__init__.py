@@ -1,11 +1,9 @@
 """Encoders with the faces of category_encoders and scikit-learn."""
 
-from tabsym.encoders.coding import coder_of
 from tabsym.encoders.crossfit import CrossFit
 from tabsym.encoders.dates import DateParts
 from tabsym.encoders.modl import MODLEncoder
-from tabsym.encoders.native import NativeCategories
-from tabsym.encoders.native_pipeline import NativePipeline, answer_of
+from tabsym.encoders.native import NativeCategories, NativePipeline, answer_of, coder_of
 from tabsym.encoders.onehot import OneHotEncoder
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.encoders.wide import WideEncoder

@@ -1,4 +1,4 @@
-"""What every encoder shares: which columns, checks, names, the frame put together again.
+"""What transformers of tables share, and the base of the encoders: columns, checks, names, and the frame anew.
 
 An encoder knows one column at a time: `_learn_column` makes its state from
 codes, which has the `names` of its output columns, and `_encode_column` uses it. The loop over
@@ -7,6 +7,7 @@ columns, and everything a user can get wrong, is here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -15,10 +16,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import get_config
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
-from tabsym.encoders.transformer import TableTransformer
+from tabsym.codes import UNSEEN, Categories, RawCodes, encode_columns
 from tabsym.table import (
     Kind,
     Table,
@@ -33,13 +34,42 @@ from tabsym.table import (
     split_target,
     symbolic_columns,
 )
+from tabsym.validation import check_declared_options
+
+
+class TableTransformer(TransformerMixin, BaseEstimator):
+    """Base of all that read categories from tables; not public."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _check_input_features(self, input_features: Any) -> None:
+        """A `ValueError` where names given to `get_feature_names_out` are not those of fit."""
+        if input_features is None:
+            return
+        given = list(input_features)
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is not None and given != list(fitted):
+            raise ValueError("input_features is not equal to feature_names_in_; leave it out.")
+        if len(given) != self.n_features_in_:
+            raise ValueError(
+                f"input_features should have length equal to number of features ({self.n_features_in_}), "
+                f"got {len(given)}."
+            )
 
 
 class ColumnEncoder(TableTransformer):
     """Base of the encoders; not public."""
 
-    _missing_words: tuple[str, ...] = ("value", "return_nan", "error")
-    _unknown_words: tuple[str, ...] = ("value", "return_nan", "error")
+    _allowed_options: Mapping[str, tuple[Any, ...]] = {
+        "handle_missing": ("value", "return_nan", "error"),
+        "handle_unknown": ("value", "return_nan", "error"),
+    }
 
     # -- for the encoders to fill in -------------------------------------------
 
@@ -80,7 +110,7 @@ class ColumnEncoder(TableTransformer):
         ValueError, TypeError
             With the name of the column; also where the indexes of X, y and sample_weight differ.
         """
-        self._check_words()
+        check_declared_options(self)
         X, y = split_target(X, y, type(self).__name__)
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, who=type(self).__name__)
@@ -212,18 +242,12 @@ class ColumnEncoder(TableTransformer):
                     found.append(name)
         return found
 
-    def _check_words(self) -> None:
-        for option, allowed in (("handle_missing", self._missing_words), ("handle_unknown", self._unknown_words)):
-            value = getattr(self, option)
-            if value not in allowed:
-                raise ValueError(f"{option}={value!r} is not known; use one of {', '.join(map(repr, allowed))}.")
-
 
 MISSING = -2
 """In the codes that `_encode_column` gets: a missing value that is not in the alphabet."""
 
 
-def codes_in(alphabet: Alphabet, raw: RawCodes) -> NDArray[Any]:
+def codes_in(alphabet: Categories, raw: RawCodes) -> NDArray[Any]:
     """Codes in the alphabet; UNSEEN, or MISSING where it does not have the missing one."""
     codes = alphabet.transform(raw)
     return np.where((codes == UNSEEN) & (raw.codes < 0), MISSING, codes)

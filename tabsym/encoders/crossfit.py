@@ -15,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.codes import encode_columns
-from tabsym.encoders.containers import data_for, in_users_container, wants_pandas
 from tabsym.encoders.folds import (
     Split,
     never_held,
@@ -24,7 +23,6 @@ from tabsym.encoders.folds import (
     warn_of_lost_categories,
     warn_of_prior,
 )
-from tabsym.encoders.pieces import column_names, columns_of, gather, pick_columns, take_rows, with_untouched
 from tabsym.table import (
     Table,
     check_length,
@@ -36,6 +34,17 @@ from tabsym.table import (
     remember_features,
     split_target,
     symbolic_columns,
+)
+from tabsym.table.frames import (
+    column_names,
+    columns_of,
+    data_for,
+    gather,
+    in_users_container,
+    pick_columns,
+    take_rows,
+    wants_pandas,
+    with_untouched,
 )
 
 

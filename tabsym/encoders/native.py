@@ -1,4 +1,4 @@
-"""Categories made safe for boosters that take them natively.
+"""Categories made safe for boosters that take them natively, and a pipeline of these with a booster.
 
 The boosters disagree on what they accept and on what they do with categories
 they have not seen; some input aborts the process (LightGBM on polars
@@ -9,37 +9,49 @@ read rightly: pandas, numbers as float64, categories as categories whose levels
 are those of training, unknown categories as missing.
 
 What a column means is decided here once, in fit, by its values where its type
-says "object" (`tabsym.table.kinds`), and holds for every type that may carry
+says "object" (`tabsym.table.read`), and holds for every type that may carry
 the values later.
+
+LightGBM and HistGradientBoosting refuse a table of no rows, XGBoost gives it
+two classes where there are three, CatBoost writes complaints. So `answer_of`
+asks no booster: the answer for no rows is the one for a made-up row, without
+that row, which has the shape and type of all its other answers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_columns
-from tabsym.encoders.transformer import TableTransformer
+from tabsym.codes import UNSEEN, Categories, RawCodes, encode_columns
+from tabsym.encoders.base import TableTransformer
+from tabsym.encoders.modl import MODLEncoder
 from tabsym.table import (
     Column,
     Kind,
     Table,
     check_one_type,
     match_features,
+    plain_labels,
     read_table,
     remember_features,
     symbolic_columns,
 )
+from tabsym.validation import check_declared_options, check_option
 
 _REFUSED = re.compile(r'[\[\]{}<>:,"\s]')
 """Characters that LightGBM (those of JSON, blanks) or XGBoost (brackets, less-than) refuse in names."""
 
+CODES = ("native", "group", "ordinal")
 MISSING_TEXT, UNSEEN_TEXT, OTHER_TEXT = "(missing)", "(unknown)", "(other)"
 
 
@@ -89,6 +101,8 @@ class NativeCategories(TableTransformer):
     ['c1', nan]
     """
 
+    _allowed_options = {"output": ("category", "text", "ordinal"), "names": ("short", "kept")}
+
     def __init__(
         self,
         *,
@@ -110,16 +124,13 @@ class NativeCategories(TableTransformer):
         X : dataframe or array-like of shape (n_rows, n_columns)
         y : ignored
         """
-        if self.output not in ("category", "text", "ordinal"):
-            raise ValueError(f"output={self.output!r} is not known; use 'category', 'text' or 'ordinal'.")
-        if self.names not in ("short", "kept"):
-            raise ValueError(f"names={self.names!r} is not known; use 'short' or 'kept'.")
+        check_declared_options(self)
         table = read_table(X, who=type(self).__name__, by_value=True)
         columns, numeric = _split_columns(table, self.cols)
         alphabets = {}
         for name, raw in _coded(columns).items():
             levels = self._levels(raw)
-            alphabets[name] = (Alphabet(name, levels), len(levels) < len(raw.symbols))
+            alphabets[name] = (Categories(name, levels), len(levels) < len(raw.symbols))
         remember_features(self, table)
         self.alphabets_ = alphabets
         self.measures_ = {column.name: column.measure for column in numeric}
@@ -236,3 +247,116 @@ def _in_brackets(word: str) -> Iterator[str]:
     while True:
         yield word
         word = f"({word})"
+
+
+def answer_of(ask: Callable[..., Any], frame: pd.DataFrame, **options: Any) -> Any:
+    """Predictions by a method of a fitted booster for a frame of `NativeCategories`, which may have no rows.
+
+    Parameters
+    ----------
+    ask : callable
+        Such as ``booster.predict_proba``.
+    frame : DataFrame of shape (n_rows, n_columns)
+    options : dict
+        The booster's own, such as ``raw_score=True`` for margins.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, ...)
+    """
+    if len(frame):
+        return ask(frame, **options)
+    blank = frame.reset_index(drop=True).reindex([0])  # missing everywhere, of the same types
+    text = blank.select_dtypes(exclude=["number", "category"]).columns
+    blank[text] = MISSING_TEXT
+    return ask(blank, **options)[:0]
+
+
+def _booster_has(method: str) -> Any:
+    return available_if(lambda pipeline: hasattr(pipeline.steps[-1][1], method))
+
+
+class NativePipeline(Pipeline):
+    """A scikit-learn `Pipeline` of `NativeCategories` and a booster, whose tables may have no rows.
+
+    Parameters
+    ----------
+    steps : list of (name, estimator)
+        The last one is the booster.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> from tabsym.encoders import NativeCategories, NativePipeline
+    >>> X = pd.DataFrame({"colour": ["red", "blue", "green"] * 20})
+    >>> booster = HistGradientBoostingClassifier(max_iter=5)
+    >>> model = NativePipeline([("categories", NativeCategories()), ("booster", booster)])
+    >>> model.fit(X, X["colour"]).predict_proba(X.head(0)).shape
+    (0, 3)
+    """
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> NativePipeline:
+        """Fit the steps; booleans of any library are numpy's to the booster, and come back as such."""
+        super().fit(X, plain_labels(y), **params)
+        return self
+
+    @_booster_has("score")
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> float:
+        """The booster's own score: accuracy or R2."""
+        return float(super().score(X, plain_labels(y), sample_weight, **params))
+
+    @_booster_has("predict")
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Predicted values or classes (n_rows,); options are the booster's, such as those that ask for margins."""
+        return answer_of(self.steps[-1][1].predict, self[:-1].transform(X), **options)
+
+    @_booster_has("predict_proba")
+    def predict_proba(self, X: Any, **options: Any) -> Any:
+        """Class probabilities (n_rows, n_classes)."""
+        return answer_of(self.steps[-1][1].predict_proba, self[:-1].transform(X), **options)
+
+    @_booster_has("decision_function")
+    def decision_function(self, X: Any, **options: Any) -> Any:
+        """Margins (n_rows,), of several classes (n_rows, n_classes)."""
+        return answer_of(self.steps[-1][1].decision_function, self[:-1].transform(X), **options)
+
+
+def coder_of(
+    codes: Any, task: str, random_state: Any = None, *, text: bool = False, max_levels: int | None = None
+) -> Any:
+    """A transformer from any table to a frame that every booster reads rightly.
+
+    Parameters
+    ----------
+    codes : {"native", "group", "ordinal"} or transformer
+        "native": categories; "group": categories of MODL's groups; "ordinal": ranks by frequency; a transformer
+        of the user's own, whose categories become categories.
+    task : {"binary", "multiclass", "regression", "count"}
+    random_state : int, optional
+        Of MODL.
+    text : bool
+        Categories as text, for CatBoost.
+    max_levels : int, optional
+        So many levels of a category at most, for HistGradientBoosting.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from tabsym.encoders import coder_of
+    >>> X = pd.DataFrame({"colour": ["red", "blue", "blue"]})
+    >>> coder_of("ordinal", "binary").fit_transform(X)["colour"].tolist()
+    [1.0, 0.0, 0.0]
+    """
+    if codes == "ordinal":
+        return NativeCategories(output="ordinal", names="kept")
+    native = NativeCategories(output="text" if text else "category", names="kept", max_levels=max_levels)
+    if codes == "native":
+        return native
+    if codes == "group":
+        kind = "continuous" if task in ("regression", "count") else "classes"
+        groups = MODLEncoder(numeric="passthrough", target_type=kind, prove=False, random_state=random_state)
+        return Pipeline([("groups", groups), ("categories", native)])
+    if hasattr(codes, "fit") and hasattr(codes, "transform"):
+        return Pipeline([("codes", clone(codes)), ("categories", native)])
+    return check_option("codes", codes, CODES, "a transformer")

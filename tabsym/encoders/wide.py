@@ -11,13 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes
+from tabsym.codes import UNSEEN, Categories, RawCodes
 from tabsym.encoders.base import MISSING
 from tabsym.encoders.out_of_fold import FoldFitter, OutOfFoldEncoder
-from tabsym.models import WideClassifier
-from tabsym.models import WideRegressor
-from tabsym.models.checks import check_one_of
+from tabsym.models import WideClassifier, WideRegressor
 from tabsym.models.refitting import with_loss_of
+from tabsym.models.tables import split_frame
 from tabsym.table import (
     TARGET_TYPES,
     Kind,
@@ -39,7 +38,7 @@ ADDITIVE: dict[str, Any] = {"interactions": None, "count_effect": False}
 class WideColumn:
     """State of one column: its alphabet, and the parameters (categories, K) of each category."""
 
-    alphabet: Alphabet
+    alphabet: Categories
     names: list[str]
     values: Floats
 
@@ -104,6 +103,11 @@ class WideEncoder(OutOfFoldEncoder):
     """
 
     model_: Any
+    _allowed_options = {
+        **OutOfFoldEncoder._allowed_options,
+        "target_type": TARGET_TYPES,
+        "numeric": ("covariate", "passthrough"),
+    }
 
     def __init__(
         self,
@@ -162,7 +166,6 @@ class WideEncoder(OutOfFoldEncoder):
 
     def _prepare(self, table: Table, encoded: list[str], y: Any, weight: Floats | None) -> None:
         """Fit the model over the encoded columns, and over the numeric ones where they are covariates."""
-        check_one_of("numeric", self.numeric, ("covariate", "passthrough"))
         target = check_target(y, len(table), type(self).__name__)
         model = self._choose_model(target)
         others = self.numeric == "covariate"
@@ -176,7 +179,6 @@ class WideEncoder(OutOfFoldEncoder):
         self.model_ = model.fit(frame.to_native(), target, sample_weight=weight)
 
     def _choose_model(self, target: NDArray[Any]) -> Any:
-        check_one_of("target_type", self.target_type, TARGET_TYPES)
         if self.model is None:
             if holds_classes(target, self.target_type):
                 return WideClassifier(**ADDITIVE, random_state=self.random_state)
@@ -193,7 +195,7 @@ class WideEncoder(OutOfFoldEncoder):
         return clone(self.model)
 
     def _learn_column(self, name: str, raw: RawCodes, weight: Floats | None) -> WideColumn:
-        alphabet, codes = Alphabet.fit(name, raw)
+        alphabet, codes = Categories.fit(name, raw)
         found = split_frame(self.model_.coefs_[name], self.model_.model_.n_outputs).values
         place = found.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))
         names = [name] if found.shape[1] == 1 else [f"{name}_{label}" for label in found.columns]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import cache
 
 CLASSES: dict[str, str] = {
-    "Alphabet": "tabsym.codes.alphabet:Alphabet",
-    "Cross": "tabsym.codes.cross:Cross",
+    "Categories": "tabsym.codes.categories:Categories",
+    "Cross": "tabsym.codes.categories:Cross",
     "Winner": "tabsym.compare.best:Winner",
     "HistClassifier": "tabsym.compare.estimators:HistClassifier",
     "CompareFeatures": "tabsym.compare.features:Features",
@@ -29,7 +29,7 @@ CLASSES: dict[str, str] = {
     "MODLColumn": "tabsym.encoders.modl.column:MODLColumn",
     "MODLEncoder": "tabsym.encoders.modl.encoder:MODLEncoder",
     "NativeCategories": "tabsym.encoders.native:NativeCategories",
-    "NativePipeline": "tabsym.encoders.native_pipeline:NativePipeline",
+    "NativePipeline": "tabsym.encoders.native:NativePipeline",
     "OneHotColumn": "tabsym.encoders.onehot.column:OneHotColumn",
     "OneHotEncoder": "tabsym.encoders.onehot.encoder:OneHotEncoder",
     "OneHotOptions": "tabsym.encoders.onehot.options:Options",
@@ -61,9 +61,9 @@ CLASSES: dict[str, str] = {
     "WideBoostClassifier": "tabsym.stacking.boost:WideBoostClassifier",
     "WideBoostRegressor": "tabsym.stacking.boost:WideBoostRegressor",
     "Layer": "tabsym.stacking.layer:Layer",
-    "PairCounts": "tabsym.stats.pairs:PairCounts",
-    "Measure": "tabsym.table.measure:Measure",
-    "StoredType": "tabsym.table.restore:StoredType",
+    "PairCounts": "tabsym.codes.pairs:PairCounts",
+    "Measure": "tabsym.table.storage:Measure",
+    "StoredType": "tabsym.table.dtypes:StoredType",
     "FittedColumn": "tabsym.tiws.column:FittedColumn",
     "TIWSMethod": "tabsym.tiws.column:Method",
     "TableCounts": "tabsym.tiws.counts:TableCounts",
@@ -101,7 +101,7 @@ CLASSES: dict[str, str] = {
     "WideUnits": "tabsym.design.units:Units",
     "NativeCatBoostClassifier": "tabsym_catboost:NativeCatBoostClassifier",
     "NativeCatBoostRegressor": "tabsym_catboost:NativeCatBoostRegressor",
-    "XGBLabelClassifier": "tabsym_xgboost.labels:XGBLabelClassifier",
+    "XGBLabelClassifier": "tabsym_xgboost:XGBLabelClassifier",
 }
 """Registered name -> where the class is now, as ``module:attribute``."""
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from tabsym.losses.loss import Loss
+from tabsym.validation import Number, check_option
 
 Floats = NDArray[np.float64]
 
@@ -185,8 +186,7 @@ class MarginAdapter(ABC):
 
         `on_margin`: it was fitted on margins; what the trees add to them.
         """
-        if every < 1:
-            raise ValueError(f"every={every!r} is not possible; use a whole number of rounds, of at least 1.")
+        check_option("every", every, [Number(at_least=1, whole=True, of="rounds")])
         total = self.n_rounds(booster)
         for place, scores in enumerate(self._steps(booster, ready(frame, self), every, on_margin)):
             yield min((place + 1) * every, total), np.asarray(scores, dtype=np.float64)
@@ -238,8 +238,7 @@ class MarginAdapter(ABC):
 
 def check_task(task: Any) -> None:
     """A `ValueError` for a task that there is not."""
-    if task not in TASKS:
-        raise ValueError(f"task={task!r} is not known; use {', '.join(map(repr, TASKS))}.")
+    check_option("task", task, TASKS)
 
 
 def link_of(loss: Loss) -> str:

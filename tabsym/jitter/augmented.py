@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.encoders.pieces import take_rows
 from tabsym.table import check_same_rows, check_target, check_weights, plain_labels, read_table, split_target
+from tabsym.table.frames import take_rows
 
 Floats = NDArray[np.float64]
 

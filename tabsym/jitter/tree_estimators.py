@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders import TIWSEncoder
-from tabsym.models.targets import LabelClassifier
-from tabsym.models.docs import fill_in
 from tabsym.jitter.tree import DONOR_MODES, Donors, Tree, TreeColumns, spread, write_tree
 from tabsym.jitter.tree_growth import check_words, grow_tree, rules_of
+from tabsym.models.docs import fill_in
+from tabsym.models.targets import LabelClassifier
 from tabsym.table import (
     Table,
     check_classes,

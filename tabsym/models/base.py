@@ -32,8 +32,8 @@ from tabsym.table import (
     split_target,
     symbolic_columns,
 )
-from tabsym.table.code_numbers import code_columns
-from tabsym.table.rows import FromRows, as_rows
+from tabsym.table.meaning import code_columns
+from tabsym.table.read import FromRows, as_rows
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]

@@ -10,6 +10,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
+from tabsym.codes.contingency import code_numbers
 from tabsym.codes.threads import in_threads
 from tabsym.design.layout import Layout
 from tabsym.design.plan import is_sum, plan_additive, plan_formula
@@ -22,7 +23,6 @@ from tabsym.models.data import Training
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.sgd.optimizers import Newton
-from tabsym.stats import code_numbers
 from tabsym.table import Column, Kind, symbolic_columns
 
 Floats = NDArray[np.float64]

@@ -28,7 +28,7 @@ from tabsym.models.model import WideModel
 from tabsym.models.tables import CoefficientFrames, split_frame
 from tabsym.solvers.newton.certainty import Certainty
 from tabsym.table import Table
-from tabsym.table.rows import as_rows
+from tabsym.table.read import as_rows
 
 Floats = NDArray[np.float64]
 

@@ -23,9 +23,6 @@ from tabsym.table import Table
 from tabsym.tiws.column import FittedColumn, Method, Observed, unseen_rows
 from tabsym.tiws.counts import Counting, Symbols, Words, codes_of
 from tabsym.tiws.regression import Sums
-from tabsym.models.model import WideModel
-from tabsym.design.sources import Symbols as SymbolSource
-from tabsym.models.tables import coefficient_frame
 
 Floats = NDArray[np.float64]
 

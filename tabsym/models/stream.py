@@ -14,7 +14,7 @@ from sklearn.base import clone
 from tabsym.design.formula import parse
 from tabsym.models.config import auto_epochs
 from tabsym.models.model import WideModel
-from tabsym.table.streams import is_dataset
+from tabsym.table.read import is_dataset
 
 BATCH_ROWS = 131_072
 

@@ -20,7 +20,7 @@ from tabsym.models.checks import check_loss, check_number, check_offset, check_o
 from tabsym.models.config import Config
 from tabsym.models.data import GivenRows, Training
 from tabsym.table import check_classes, check_regression_target, check_weights, plain_labels, split_target
-from tabsym.table.rows import as_rows
+from tabsym.table.read import as_rows
 
 
 class LabelClassifier(ClassifierMixin):

@@ -17,7 +17,7 @@ from tabsym.models.docs import SOLVED_ATTRIBUTES, described, fill_in
 from tabsym.models.loss_selection import choose_loss
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 from tabsym.table import check_regression_target
-from tabsym.table.streams import is_stream
+from tabsym.table.read import is_stream
 
 Floats = NDArray[np.float64]
 

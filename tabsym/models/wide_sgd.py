@@ -20,7 +20,7 @@ from tabsym.models.fitting import continue_model
 from tabsym.models.stream import find_classes, fit_stream, target_name
 from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 from tabsym.table import Table, check_classes, match_features
-from tabsym.table.streams import is_stream
+from tabsym.table.read import is_stream
 
 Floats = NDArray[np.float64]
 

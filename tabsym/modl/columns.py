@@ -12,14 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tabsym.codes.contingency import Contingency
 from tabsym.modl.grid import Rows, Sources
 from tabsym.modl.groups import group
 from tabsym.modl.intervals import discretize
 from tabsym.modl.joint_cuts import cut_jointly
 from tabsym.modl.partition import Partition, Settings
-from tabsym.stats import Contingency
 from tabsym.table import NUMBERS, Measure, Numbers, exact_number, halfway, nanoseconds_of, with_rests
-from tabsym.table.written import read_list, read_symbols, written_list, written_symbols
+from tabsym.table.dtypes import read_list, read_symbols, written_list, written_symbols
 
 Floats = NDArray[np.float64]
 _SECONDS_PER_DAY = 86_400
@@ -85,7 +85,7 @@ class Intervals:
     middle_rests: Floats | None = None
 
     def parts(self, values: Numbers) -> NDArray[np.int64]:
-        """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.table.exact` has them."""
+        """The interval of each value (n,), NaN for missing; complex numbers as `tabsym.table.columns` has them."""
         bounds = self.bounds if self.bound_rests is None else with_rests(self.bounds, self.bound_rests)
         return np.searchsorted(bounds, np.where(np.isnan(values), -np.inf, values), side="left")
 

@@ -18,11 +18,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.encoders.folds import check_groups, split_by_target
-from tabsym.encoders.pieces import take_rows
-from tabsym.models.checks import check_target_of_loss
-from tabsym.models.targets import WideClassifierBase
-from tabsym.models.targets import WideRegressorBase
+from tabsym.losses.loss import Loss
 from tabsym.models.base import WideBase
+from tabsym.models.checks import check_target_of_loss
+from tabsym.models.targets import WideClassifierBase, WideRegressorBase
 from tabsym.stacking.evidence import Criterion, Member, Verdict, judge
 from tabsym.stacking.layer import (
     HIST,
@@ -47,6 +46,7 @@ from tabsym.table import (
     remember_features,
     symbolic_columns,
 )
+from tabsym.table.frames import take_rows
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]

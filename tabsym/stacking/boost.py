@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from tabsym.models.targets import LabelClassifier
+from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.docs import fill_in
 from tabsym.models.refitting import with_loss_of
+from tabsym.models.targets import LabelClassifier
 from tabsym.stacking.base import WideBoost, pair_of, read_rows
 from tabsym.stacking.evidence import Criterion
 from tabsym.table import check_classes, check_regression_target, check_weights, read_table, split_target

@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.losses.loss import Loss
 from tabsym.stacking.layer import Layer, Plan, Rows, rounds_of
 from tabsym.stacking.out_of_fold import Trial
-from tabsym.losses.loss import Loss
 
 Floats = NDArray[np.float64]
 

@@ -1,25 +1,35 @@
 """Any dataframe -> named columns, symbolic or numeric; the one place that checks user input."""
 
-from tabsym.table.columns import Column, Kind, Table
-from tabsym.table.exact import Numbers, exact_number, exact_values, halfway, nanoseconds_of, with_rests
+from tabsym.table.columns import (
+    Column,
+    Kind,
+    Numbers,
+    Table,
+    exact_number,
+    exact_values,
+    halfway,
+    nanoseconds_of,
+    with_rests,
+)
+from tabsym.table.dtypes import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
 from tabsym.table.features import match_features, remember_features, select_features, symbolic_columns
-from tabsym.table.kinds import check_one_type
-from tabsym.table.measure import NUMBERS, Measure
-from tabsym.table.named_target import split_target
-from tabsym.table.output import Labels, as_array, assemble_frame
-from tabsym.table.read import read_table
-from tabsym.table.restore import StoredType, frame_of, library_of_frame, restored, restored_column, type_of
-from tabsym.table.same_rows import check_length, check_same_rows
+from tabsym.table.frames import Labels, as_array, assemble_frame, take_rows
+from tabsym.table.read import check_one_type, read_table
+from tabsym.table.storage import NUMBERS, Measure
 from tabsym.table.target import (
+    TARGET_TYPES,
     Target,
     check_classes,
+    check_length,
     check_regression_target,
+    check_same_rows,
     check_target,
     check_weights,
+    holds_classes,
     plain_labels,
     relative_weights,
+    split_target,
 )
-from tabsym.table.target_type import TARGET_TYPES, holds_classes
 
 __all__ = [
     "NUMBERS",
@@ -58,6 +68,7 @@ __all__ = [
     "select_features",
     "split_target",
     "symbolic_columns",
+    "take_rows",
     "type_of",
     "with_rests",
 ]

@@ -4,23 +4,52 @@ pandas, polars, pyarrow and whatever else narwhals knows are taken as they are;
 lazy frames are collected; a series, or a list of text, is a frame of one column;
 arrays and nested lists get pandas columns named ``x0, x1, ...``. Nothing is copied
 here but arrays.
+
+The kind of a column follows from its type; from its values where that is
+"object". What objects are depends on the caller, see `Objects`. To encoders and
+wide models a column of objects holds categories, as in category_encoders, unless
+it holds booleans, or comes from an array, all columns of which have one type. To
+the native boosters (`NativeCategories`) it is what its values are, so that a
+column means the same in fit and in predict whatever type carries it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache, partial
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from tabsym.table.columns import Table
-from tabsym.table.kinds import Objects, column_of_series, columns_of
-from tabsym.table.stored import library_of
-from tabsym.table.streams import is_stream
+from tabsym.table.columns import Column, Kind, Table
+from tabsym.table.storage import DATES, DURATIONS, dtype_of, library_of, object_array, series_at, stored_columns
+
+_SAMPLE = 100  # objects that start with so many texts are text: to look at all takes as long as to code them
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+_MIXED = ("mixed", "mixed-integer")
+_RARE = {  # how types are called that narwhals does not know, or has no use for here
+    "binary": Kind.SYMBOLIC,
+    "large_binary": Kind.SYMBOLIC,
+    "fixed_size_binary": Kind.SYMBOLIC,
+    "decimal": Kind.NUMERIC,
+}
+
+
+class Objects(Enum):
+    """What objects are, but dates, durations and decimals, which are numbers always, and booleans."""
+
+    SYMBOLS = "symbols"
+    NUMBERS = "numbers"  # where they can be, else symbols
+    VALUES = "values"  # numbers of any sorts or symbols; polars' Object, bytes and wide decimals are read, too
 
 
 def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False, by_value: bool = False) -> Table:
@@ -64,10 +93,125 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False, by_val
             f"The table has no rows: found array with 0 sample(s) while a minimum of 1 is required by {who}."
         )
     if isinstance(frame, nw.DataFrame):
-        columns = tuple(column_of_series(name, frame[name]) for name in names)
+        kinds = [_kind_of_dtype(frame[name].dtype) or _kind_by_values(name, frame[name]) for name in names]
+        columns = tuple(Column(name, kind, frame[name]) for name, kind in zip(names, kinds, strict=True))
         return Table(columns, n_rows, frame.to_native(), named)
     objects = Objects.VALUES if by_value else Objects.SYMBOLS if named else Objects.NUMBERS
-    return Table(columns_of(frame, names, objects), n_rows, frame, named)
+    return Table(_columns_of(frame, names, objects), n_rows, frame, named)
+
+
+def _columns_of(frame: Any, names: list[str], objects: Objects) -> tuple[Column, ...]:
+    """The columns of a pandas, polars or pyarrow frame."""
+    enums: set[str] = set()
+    if library_of(frame) == "polars":  # to ask an Enum for its type makes Python text of all its categories
+        from polars import Enum, selectors
+
+        enums = set(frame.select(selectors.by_dtype(Enum)).columns)
+    out = []
+    for index, (name, stored) in enumerate(zip(names, stored_columns(frame), strict=True)):
+        if name in enums:
+            kind = Kind.SYMBOLIC
+        else:
+            if objects is Objects.VALUES and isinstance(dtype_of(stored), nw.Object) and library_of(stored) == "polars":
+                stored = object_array(stored.to_list())  # noqa: PLW2901
+            if isinstance(stored, np.ndarray) and stored.dtype.kind == "O":
+                kind = _kind_of_objects(name, stored, objects)
+            else:
+                by_type = _kind_of_dtype(dtype_of(stored)) or _kind_of_rare(stored, objects)
+                kind = by_type or _kind_by_values(name, series_at(frame, index))
+        out.append(Column.of_stored(name, kind, stored, partial(series_at, frame, index)))
+    return tuple(out)
+
+
+@lru_cache(maxsize=512)
+def _kind_of_dtype(dtype: Any) -> Kind | None:
+    """The kind of all columns of a type; None where only the values determine it."""
+    if dtype == nw.Boolean:
+        return Kind.BOOLEAN
+    if dtype.is_numeric() or isinstance(dtype, (nw.Date, nw.Datetime, nw.Duration)):
+        return Kind.NUMERIC
+    return Kind.SYMBOLIC if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)) else None
+
+
+def _kind_of_rare(stored: Any, objects: Objects) -> Kind | None:
+    if objects is not Objects.VALUES:
+        return None
+    text = str(stored.type if library_of(stored) == "pyarrow" else stored.dtype).lower()
+    return next((kind for start, kind in _RARE.items() if text.startswith(start)), None)
+
+
+def _kind_by_values(name: str, series: nw.Series[Any]) -> Kind:
+    """The kind where the type is of a rare sort, or a refusal."""
+    dtype = series.dtype
+    if dtype.is_nested():
+        raise TypeError(f"Column {name!r} holds nested values ({dtype}); explode it or turn each value into a string.")
+    native = series.to_native()
+    if isinstance(native, pd.Series):
+        if native.dtype.kind == "c":
+            _refuse_complex(name)
+        return Kind.NUMERIC if native.dtype.kind in "iuf" else Kind.SYMBOLIC
+    if series.is_null().all():
+        return Kind.SYMBOLIC
+    raise TypeError(
+        f"Column {name!r} has the type {dtype}, which is neither categorical nor numeric; convert it first."
+    )
+
+
+def _kind_of_objects(name: str, values: Any, objects: Objects) -> Kind:
+    """Objects are symbols of one type, or what `objects` says."""
+    if pd.api.types.infer_dtype(values[:_SAMPLE], skipna=True) == "string":
+        return Kind.SYMBOLIC
+    content = pd.api.types.infer_dtype(values, skipna=True)
+    if objects is Objects.VALUES and content in _MIXED:  # NaT is missing among numbers, too; decimals go with floats
+        values = values[~np.asarray(pd.isna(values))]
+        content = "floating" if all(map(_is_number, values)) else pd.api.types.infer_dtype(values)
+    if content in _MIXED:
+        _refuse_content(name, values)
+    if content == "complex":
+        _refuse_complex(name)
+    if content in (*DATES, *DURATIONS, "decimal") or (objects is not Objects.SYMBOLS and content in _NUMBERS):
+        return Kind.NUMERIC
+    return Kind.BOOLEAN if content == "boolean" else Kind.SYMBOLIC
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
+
+
+def check_one_type(name: str, symbols: NDArray[Any]) -> None:
+    """A `TypeError` where the symbols of a coded column are of several types, or nested.
+
+    `read_table` sees no mixture that begins after the first text, and none in categories.
+    """
+    if pd.api.types.infer_dtype(symbols, skipna=True) in _MIXED and not all(map(_is_number, symbols)):
+        _refuse_content(name, symbols)
+
+
+def _refuse_complex(name: str) -> None:
+    raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers; pass real columns.")
+
+
+def _refuse_content(name: str, values: Any) -> None:
+    present = [value for value in values.tolist() if not is_missing(value)]
+    first = present[0]
+    types = {type(value): value for value in reversed(present)}
+    nested = [t for t in types if issubclass(t, (list, dict, set, tuple, np.ndarray))]
+    if nested:
+        raise TypeError(
+            f"Column {name!r} holds nested values (such as {types[nested[0]]!r}); an argument must be a string "
+            "or a number: turn each value into one."
+        )
+    if len(types) > 1:
+        other = next(value for t, value in types.items() if t is not type(first))
+        raise TypeError(
+            f"Column {name!r} mixes types: {first!r} is {type(first).__name__} and {other!r} is "
+            f"{type(other).__name__}; convert the column to one type, e.g. with astype(str)."
+        )
+
+
+def is_missing(value: Any) -> bool:
+    """Whether one value is missing: None, NaN, NaT, NA."""
+    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
 
 
 def _as_frame(X: Any, who: str) -> tuple[Any, list[str], bool]:
@@ -170,3 +314,33 @@ def _refuse_duplicates(names: list[Any]) -> None:
     if len(set(names)) < len(names):
         twice = [name for name, times in Counter(names).items() if times > 1]
         raise ValueError(f"Duplicate column name {twice[0]!r}: rename one of the columns so that every name is unique.")
+
+
+def is_stream(X: Any) -> bool:
+    """Whether `X` is a dataset of record batches, or an iterator of frames, instead of a table."""
+    if isinstance(X, (list, tuple, str)) or nw.dependencies.is_into_dataframe(X):
+        return False
+    return is_dataset(X) or isinstance(X, Iterator) or (hasattr(X, "read_next_batch") and not hasattr(X, "shape"))
+
+
+def is_dataset(X: Any) -> bool:
+    """Whether `X` is a pyarrow dataset, which can be read more than once."""
+    return hasattr(X, "to_batches") and hasattr(X, "count_rows")
+
+
+class FromRows(pd.DataFrame):
+    """A table of rows that came by name: in any order, and with more columns than needed."""
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+
+def as_rows(X: Any) -> Any:
+    """A table of one row from a dict, of several from a list of dicts or a dict of columns; others as they are."""
+    if isinstance(X, Mapping):
+        columns = all(isinstance(value, (list, tuple)) or hasattr(value, "__array__") for value in X.values())
+        return FromRows(dict(X) if columns and X else [dict(X)])
+    if isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, Mapping) for row in X):
+        return FromRows([dict(row) for row in X])
+    return X

@@ -1,4 +1,4 @@
-"""Targets and sample weights, checked."""
+"""What belongs to the rows of a table, checked: the target, sample weights, and the labels of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-from tabsym.table.stored import library_of
+from tabsym.table.read import is_stream
+from tabsym.table.storage import library_of
+
+TARGET_TYPES = ("auto", "classes", "continuous")
+MAX_CLASSES = 100
+"""Numeric targets with more distinct values are continuous, for target_type="auto"."""
 
 _LARGEST = 1e150  # the square of more than 1.3e154 is infinite; the rest is room for sums over rows
 _NUMBERS = (Real, Decimal, np.bool_)
@@ -277,3 +282,115 @@ def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64]
     shares = weights / most
     digits, exponents = np.frexp(shares / shares[shares > 0].mean())
     return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)
+
+
+def holds_classes(values: NDArray[Any], target_type: str) -> bool:
+    """Whether a checked target (n,) holds classes, by `target_type`.
+
+    "auto": text and booleans are classes; numbers are, unless one has a fraction or there are more than
+    `MAX_CLASSES` of them.
+    """
+    if target_type != "auto":
+        return target_type == "classes"
+    if values.dtype == object and pd.api.types.infer_dtype(values) in ("floating", "mixed-integer-float", "decimal"):
+        values = values.astype(np.float64)
+    if values.dtype.kind in "OUSb":
+        return True
+    if values.dtype.kind == "f" and (values != np.floor(values)).any():
+        return False
+    return len(pd.unique(values)) <= MAX_CLASSES
+
+
+def split_target(X: Any, y: Any, who: str = "tabsym") -> tuple[Any, Any]:
+    """The features and the target, where `y` is the name of a column of `X`; else both as they are.
+
+    A lazy frame is collected once, so that features and target are of the same rows in the same order: two collects
+    of an engine without row order need not agree.
+
+    Parameters
+    ----------
+    X : dataframe, or a lazy frame of any library that narwhals reads
+    y : str or array-like of shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        There is no such column.
+    TypeError
+        `X` is no table with names, or `y` is lazy.
+    """
+    if not isinstance(y, str):
+        if y is not None and _is_lazy(y):
+            raise TypeError(f"y is lazy ({type(y).__name__}); name its column instead: {who}().fit(table, 'NAME').")
+        return X, y
+    if is_stream(X):
+        return X, y
+    frame = nw.from_native(X, pass_through=True)
+    if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
+        raise TypeError(f"y={y!r} names a column, and X is no table with names; pass y as an array.")
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if y not in frame.columns:
+        names = ", ".join(map(repr, frame.columns[:5]))
+        raise ValueError(f"There is no column {y!r} to predict; the table's first columns are {names}.")
+    return frame.drop(y).to_native(), frame[y].to_native()
+
+
+def _is_lazy(y: Any) -> bool:
+    return isinstance(nw.from_native(y, pass_through=True, allow_series=True), nw.LazyFrame)
+
+
+def check_same_rows(X: Any, **by_row: Any) -> None:
+    """A `ValueError` where a series or frame of pandas has other row labels than the pandas table X.
+
+    All else is matched by position: arrays, lists and other frames have no labels. Rows in another order
+    are the danger: nothing else tells them from rows in order. A table numbered from 0 can have been made anew from
+    rows of another (skrub does so for each column, and hands y on as it is); it has labels only where the other's are
+    the same ones in another order.
+
+    Parameters
+    ----------
+    X : table
+    by_row : array-like of shape (n_rows,) or None
+        By the name of the argument, for the message.
+
+    Raises
+    ------
+    ValueError
+        Names the first row whose labels differ. (Other lengths are told elsewhere.)
+    """
+    index = _labels(X)
+    if index is None:
+        return
+    for name, values in by_row.items():
+        other = _labels(values)
+        if other is None or len(other) != len(index) or index.equals(other):
+            continue
+        if _is_numbered_anew(index) and not (other.is_unique and other.isin(index).all()):
+            continue
+        for row, (one, another) in enumerate(zip(index, other, strict=True)):
+            if _differ(one, another):
+                raise ValueError(
+                    f"X and {name} have different indexes: row {row} is {one!r} in X and {another!r} in {name}; put "
+                    f"them in one order with {name}.loc[X.index], or where their rows go together as they are pass "
+                    f"{name}.to_numpy(), which has no labels."
+                )
+
+
+def _is_numbered_anew(index: pd.Index) -> bool:
+    return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
+
+
+def check_length(y: Any, n_rows: int) -> None:
+    """A `ValueError` where a target that is not looked at has another number of rows than the table."""
+    if y is not None and hasattr(y, "__len__") and len(y) != n_rows:
+        raise ValueError(f"The table has {n_rows} rows and y {len(y)}; transform does not need y: leave it out.")
+
+
+def _differ(one: Any, another: Any) -> bool:
+    missing = [bool(pd.isna(one)), bool(pd.isna(another))]
+    return missing[0] != missing[1] if any(missing) else bool(one != another)
+
+
+def _labels(data: Any) -> pd.Index | None:
+    return data.index if isinstance(data, (pd.Series, pd.DataFrame)) else None

@@ -15,10 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_column, encode_columns
+from tabsym.codes import UNSEEN, Categories, RawCodes, encode_column, encode_columns
+from tabsym.codes.contingency import code_numbers
+from tabsym.codes.pairs import PairCounts, count_pairs
 from tabsym.codes.threads import in_threads
 from tabsym.modl import Intervals, Settings, fit_column
-from tabsym.stats import PairCounts, code_numbers, count_pairs
 from tabsym.table import NUMBERS, Column, Kind, Measure, Table
 from tabsym.tiws.regression import Sums
 
@@ -30,7 +31,7 @@ Codes = NDArray[np.int32]
 class Symbols:
     """The words of a column of categories, in the order of their text, missing last."""
 
-    alphabet: Alphabet
+    alphabet: Categories
 
     @property
     def name(self) -> str:
@@ -122,12 +123,12 @@ def as_numbers(column: Column) -> Column:
     return column
 
 
-def _by_text(name: str, symbols: list[Any]) -> Alphabet:
+def _by_text(name: str, symbols: list[Any]) -> Categories:
     distinct = list(dict.fromkeys(symbols))
     distinct.sort(key=lambda symbol: (symbol is None, str(symbol)))
     ordered = np.empty(len(distinct), dtype=object)
     ordered[:] = distinct
-    return Alphabet(name, ordered)
+    return Categories(name, ordered)
 
 
 @dataclass(frozen=True)

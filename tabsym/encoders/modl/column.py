@@ -11,12 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes, csr, encode_columns
+from tabsym.codes import UNSEEN, Categories, RawCodes, csr, encode_columns
+from tabsym.codes.contingency import Contingency
 from tabsym.codes.threads import in_threads, one_blas_thread
 from tabsym.encoders.base import MISSING, numeric_matrix, refuse_missing
 from tabsym.encoders.tiws import TIWSEncoder
 from tabsym.modl import Groups, Intervals, Settings, fit_column
-from tabsym.stats import Contingency
 from tabsym.table import (
     Column,
     Kind,
@@ -46,7 +46,7 @@ class MODLColumn:
     fitted: Intervals | Groups
     names: list[str]
     values: Floats | None
-    alphabet: Alphabet | None = None
+    alphabet: Categories | None = None
     part_of: NDArray[np.int64] | None = None
 
     def constant_names(self) -> list[str]:
@@ -85,7 +85,7 @@ def plain_column(name: str, fitted: Intervals | Groups) -> MODLColumn:
 def _with_alphabet(name: str, fitted: Intervals | Groups, names: list[str], values: Floats | None) -> MODLColumn:
     if isinstance(fitted, Intervals):
         return MODLColumn(name, fitted, names, values)
-    return MODLColumn(name, fitted, names, values, Alphabet(name, fitted.symbols), fitted.labels_of)
+    return MODLColumn(name, fitted, names, values, Categories(name, fitted.symbols), fitted.labels_of)
 
 
 def _outputs(name: str, fitted: Intervals | Groups, output: str) -> tuple[list[str], Floats | None]:

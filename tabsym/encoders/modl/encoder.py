@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from tabsym.codes.contingency import Contingency
 from tabsym.encoders.modl.column import (
     Handling,
     Output,
@@ -33,7 +34,6 @@ from tabsym.encoders.modl.out_of_fold import OutOfFold, folds_of
 from tabsym.encoders.modl.report import PartitionReport, print_heads
 from tabsym.encoders.out_of_fold import OutOfFoldEncoder
 from tabsym.modl import CRITERIA, Settings
-from tabsym.stats import Contingency
 from tabsym.table import (
     TARGET_TYPES,
     Table,
@@ -46,6 +46,7 @@ from tabsym.table import (
     split_target,
     type_of,
 )
+from tabsym.validation import check_declared_options
 
 Floats = NDArray[np.float64]
 
@@ -165,7 +166,10 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
     0.0
     """
 
-    _unknown_words = ("value", "missing", "similar", "return_nan", "error")
+    _allowed_options = {
+        **OutOfFoldEncoder._allowed_options,
+        "handle_unknown": ("value", "missing", "similar", "return_nan", "error"),
+    }
 
     def __init__(
         self,
@@ -348,7 +352,7 @@ class MODLEncoder(PartitionReport, OutOfFoldEncoder):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> tuple[Table, Floats | None]:
         """The table and the weights; they and the options are checked, and of a further piece the columns."""
-        self._check_words()
+        check_declared_options(self)
         _check_options(self)
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, who=type(self).__name__)

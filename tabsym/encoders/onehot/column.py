@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes
-from tabsym.codes.few import plain_symbols
+from tabsym.codes import UNSEEN, Categories, RawCodes
+from tabsym.codes.coding import plain_symbols
 from tabsym.encoders.base import codes_in
 from tabsym.encoders.onehot.options import InfrequentRule, Options
 
@@ -26,7 +26,7 @@ class OneHotColumn:
 
     Attributes
     ----------
-    alphabet : Alphabet
+    alphabet : Categories
         All categories, those without an output column of their own too.
     names : list of str
         Output columns: of categories in code order, of the infrequent ones together, then the flags. Unique over all
@@ -43,7 +43,7 @@ class OneHotColumn:
         Codes of the categories that share an output column.
     """
 
-    alphabet: Alphabet
+    alphabet: Categories
     names: list[str]
     index_of: NDArray[np.int32]
     missing_index: int
@@ -111,15 +111,15 @@ def constant_names(state: OneHotColumn, raw: RawCodes) -> list[str]:
     return [state.names[place] for place in np.flatnonzero((ones == 0) | (ones == len(indices)))]
 
 
-def _alphabet(name: str, raw: RawCodes, options: Options) -> tuple[Alphabet, NDArray[np.int32]]:
+def _alphabet(name: str, raw: RawCodes, options: Options) -> tuple[Categories, NDArray[np.int32]]:
     """The categories asked for, or those that occur, and each row's code; missing is one under "value" only."""
     missing_is_category = options.handle_missing == "value"
     given = options.categories.get(name)
     if given is None:
         present = raw.codes if missing_is_category else raw.codes[raw.codes >= 0]
-        alphabet, _ = Alphabet.fit(name, RawCodes(present, raw.symbols))
+        alphabet, _ = Categories.fit(name, RawCodes(present, raw.symbols))
         return alphabet, alphabet.transform(raw)
-    alphabet = Alphabet(name, _given_categories(name, given, missing_is_category))
+    alphabet = Categories(name, _given_categories(name, given, missing_is_category))
     try:
         codes = alphabet.transform(raw)
     except TypeError:
@@ -152,7 +152,7 @@ def _given_categories(name: str, given: list[Any], missing_is_category: bool) ->
 
 
 def _group(
-    alphabet: Alphabet, counts: NDArray[Any], infrequent: NDArray[np.int64], options: Options
+    alphabet: Categories, counts: NDArray[Any], infrequent: NDArray[np.int64], options: Options
 ) -> tuple[NDArray[np.int64], list[Any], NDArray[np.int64]]:
     """The group of each category, each group's label and the category it stands for; infrequent ones last, in one."""
     common = np.setdiff1d(np.arange(len(alphabet)), infrequent)
@@ -168,7 +168,7 @@ def _group(
     return group_of, labels, category_of
 
 
-def _dropped_group(name: str, alphabet: Alphabet, group_of: NDArray[np.int64], options: Options) -> int | None:
+def _dropped_group(name: str, alphabet: Categories, group_of: NDArray[np.int64], options: Options) -> int | None:
     n_groups = int(group_of.max()) + 1 if len(group_of) else 0
     if isinstance(options.drop, str):
         return 0 if n_groups and (options.drop == "first" or n_groups == 2) else None

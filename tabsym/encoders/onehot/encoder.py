@@ -115,8 +115,10 @@ class OneHotEncoder(ColumnEncoder):
     1           0            1    2.0
     """
 
-    _missing_words = ("value", "return_nan", "error", "indicator", "ignore")
-    _unknown_words = tuple(UNKNOWN_VALUES)
+    _allowed_options = {
+        "handle_missing": ("value", "return_nan", "error", "indicator", "ignore"),
+        "handle_unknown": tuple(UNKNOWN_VALUES),
+    }
 
     def __init__(
         self,

@@ -17,7 +17,6 @@ from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
 from tabsym.encoders.folds import refuse_lost_groups
 from tabsym.encoders.out_of_fold import FittedRows, FoldFitter, OutOfFoldEncoder
-from tabsym.encoders.pieces import gather
 from tabsym.encoders.tiws.checks import (
     carried_over,
     check_mergeable,
@@ -50,8 +49,10 @@ from tabsym.table import (
     split_target,
     symbolic_columns,
 )
+from tabsym.table.frames import gather
 from tabsym.tiws.column import CONTEXTS, FittedColumn, Method, Observed, UnseenRows
 from tabsym.tiws.counts import Counting, TableCounts
+from tabsym.validation import check_declared_options
 
 Floats = NDArray[np.float64]
 
@@ -440,7 +441,7 @@ class TIWSEncoder(OutOfFoldEncoder):
         )
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Floats | None]:
-        self._check_words()
+        check_declared_options(self)
         check_options(self)
         check_same_rows(X, y=y, sample_weight=sample_weight)
         table = read_table(X, who=type(self).__name__)

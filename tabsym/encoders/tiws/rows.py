@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.codes import UNSEEN, Alphabet, RawCodes, encode_column
+from tabsym.codes import UNSEEN, Categories, RawCodes, encode_column
 from tabsym.encoders.base import refuse_missing
 from tabsym.table import Table
 from tabsym.tiws.column import FittedColumn, Observed, Unseen, UnseenRows, no_rows, unseen_rows
@@ -125,7 +125,7 @@ class RowEncoding:
         return nan | ((codes == UNSEEN) & (raw.codes >= 0)) if self.handle_unknown == "return_nan" else nan
 
 
-def alphabet_of(counts: TableCounts, number: int) -> Alphabet:
+def alphabet_of(counts: TableCounts, number: int) -> Categories:
     """The alphabet of an encoded column."""
     words = counts.words[number]
     assert isinstance(words, Symbols)

@@ -27,7 +27,7 @@ class Contingency:
     ----------
     values : (B,)
         Numeric columns: float64, ascending, missing as -inf (infinite values are errors elsewhere); complex where
-        float64 rounds (`tabsym.table.exact`).
+        float64 rounds (`tabsym.table.columns`).
         Symbolic columns: objects, missing as None; in the order of their text, whatever that of the rows is.
     lows : (B,) or None
         Numeric columns: the least value that a row of the table stands for, `values` being the greatest.

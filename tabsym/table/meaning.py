@@ -1,4 +1,4 @@
-"""Whole numbers that name things: ids and codes, which are categories though they are held as numbers."""
+"""What cells mean: words for missing values, and whole numbers that are codes, which are categories held as numbers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,34 @@ Floats = NDArray[np.float64]
 CODE_NAMES = re.compile(
     r"(?:^|[^a-z])(?:id|ids|code|codes|zip|zipcode|postcode|postal|plz|sku|nr|key|isbn|ean)(?:$|[^a-z])"
 )
+MISSING_WORDS = frozenset(
+    "? ?? - -- --- \u2013 \u2014 . .. * n/a na n.a. n.a #n/a #na nan null none nil missing unknown undefined "
+    "unspecified unavailable tbd tba tbc not-available no-data nd n.d. n.d #value! #ref! #div/0! #name? #num! "
+    "#null! <na> -nan 1.#qnan k.a. s/o nr".split()
+) | {
+    "not available",
+    "not applicable",
+    "not known",
+    "not specified",
+    "no data",
+    "varies with device",
+    "n / a",
+    "(blank)",
+    "(missing)",
+    "(null)",
+    "k. a.",
+}
+"""In lower case; they mean missing only where the other cells of a column are numbers or dates."""
 MIN_ROWS = 50
 _MIN_CODES, _MIN_RANGE = 20, 1000
 _MIN_EFFECT, _MAX_ORDER = 4.0, 2.0  # standard errors: of the values' effects together, and of their order
-
-
-MOST_LOOKED_AT = 20_000
+MAX_ROWS = 20_000
 """Rows, evenly spread."""
 
 
 def code_columns(table: Table, y: Any) -> list[str]:
     """The columns of whole numbers that look like codes; `y` (n,): numbers, or labels."""
-    step = -(-max(len(table), 1) // MOST_LOOKED_AT)
+    step = -(-max(len(table), 1) // MAX_ROWS)
     numbers = [column for column in table.columns if column.kind is Kind.NUMERIC and column.measure.name == "numbers"]
     if not numbers:
         return []
@@ -95,3 +111,9 @@ def _order_says_nothing(values: Floats, target: Floats) -> bool:
     together = ((effects**2).sum() - n) / np.sqrt(2 * n)
     order = (effects[1:] * effects[:-1]).sum() / (effects**2).sum() * np.sqrt(n)
     return bool(together > _MIN_EFFECT and order < _MAX_ORDER)
+
+
+def means_missing(text: str) -> bool:
+    """Whether a cell is blank or a word for missing."""
+    word = text.strip().lower()
+    return not word or word in MISSING_WORDS

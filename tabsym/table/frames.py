@@ -1,0 +1,335 @@
+"""Frames of any library, arrays and sparse matrices: rows taken, columns picked, stacked, and put together anew.
+
+pandas in, pandas out; polars in, polars out. scikit-learn's encoders give
+arrays and category_encoders know pandas only; a polars frame goes through
+either and comes back as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tabsym.table.columns import Table
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A categorical column: codes (n,) into labels, negative for missing."""
+
+    codes: NDArray[Any]
+    labels: Sequence[str]
+    ordered: bool = False
+
+    def texts(self) -> list[str | None]:
+        named = [*self.labels, None]
+        return [named[code] if code >= 0 else None for code in self.codes.tolist()]
+
+
+Columns = Mapping[str, "NDArray[Any] | Labels"] | None
+
+
+def assemble_frame(table: Table, replaced: Mapping[str, Columns]) -> Any:
+    """A frame of `table`'s kind in which some columns were replaced, in place.
+
+    Parameters
+    ----------
+    table : Table
+        Where untouched columns (and pandas' index) come from.
+    replaced : mapping of column name -> mapping of new column name -> values, or None
+        Columns not named here, or None, pass through untouched.
+
+    Returns
+    -------
+    frame
+        pandas for pandas, arrays and lists; otherwise the library of the input.
+    """
+    _refuse_clashes(table.names, replaced)
+    if isinstance(table.native, pd.DataFrame):
+        return _assemble_pandas(table.native, table.names, replaced)
+    frame = nw.from_native(table.native, eager_only=True)
+    series: list[nw.Series[Any]] = []
+    backend = frame.implementation
+    for name in table.names:
+        instead = replaced.get(name)
+        if instead is None:
+            series.append(frame[name])
+            continue
+        series.extend(_series(new, values, backend) for new, values in instead.items())
+    return nw.to_native(frame.select(*series)) if series else nw.to_native(frame.select())
+
+
+def _refuse_clashes(names: list[str], replaced: Mapping[str, Columns]) -> None:
+    taken = {name for name in names if replaced.get(name) is None}
+    for source, instead in replaced.items():
+        for new in instead or ():
+            if new in taken:
+                raise ValueError(
+                    f"Encoding column {source!r} makes a column {new!r}, which is there already; "
+                    "rename one of the two source columns."
+                )
+            taken.add(new)
+
+
+def _assemble_pandas(native: pd.DataFrame, names: list[str], replaced: Mapping[str, Columns]) -> pd.DataFrame:
+    columns: dict[str, Any] = {}
+    for position, name in enumerate(names):
+        instead = replaced.get(name)
+        if instead is None:
+            columns[name] = native.iloc[:, position]
+        else:
+            for new, values in instead.items():
+                columns[new] = pd.Series(_pandas_values(values), index=native.index)
+    return pd.DataFrame(columns, index=native.index, copy=False)
+
+
+def _pandas_values(values: NDArray[Any] | Labels) -> Any:
+    if not isinstance(values, Labels):
+        return np.asarray(values)
+    codes = np.maximum(values.codes, -1)
+    return pd.Categorical.from_codes(codes, dtype=_dtype(tuple(values.labels), values.ordered))
+
+
+@lru_cache(maxsize=512)
+def _dtype(labels: tuple[str, ...], ordered: bool) -> pd.CategoricalDtype:
+    """Made once for the labels of a column: it takes longer than a row's transform otherwise."""
+    return pd.CategoricalDtype(pd.Index(list(labels)), ordered=ordered)
+
+
+def _series(name: str, values: NDArray[Any] | Labels, backend: Any) -> nw.Series[Any]:
+    if not isinstance(values, Labels):
+        return nw.new_series(name, values, backend=backend)
+    texts = nw.new_series(name, values.texts(), dtype=nw.String(), backend=backend)
+    return texts.cast(nw.Enum(list(values.labels)) if backend.is_polars() else nw.Categorical())
+
+
+def as_array(frame: Any) -> NDArray[Any]:
+    """A frame of any kind as one array (n, p): of objects where columns of time stand beside others.
+
+    Between these and numbers numpy has no common type, or takes microseconds for numbers.
+    """
+    wrapped = nw.from_native(frame, eager_only=True)
+    types = set(wrapped.schema.values())
+    if len(types) == 1 or not any(dtype.is_temporal() for dtype in types):
+        return wrapped.to_numpy()
+    out = np.empty(wrapped.shape, dtype=object)
+    for place, column in enumerate(wrapped.iter_columns()):
+        if column.dtype.is_temporal():
+            native = column.to_native()
+            out[:, place] = native.astype(object) if isinstance(native, pd.Series) else column.to_list()
+        else:
+            out[:, place] = column.to_numpy()
+    return out
+
+
+def is_frame(data: Any) -> bool:
+    """Whether `data` is a dataframe of any library."""
+    return isinstance(nw.from_native(data, pass_through=True), nw.DataFrame)
+
+
+def take_rows(data: Any, rows: NDArray[Any]) -> Any:
+    """The rows of a frame or array, in its own kind; pandas keeps its index."""
+    if isinstance(data, pd.DataFrame):
+        return data.iloc[rows]  # narwhals would refuse columns named by numbers
+    if is_frame(data):
+        return nw.from_native(_without_views(data), eager_only=True)[rows, :].to_native()
+    return data[rows]
+
+
+def _without_views(data: Any) -> Any:
+    """An Arrow table whose columns of views are plain text and bytes: Arrow takes no rows of views."""
+    if type(data).__module__.partition(".")[0] != "pyarrow":
+        return data
+    import pyarrow as pa
+
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    if not any(one.type in plain for one in data.schema):
+        return data
+    return data.cast(pa.schema([one.with_type(plain.get(one.type, one.type)) for one in data.schema]))
+
+
+def column_names(data: Any, encoder: Any) -> list[Any]:
+    """The names of the columns of `data`, made by the fitted `encoder`; numbers where nobody knows."""
+    if isinstance(data, pd.DataFrame):
+        return list(data.columns)
+    if is_frame(data):
+        return list(nw.from_native(data, eager_only=True).columns)
+    names = list(encoder.get_feature_names_out()) if hasattr(encoder, "get_feature_names_out") else []
+    return names if len(names) == data.shape[1] else list(range(data.shape[1]))
+
+
+def pick_columns(data: Any, names: list[Any], wanted: list[Any]) -> Any:
+    """The `wanted` ones of the columns called `names`, in that order."""
+    if names == wanted:
+        return data
+    if isinstance(data, pd.DataFrame):
+        return data[wanted]
+    if is_frame(data):
+        return nw.from_native(data, eager_only=True).select(wanted).to_native()
+    place = {name: position for position, name in enumerate(names)}
+    return data[:, [place[name] for name in wanted]]
+
+
+def columns_of(data: Any) -> list[NDArray[Any]]:
+    """The columns (n,) of a frame or array, none of a sparse matrix."""
+    if sparse.issparse(data):
+        return []
+    if isinstance(data, pd.DataFrame):
+        return [data.iloc[:, place].to_numpy() for place in range(data.shape[1])]
+    if is_frame(data):
+        frame = nw.from_native(data, eager_only=True)
+        return [frame[name].to_numpy() for name in frame.columns]
+    return list(np.asarray(data).T)
+
+
+def with_untouched(out: Any, given: Any, encoded: Any) -> Any:
+    """Rows `out`, with those columns of `encoded`, which has the same columns, that equal a column of `given`."""
+    wanted = columns_of(given)
+    same = [place for place, one in enumerate(columns_of(encoded)) if any(_is_same(one, other) for other in wanted)]
+    if not same:
+        return out
+    if isinstance(out, pd.DataFrame):
+        out = out.copy()
+        for place in same:
+            out.isetitem(place, encoded.iloc[:, place].array)
+        return out
+    if is_frame(out):
+        frame, other = (nw.from_native(one, eager_only=True) for one in (out, encoded))
+        return frame.with_columns(*(other[other.columns[place]] for place in same)).to_native()
+    out = out.astype(np.result_type(out, encoded))
+    out[:, same] = encoded[:, same]
+    return out
+
+
+def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    if one.dtype.kind in "biuf" and other.dtype.kind in "biuf":
+        return np.array_equal(one.astype(np.float64), other.astype(np.float64), equal_nan=True)
+    return pd.Series(one, dtype=object).equals(pd.Series(other, dtype=object))
+
+
+def gather(pieces: Sequence[Any], order: NDArray[Any]) -> Any:
+    """The pieces under each other, then the rows in `order`."""
+    first = pieces[0]
+    if isinstance(first, pd.DataFrame):
+        return _stack_pandas(pieces).iloc[order]
+    if is_frame(first):
+        return _stack_frames(pieces)[order, :].to_native()
+    if sparse.issparse(first):
+        return sparse.vstack(pieces, format="csr")[order]
+    return np.concatenate(pieces)[order]
+
+
+def _stack_pandas(pieces: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Under each other, numbered anew; category columns get all pieces' categories (pandas would make objects)."""
+    stacked = {}
+    for name in pieces[0].columns:
+        columns = [piece[name] for piece in pieces]
+        if all(isinstance(column.dtype, pd.CategoricalDtype) for column in columns):
+            categories = _united([column.cat.categories for column in columns])
+            ordered = all(column.dtype == columns[0].dtype and column.cat.ordered for column in columns)
+            dtype = pd.CategoricalDtype(categories, ordered=ordered)
+            columns = [column.astype(dtype) for column in columns]
+        stacked[name] = pd.concat(columns, ignore_index=True)
+    return pd.DataFrame(stacked, index=range(sum(map(len, pieces))), copy=False)
+
+
+def _united(all_categories: Sequence[pd.Index]) -> pd.Index:
+    """Categories in order of first appearance."""
+    out = all_categories[0]
+    for categories in all_categories[1:]:
+        out = out.append(categories.difference(out, sort=False))
+    return out
+
+
+def _stack_frames(pieces: Sequence[Any]) -> nw.DataFrame[Any]:
+    """Under each other; columns whose types differ between pieces get one that holds them all."""
+    frames = [nw.from_native(piece, eager_only=True) for piece in pieces]
+    casts = {}
+    for name in frames[0].columns:
+        dtypes = [frame[name].dtype for frame in frames]
+        if any(dtype != dtypes[0] for dtype in dtypes):
+            casts[name] = _common_type([frame[name] for frame in frames])
+    changes = [nw.col(name).cast(dtype) for name, dtype in casts.items()]
+    return nw.concat([frame.with_columns(*changes) for frame in frames])
+
+
+def _common_type(columns: Sequence[nw.Series[Any]]) -> Any:
+    if all(column.dtype.is_numeric() for column in columns):
+        return nw.Float64
+    if all(isinstance(column.dtype, nw.Enum) for column in columns):
+        return nw.Enum(list(dict.fromkeys(symbol for column in columns for symbol in column.cat.get_categories())))
+    return nw.String
+
+
+def wants_pandas(encoder: Any) -> bool:
+    """Whether the encoder, or one inside it, is of category_encoders, which reads no other frames."""
+    steps = [encoder, *encoder.get_params().values()] if hasattr(encoder, "get_params") else [encoder]
+    return any(base.__module__.startswith("category_encoders") for step in steps for base in type(step).__mro__)
+
+
+def data_for(encoder: Any, X: Any, table: Table) -> Any:
+    """The table X as the encoder reads it: pandas for category_encoders, frames as they are, else an array."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    if not table.named and (array := np.asarray(X)).ndim > 1:  # a series without a name is a frame all the same
+        return array
+    if isinstance(X, (list, tuple, np.ndarray)):  # text in one dimension is an array of one column
+        return np.asarray(X, dtype=object)[:, None]
+    return _to("pandas", table.native) if wants_pandas(encoder) else table.native
+
+
+def in_users_container(out: Any, encoder: Any, table: Table, data: Any, asked: str) -> Any:
+    """What a fitted encoder made of `data`, in the container of the user's table, or in the one asked for.
+
+    Parameters
+    ----------
+    out : frame, array or sparse matrix
+    encoder : transformer
+        Fitted.
+    table : Table
+        Of the user, in whose kind of frame `out` comes back.
+    data : frame or array
+        As `data_for` gave it to the encoder: arrays stay arrays.
+    asked : {"default", "pandas", "polars"}
+        By set_output.
+    """
+    if sparse.issparse(out):
+        return out
+    kind = _kind_of(table.native)
+    if isinstance(out, np.ndarray):
+        if not is_frame(data) or not getattr(encoder, "return_df", True):
+            return out
+        out = _frame_of(out, column_names(out, encoder), kind, table)
+    elif kind != "pandas" and wants_pandas(encoder):
+        out = _to(kind, out)
+    return out if asked == "default" else _to(asked, out)
+
+
+def _kind_of(frame: Any) -> str:
+    return str(nw.from_native(frame, eager_only=True).implementation.value)
+
+
+def _to(kind: str, frame: Any) -> Any:
+    """A frame as pandas, polars or pyarrow; itself where it is that already."""
+    if _kind_of(frame) == kind:
+        return frame
+    source = nw.from_native(frame, eager_only=True)
+    return {"pandas": source.to_pandas, "polars": source.to_polars, "pyarrow": source.to_arrow}[kind]()
+
+
+def _frame_of(array: NDArray[Any], names: list[Any], kind: str, table: Table) -> Any:
+    if kind == "pandas":
+        frame = pd.DataFrame(array, columns=names, index=table.native.index)
+        return frame.infer_objects() if array.dtype == object else frame
+    columns = {str(name): array[:, place] for place, name in enumerate(names)}
+    lists = {name: column.tolist() if column.dtype == object else column for name, column in columns.items()}
+    backend = nw.from_native(table.native, eager_only=True).implementation
+    return nw.from_dict(lists, backend=backend).to_native()

@@ -1,0 +1,109 @@
+"""Which values an option may have, and the sentence that refuses any other.
+
+A class declares them, as scikit-learn's `_parameter_constraints` does::
+
+    _allowed_options = {
+        "output": ("category", "text"),
+        "max_levels": (Number(at_least=1, whole=True), None),
+        "sparse_output": (True, False),
+    }
+
+and its `fit` begins with ``check_declared_options(self)``. `check_option` does the same for the argument of a function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number within bounds, such as ``Number(above=0)``; `of` names what it counts, such as "rows"."""
+
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+    whole: bool = False
+    of: str = ""
+
+    def allows(self, value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, Integral if self.whole else Real):
+            return False
+        number: Any = value
+        return (
+            (isinstance(value, Integral) or math.isfinite(value))
+            and (self.at_least is None or number >= self.at_least)
+            and (self.above is None or number > self.above)
+            and (self.at_most is None or number <= self.at_most)
+            and (self.below is None or number < self.below)
+        )
+
+    def __str__(self) -> str:
+        bounds = {"of at least": self.at_least, "above": self.above, "at most": self.at_most, "below": self.below}
+        given = " and ".join(f"{word} {bound}" for word, bound in bounds.items() if bound is not None)
+        noun = f"a {'whole ' * self.whole}number{f' of {self.of}' if self.of else ''}"
+        return f"{noun} {given}" if given else noun
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An object of some type; `text` describes it in the sentence, such as "an object of tabsym.losses"."""
+
+    type: type | tuple[type, ...]
+    text: str
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, self.type)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def check_declared_options(estimator: Any) -> None:
+    """A `ValueError` for the first option of an estimator that is none of those in its `_allowed_options`."""
+    for name, allowed in estimator._allowed_options.items():
+        check_option(name, getattr(estimator, name), allowed)
+
+
+def check_option(name: str, value: Value, allowed: Iterable[Any], *others: str) -> Value:
+    """The value of an option, or a `ValueError` with the name, the value and those that are allowed.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    allowed : iterable of str, bool, None, Number or Instance
+    others : str
+        What else may be given, in words; the caller has found that the value is none of it.
+
+    Raises
+    ------
+    ValueError
+        Such as "output='csv' is not known; use 'category' or 'text'."
+    """
+    allowed = tuple(allowed)
+    if any(_allows(one, value) for one in allowed):
+        return value
+    words = [str(one) if isinstance(one, (Number, Instance)) else repr(one) for one in allowed] + list(others)
+    is_word = any(isinstance(one, str) for one in allowed) and (
+        isinstance(value, str) or all(one is None or isinstance(one, str) for one in allowed)
+    )
+    listed = " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    raise ValueError(f"{name}={value!r} is not {'known' if is_word else 'possible'}; use {listed}.")
+
+
+def _allows(one: Any, value: Any) -> bool:
+    if isinstance(one, (Number, Instance)):
+        return one.allows(value)
+    if isinstance(one, bool):
+        return isinstance(value, (bool, np.bool_)) and bool(value) is one
+    return value is one if one is None else isinstance(value, str) and value == one
