@@ -24,7 +24,7 @@ from tabsym.compare.reading import ReadOptions
 from tabsym.compare.results import load_results
 from tabsym.compare.retyping import read_typed
 from tabsym.compare.splits import make_plan
-from tabsym.compare.words import summary
+from tabsym.compare.text import summary
 from tabsym.datasets import make_retail
 
 pytestmark = pytest.mark.usefixtures("in_process")

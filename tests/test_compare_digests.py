@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from tabsym import compare
-from tabsym.compare.digests import digest_of, digest_of_address
+from tabsym.compare.own import digest_of, digest_of_address
 from tabsym.datasets import make_retail
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -82,7 +82,7 @@ def test_digests_are_those_of_other_processes():
         "from sklearn.pipeline import make_pipeline\n"
         "from sklearn.preprocessing import FunctionTransformer\n"
         "from sklearn.linear_model import Ridge\n"
-        "from tabsym.compare.digests import digest_of\n"
+        "from tabsym.compare.own import digest_of\n"
         "words = {'alpha', 'beta', 'gamma', 'delta'}\n"
         "function = lambda x: x if 'a' in {'a', 'b', 'c'} else -x\n"
         "print(digest_of(make_pipeline(FunctionTransformer(function, kw_args={'w': words}), Ridge()),\n"

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 from tabsym import OneHotEncoder
 from tabsym.compare import compare
-from tabsym.compare.lock import owned
+from tabsym.compare.machine import owned
 from tabsym.compare.results import Results, load_results, prediction_path
 
 FORGED = {"fold": 0, "error": "forged"}

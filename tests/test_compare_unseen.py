@@ -9,7 +9,7 @@ from tabsym.compare.contenders import all_contenders
 from tabsym.compare.estimators import FilledEncoder
 from tabsym.compare.fitting import Data, train
 from tabsym.compare.own import choose
-from tabsym.compare.rows import _pair
+from tabsym.compare.results import _pair
 
 pytestmark = pytest.mark.usefixtures("in_process")
 

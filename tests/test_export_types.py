@@ -13,7 +13,7 @@ import pytest
 
 from tabsym import DateParts, WideClassifier, WideRegressor, WideSGDRegressor
 from tabsym.compare import load
-from tabsym.compare.best import train_best
+from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
 from tabsym.compare.prepare import prepare

@@ -10,7 +10,7 @@ from functools import cache
 CLASSES: dict[str, str] = {
     "Alphabet": "tabsym.codes.alphabet:Alphabet",
     "Cross": "tabsym.codes.cross:Cross",
-    "Winner": "tabsym.compare.best:Winner",
+    "Winner": "tabsym.compare.comparison:Winner",
     "HistClassifier": "tabsym.compare.estimators:HistClassifier",
     "CompareFeatures": "tabsym.compare.features:Features",
     "FilledEncoder": "tabsym.compare.estimators:FilledEncoder",
