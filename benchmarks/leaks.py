@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from tabsym import compare
-from tabsym.compare import single
+from tabsym.compare import columns
 
 TARGETS = {
     "adult": "income", "amazon": "ACTION", "kick": "IsBadBuy", "usedcars": "price_usd", "titanic": "Survived",
@@ -54,7 +54,7 @@ def claims(n: int, seed: int = 0) -> pd.DataFrame:
 def study(name: str, table: pd.DataFrame, target: str, **options: object) -> None:
     """Compare on one table and print what is asked and measured."""
     taken = []
-    measure = single.column_gains
+    measure = columns.column_gains
 
     def timed(*arguments: object) -> list[dict[str, object]]:
         begin = time.perf_counter()

@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     with _warnings_in_a_line():  # the parser imports contenders, and with them kernels
         args = _parser().parse_args(arguments)
     try:
-        from tabsym.compare.asked import check_extra
+        from tabsym.compare.settings import check_extra
 
         check_extra()
     except ModuleNotFoundError as error:

@@ -41,24 +41,20 @@ def _dtype(values, kind):
     }[kind]
 
 
-_DAILY = 3
-"""Cases of a grid in the daily run: the first, the last, and those between at equal steps; the others are `slow`."""
 _SLOW_DOCTESTS = ("tabsym.compare.run.compare", "tabsym.compare.many.compare_tables")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark what the daily run (``-m "not slow"``) leaves out besides what is marked where it stands."""
+    """Mark what the daily run (``-m "not slow"``) leaves out besides what is marked: grids but for their ends."""
     grids = {}
     for item in items:
         grids.setdefault(item.nodeid.partition("[")[0], []).append(item)
         if item.name in _SLOW_DOCTESTS:
             item.add_marker("slow")
     for cases in grids.values():
-        daily = {round(step * (len(cases) - 1) / (_DAILY - 1)) for step in range(_DAILY)}
-        for number, item in enumerate(cases):
-            if number not in daily:
-                item.add_marker("slow")
+        for item in cases[1:-1]:
+            item.add_marker("slow")
 
 
 def pytest_sessionfinish(session, exitstatus):

@@ -58,7 +58,7 @@ def schemas(owned):
         "list-subprocess": items(*shell, full="subprocess.Popen"),
         "set-popen": items(*shell, kind="SetNode", full=popen),
         "tuple-popen": items(*shell, kind="TupleNode", full=popen),
-        "tuple-namedtuple": items(scalar(1), kind="TupleNode", full="tabsym.compare.cells.Popen"),
+        "tuple-namedtuple": items(scalar(1), kind="TupleNode", full="tabsym.compare.text.Popen"),
         "dict-thread": node("DictNode", "threading.Thread", content={}),
         "dict-popen": node("DictNode", popen, content={"args": scalar("id")}),
         "dict-key-types": node("DictNode", "builtins.dict", content={"id": scalar(1)}, key_types=["os.system"]),

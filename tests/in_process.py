@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tabsym.compare import lift_plots, plots, processes, worker
+from tabsym.compare import plots, processes, worker
 
 
 class _HereAndNow:
@@ -50,6 +50,6 @@ def contenders_in_process():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(processes, "subprocess", _Subprocess())
         patch.setattr(processes, "kill_group", lambda process: None)
-        for module in (plots, lift_plots):  # drawn, but not written as SVG, which is most of a comparison's time
-            patch.setattr(module, "_svg", lambda figure: "data:image/svg+xml;base64,")
+        # drawn, but not written as SVG, which is most of a comparison's time
+        patch.setattr(plots, "_svg", lambda figure: "data:image/svg+xml;base64,")
         yield

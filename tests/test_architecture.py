@@ -94,6 +94,7 @@ def test_numba_is_used_in_one_place():
     assert users == [PACKAGE / "jit.py"]
 
 
+@pytest.mark.slow
 def test_warnings_name_the_line_of_the_user():
     """By `warn_user`, the one place that calls Python's own."""
     wrong = [

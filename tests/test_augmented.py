@@ -77,6 +77,7 @@ def test_every_container(frame):
     np.testing.assert_allclose(model.predict(table), again.predict(X), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_new_symbols_are_foretold_and_blindness_is_reported():
     """`kind` is dropped: the model tells it, and the other columns do not."""
     model = AugmentedModel(HistGradientBoostingRegressor(max_iter=60, random_state=0))
@@ -94,6 +95,7 @@ def test_new_symbols_are_foretold_and_blindness_is_reported():
     )
 
 
+@pytest.mark.slow
 def test_classifiers():
     labels = np.where(Y > 15, "dear", "cheap")
     model = AugmentedModel(HistGradientBoostingClassifier(max_iter=20)).fit(X, labels)
@@ -115,6 +117,7 @@ class Recorder(HistGradientBoostingRegressor):
         return super().fit(X, y, sample_weight)
 
 
+@pytest.mark.slow
 def test_each_row_is_there_once():
     weight = rng.uniform(0.5, 2, N)
     encoder = TIWSEncoder(indicator=True, random_state=3)

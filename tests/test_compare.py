@@ -24,7 +24,7 @@ from tabsym.compare.reading import ReadOptions
 from tabsym.compare.results import load_results
 from tabsym.compare.retyping import read_typed
 from tabsym.compare.splits import make_plan
-from tabsym.compare.words import summary
+from tabsym.compare.text import summary
 from tabsym.datasets import make_retail
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -396,6 +396,7 @@ def test_names_from_data_are_escaped(tmp_path):
 
 
 @pytest.mark.processes
+@pytest.mark.slow
 def test_command_line(tmp_path, capsys):
     path = tmp_path / "sales.csv"
     SALES.head(200).to_csv(path, index=False)
@@ -424,12 +425,14 @@ def test_command_line(tmp_path, capsys):
     assert "nosuch" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_python_m_is_the_command():
     command = [sys.executable, "-m", "tabsym", "compare", "nowhere.csv", "--target", "y"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "tabsym: There is no file 'nowhere.csv'.\n")
 
 
+@pytest.mark.slow
 def test_the_function_is_there_whatever_was_imported_first():
     code = (
         "import tabsym.compare.worker, tabsym; assert callable(tabsym.compare); from tabsym import compare; compare()"

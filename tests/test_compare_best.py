@@ -9,7 +9,7 @@ import tabsym
 from tabsym import WideRegressor, compare, save
 from tabsym.cli import main
 from tabsym.compare import load
-from tabsym.compare.best import train_best
+from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
 from tabsym.compare.own import from_address

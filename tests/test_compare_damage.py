@@ -16,10 +16,9 @@ from sklearn.pipeline import make_pipeline
 
 from tabsym import OneHotEncoder
 from tabsym.compare import compare
-from tabsym.compare.lock import owned
-from tabsym.compare.mend import mend
+from tabsym.compare.machine import owned
 from tabsym.compare.ranking import rank
-from tabsym.compare.results import prediction_path
+from tabsym.compare.results import mend, prediction_path
 from tabsym.compare.settings import begin, forget_changed, settings_of
 
 pytestmark = pytest.mark.usefixtures("in_process")

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from tabsym import compare
-from tabsym.compare.digests import digest_of, digest_of_address
+from tabsym.compare.own import digest_of, digest_of_address
 from tabsym.datasets import make_retail
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -75,6 +75,7 @@ def test_what_differs_has_another_digest_and_what_does_not_the_same(what):
     assert digest_of(Holder(), {"held": [first]}) != digest_of(Holder(), {"held": [second]})  # the space
 
 
+@pytest.mark.slow
 def test_digests_are_those_of_other_processes():
     """The order of sets, addresses in memory and the state of all random numbers are of this one alone."""
     code = (
@@ -82,7 +83,7 @@ def test_digests_are_those_of_other_processes():
         "from sklearn.pipeline import make_pipeline\n"
         "from sklearn.preprocessing import FunctionTransformer\n"
         "from sklearn.linear_model import Ridge\n"
-        "from tabsym.compare.digests import digest_of\n"
+        "from tabsym.compare.own import digest_of\n"
         "words = {'alpha', 'beta', 'gamma', 'delta'}\n"
         "function = lambda x: x if 'a' in {'a', 'b', 'c'} else -x\n"
         "print(digest_of(make_pipeline(FunctionTransformer(function, kw_args={'w': words}), Ridge()),\n"
@@ -161,6 +162,7 @@ def test_what_cannot_be_told_is_run_anew(tmp_path, capsys):
     assert said in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_another_space_is_run_anew(tmp_path, capsys):
     pipe = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge())
     options = {"folds": 2, "out": tmp_path / "o", "tune": 2}
@@ -170,6 +172,7 @@ def test_another_space_is_run_anew(tmp_path, capsys):
     assert "mine is run again: the estimator or its space has changed." in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_results_of_before_there_were_digests_are_gone_on_with(tmp_path, capsys):
     pipe = make_pipeline(FunctionTransformer(lambda X: X[["units"]] if "units" in X else X.iloc[:, -1:]), Ridge())
     options = {"contenders": {"mine": pipe}, "folds": 2, "out": tmp_path / "o"}

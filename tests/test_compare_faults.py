@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 from tabsym import OneHotEncoder
 from tabsym.compare import compare
-from tabsym.compare.lock import owned
+from tabsym.compare.machine import owned
 from tabsym.compare.results import Results, load_results, prediction_path
 
 FORGED = {"fold": 0, "error": "forged"}
@@ -204,6 +204,7 @@ def test_a_memory_limit_is_refused_where_the_system_has_none(table, tmp_path, mo
         compare(table, "y", memory_limit=2, out=tmp_path / "o")
 
 
+@pytest.mark.slow
 def test_one_that_removes_its_files_harms_only_itself(table, tmp_path):
     done = run(table, tmp_path / "out", ["removes"])
     assert set(done.failures) == {"removes"}
@@ -221,6 +222,7 @@ def test_what_went_wrong_is_one_line_that_can_be_written(tmp_path):
     assert load_results(tmp_path).contenders["b"]["error"]
 
 
+@pytest.mark.slow
 def test_folders_are_mended(table, tmp_path):
     out = tmp_path / "out"
     first = run(table, out, ["prints"])

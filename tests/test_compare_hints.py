@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabsym.compare.hints import hints
+from tabsym.compare.features import hints
 from tabsym.compare.prepare import prepare
 from tabsym.compare.reading import ReadOptions
 

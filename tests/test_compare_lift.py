@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from tabsym.compare.lift import Held, deciles, gini, held_out, lorenz, mean_gini, pooled
+from tabsym.compare.diagnostics import Held, deciles, gini, held_out, lorenz, mean_gini, pooled
 from tabsym.compare.prepare import Columns, prepare
 from tabsym.compare.results import prediction_path
 

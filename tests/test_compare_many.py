@@ -51,6 +51,7 @@ def test_no_p_of_a_test_that_was_not_done(values, counts):
     ]
 
 
+@pytest.mark.slow
 def test_tables_of_different_tasks_and_one_that_fails(tmp_path):
     sales = make_retail(200)
     tables = {

@@ -157,6 +157,7 @@ def test_rows_say_how_the_score_moves_with_their_weight(task, name, weighted):
 
 
 @pytest.mark.parametrize(("task", "name"), BY_ROW)
+@pytest.mark.slow
 def test_the_spread_of_rows_is_that_of_the_bootstrap(task, name):
     y, p, _ = example(task, False)
     metric = METRICS[task][name]

@@ -75,6 +75,7 @@ def test_class_names_reach_them_and_their_order_is_theirs(tmp_path):
 
 
 @pytest.mark.processes
+@pytest.mark.slow
 def test_addresses_from_the_shell(tmp_path, capsys):
     path = tmp_path / "sales.csv"
     SALES[["store", "colour", "sales"]].dropna().to_csv(path, index=False)
@@ -272,6 +273,7 @@ def test_changed_code_behind_an_address_is_run_anew_by_resume(tmp_path, monkeypa
     assert scores[1]["mine"] > scores[0]["mine"] == scores[0]["constant"]
 
 
+@pytest.mark.slow
 def test_an_estimator_of_other_parameters_is_run_anew_by_resume(tmp_path, capsys):
     options = {"folds": 2, "out": tmp_path / "o"}
     pipes = [clone(ready).set_params(ridge__alpha=alpha) for alpha in (1.0, 1.0, 50.0)]

@@ -10,18 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabsym.compare.levels import column_levels
-from tabsym.compare.metrics import choose_metric
+from tabsym.compare.columns import column_gains, column_levels, leak_sentences
+from tabsym.compare.job import Course
+from tabsym.compare.metrics import choose_metric, score_fold
 from tabsym.compare.prepare import Columns, prepare
-from tabsym.compare.processes import Course
 from tabsym.compare.report import sort_key, write_report
 from tabsym.compare.results import Results
 from tabsym.compare.run import _judged
-from tabsym.compare.scores import score_fold
 from tabsym.compare.settings import settings_of
-from tabsym.compare.single import column_gains, leak_sentences
 from tabsym.compare.splits import make_plan
-from tabsym.compare.words import summary
+from tabsym.compare.text import summary
 
 EVIL = "<img src=x onerror=alert(1)>"
 NAMES = [

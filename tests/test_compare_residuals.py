@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tabsym.compare.lift import Held
+from tabsym.compare.diagnostics import STANDARD_ERRORS, Held, cells_of, error_tables
 from tabsym.compare.prepare import Columns, prepare
-from tabsym.compare.residuals import STANDARD_ERRORS, cells_of, error_tables
 
 
 def case(table, task, predicted, **roles):

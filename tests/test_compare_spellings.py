@@ -287,6 +287,7 @@ def test_blank_columns_are_dropped_and_unnamed_ones_named(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_the_verdict_and_the_winner_are_those_of_the_clean_table(tmp_path):
     """N2: the same rows but for how they are written; the scores are the same to the last digit."""
     rng = np.random.default_rng(1)

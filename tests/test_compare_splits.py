@@ -194,6 +194,7 @@ def check_time(splits, moments, folds):
 
 @settings(max_examples=300, deadline=None)
 @given(st.data(), st.integers(2, 6))
+@pytest.mark.slow
 def test_training_is_what_was_before(data, folds):
     distinct = data.draw(
         st.lists(st.integers(-1000, 1000), unique=True, min_size=folds + 1, max_size=folds + 8)
@@ -288,6 +289,7 @@ def keys_for(how, n, rng):
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(HOW), st.sampled_from(TASKS), st.integers(12, 80), st.integers(0, 10**6), st.integers(0, 10**6))
+@pytest.mark.slow
 def test_inside_splits_some_rows_in_the_same_manner(how, task, n, seed, state):
     rng = np.random.default_rng(seed)
     keys = keys_for(how, n, rng)

@@ -341,6 +341,7 @@ def test_a_target_is_taken_or_refused_in_a_sentence(values, task):
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 15), min_size=2, max_size=80).filter(lambda v: len(set(v)) > 2), st.randoms())
+@pytest.mark.slow
 def test_the_guess_depends_on_the_values_alone(values, random):
     """Not on their order, nor on the type they come in."""
     want = guess(values)

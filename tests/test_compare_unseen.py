@@ -9,7 +9,7 @@ from tabsym.compare.contenders import all_contenders
 from tabsym.compare.estimators import FilledEncoder
 from tabsym.compare.fitting import Data, train
 from tabsym.compare.own import choose
-from tabsym.compare.rows import _pair
+from tabsym.compare.results import _pair
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
@@ -37,6 +37,7 @@ def test_they_take_part_only_where_symbols_are_held_out():
         choose(["unseen-blind"], "regression")
 
 
+@pytest.mark.slow
 def test_a_comparison_of_held_out_symbols(tmp_path):
     chosen = ["lightgbm", "unseen-documents", "unseen-jitter-lightgbm"]
     found = compare(SALES, "price", unseen="model", folds=2, contenders=chosen, out=tmp_path / "out", quiet=True)

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tabsym.compare.ranking import rank
-from tabsym.compare.rows import _pair
-from tabsym.compare.verdicts import Pair, adjusted_for_pairs, against_best, outlying_fold
-from tabsym.compare.words import difference, summary, verdict
+from tabsym.compare.ranking import Pair, adjusted_for_pairs, against_best, outlying_fold, rank
+from tabsym.compare.results import _pair
+from tabsym.compare.text import difference, summary, verdict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 

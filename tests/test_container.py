@@ -11,11 +11,11 @@ import pytest
 
 from tabsym.jit import own_temporary_folder
 
+pytestmark = pytest.mark.slow
+
 CORE_ONLY = """
 import sys
 import joblib  # needs cloudpickle of its own
-
-pytestmark = pytest.mark.slow
 
 ABSENT = ("psutil cloudpickle jinja2 rich matplotlib pyarrow lightgbm xgboost catboost category_encoders polars torch "
           "openpyxl").split()

@@ -272,6 +272,7 @@ def test_columns_named_by_numbers_and_arrays_after_frames():
     np.testing.assert_array_equal(after, cross.transform(X[["a", "b"]]))
 
 
+@pytest.mark.slow
 def test_in_pipelines_searches_pickles():
     pipeline = make_pipeline(
         make_column_transformer((CrossFit(TargetEncoder(), random_state=0), ["a", "b"]), remainder="passthrough"),

@@ -15,6 +15,7 @@ from tests.saved_models import fitted
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_none_does_anything(tmp_path):
     model, _ = fitted("online:text")
     good = save(model, tmp_path / "good.skops").read_bytes()

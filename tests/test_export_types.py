@@ -14,7 +14,7 @@ from sklearn.preprocessing import TargetEncoder
 
 from tabsym import CrossFit, DateParts, WideClassifier, WideRegressor, WideSGDRegressor
 from tabsym.compare import load
-from tabsym.compare.best import train_best
+from tabsym.compare.comparison import train_best
 from tabsym.compare.contenders import all_contenders
 from tabsym.compare.metrics import choose_metric
 from tabsym.compare.prepare import prepare

@@ -79,6 +79,7 @@ def restricted_likelihood(z, x, y):
 
 @pytest.mark.parametrize("slope", [False, True], ids=["intercept", "slope"])
 @pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.slow
 def test_differences_of_one_block_have_the_variances_of_restricted_likelihood(seed, slope):
     rng, home, away, strength = games(seed)
     n, q = len(home), len(strength)

@@ -144,6 +144,7 @@ def test_fixed_terms_and_offsets_are_taken_as_they_are():
     np.testing.assert_allclose(same.predict(table, offset=3.0 * table["x"]), model.predict(table), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_counts_with_exposure():
     rng = np.random.default_rng(5)
     n = 20_000
@@ -170,6 +171,7 @@ def test_counts_with_exposure():
         ("squared_error", np.mean),
     ],
 )
+@pytest.mark.slow
 def test_losses_find_what_they_are_for(loss, best):
     """One symbol of its own per group: the best constant of each group is known."""
     rng = np.random.default_rng(6)

@@ -226,6 +226,7 @@ def test_the_order_of_rows_changes_nothing(n_classes):
     np.testing.assert_allclose(one.tree_.value, other.tree_.value, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_columns_are_drawn_by_the_random_state():
     X, rng = make_table(n=200, seed=5)
     y = rng.normal(size=200)

@@ -268,6 +268,7 @@ def test_catboost_s_own_cat_features_as_a_tuple():
 THIRD_PARTY = Path(__file__).parent / "third_party"
 
 
+@pytest.mark.slow
 def test_an_adapter_by_somebody_else_needs_an_entry_point_only(tmp_path):
     project = tomllib.loads((THIRD_PARTY / "pyproject.toml").read_text())["project"]
     info = tmp_path / "tabsym_stumps-0.1.dist-info"

@@ -153,6 +153,7 @@ def answer(model, table):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.slow
 def test_a_column_without_a_value_in_fit_has_no_type(name):
     for empty in EMPTY.values():
         fitted = clone(MODELS[name]).fit(table_of(empty(N)), Y)

@@ -53,6 +53,7 @@ def test_noise_is_no_grid():
 
 
 @pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.slow
 def test_grids_too_large_to_look_at_each_cost_what_the_definition_says(symbolic):
     """More targets than cells they are cut on at first: the cuts slide among all of them."""
     rng = np.random.RandomState(1)
@@ -69,6 +70,7 @@ def test_grids_too_large_to_look_at_each_cost_what_the_definition_says(symbolic)
 
 
 @pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.slow
 def test_the_search_for_large_grids_finds_the_best_of_small_ones(symbolic, monkeypatch):
     monkeypatch.setattr(joint_cuts, "every_grid", lambda *_: None)
     rng = np.random.RandomState(2)
@@ -93,6 +95,7 @@ def many_symbols(seed, n_symbols=230, n=1600):
     return Rows(source, target, n_symbols, int(target.max()) + 1)
 
 
+@pytest.mark.slow
 def test_target_cuts_are_changed_with_groups_of_many_symbols_near_those_found():
     """Searching new groups for each change would be too dear; without any change the cost was 10080.28."""
     rows = many_symbols(8)

@@ -41,6 +41,7 @@ def fitted(counts, criterion):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.slow
 def test_the_exact_program_is_enumeration(criterion):
     rng = np.random.default_rng(1)
     for n_symbols in [3, 4, 5, 6, 6, 6, 6, 7]:
@@ -51,6 +52,7 @@ def test_the_exact_program_is_enumeration(criterion):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.slow
 def test_two_classes_are_grouped_in_runs(criterion):
     rng = np.random.default_rng(2)
     with_garbage = 0
@@ -65,6 +67,7 @@ def test_two_classes_are_grouped_in_runs(criterion):
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize(("n_symbols", "n_classes", "tables"), SIZES)
+@pytest.mark.slow
 def test_groups_are_optimal(criterion, n_symbols, n_classes, tables):
     rng = np.random.default_rng(n_symbols * 10 + n_classes)
     misses = []

@@ -85,6 +85,7 @@ def test_local_search_comes_near_every_partition():
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.slow
 def test_limits_hold_beyond_every_partition(classes):
     """More modalities than are looked at by subsets: local search, garbage groups too."""
     rng = np.random.RandomState(classes)
@@ -108,6 +109,7 @@ def test_limits_hold_beyond_every_partition(classes):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("n_symbols", [7, 8, 9, 10, 11, 12, 13, 14])
+@pytest.mark.slow
 def test_groups_beside_garbage_come_near_every_partition(n_symbols, n_classes):
     rng = np.random.default_rng(n_symbols * 10 + n_classes)
     with_garbage, far = 0, []

@@ -106,6 +106,7 @@ def test_wrong_options_are_named(options, words):
         MODLEncoder(**options).fit_transform(X, Y)
 
 
+@pytest.mark.slow
 def test_without_proofs_the_parts_are_as_good_or_a_little_dearer():
     sales = make_retail(1500, random_state=3)
     X, y = sales[["colour", "price"]], sales["sales"]

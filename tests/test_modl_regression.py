@@ -214,6 +214,7 @@ def test_costs_are_those_of_the_grids_returned(symbolic):
 
 
 @pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.slow
 def test_grids_are_optimal(symbolic):
     rng = np.random.default_rng(3)
     misses = []

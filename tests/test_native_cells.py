@@ -27,6 +27,7 @@ def arguments(out, **changes):
     return argparse.Namespace(**options | changes)
 
 
+@pytest.mark.slow
 def test_cells_are_run_once(tmp_path, monkeypatch):
     out = tmp_path / "cells.csv"
     study.run(arguments(out))
@@ -48,6 +49,7 @@ def test_cells_are_run_once(tmp_path, monkeypatch):
     study.run(arguments(out))
 
 
+@pytest.mark.slow
 def test_a_limit_of_time_is_said_and_a_longer_one_tried(tmp_path):
     out = tmp_path / "cells.csv"
     one = {"contenders": ["constant"]}

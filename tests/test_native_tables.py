@@ -43,6 +43,7 @@ def findings_of(library):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.slow
 def test_predictions_are_those_of_plain_columns(library, case):
     assert findings_of(library)[case] == "equal"
 

@@ -99,6 +99,7 @@ def least(score, n_numbers, n_held, y, l2):
     ],
     ids=["product", "shared block", "dot"],
 )
+@pytest.mark.slow
 def test_formulas_reach_the_least_objective_of_many_starts(formula, make, blocks):
     table, y = products()
     score, n_numbers, n_held = make(table)

@@ -201,6 +201,7 @@ def test_oracle_reml_is_anova_where_the_layout_is_balanced():
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
+@pytest.mark.slow
 def test_oracle_fellner_schall_is_reml_where_the_layout_is_not(weighted):
     X, y = unbalanced(0, slope=True)
     weight = np.random.default_rng(0).choice([0.5, 1.0, 4.0], len(y)) if weighted else np.ones(len(y))
@@ -271,6 +272,7 @@ def reml_of_unbalanced(seed, slope):
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("slope", [True, False], ids=["slope", "no slope"])
 @pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.slow
 def test_unbalanced_is_reml(seed, slope, standardize):
     X, y = unbalanced(seed, slope=slope)
     Z, fixed, (variance, phi) = reml_of_unbalanced(seed, slope)
@@ -288,6 +290,7 @@ def test_unbalanced_is_reml(seed, slope, standardize):
 
 
 @pytest.mark.parametrize("slope", [False, True])
+@pytest.mark.slow
 def test_weights_are_precisions(slope):
     """Rows of a weight are known better: restricted likelihood with variances phi / weight."""
     X, y = unbalanced(2, slope=slope)
@@ -642,6 +645,7 @@ def errors_over_sd(loss, seed, n, sizes, sigmas, samples):
 
 
 @pytest.mark.parametrize("name", COVERAGE)
+@pytest.mark.slow
 def test_intervals_cover_the_truth(name):
     """The truth's own numbers, by the intervals' nominal share within 3 points.
 

@@ -227,6 +227,7 @@ def test_vectors_that_rows_cannot_tell_apart_have_no_nan():
 
 @pytest.mark.parametrize("crosses", [1, 2])
 @pytest.mark.parametrize(("n_rows", "noise"), [(300, 1.0), (300, 0.1), (300, 0.01), (20_000, 1.0)])
+@pytest.mark.slow
 def test_draws_know_that_levels_of_blocks_are_not_told(n_rows, noise, crosses):
     """One block up and another down: the less noise, and the more rows, the less the steps of draws see of it."""
     rng = np.random.default_rng(0)

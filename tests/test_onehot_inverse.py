@@ -134,6 +134,7 @@ ROWS["a"] = ROWS["a"].astype(object)
 @pytest.mark.filterwarnings("ignore:Found unknown")
 @pytest.mark.parametrize("handle_missing", OneHotEncoder._allowed_options["handle_missing"])
 @pytest.mark.parametrize("handle_unknown", OneHotEncoder._allowed_options["handle_unknown"])
+@pytest.mark.slow
 def test_sparse_never_becomes_dense(handle_missing, handle_unknown):
     """Dense, this is 384 MB; one row of NaN is 48 kB."""
     odd = ROWS.copy()

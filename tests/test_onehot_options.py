@@ -170,6 +170,7 @@ def test_weights_are_frequencies():
 
 @pytest.mark.filterwarnings("ignore:Found unknown")
 @pytest.mark.parametrize("frame_of", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
+@pytest.mark.slow
 def test_all_options_combine(frame_of):
     """Whatever is asked for: names, sparse, codes and the way back agree with the dense columns."""
     train, test = frame_of(WITH_MISSING.astype("str")), frame_of(TEST.astype("str").mask(TEST == "c"))

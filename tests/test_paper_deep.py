@@ -72,6 +72,7 @@ def _float64():
 @pytest.mark.parametrize("estimator", ["gse", "mean"])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("model", NETWORKS)
+@pytest.mark.slow
 def test_stack_equals_networks_alone(model, optimizer, estimator, copies):
     check(made_up("adult"), Cell(model, optimizer, estimator, BATCH), copies)
 

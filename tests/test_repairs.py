@@ -166,6 +166,7 @@ def penalised(model, X, y, l1, l2):
 @pytest.mark.parametrize("gradient", ["gse", "mean"])
 @pytest.mark.parametrize("batch_size", [32, "full"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "rmsprop", "adam"])
+@pytest.mark.slow
 def test_automatic_passes_end_at_the_optimum_of_what_is_penalised(optimizer, batch_size, gradient):
     """Passes were judged by the loss alone: a fit that had overshot its penalty could never come back."""
     rng = np.random.RandomState(0)
@@ -310,6 +311,7 @@ def test_a_formula_of_a_thousand_terms_is_read():
     assert len(model.coefs_) == 1000
 
 
+@pytest.mark.slow
 def test_streams_of_single_rows_are_standardised_by_all_rows():
     """A first row has no spread: prices of 100,000 came out worse than their mean."""
     y = 1e5 + 2e4 * EFFECT
@@ -320,6 +322,7 @@ def test_streams_of_single_rows_are_standardised_by_all_rows():
     assert np.mean((model.predict(TABLE[rest]) - y[rest]) ** 2) < 0.5 * np.var(y[rest])
 
 
+@pytest.mark.slow
 def test_early_stopping_and_adaptive_rates_get_passes_to_work_with():
     table, y = pd.concat([TABLE] * 50), np.tile(Y, 50)
     assert WideSGDRegressor(early_stopping=True, random_state=0).fit(table, y).n_iter_ > 3

@@ -445,6 +445,7 @@ def test_rows_of_weight_zero_are_absent_and_weights_count():
 # -- estimators ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_copies_and_parts():
     stack = WideBoostClassifier(WideClassifier(**RIDGE), LGBMClassifier(**SMALL), mode="margin", cv=3, random_state=0)
     model = clone(stack).fit(X, TWO)

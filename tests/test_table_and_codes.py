@@ -143,6 +143,7 @@ def test_streams_are_refused_in_a_sentence_where_a_table_is_needed(estimator):
     st.lists(st.one_of(st.floats(width=16), st.integers(-9, 9).map(float)), max_size=40),
     st.integers(0, 3),
 )
+@pytest.mark.slow
 def test_intervals_are_right_closed_and_nan_is_missing(bounds, values, first):
     bounds = sorted(bounds)
     wanted = [-7 if math.isnan(value) else first + bisect.bisect_left(bounds, value) for value in values + bounds]

@@ -309,6 +309,7 @@ def test_identified_parameters_are_the_truth():
 
 
 @pytest.mark.parametrize("block", range(20))
+@pytest.mark.slow
 def test_exact_data_is_recovered_from_near_the_truth(block):
     """From 10 % off, in the user's units, full-batch training reaches the truth of any formula; were `coef_init` read
     in other units, or the model another one, it would not. Adam wobbles at a steady rate, and ends with a small one."""
@@ -417,6 +418,7 @@ def assert_same_params(got, want, tolerance=1e-6):
 
 @pytest.mark.parametrize("optimizer", ["adagrad", "sgd", "adam", "rmsprop"])
 @pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.slow
 def test_init_starts_where_the_last_fit_ended(standardize, optimizer):
     """A `coef_init` in the units of training, or one that vectors leave out, starts somewhere else."""
     for seed in range(50 if optimizer == "adagrad" else 15):

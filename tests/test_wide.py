@@ -225,6 +225,7 @@ def test_retail_is_reproducible():
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_amazon_reaches_the_promised_auc(data_folder):
     features, target = datasets.load("amazon", data_folder)
     target = target.to_numpy()

@@ -59,6 +59,7 @@ def test_a_column_that_says_nothing_keeps_its_slope():
 
 
 @pytest.mark.parametrize("numeric", ["modl", "quantile"])
+@pytest.mark.slow
 def test_intervals_beat_slopes_where_the_target_is_no_line(numeric):
     X, y, score = wave()
     new, truth, _ = wave(seed=1)

@@ -34,16 +34,17 @@ sys.path.insert(0, str(HERE.parent))
 from tables import TABLES, commit, read  # noqa: E402
 
 from tabsym.compare.contenders import Contender  # noqa: E402
+from tabsym.compare.fitting import read_budget  # noqa: E402
+from tabsym.compare.job import Course  # noqa: E402
 from tabsym.compare.live import Live  # noqa: E402
 from tabsym.compare.metrics import METRICS, choose_metric  # noqa: E402
 from tabsym.compare.own import choose  # noqa: E402
 from tabsym.compare.prepare import Columns, Prepared, prepare  # noqa: E402
-from tabsym.compare.processes import Course, Runner  # noqa: E402
+from tabsym.compare.processes import Runner  # noqa: E402
 from tabsym.compare.results import Results  # noqa: E402
 from tabsym.compare.settings import settings_of  # noqa: E402
 from tabsym.compare.splits import make_plan  # noqa: E402
 from tabsym.compare.task import CLASSES  # noqa: E402
-from tabsym.compare.tuning import read_budget  # noqa: E402
 
 CELLS = HERE / "results" / "cells.csv"
 QUICK_TABLES = ["titanic", "amazon", "usedcars"]

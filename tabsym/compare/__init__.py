@@ -14,8 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tabsym.compare.best import Winner, load
-    from tabsym.compare.comparison import Comparison
+    from tabsym.compare.comparison import Comparison, Winner, load
     from tabsym.compare.many import Comparisons, compare_tables
     from tabsym.compare.metrics import Metric
     from tabsym.compare.run import compare
@@ -24,10 +23,10 @@ _HOMES = {
     "Comparison": "comparison",
     "Comparisons": "many",
     "Metric": "metrics",
-    "Winner": "best",
+    "Winner": "comparison",
     "compare": "run",
     "compare_tables": "many",
-    "load": "best",
+    "load": "comparison",
 }
 _EXTRA = ("cloudpickle", "jinja2", "matplotlib", "psutil", "pyarrow", "rich")
 

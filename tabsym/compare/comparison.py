@@ -1,17 +1,160 @@
-"""The result of a comparison."""
+"""The result of a comparison, and the winner: the best contender trained on all rows, with the table's preparation."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
 
-from tabsym.compare.best import Winner, train_best
 from tabsym.compare.contenders import Contender
-from tabsym.compare.machine import threads_of_each
-from tabsym.compare.processes import Course
+from tabsym.compare.features import Features
+from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
+from tabsym.compare.metrics import Metric
+from tabsym.compare.prepare import Columns, Prepared
+from tabsym.compare.retyping import Retyping
+from tabsym.compare.splits import Plan
+from tabsym.compare.task import CLASSES
+from tabsym.export import save
+from tabsym.export.files import load_model
+
+if TYPE_CHECKING:
+    from tabsym.compare.job import Course
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A contender trained on all rows of a comparison; it takes tables in the form that the comparison took.
+
+    Attributes
+    ----------
+    name, label : str
+        Name and label of the contender.
+    task : {"binary", "multiclass", "regression", "count"}
+    estimator : estimator
+        The trained pipeline; its input are the columns prepared by `features`.
+    classes_ : array of shape (n_classes,)
+        The classes in the order of `predict_proba`.
+    """
+
+    name: str
+    label: str
+    task: str
+    estimator: Any
+    classes_: NDArray[Any]
+    seen: NDArray[np.int64]
+    features: Features | None
+    drop: list[str]
+    roles: Columns
+    retyping: Retyping = field(default_factory=Retyping)
+
+    def predict(self, table: Any) -> NDArray[Any]:
+        """Predicted classes or values (n_rows,); exposure and offset are read from the columns of the comparison.
+
+        Parameters
+        ----------
+        table : dataframe or path
+            With the feature columns; others are ignored.
+        """
+        values = self._values(table)
+        return np.asarray(self.classes_[values.argmax(axis=1)]) if self.task in CLASSES else values
+
+    def predict_proba(self, table: Any) -> NDArray[np.float64]:
+        """Probabilities (n_rows, n_classes), in the order of `classes_`.
+
+        Raises
+        ------
+        TypeError
+            The task is not classification.
+        """
+        if self.task not in CLASSES:
+            raise TypeError(f"The task is {self.task}, which has no probabilities; use predict.")
+        return self._values(table)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the winner to a file without code; `tabsym.compare.load` and `tabsym.load` read it.
+
+        Raises
+        ------
+        ValueError
+            A part of it cannot be written without code.
+        OSError
+            The file cannot be written.
+        """
+        return save(self, path)
+
+    def _values(self, table: Any) -> NDArray[np.float64]:
+        frame = self.retyping.read(table).reset_index(drop=True)
+        X = frame.drop(columns=self.drop, errors="ignore") if self.features is None else self.features.apply(frame)
+        exposure = offset = None
+        if self.task == "count" and self.roles.exposure is not None:
+            exposure = _column(frame, self.roles.exposure)
+        if self.roles.offset is not None:
+            offset = _column(frame, self.roles.offset)
+            if self.task == "count":
+                exposure, offset = np.exp(offset), None
+        n = len(frame)
+        data = Data(X, np.zeros(n), self.task, len(self.classes_), exposure=exposure, offset=offset)
+        return Trained(self.estimator, self.seen).predict(data)
+
+
+def load(path: str | Path, *, trusted: Iterable[str | type] = (), allow_boosters: bool = True) -> Winner:
+    """Read a winner that `Winner.save` or ``tabsym compare --save-best`` wrote.
+
+    No code in the file is run; see `tabsym.load`, which reads other estimators as well.
+
+    Parameters
+    ----------
+    path : path
+    trusted : iterable of str or type
+        Full names of further types that may be created, for your own contenders.
+    allow_boosters : bool, default True
+        Whether a booster's bytes may be passed to its library. Use False for files from unknown sources.
+
+    Raises
+    ------
+    ValueError
+        The file is not such a file, is damaged, or contains other types.
+    """
+    winner: Winner = load_model(path, trusted=trusted, allow_boosters=allow_boosters, root="Winner")
+    return winner
+
+
+def train_best(
+    contender: Contender, prepared: Prepared, plan: Plan, metric: Metric, budget: str | None, seed: int, n_jobs: int
+) -> Winner:
+    """The contender at the settings it was compared with, on all rows; tuned again on them if it was tuned."""
+    names = prepared.target.classes if contender.raw and prepared.task in CLASSES else None
+    data = Data(
+        prepared.raw if contender.raw else prepared.X, prepared.y, prepared.task, len(prepared.classes),
+        prepared.weight, prepared.exposure, prepared.offset, names,
+    )  # fmt: skip
+    model = contender.estimator(prepared.task, seed, n_jobs, plan.unseen, metric.name)
+    limit = read_budget(budget)
+    if limit is not None:
+        inside = plan.inside(np.arange(len(prepared.y)), prepared.y, prepared.task)
+        tuned = tune(model, contender.space(prepared.task), data, inside, metric, limit, seed)
+        model = clone(model).set_params(**tuned.params)
+    trained = train(model, data)
+    own = [prepared.target.name, *prepared.roles.named().values()]
+    left_out = [name for name in prepared.frame.columns if name not in prepared.raw.columns]
+    return Winner(
+        contender.name, contender.label, prepared.task, trained.model, prepared.target.classes, trained.seen,
+        None if contender.raw else prepared.features, list(dict.fromkeys(own + left_out)), prepared.roles,
+        prepared.retyping,
+    )  # fmt: skip
+
+
+def _column(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
+    if name not in frame.columns:
+        raise ValueError(f"There is no column {name!r}, which the predictions need; add it to the table.")
+    return frame[name].to_numpy(dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -58,6 +201,8 @@ class Comparison:
         ValueError
             No contender completed all folds, or the best one is of an earlier run and not among the contenders now.
         """
+        from tabsym.compare.machine import threads_of_each
+
         if not len(self.ranking):
             raise ValueError(
                 "No contender completed all folds, so that there is no best one; see failures for the reasons."

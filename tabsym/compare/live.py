@@ -7,9 +7,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tabsym.compare.cells import cells, headings
 from tabsym.compare.ranking import rank
 from tabsym.compare.results import Results
+from tabsym.compare.text import cells, headings
 
 
 class Live:

@@ -1,12 +1,21 @@
-"""What a contender may use of the machine, and what others used meanwhile: processors, threads, processor time."""
+"""What a comparison takes of the machine: processors, threads, time, memory, and a temporary folder.
+
+A folder has one owner, who holds a lock in it that goes away with its process. What a killed comparison left in the
+temporary folder is removed by the worker that outlives it, or else by the next comparison of the same user.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -139,3 +148,105 @@ def _busy_seconds() -> float:
     times: Any = psutil.cpu_times()
     waiting = times.idle + getattr(times, "iowait", 0.0) + getattr(times, "guest", 0.0)
     return float(sum(times) - waiting - getattr(times, "guest_nice", 0.0))
+
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+NAME = ".lock"
+
+
+@contextmanager
+def owned(folder: Path) -> Iterator[None]:
+    """Hold the folder for this comparison.
+
+    Raises
+    ------
+    ValueError
+        Another comparison holds it, or its lock cannot be opened.
+    """
+    if fcntl is None:
+        yield
+        return
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        descriptor = os.open(folder / NAME, flags, 0o644)
+    except OSError as error:  # a folder, or a link to elsewhere
+        raise ValueError(
+            f"{folder / NAME} cannot be opened ({error.strerror}); remove it, or choose another folder than {folder}."
+        ) from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"Another comparison is writing to {folder}; wait until it has ended, or choose another folder."
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_free(folder: Path) -> bool:
+    """Whether a folder was locked once and is not any more; False where locks are not known."""
+    if fcntl is None:
+        return False
+    descriptor = os.open(folder / NAME, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+PREFIX = "tabsym-compare-"
+_MAKING = "tabsym-making-"
+_MIN_AGE = 60.0
+"""Seconds after which a folder that was never finished, and so never locked, is abandoned."""
+
+
+@contextmanager
+def workplace(n_workers: int, write: Callable[[Path], None]) -> Iterator[list[Path]]:
+    """Folders, one for each worker, that share what `write` puts into a folder."""
+    _remove_abandoned()
+    made = Path(tempfile.mkdtemp(prefix=_MAKING))
+    folder = made.with_name(PREFIX + made.name.removeprefix(_MAKING))
+    try:
+        with owned(made):  # locked before it has the name by which abandoned ones are found
+            made.rename(folder)
+            (folder / "shared").mkdir()
+            write(folder / "shared")
+            yield [folder / f"worker{job}" for job in range(n_workers)]
+    finally:
+        for path in (made, folder):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def renew(place: Path) -> None:
+    """Make a worker's folder anew: the contender before may have done anything to it."""
+    place.unlink() if place.is_symlink() else shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    for path in (place.parent / "shared").iterdir():
+        try:
+            os.link(path, place / path.name)  # whoever removes it removes no one else's
+        except OSError:
+            shutil.copyfile(path, place / path.name)
+
+
+def _remove_abandoned() -> None:
+    """Remove the folders of this user whose comparisons are gone."""
+    if not hasattr(os, "getuid"):
+        return
+    for folder in Path(tempfile.gettempdir()).glob("tabsym-*-*"):
+        with suppress(OSError):
+            if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.getuid():
+                continue
+            unfinished = folder.name.startswith(_MAKING) and time.time() - folder.stat().st_mtime > _MIN_AGE
+            if unfinished or (folder.name.startswith(PREFIX) and is_free(folder)):
+                shutil.rmtree(folder, ignore_errors=True)

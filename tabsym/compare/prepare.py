@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tabsym.compare.features import Features, learn_features
-from tabsym.compare.hints import hints
+from tabsym.compare.features import Features, hints, learn_features
 from tabsym.compare.reading import ReadOptions
 from tabsym.compare.retyping import Retyping, read_typed
 from tabsym.compare.task import CLASSES, Target, is_number, read_target
-from tabsym.compare.words import listed, perhaps
+from tabsym.compare.text import listed, perhaps
 
 Floats = NDArray[np.float64]
 

@@ -17,17 +17,23 @@ from pathlib import Path
 from typing import Any
 
 from tabsym.compare.contenders import Contender
-from tabsym.compare.events import Tail, open_channel, read_events, read_prediction, wrong_with
-from tabsym.compare.job import TOKEN, Job, write_job, write_table
+from tabsym.compare.job import (
+    TOKEN,
+    Course,
+    Job,
+    Tail,
+    open_channel,
+    read_events,
+    read_prediction,
+    write_job,
+    write_table,
+    wrong_with,
+)
 from tabsym.compare.live import Live
-from tabsym.compare.machine import lacked_memory, over_limit, thread_settings, threads_of_each
-from tabsym.compare.metrics import Metric
-from tabsym.compare.prepare import Prepared
+from tabsym.compare.machine import PREFIX, lacked_memory, over_limit, renew, thread_settings, threads_of_each, workplace
+from tabsym.compare.metrics import score_fold
 from tabsym.compare.results import Results
-from tabsym.compare.scores import score_fold
-from tabsym.compare.splits import Plan, Split
-from tabsym.compare.words import in_one_line
-from tabsym.compare.workplace import PREFIX, renew, workplace
+from tabsym.compare.text import in_one_line
 
 _TO_END = 5.0
 """Seconds for a worker to end after its last fold."""
@@ -50,22 +56,6 @@ threading.Thread(target=end_with, args=arguments, daemon=True).start()
 runpy.run_module("tabsym.compare.worker", run_name="__main__", alter_sys=True)
 """
 """A worker: it ends with the comparison from its first moment on, as the libraries take seconds to import."""
-
-
-@dataclass(frozen=True)
-class Course:
-    """What is to be run, and how; the same for every contender."""
-
-    prepared: Prepared
-    plan: Plan
-    splits: list[Split]
-    metric: Metric
-    time_limit: float | None
-    tune: str | None
-    seed: int
-    jobs: int
-    threads: int | None = None
-    memory_limit: float | None = None
 
 
 @dataclass

@@ -1,15 +1,224 @@
-"""The ranking: contenders that did all folds, by mean score; those that did not, on the folds they did."""
+"""The ranking by mean score, and the significance of differences to the best, with an interval and a label.
+
+A mean difference of two contenders is uncertain for two reasons. One is the choice of the rows that were tested, which
+is measured on thousands of them. The other is the training, which is what the differences of the folds scatter beyond
+what the rows explain; training sets overlap, so that it is corrected as Nadeau and Bengio (2003) do, and the
+comparisons of one table lend each other strength in estimating it (after Smyth 2004). P-values are adjusted, step
+down, for all pairs of contenders and not only for those with the best, as the best was picked by the same scores.
+Error rates and power of this and of other tests, by simulation: benchmarks/verdicts.md.
+
+Where no rows are at hand (a metric of the user's own), all of the scatter is the training's: the corrected resampled
+t-test.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from tabsym.compare.verdicts import CONSTANT, Pair, judge
+from scipy import special, stats
 
 Floats = NDArray[np.float64]
+
+CONSTANT = "constant"
+"""The name of the baseline, from which gains are measured."""
+BEST, WORSE, EQUIVALENT = "best", "worse", "practically equivalent"
+UNADJUSTED = "worse before adjustment for multiple comparisons"
+UNSTABLE, INCONCLUSIVE = "unstable across folds", "no significant difference"
+ALPHA = 0.05
+ROUNDING = 1e-9
+"""Mean differences below this share of the scores are rounding."""
+MARGIN = 0.01
+"""Of the best's gain over the baseline: a smaller difference is practically none."""
+_FOLD_APART = 0.2  # of the standard deviation over folds: what is left of it without the one fold
+_LEAST_RATIO, _MOST_RATIO = 0.01, 1e6  # of a comparison's scatter to what rows explain, where comparisons share it
+_MOST_FREEDOM = 1e4
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What the test rows say of the difference of two contenders.
+
+    `rows`: the variance of the mean difference over all folds that comes from the choice of `n` test rows; rows that
+    are tested in several repeats count once. `within`: the same for one fold, on average.
+    """
+
+    rows: float
+    within: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Tests:
+    """For each comparison: two-sided p alone, p among all pairs, the mean difference and its 95 % interval."""
+
+    p: Floats
+    p_adjusted: Floats
+    difference: Floats
+    low: Floats
+    high: Floats
+
+
+def judge(
+    rows: list[dict[str, Any]], scores: dict[str, Floats], pairs: dict[str, Pair], settings: dict[str, Any]
+) -> None:
+    """Add to each row of a ranking, best first: its difference with an interval, p-values, and a label (`verdict`).
+
+    `BEST`; `EQUIVALENT`: the interval is within `MARGIN` of the best's gain over the baseline, significant or not;
+    `WORSE`: significant after adjustment for all pairs; `UNADJUSTED`: significant before adjustment only; `UNSTABLE`:
+    not significant because scores vary so much over folds, and worse than the baseline in some folds, where the
+    baseline is worse than the best; `INCONCLUSIVE`: none of these.
+
+    `gain`: the best's gain over the baseline, the unit of all differences; None where there is no baseline or no
+    significant gain. `outlying_fold`: the fold whose difference alone makes the interval wide.
+    """
+    for row in rows:
+        row |= {"verdict": BEST, "p": None, "p_adjusted": None, "low": 0.0, "high": 0.0, "gain": None}
+    if len(rows) < 2:
+        return
+    best, others = rows[0]["name"], [row["name"] for row in rows[1:]]
+    tests = _tests(scores, best, others, pairs, settings)
+    margin = _margin(scores, best)
+    for place, row in enumerate(rows[1:]):
+        for what in ("p", "p_adjusted", "difference", "low", "high"):
+            row[what] = float(getattr(tests, what)[place])
+        if max(abs(row["low"]), abs(row["high"])) <= margin:
+            row["verdict"] = EQUIVALENT
+        elif row["p_adjusted"] < ALPHA:
+            row["verdict"] = WORSE
+        else:
+            row["verdict"] = UNADJUSTED if row["p"] < ALPHA else INCONCLUSIVE
+    if any(row["name"] == CONSTANT and row["verdict"] == WORSE for row in rows):
+        for row in rows[1:]:
+            if row["verdict"] != WORSE and row.get("folds_worse_than_baseline"):
+                row["verdict"] = UNSTABLE
+    _add_units(rows, scores, margin / MARGIN)
+
+
+def _add_units(rows: list[dict[str, Any]], scores: dict[str, Floats], gain: float) -> None:
+    """The gain that differences are given in percent of, and the one fold that makes an interval wide."""
+    baseline = next((row for row in rows if row["name"] == CONSTANT), None)
+    significant = baseline is not None and baseline["p"] is not None and baseline["p"] < ALPHA
+    best = scores[rows[0]["name"]]
+    for row in rows:
+        row["gain"] = gain if significant and gain > ROUNDING * abs(float(best.mean())) else None
+        row["outlying_fold"] = None
+        if row["verdict"] == INCONCLUSIVE:
+            row["outlying_fold"] = outlying_fold(scores[row["name"]] - best)
+
+
+def outlying_fold(differences: Floats) -> int | None:
+    """The fold (from 1) without which the differences hardly vary any more; None where there is none."""
+    if len(differences) < 3 or differences.std() == 0:
+        return None
+    left = np.array([np.delete(differences, fold).std(ddof=1) for fold in range(len(differences))])
+    fold = int(left.argmin())
+    return fold + 1 if left[fold] < _FOLD_APART * differences.std(ddof=1) else None
+
+
+def _tests(
+    scores: dict[str, Floats], best: str, others: list[str], pairs: dict[str, Pair], settings: dict[str, Any]
+) -> Tests:
+    """Of differences; over time, where losses grow or fall with what is predicted, of their ratios.
+
+    The mean ratio and its bounds are given in the unit of the scores, at the best's mean.
+    """
+    scale = np.array([np.abs(scores[name]).mean() + np.abs(scores[best]).mean() for name in others])
+    positive = all((scores[name] > 0).all() for name in (best, *others))
+    if settings["split"] == "time" and positive and not settings["larger_is_better"]:
+        ratios = np.log(np.array([scores[name] / scores[best] for name in others]))
+        tests = against_best(ratios, [None] * len(others), settings["test_over_train"], np.ones(len(others)))
+        mean = float(scores[best].mean())
+        of_ratios = {what: mean * np.expm1(getattr(tests, what)) for what in ("difference", "low", "high")}
+        return replace(tests, **of_ratios)
+    differences = np.array([scores[name] - scores[best] for name in others])
+    return against_best(differences, [pairs.get(name) for name in others], settings["test_over_train"], scale)
+
+
+def against_best(differences: Floats, pairs: list[Pair | None], test_over_train: float, scale: Floats) -> Tests:
+    """Each contender tested against the best.
+
+    Parameters
+    ----------
+    differences : (K - 1, J)
+        Scores less the best's, in each of J folds (of all repeats).
+    pairs : of K - 1
+        What the rows say; None where there are none.
+    test_over_train : float
+        Test rows over training rows of a fold.
+    scale : (K - 1,)
+        The size of the scores, beside which a difference can be rounding.
+    """
+    folds, mean = differences.shape[1], differences.mean(axis=1)
+    scatter = differences.var(axis=1, ddof=1) if folds > 1 else np.zeros(len(mean))
+    explained = np.array([0.0 if pair is None else pair.within for pair in pairs])
+    n = np.array([2 if pair is None else pair.n for pair in pairs])
+    rows = np.array([0.0 if pair is None else pair.rows for pair in pairs]) * (1 + test_over_train)
+    scatter, freedom = _shared(scatter, explained, folds - 1.0, (ROUNDING * scale) ** 2)
+    training = np.maximum(scatter - explained, 0.0) * (1 / folds + test_over_train)
+    variance = rows + training
+    error = np.sqrt(variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = np.where(variance > 0, variance**2 / (training**2 / freedom + rows**2 / (n - 1)), 1.0)
+        t = np.where(np.abs(mean) <= ROUNDING * scale, 0.0, np.abs(mean) / error)
+    p = 2 * stats.t.sf(t, freedom)
+    half = stats.t.isf(ALPHA / 2, freedom) * error
+    return Tests(p, adjusted_for_pairs(p), mean, mean - half, mean + half)
+
+
+def _shared(scatter: Floats, explained: Floats, freedom: float, rounding: Floats) -> tuple[Floats, Floats]:
+    """The scatter of each comparison drawn to what the others scatter, and its degrees of freedom.
+
+    What is shared is the ratio to what rows explain; its mean is geometric, so that a contender that diverges does
+    not hide the others' differences. The logarithms of sample variances vary by trigamma(f / 2) of themselves; the
+    less the ratios vary beyond that, the more weight has their mean. Two comparisons or one share nothing.
+    """
+    known = (explained > 0) & (np.maximum(scatter, explained) > rounding)
+    own = np.full(len(scatter), max(freedom, 1.0))
+    if known.sum() < 3 or freedom < 1:
+        return scatter, own
+    ratio = np.clip(scatter[known] / explained[known], _LEAST_RATIO, _MOST_RATIO)
+    logs = np.log(ratio) - special.digamma(freedom / 2) + np.log(freedom / 2)
+    beyond = float(np.log(ratio).var(ddof=1) - special.polygamma(1, freedom / 2))
+    more = _MOST_FREEDOM if beyond <= 0 else min(2 * _inverse_trigamma(beyond), _MOST_FREEDOM)
+    out = scatter.copy()
+    out[known] = (more * np.exp(logs.mean()) * explained[known] + freedom * scatter[known]) / (more + freedom)
+    own[known] += more
+    return out, own
+
+
+def _inverse_trigamma(y: float) -> float:
+    """x with trigamma(x) = y, by Newton's method on 1 / trigamma (Smyth 2004, appendix)."""
+    if y > 1e7:
+        return float(1 / np.sqrt(y))
+    if y < 1e-6:
+        return 1 / y
+    x = 0.5 + 1 / y
+    for _ in range(50):
+        trigamma = float(special.polygamma(1, x))
+        step = trigamma * (1 - trigamma / y) / float(special.polygamma(2, x))
+        x += step
+        if abs(step) < 1e-8 * x:
+            break
+    return x
+
+
+def adjusted_for_pairs(p: Floats) -> Floats:
+    """P-values (K - 1,) against the best, step down: the smallest times the pairs of K, the next of K - 1, ..."""
+    left = len(p) + 1 - np.arange(len(p))
+    order = np.argsort(p, kind="stable")
+    out = np.empty(len(p))
+    out[order] = np.maximum.accumulate(np.minimum(p[order] * left * (left - 1) / 2, 1.0))
+    return out
+
+
+def _margin(scores: dict[str, Floats], best: str) -> float:
+    """The difference that is practically none; 0 where there is no baseline."""
+    if CONSTANT not in scores or best == CONSTANT:
+        return 0.0
+    return MARGIN * abs(float(scores[best].mean() - scores[CONSTANT].mean()))
 
 
 def rank(

@@ -16,19 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.compare.calibration import reliability
-from tabsym.compare.cells import cells, headings, other_cells, other_headings
-from tabsym.compare.levels import MAX_ROWS
-from tabsym.compare.lift import Held, deciles, held_out, lorenz, mean_gini, pooled
-from tabsym.compare.lift_plots import lift_plot, lorenz_plot
+from tabsym.compare.columns import LEAK, MAX_LEVEL_ROWS, source_column
+from tabsym.compare.diagnostics import Held, deciles, error_tables, held_out, lorenz, mean_gini, pooled, reliability
 from tabsym.compare.live import split_words
-from tabsym.compare.plots import reliability_plot, scores_plot, time_plot
+from tabsym.compare.plots import lift_plot, lorenz_plot, reliability_plot, scores_plot, time_plot
 from tabsym.compare.prepare import Prepared
-from tabsym.compare.residuals import error_tables
 from tabsym.compare.results import Results
-from tabsym.compare.single import LEAK, source_column
 from tabsym.compare.splits import Split
-from tabsym.compare.words import unit, units
+from tabsym.compare.text import cells, headings, other_cells, other_headings, unit, units
 
 _MAX_COLUMNS, _MAX_TEXT, _MANY_COLUMNS = 60, 90, 15
 _MAX_CURVES, _MAX_LIFTS = 12, 3
@@ -80,7 +75,7 @@ def write_report(
         tuned=_settings_chosen(results, ranking),
         columns=_column_rows(settings),
         leak=LEAK,
-        level_rows=MAX_ROWS,
+        level_rows=MAX_LEVEL_ROWS,
         many_columns=_MANY_COLUMNS,
     )
     path = folder / "report.html"

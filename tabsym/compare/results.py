@@ -1,4 +1,8 @@
-"""Results as they arrive: kept in one JSON file, written anew after every fold, with the predictions beside it."""
+"""Results as they arrive: kept in one JSON file, written anew after every fold, with the predictions beside it.
+
+Read back, folds of a damaged folder that are not complete are ignored, with a message, and run again. The predictions
+give the contribution of each test row to the difference of two contenders, for its variance over rows.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.compare.ranking import rank
+from tabsym.compare.job import Course, is_number, read_prediction, wrong_with
+from tabsym.compare.metrics import Metric, score_fold
+from tabsym.compare.prepare import Prepared
+from tabsym.compare.ranking import Pair, rank
+from tabsym.compare.splits import Split
 
 FORMAT = 3
 DIGEST = "digest"
@@ -157,3 +165,174 @@ def _replace(path: Path, content: bytes) -> None:
     temporary.unlink(missing_ok=True)  # a link would lead elsewhere
     temporary.write_bytes(content)
     temporary.replace(path)
+
+
+Floats = NDArray[np.float64]
+
+
+def pairs_with(
+    best: str, others: list[str], prepared: Prepared, splits: list[Split], metric: Metric, folder: Path,
+    clusters: NDArray[np.int64] | None = None,
+) -> dict[str, Pair]:  # fmt: skip
+    """By contender, how its rows differ from the best's; without those whose predictions or rows cannot be had.
+
+    `clusters` (n,): groups or categories that are held out whole, which then are the sampling units instead of rows.
+    """
+    if metric.by_row is None:
+        return {}
+    mine = _by_row(best, prepared, splits, metric, folder)
+    if mine is None:
+        return {}
+    pairs = {}
+    for name in others:
+        theirs = _by_row(name, prepared, splits, metric, folder)
+        if theirs is not None:
+            differences = [b - a for a, b in zip(mine, theirs, strict=True)]
+            pairs[name] = _pair(differences, prepared.weight, splits, clusters)
+    return pairs
+
+
+def clustered_errors(
+    names: list[str], prepared: Prepared, splits: list[Split], metric: Metric, folder: Path, clusters: NDArray[np.int64]
+) -> dict[str, float]:
+    """By contender, the standard error of its score that comes from the choice of groups or categories."""
+    errors = {}
+    for name in names if metric.by_row is not None else []:
+        scores = _by_row(name, prepared, splits, metric, folder)
+        if scores is not None:
+            errors[name] = float(np.sqrt(_pair(scores, prepared.weight, splits, clusters).rows))
+    return errors
+
+
+def _by_row(name: str, prepared: Prepared, splits: list[Split], metric: Metric, folder: Path) -> list[Floats] | None:
+    """What each test row of each fold adds to a contender's score."""
+    assert metric.by_row is not None
+    out = []
+    for fold, (_, test) in enumerate(splits):
+        prediction = load_prediction(folder, name, fold)
+        if prediction is None or len(prediction) != len(test):
+            return None
+        weight = None if prepared.weight is None else prepared.weight[test]
+        out.append(metric.by_row(prepared.y[test], prediction, weight))
+    return out
+
+
+def _pair(
+    differences: list[Floats],
+    weight: Floats | None,
+    splits: list[Split],
+    clusters: NDArray[np.int64] | None = None,
+) -> Pair:
+    """The variance that the choice of rows (or clusters) gives the mean difference, and the difference of a fold."""
+    n = 1 + max(int((test if clusters is None else clusters[test]).max()) for _, test in splits)
+    total, times = np.zeros(n), np.zeros(n, dtype=np.int64)
+    within = []
+    for difference, (_, test) in zip(differences, splits, strict=True):
+        w = np.ones(len(test)) if weight is None else weight[test]
+        off = w / w.sum() * (difference - np.average(difference, weights=w))
+        unit = test if clusters is None else clusters[test]
+        held, place = np.unique(unit, return_inverse=True)
+        share = np.bincount(place, off)  # a unit's share of its fold's score, less the fold's mean
+        within.append(float((share**2).sum()) * len(held) / max(len(held) - 1, 1))
+        total[held] += share
+        times[held] += 1
+    tested = times > 0
+    rows = float((total[tested] ** 2).sum()) / len(splits) ** 2
+    return Pair(rows, float(np.mean(within)), int(tested.sum()))
+
+
+_KNOWN = ("label", "folds", "error", "address", "made_by")  # of a contender; anything else is passed over
+_DAMAGED = "its entry in results.json is damaged"
+_CLOSE = 1e-9
+
+
+def mend(results: Results, folder: Path, course: Course) -> list[str]:
+    """Forget what is damaged in `results`, which `settings.begin` read; a sentence for each."""
+    said = []
+    for name in list(results.contenders):
+        entry = results.contenders[name]
+        if not _is_entry(name, entry):
+            del results.contenders[name]
+            said.append(f"{_short(name)}: {_DAMAGED[4:]} and is ignored; the contender is run again if it is chosen.")
+            continue
+        entry = results.contenders[name] = {key: entry[key] for key in _KNOWN if key in entry} | {"error": None}
+        for fold in list(entry["folds"]):
+            why = _wrong(entry["folds"][fold], fold, name, folder, course)
+            if why:
+                del entry["folds"][fold]
+                said.append(
+                    f"{_short(name)}: fold {_short(fold)} is ignored and run again if the contender is chosen: {why}."
+                )
+    return said
+
+
+def _short(text: str) -> str:
+    return text if text.isprintable() and len(text) <= 60 else f"{text!a:.60}"
+
+
+def _is_entry(name: str, entry: Any) -> bool:
+    """Whether this is a contender's entry, and its name one that a folder can have."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("folds"), dict):
+        return False
+    if not all(isinstance(entry.get(key), str | None) for key in ("address", "made_by")):
+        return False
+    texts = [name, entry.get("label"), *(entry.get(key) or "" for key in ("address", "made_by"))]
+    if not all(isinstance(text, str) for text in texts) or any(_is_half(text) for text in texts):
+        return False
+    return len(prediction_path(Path(), name, 0).parent.name) < 255
+
+
+def _is_half(text: Any) -> bool:
+    """Whether it has half a character of UTF-16, which no file can hold."""
+    return any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def _wrong(result: Any, fold: str, name: str, folder: Path, course: Course) -> str | None:
+    """Why a fold is not what was written, if it is not."""
+    number = next((number for number in range(len(course.splits)) if str(number) == fold), None)
+    if number is None:
+        return "there is no such fold"
+    path = prediction_path(folder, name, number)
+    try:
+        rows = course.splits[number][1]
+        prediction = read_prediction(path, len(rows), len(course.prepared.classes))
+    except ValueError as error:
+        if path.is_symlink():
+            path.unlink()  # the link alone
+        return str(error)
+    if not _is_result(result, number, course):
+        return _DAMAGED
+    if DIGEST in result:
+        return None if result[DIGEST] == digest_of(result, prediction) else "its entry or its prediction was changed"
+    try:  # of an earlier version
+        scored = score_fold(course.prepared, rows, prediction, course.metric)
+    except Exception:  # the user's own metric may raise anything
+        return "its prediction cannot be scored"
+    if not all(_close(result[part], scored[part]) for part in scored):
+        return "its scores do not match its prediction"
+    result |= scored
+    return None
+
+
+def _is_result(result: Any, number: int, course: Course) -> bool:
+    """Whether this has all that a fold's result has, and of the right types."""
+    if not isinstance(result, dict) or "error" in result or wrong_with(result | {"fold": number}, [number]):
+        return False
+    if (course.tune is not None) != ("params" in result):
+        return False
+    scores, totals = result.get("scores"), [result.get("observed"), result.get("predicted")]
+    if not isinstance(scores, dict) or not is_number(scores.get(course.metric.name)):
+        return False
+    if not all(score is None or is_number(score) for score in scores.values()):
+        return False
+    return all(isinstance(total, list) and all(map(is_number, total)) for total in totals)
+
+
+def _close(old: Any, new: Any) -> bool:
+    """Whether scores or totals are those computed now, rounding apart."""
+    if isinstance(new, dict):
+        return list(old) == list(new) and _close(list(old.values()), list(new.values()))
+    if len(old) != len(new) or [one is None for one in old] != [one is None for one in new]:
+        return False
+    known = [(a, b) for a, b in zip(old, new, strict=True) if a is not None]
+    return all(bool(np.isclose(a, b, rtol=_CLOSE, atol=_CLOSE)) for a, b in known)

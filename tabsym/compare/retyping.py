@@ -27,7 +27,7 @@ from tabsym.compare.number_format import (
     unit_factors,
 )
 from tabsym.compare.reading import ReadOptions, is_text_file, read
-from tabsym.compare.words import listed
+from tabsym.compare.text import listed
 from tabsym.table.meaning import means_missing
 
 _MIN_NUMBERS = 0.5  # of the cells of a column of numbers, the other ones being words for missing

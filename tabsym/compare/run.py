@@ -7,35 +7,35 @@ from typing import Any
 
 import pandas as pd
 
-from tabsym.compare.asked import (
+from tabsym.compare.columns import column_gains, column_levels, leak_sentences
+from tabsym.compare.comparison import Comparison
+from tabsym.compare.contenders import Contender
+from tabsym.compare.fitting import read_budget
+from tabsym.compare.job import Course
+from tabsym.compare.live import Live
+from tabsym.compare.machine import owned
+from tabsym.compare.metrics import Metric, choose_metric, refuse_unscorable, try_metric
+from tabsym.compare.own import choose
+from tabsym.compare.prepare import Columns, Prepared, prepare
+from tabsym.compare.processes import Runner
+from tabsym.compare.ranking import complete, partial, rank
+from tabsym.compare.results import Results, clustered_errors, mend, pairs_with
+from tabsym.compare.settings import (
+    begin,
     check_extra,
     check_lists,
     check_memory_limit,
     check_numbers,
     check_resume,
     file_for_best,
+    forget_changed,
+    open_folder,
     reading_options,
+    settings_of,
     source_of,
 )
-from tabsym.compare.comparison import Comparison
-from tabsym.compare.contenders import Contender
-from tabsym.compare.levels import column_levels
-from tabsym.compare.live import Live
-from tabsym.compare.lock import owned
-from tabsym.compare.mend import mend
-from tabsym.compare.metrics import Metric, choose_metric, try_metric
-from tabsym.compare.own import choose
-from tabsym.compare.prepare import Columns, Prepared, prepare
-from tabsym.compare.processes import Course, Runner
-from tabsym.compare.ranking import complete, partial, rank
-from tabsym.compare.results import Results
-from tabsym.compare.rows import clustered_errors, pairs_with
-from tabsym.compare.scores import refuse_unscorable
-from tabsym.compare.settings import begin, forget_changed, open_folder, settings_of
-from tabsym.compare.single import column_gains, leak_sentences
 from tabsym.compare.splits import make_plan
-from tabsym.compare.tuning import read_budget
-from tabsym.compare.words import in_one_line, listed, perhaps, summary
+from tabsym.compare.text import in_one_line, listed, perhaps, summary
 from tabsym.warn import warn_user
 
 

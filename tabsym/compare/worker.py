@@ -19,13 +19,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from tabsym.compare.events import private
-from tabsym.compare.fitting import Data, Trained, train
-from tabsym.compare.job import TOKEN, Work, read_job, read_work
+from tabsym.compare.fitting import Data, Trained, read_budget, train, tune
+from tabsym.compare.job import TOKEN, Work, private, read_job, read_work
 from tabsym.compare.machine import PeakMemory, Stopwatch, lacked_memory, limit_memory, over_limit, was_busy
 from tabsym.compare.splits import Split
-from tabsym.compare.tuning import read_budget, tune
-from tabsym.compare.words import in_one_line
+from tabsym.compare.text import in_one_line
 
 _WARM_ROWS = 300
 _SINGLE_ROWS, _SINGLE_SECONDS = 20, 1.0

@@ -13,7 +13,7 @@ from functools import cache
 CLASSES: dict[str, str] = {
     "Categories": "tabsym.codes.categories:Categories",
     "Cross": "tabsym.codes.categories:Cross",
-    "Winner": "tabsym.compare.best:Winner",
+    "Winner": "tabsym.compare.comparison:Winner",
     "HistClassifier": "tabsym.compare.estimators:HistClassifier",
     "CompareFeatures": "tabsym.compare.features:Features",
     "FilledEncoder": "tabsym.compare.estimators:FilledEncoder",

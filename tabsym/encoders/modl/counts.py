@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tabsym.codes import encode_column
 from tabsym.codes.contingency import CodedValues, Contingency, code_numbers, code_symbols, merge_tables
 from tabsym.codes.threads import in_threads
 from tabsym.encoders.base import refuse_missing
