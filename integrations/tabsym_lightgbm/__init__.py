@@ -120,10 +120,10 @@ class LightGBMAdapter(MarginAdapter):
 
     def _steps(self, booster: Any, frame: Any, every: int, on_margin: bool) -> Iterator[Any]:
         total: Any = 0.0
-        own, rows = booster.booster_, _as_array(booster, frame)
+        core, rows = booster.booster_, _as_array(booster, frame)
         threads = max(booster.n_jobs or 0, 0)
-        for start in range(0, own.current_iteration(), every):
-            some = own.predict(rows, raw_score=True, start_iteration=start, num_iteration=every, num_threads=threads)
+        for start in range(0, core.current_iteration(), every):
+            some = core.predict(rows, raw_score=True, start_iteration=start, num_iteration=every, num_threads=threads)
             total = total + np.asarray(some)
             yield total
 

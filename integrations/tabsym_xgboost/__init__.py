@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from xgboost import XGBClassifier, XGBRegressor
 
 from tabsym.encoders import NativePipeline, coder_of
-from tabsym.integrations.margins import MarginAdapter, Rows, check_task
+from tabsym.integrations.margins import MarginAdapter, Rows, check_task, codes_of
 from tabsym.validation import check_option
 
 __all__ = ["XGBLabelClassifier", "XGBoostAdapter", "adapter"]
@@ -44,29 +44,22 @@ class XGBLabelClassifier(XGBClassifier):
         labels, codes = np.unique(np.asarray(y), return_inverse=True)
         self._labels = None  # XGBoost asks for its own meanwhile
         if eval_set is not None:
-            eval_set = [(one, _codes_of(target, labels)) for one, target in eval_set]
+            eval_set = [(one, codes_of(target, labels)) for one, target in eval_set]
         super().fit(X, codes, eval_set=eval_set, **options)
         self._labels = labels
         return self
 
     def predict(self, X: Any, *, output_margin: bool = False, **options: Any) -> NDArray[Any]:
         """The labels (n_rows,), or margins."""
-        found = super().predict(X, output_margin=output_margin, **options)
-        return found if output_margin or self._labels is None else self._labels[np.asarray(found, dtype=np.int64)]
+        predicted = super().predict(X, output_margin=output_margin, **options)
+        return (
+            predicted if output_margin or self._labels is None else self._labels[np.asarray(predicted, dtype=np.int64)]
+        )
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels, sorted."""
         return super().classes_ if self._labels is None else self._labels
-
-
-def _codes_of(y: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
-    values = np.asarray(y)
-    codes = np.minimum(np.searchsorted(labels, values), len(labels) - 1)
-    if (labels[codes] != values).any():
-        unknown = values[labels[codes] != values].tolist()[0]
-        raise ValueError(f"eval_set has class {unknown!r}, which is not in the training data; leave such rows out.")
-    return codes
 
 
 class XGBoostAdapter(MarginAdapter):

@@ -78,13 +78,13 @@ class Contingency:
         counts = _regrouped(self.counts, rows, columns, *shape)
         return counts.toarray() if sparse.issparse(counts) else np.asarray(counts)
 
-    def sketched(self, most: int | None = None) -> Contingency:
+    def sketched(self, max_cells: int | None = None) -> Contingency:
         """At most about so many cells of neighbouring values, of nearly equal size; missing keeps its own."""
-        most = SKETCH_ABOVE if most is None else most
-        if self.lows is None or len(self.values) <= most:
+        max_cells = SKETCH_ABOVE if max_cells is None else max_cells
+        if self.lows is None or len(self.values) <= max_cells:
             return self
         sizes = self.sizes
-        cell = np.floor((np.cumsum(sizes) - sizes) * most / sizes.sum()).astype(np.int64)
+        cell = np.floor((np.cumsum(sizes) - sizes) * max_cells / sizes.sum()).astype(np.int64)
         if np.isneginf(self.values[0].real):
             cell[1:] += 1
         first = np.append(True, cell[1:] != cell[:-1])
@@ -155,21 +155,21 @@ def code_symbols(codes: NDArray[np.integer[Any]], symbols: NDArray[Any]) -> Code
     named = np.empty(len(symbols) + 1, dtype=object)
     named[:-1], named[-1] = symbols, None
     order = _by_text(named)  # missing stays last
-    place = np.empty(len(named), dtype=np.int64)
-    place[order] = np.arange(len(named))
-    return CodedValues(place[codes], named[order], False)  # -1 reads the last place
+    rank = np.empty(len(named), dtype=np.int64)
+    rank[order] = np.arange(len(named))
+    return CodedValues(rank[codes], named[order], False)  # -1 reads the last place
 
 
 def merge_tables(a: Contingency, b: Contingency) -> Contingency:
     """The table of both tables' rows."""
     targets = np.union1d(a.targets, b.targets)
     if a.lows is None or b.lows is None:
-        found = list(dict.fromkeys([*a.values.tolist(), *b.values.tolist()]))
-        values = np.empty(len(found), dtype=object)
-        values[:] = found
+        uniques = list(dict.fromkeys([*a.values.tolist(), *b.values.tolist()]))
+        values = np.empty(len(uniques), dtype=object)
+        values[:] = uniques
         values = values[_by_text(values)]
-        place = {value: i for i, value in enumerate(values.tolist())}
-        rows = [np.array([place[v] for v in one.values.tolist()], dtype=np.int64) for one in (a, b)]
+        index = {value: i for i, value in enumerate(values.tolist())}
+        rows = [np.array([index[v] for v in one.values.tolist()], dtype=np.int64) for one in (a, b)]
         lows = None
     else:
         highs, all_lows = np.concatenate([a.values, b.values]), np.concatenate([a.lows, b.lows])

@@ -83,11 +83,11 @@ def find_pairs(left, right, keys, table, shift, codes):
 
 
 @kernel
-def gather_columns(column, order, start, stride, out, place):
-    """Write one code column, reordered, as ``start + stride * code`` into column `place` of `out`."""
+def gather_columns(column, order, start, stride, out, index):
+    """Write one code column, reordered, as ``start + stride * code`` into column `index` of `out`."""
     for i in range(len(order)):
         code = np.int64(column[order[i]])
-        out[i, place] = start + stride * code if code >= 0 else -1
+        out[i, index] = start + stride * code if code >= 0 else -1
 
 
 @allocating_kernel
@@ -140,20 +140,20 @@ def find_intervals(values, steps, heads, first, missing, codes):
 
 
 @kernel
-def order_by_code(codes, places, order):
-    """Row numbers by their code, ascending within one; `places` (n_codes,) starts, and is where each code's rows end.
+def order_by_code(codes, cursors, order):
+    """Row numbers by their code, ascending within one; `cursors` (n_codes,) starts, and is where each code's rows end.
 
     Rows with a code below 0 are left out.
     """
     for row in range(len(codes)):
         code = codes[row]
         if code >= 0:
-            order[places[code]] = row
-            places[code] += 1
+            order[cursors[code]] = row
+            cursors[code] += 1
 
 
 @kernel
-def count_row_pairs(order, ends, left, weight, starts, places, rights, weights, pointer):
+def count_row_pairs(order, ends, left, weight, starts, cursors, rights, weights, pointer):
     """Sums of weights by (left code, right code), as a CSR matrix with ascending columns.
 
     Parameters
@@ -166,8 +166,8 @@ def count_row_pairs(order, ends, left, weight, starts, places, rights, weights, 
         Codes; rows with one below 0 are left out.
     weight : (n,) or (1,)
         Of the rows; one number for all.
-    starts, places : (n_left,)
-        Where each left code's rows begin among all rows by left code, twice: `places` is changed.
+    starts, cursors : (n_left,)
+        Where each left code's rows begin among all rows by left code, twice: `cursors` is changed.
     rights, weights : (n,)
         Columns and entries of the matrix afterwards; the first ``pointer[-1]`` count.
     pointer : (n_left + 1,)
@@ -175,24 +175,24 @@ def count_row_pairs(order, ends, left, weight, starts, places, rights, weights, 
     many = len(weight) > 1
     at = 0
     for right in range(len(ends)):
-        for place in range(at, ends[right]):
-            row = order[place]
+        for position in range(at, ends[right]):
+            row = order[position]
             code = left[row]
             if code >= 0:
-                to = places[code]
+                to = cursors[code]
                 rights[to] = right
                 weights[to] = weight[row] if many else weight[0]
-                places[code] = to + 1
+                cursors[code] = to + 1
         at = ends[right]
     written = 0
     pointer[0] = 0
-    for code in range(len(places)):
+    for code in range(len(cursors)):
         begin = written
-        for place in range(starts[code], places[code]):
-            if written > begin and rights[written - 1] == rights[place]:
-                weights[written - 1] += weights[place]
+        for position in range(starts[code], cursors[code]):
+            if written > begin and rights[written - 1] == rights[position]:
+                weights[written - 1] += weights[position]
             else:
-                rights[written] = rights[place]
-                weights[written] = weights[place]
+                rights[written] = rights[position]
+                weights[written] = weights[position]
                 written += 1
         pointer[code + 1] = written

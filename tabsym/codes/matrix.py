@@ -1,7 +1,7 @@
 """The code matrix: what one-hot encoding would be, without the zeros.
 
 Row i of a one-hot matrix of b blocks has b ones. The code matrix keeps their
-places, four bytes each, in row-major order: a row's codes share a cache line,
+indices, four bytes each, in row-major order: a row's codes share a cache line,
 which is what online training reads. One million rows by ten columns are
 40 MB; as CSR they are 160 MB, dense 8 bytes times the alphabet sizes.
 """
@@ -31,10 +31,10 @@ def row_numbers(n_rows: int) -> NDArray[np.signedinteger[Any]]:
 def csr(
     data: NDArray[np.generic], indices: NDArray[np.integer], pointer: NDArray[np.integer], shape: tuple[int, int]
 ) -> sparse.csr_array:
-    """A matrix whose places are of 32 bits where these suffice: trees of scikit-learn take no others."""
+    """A matrix whose indices are of 32 bits where these suffice: trees of scikit-learn take no others."""
     kind = sparse.get_index_dtype(maxval=max(len(data), *shape))
-    places = (indices.astype(kind, copy=False), pointer.astype(kind, copy=False))
-    return sparse.csr_array((data, *places), shape=shape)
+    index_arrays = (indices.astype(kind, copy=False), pointer.astype(kind, copy=False))
+    return sparse.csr_array((data, *index_arrays), shape=shape)
 
 
 def gather(
@@ -54,8 +54,8 @@ def gather(
 
     def fill(first: int) -> None:  # a tile of the matrix stays in cache while its columns are written
         tile = slice(first, first + _TILE)
-        for place, column in enumerate(columns):
-            gather_columns(column, rows[tile], starts[place], strides[place], codes[tile], place)
+        for index, column in enumerate(columns):
+            gather_columns(column, rows[tile], starts[index], strides[index], codes[tile], index)
 
     in_threads(fill, range(0, len(rows), _TILE), n_jobs)
     return codes

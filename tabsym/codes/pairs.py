@@ -136,16 +136,16 @@ def count_pairs(
         return {(left, right): _block(columns[left], sizes[left], rows, sizes[right], each) for left in lefts}
 
     n_rows = len(columns[0]) if columns else 0
-    found = in_threads(count_with, range(len(columns)), n_jobs if n_rows >= _FEW_ROWS else 1)
-    blocks = {which: block for part in found for which, block in part.items()}
+    counted = in_threads(count_with, range(len(columns)), n_jobs if n_rows >= _FEW_ROWS else 1)
+    blocks = {which: block for blocks_of_column in counted for which, block in blocks_of_column.items()}
     return PairCounts(tuple(int(size) for size in sizes), blocks)
 
 
 def _by_code(codes: Codes, n_codes: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Rows by code, and where those of each code end (n_codes,)."""
-    ends, places = _ends(codes, n_codes)
+    ends, cursors = _ends(codes, n_codes)
     order = np.empty(int(ends[-1]) if n_codes else 0, dtype=np.int32)
-    order_by_code(codes, places, order)
+    order_by_code(codes, cursors, order)
     return order, ends
 
 

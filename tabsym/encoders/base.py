@@ -81,7 +81,7 @@ class ColumnEncoder(TableTransformer):
         raise NotImplementedError
 
     def _settle(self, states: dict[str, Any]) -> dict[str, Any]:
-        """The states of all columns, after what can be said of them together only."""
+        """The states of all columns, after what follows from all of them together only."""
         return states
 
     def _encode_column(self, state: Any, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
@@ -171,7 +171,7 @@ class ColumnEncoder(TableTransformer):
         """What `get_feature_names_out` gives, by category_encoders' name."""
         return self.get_feature_names_out()
 
-    # -- pieces ---------------------------------------------------------------------
+    # -- steps ---------------------------------------------------------------------
 
     def _read_as_fitted(self, X: Any, y: Any = None) -> Table:
         """The table X with the columns of fit, whose rows go with y if there is one."""
@@ -188,8 +188,8 @@ class ColumnEncoder(TableTransformer):
         frame = assemble_frame(table, encoded)
         if self.return_df:
             return self._in_asked_container(frame)
-        found = as_array(frame)
-        return found if found.shape[1] else found.reshape(len(table), 0)  # a frame of polars has no rows then
+        array = as_array(frame)
+        return array if array.shape[1] else array.reshape(len(table), 0)  # a frame of polars has no rows then
 
     def _in_asked_container(self, frame: Any) -> Any:
         """As pandas where set_output asks for it: scikit-learn would go through an array and lose the types."""
@@ -234,13 +234,13 @@ class ColumnEncoder(TableTransformer):
 
     def _find_invariant(self, raws: list[RawCodes]) -> list[str]:
         """Output columns that are constant over the training rows."""
-        found = []
+        invariant = []
         for state, raw in zip(self.columns_.values(), raws, strict=True):
             values = self._encode_column(state, codes_in(state.alphabet, raw))
             for name, column in zip(state.names, values, strict=True):
                 if (column == column[0]).all():
-                    found.append(name)
-        return found
+                    invariant.append(name)
+        return invariant
 
 
 MISSING = -2

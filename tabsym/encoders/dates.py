@@ -221,8 +221,8 @@ def _candidates(sample: pd.Series, dayfirst: bool | None) -> list[str]:
             formats += [day + time for time in _TIMES]
     dates = {format_: int(parse_dates(sample, format_).notna().sum()) for format_ in formats}
     rank = sorted((format_ for format_ in formats if dates[format_]), key=lambda format_: -dates[format_])
-    most = dates[rank[0]] if rank else 0
-    preferred = [format_ for format_ in rank if dates[format_] == most]
+    n_dates = dates[rank[0]] if rank else 0
+    preferred = [format_ for format_ in rank if dates[format_] == n_dates]
     hyphens = [format_ for format_ in preferred if format_.startswith("%d-%m")]
     return [*hyphens, *(format_ for format_ in rank if format_ not in hyphens)]
 

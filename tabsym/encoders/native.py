@@ -188,8 +188,8 @@ class NativeCategories(TableTransformer):
         if has_other:  # an infrequent category and an unknown one are the same to the model
             codes = np.where((codes == UNSEEN) & ~missing, len(alphabet), codes)
         if self.output == "text":
-            own = [str(symbol) for symbol in alphabet.symbols]
-            words = np.array([*own, *_words_beside(own, OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)], dtype=object)
+            texts = [str(symbol) for symbol in alphabet.symbols]
+            words = np.array([*texts, *_words_beside(texts, OTHER_TEXT, UNSEEN_TEXT, MISSING_TEXT)], dtype=object)
             return words[np.where(missing, len(words) - 1, np.where(codes == UNSEEN, len(words) - 2, codes))]
         if self.output == "ordinal":
             return np.where(missing | (codes < 0), np.nan, codes)

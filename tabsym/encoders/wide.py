@@ -196,10 +196,10 @@ class WideEncoder(OutOfFoldEncoder):
 
     def _learn_column(self, name: str, raw: RawCodes, weight: Floats | None) -> WideColumn:
         alphabet, codes = Categories.fit(name, raw)
-        found = split_frame(self.model_.coefs_[name], self.model_.model_.n_outputs).values
-        place = found.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))
-        names = [name] if found.shape[1] == 1 else [f"{name}_{label}" for label in found.columns]
-        values = found.to_numpy()[place]
+        coefs = split_frame(self.model_.coefs_[name], self.model_.model_.n_outputs).values
+        index = coefs.index.get_indexer(pd.Index(alphabet.symbols, dtype=object))
+        names = [name] if coefs.shape[1] == 1 else [f"{name}_{label}" for label in coefs.columns]
+        values = coefs.to_numpy()[index]
         rows = np.bincount(codes[codes >= 0], None if weight is None else weight[codes >= 0], minlength=len(values))
         return WideColumn(alphabet, names, values - np.average(values, axis=0, weights=rows))
 

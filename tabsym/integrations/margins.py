@@ -154,7 +154,7 @@ class MarginAdapter(ABC):
             other_X, other_y, other_margin = eval_set
             if (margin is None) is not (other_margin is None):
                 raise ValueError("eval_set has a margin and the rows of fit have none, or the other way round.")
-            other = _coded_as(other_y, labels)
+            other = codes_of(other_y, labels)
             held_out = Rows(ready(other_X, self), other, _shaped(other_margin, other, labels))
         self._fit(fitted, rows, held_out, early_stopping_rounds, options)
         return fitted
@@ -174,12 +174,12 @@ class MarginAdapter(ABC):
         if margin is None:
             return self._sum_of_trees(booster, frame, False)
         trees = np.asarray(self._sum_of_trees(booster, frame, True), dtype=np.float64)
-        own = np.asarray(margin, dtype=np.float64)
-        if own.size != trees.size:
-            raise ValueError(f"margin has shape {own.shape}; pass {trees.shape}: a score for each row (and class).")
-        if not np.isfinite(own).all():
-            raise ValueError(f"margin is {own[~np.isfinite(own)][0]} in some row; margins must be finite.")
-        return trees + own.reshape(trees.shape)
+        start = np.asarray(margin, dtype=np.float64)
+        if start.size != trees.size:
+            raise ValueError(f"margin has shape {start.shape}; pass {trees.shape}: a score for each row (and class).")
+        if not np.isfinite(start).all():
+            raise ValueError(f"margin is {start[~np.isfinite(start)][0]} in some row; margins must be finite.")
+        return trees + start.reshape(trees.shape)
 
     def path(self, booster: Any, frame: Any, every: int, *, on_margin: bool = False) -> Iterator[tuple[int, Floats]]:
         """(rounds, raw scores) after every few rounds of a fitted estimator, and after its last.
@@ -188,8 +188,8 @@ class MarginAdapter(ABC):
         """
         check_option("every", every, [Number(at_least=1, whole=True, of="rounds")])
         total = self.n_rounds(booster)
-        for place, scores in enumerate(self._steps(booster, ready(frame, self), every, on_margin)):
-            yield min((place + 1) * every, total), np.asarray(scores, dtype=np.float64)
+        for step, scores in enumerate(self._steps(booster, ready(frame, self), every, on_margin)):
+            yield min((step + 1) * every, total), np.asarray(scores, dtype=np.float64)
 
     def refuse_without_sums(self, booster: Any) -> None:
         """A `ValueError` for an estimator whose trees would not add up to a margin, or that asks for none."""
@@ -289,14 +289,15 @@ def _coded(booster: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     return codes, labels
 
 
-def _coded_as(y: Any, labels: NDArray[Any] | None) -> NDArray[Any]:
+def codes_of(y: Any, labels: NDArray[Any] | None) -> NDArray[Any]:
+    """A target of rows held out, of classifiers as the index of each label."""
     if labels is None:
         return np.asarray(y, dtype=np.float64)
     values = np.asarray(y)
     codes = np.minimum(np.searchsorted(labels, values), len(labels) - 1)
     if (labels[codes] != values).any():
-        stranger = values[labels[codes] != values].tolist()[0]
-        raise ValueError(f"eval_set has class {stranger!r}, which the rows of fit have not; leave such rows out.")
+        unknown = values[labels[codes] != values].tolist()[0]
+        raise ValueError(f"eval_set has class {unknown!r}, which is not in the training data; leave such rows out.")
     return codes
 
 

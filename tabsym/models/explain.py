@@ -205,17 +205,18 @@ def describe_crosses(chosen: pd.DataFrame) -> str:
 
 def score_text(layout: Layout) -> str:
     """The linear predictor as a formula."""
-    terms = []
+    products = []
     for term in layout.terms:
-        terms = [] if term.constant == 1.0 and (term.factors or term.numeric is not None) else [f"{term.constant:g}"]
+        alone = term.constant == 1.0 and (term.factors or term.numeric is not None)
+        factors = [] if alone else [f"{term.constant:g}"]
         for factor in term.factors:
             block = layout.blocks[factor.block]
             component = f" {factor.component + 1}" if block.rank > 1 else ""
-            terms.append(f"{block.name}{component}[{', '.join(factor.columns) or '1'}]")
+            factors.append(f"{block.name}{component}[{', '.join(factor.columns) or '1'}]")
         if term.numeric is not None:
-            terms += [show(node) for node in layout.numerics[term.numeric].nodes]
-        terms.append(" * ".join(terms))
-    return " + ".join(terms)
+            factors += [show(node) for node in layout.numerics[term.numeric].nodes]
+        products.append(" * ".join(factors))
+    return " + ".join(products)
 
 
 def plot_block(split: Split, name: str, *, top: int, output: Any = None, ax: Any = None) -> Any:

@@ -35,7 +35,7 @@ _NANOSECONDS = PER_DAY["ns"]
 
 
 class Kind(StrEnum):
-    """What the values of a column are, as far as their type says: a guess that fit makes."""
+    """What the values of a column are, as far as their type determines it: a guess that fit makes."""
 
     SYMBOLIC = "symbolic"
     NUMERIC = "numeric"
@@ -98,7 +98,7 @@ class Column:
     def values(self) -> NDArray[np.float64]:
         """Values as float64, missing as NaN; dates and durations in days.
 
-        Whatever the kind says, numbers are read as such (objects, decimals,
+        Whatever the kind is, numbers are read as such (objects, decimals,
         booleans, categories of numbers), and a column of missing values of
         any type is all NaN. Text is never parsed.
 
@@ -192,8 +192,8 @@ def halfway(below: Numbers, above: Numbers, measure: Measure) -> tuple[Floats, F
 
     `below`: -inf stays, to part missing from the rest.
     """
-    found = [_halfway(one, other, measure) for one, other in zip(below.tolist(), above.tolist(), strict=True)]
-    values, rests = np.array(found, dtype=np.float64).reshape(-1, 2).T
+    middles = [_halfway(one, other, measure) for one, other in zip(below.tolist(), above.tolist(), strict=True)]
+    values, rests = np.array(middles, dtype=np.float64).reshape(-1, 2).T
     return values, rests
 
 

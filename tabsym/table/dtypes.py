@@ -34,7 +34,7 @@ _POLARS_OPTIONS = {
 class StoredType:
     """A column's type as its library writes it; `library` is "pandas", "polars" or "pyarrow".
 
-    `holds` says what the objects are in a column of objects, in the words of `pandas.api.types.infer_dtype`.
+    `holds` is what the objects are in a column of objects, in the words of `pandas.api.types.infer_dtype`.
     """
 
     library: str
@@ -339,7 +339,7 @@ def _arrow_type(written: bytes) -> Any:
 def _polars_type(name: str, options: dict[str, Any]) -> Any:
     import polars as pl
 
-    found = getattr(pl, str(name), None)
-    if not (isinstance(found, type) and issubclass(found, pl.DataType)):
+    kind_of_polars = getattr(pl, str(name), None)
+    if not (isinstance(kind_of_polars, type) and issubclass(kind_of_polars, pl.DataType)):
         raise ValueError(f"{name!r} is no type of polars.")
-    return found(**options)
+    return kind_of_polars(**options)

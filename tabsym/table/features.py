@@ -39,7 +39,7 @@ def match_features(estimator: Any, table: Table) -> Table:
         return table
     if fitted is None:
         warn_user(f"X has feature names, but {who} was fitted without feature names")
-        return _renamed(table, [f"x{place}" for place in range(len(table.names))])
+        return _renamed(table, [f"x{index}" for index in range(len(table.names))])
     warn_user(f"X does not have valid feature names, but {who} was fitted with feature names")
     return _renamed(table, list(fitted))
 
@@ -73,9 +73,9 @@ def _difference(fitted: list[str], given: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _listed(names: list[str], most: int = 5) -> list[str]:
-    lines = [f"- {name}" for name in sorted(names)[:most]]
-    return [*lines, "- ..."] if len(names) > most else lines
+def _listed(names: list[str], limit: int = 5) -> list[str]:
+    lines = [f"- {name}" for name in sorted(names)[:limit]]
+    return [*lines, "- ..."] if len(names) > limit else lines
 
 
 def symbolic_columns(
@@ -126,6 +126,6 @@ def _resolve(table: Table, col: Any, option: str) -> str:
     return str(col)
 
 
-def _shown(names: list[str], most: int = 10) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return f"{shown}, ..." if len(names) > most else shown
+def _shown(names: list[str], limit: int = 10) -> str:
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return f"{shown}, ..." if len(names) > limit else shown

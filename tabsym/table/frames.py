@@ -121,12 +121,12 @@ def as_array(frame: Any) -> NDArray[Any]:
     if len(types) == 1 or not any(dtype.is_temporal() for dtype in types):
         return wrapped.to_numpy()
     out = np.empty(wrapped.shape, dtype=object)
-    for place, column in enumerate(wrapped.iter_columns()):
+    for index, column in enumerate(wrapped.iter_columns()):
         if column.dtype.is_temporal():
             native = column.to_native()
-            out[:, place] = native.astype(object) if isinstance(native, pd.Series) else column.to_list()
+            out[:, index] = native.astype(object) if isinstance(native, pd.Series) else column.to_list()
         else:
-            out[:, place] = column.to_numpy()
+            out[:, index] = column.to_numpy()
     return out
 
 
@@ -174,8 +174,8 @@ def pick_columns(data: Any, names: list[Any], wanted: list[Any]) -> Any:
         return data[wanted]
     if is_frame(data):
         return nw.from_native(data, eager_only=True).select(wanted).to_native()
-    place = {name: position for position, name in enumerate(names)}
-    return data[:, [place[name] for name in wanted]]
+    index = {name: position for position, name in enumerate(names)}
+    return data[:, [index[name] for name in wanted]]
 
 
 def columns_of(data: Any) -> list[NDArray[Any]]:
@@ -183,7 +183,7 @@ def columns_of(data: Any) -> list[NDArray[Any]]:
     if sparse.issparse(data):
         return []
     if isinstance(data, pd.DataFrame):
-        return [data.iloc[:, place].to_numpy() for place in range(data.shape[1])]
+        return [data.iloc[:, index].to_numpy() for index in range(data.shape[1])]
     if is_frame(data):
         frame = nw.from_native(data, eager_only=True)
         return [frame[name].to_numpy() for name in frame.columns]
@@ -193,17 +193,17 @@ def columns_of(data: Any) -> list[NDArray[Any]]:
 def with_untouched(out: Any, given: Any, encoded: Any) -> Any:
     """Rows `out`, with those columns of `encoded`, which has the same columns, that equal a column of `given`."""
     wanted = columns_of(given)
-    same = [place for place, one in enumerate(columns_of(encoded)) if any(_is_same(one, other) for other in wanted)]
+    same = [index for index, one in enumerate(columns_of(encoded)) if any(_is_same(one, other) for other in wanted)]
     if not same:
         return out
     if isinstance(out, pd.DataFrame):
         out = out.copy()
-        for place in same:
-            out.isetitem(place, encoded.iloc[:, place].array)
+        for index in same:
+            out.isetitem(index, encoded.iloc[:, index].array)
         return out
     if is_frame(out):
         frame, other = (nw.from_native(one, eager_only=True) for one in (out, encoded))
-        return frame.with_columns(*(other[other.columns[place]] for place in same)).to_native()
+        return frame.with_columns(*(other[other.columns[index]] for index in same)).to_native()
     out = out.astype(np.result_type(out, encoded))
     out[:, same] = encoded[:, same]
     return out
@@ -215,30 +215,30 @@ def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
     return pd.Series(one, dtype=object).equals(pd.Series(other, dtype=object))
 
 
-def gather(pieces: Sequence[Any], order: NDArray[Any]) -> Any:
-    """The pieces under each other, then the rows in `order`."""
-    first = pieces[0]
+def gather(chunks: Sequence[Any], order: NDArray[Any]) -> Any:
+    """The chunks under each other, then the rows in `order`."""
+    first = chunks[0]
     if isinstance(first, pd.DataFrame):
-        return _stack_pandas(pieces).iloc[order]
+        return _stack_pandas(chunks).iloc[order]
     if is_frame(first):
-        return _stack_frames(pieces)[order, :].to_native()
+        return _stack_frames(chunks)[order, :].to_native()
     if sparse.issparse(first):
-        return sparse.vstack(pieces, format="csr")[order]
-    return np.concatenate(pieces)[order]
+        return sparse.vstack(chunks, format="csr")[order]
+    return np.concatenate(chunks)[order]
 
 
-def _stack_pandas(pieces: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Under each other, numbered anew; category columns get all pieces' categories (pandas would make objects)."""
+def _stack_pandas(chunks: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Under each other, numbered anew; category columns get all chunks' categories (pandas would make objects)."""
     stacked = {}
-    for name in pieces[0].columns:
-        columns = [piece[name] for piece in pieces]
+    for name in chunks[0].columns:
+        columns = [chunk[name] for chunk in chunks]
         if all(isinstance(column.dtype, pd.CategoricalDtype) for column in columns):
             categories = _united([column.cat.categories for column in columns])
             ordered = all(column.dtype == columns[0].dtype and column.cat.ordered for column in columns)
             dtype = pd.CategoricalDtype(categories, ordered=ordered)
             columns = [column.astype(dtype) for column in columns]
         stacked[name] = pd.concat(columns, ignore_index=True)
-    return pd.DataFrame(stacked, index=range(sum(map(len, pieces))), copy=False)
+    return pd.DataFrame(stacked, index=range(sum(map(len, chunks))), copy=False)
 
 
 def _united(all_categories: Sequence[pd.Index]) -> pd.Index:
@@ -249,9 +249,9 @@ def _united(all_categories: Sequence[pd.Index]) -> pd.Index:
     return out
 
 
-def _stack_frames(pieces: Sequence[Any]) -> nw.DataFrame[Any]:
-    """Under each other; columns whose types differ between pieces get one that holds them all."""
-    frames = [nw.from_native(piece, eager_only=True) for piece in pieces]
+def _stack_frames(chunks: Sequence[Any]) -> nw.DataFrame[Any]:
+    """Under each other; columns whose types differ between chunks get one that holds them all."""
+    frames = [nw.from_native(chunk, eager_only=True) for chunk in chunks]
     casts = {}
     for name in frames[0].columns:
         dtypes = [frame[name].dtype for frame in frames]
@@ -329,7 +329,7 @@ def _frame_of(array: NDArray[Any], names: list[Any], kind: str, table: Table) ->
     if kind == "pandas":
         frame = pd.DataFrame(array, columns=names, index=table.native.index)
         return frame.infer_objects() if array.dtype == object else frame
-    columns = {str(name): array[:, place] for place, name in enumerate(names)}
+    columns = {str(name): array[:, index] for index, name in enumerate(names)}
     lists = {name: column.tolist() if column.dtype == object else column for name, column in columns.items()}
     backend = nw.from_native(table.native, eager_only=True).implementation
     return nw.from_dict(lists, backend=backend).to_native()

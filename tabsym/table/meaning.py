@@ -55,7 +55,11 @@ def code_columns(table: Table, y: Any) -> list[str]:
     if not np.isfinite(target).all():
         return []
     values = {column.name: column.values[::step] for column in numbers}
-    return [name for name, own in values.items() if is_code(name, own, target) and _repeats(own)]
+    return [
+        name
+        for name, numbers_of_column in values.items()
+        if is_code(name, numbers_of_column, target) and _repeats(numbers_of_column)
+    ]
 
 
 def _repeats(values: Floats) -> bool:
@@ -89,8 +93,10 @@ def is_code(name: str, values: Floats, target: Floats) -> bool:
 
 def whole_values(values: Floats) -> Floats:
     """The values that are there, of a column of whole numbers; none where it holds others."""
-    found = values[~np.isnan(values)]
-    return found if len(found) and np.isfinite(found).all() and (found == np.round(found)).all() else np.empty(0)
+    present = values[~np.isnan(values)]
+    return (
+        present if len(present) and np.isfinite(present).all() and (present == np.round(present)).all() else np.empty(0)
+    )
 
 
 def words_of(name: str) -> str:

@@ -66,7 +66,7 @@ def read_table(X: Any, *, who: str = "tabsym", allow_empty: bool = False, by_val
         Whether a table of no rows is accepted (at transform: 0 rows out).
     by_value : bool
         Whether a column of objects is what its values are (numbers, booleans or symbols), as a column of
-        their own type would be; else it is symbols, but for dates, durations and numbers of arrays.
+        their own type would be; else it holds categories, but for dates, durations and numbers of arrays.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def _kind_by_values(name: str, series: nw.Series[Any]) -> Kind:
 
 
 def _kind_of_objects(name: str, values: Any, objects: Objects) -> Kind:
-    """Objects are symbols of one type, or what `objects` says."""
+    """Objects are symbols of one type, or what `objects` determines."""
     if pd.api.types.infer_dtype(values[:_SAMPLE], skipna=True) == "string":
         return Kind.SYMBOLIC
     content = pd.api.types.infer_dtype(values, skipna=True)

@@ -68,18 +68,18 @@ def check_classes(
             "use a regressor, or bin the target."
         )
     if classes is None:
-        found, codes = _unique(values)
-        if len(found) < 2:
+        uniques, codes = _unique(values)
+        if len(uniques) < 2:
             raise ValueError(
-                f"{who} needs at least 2 classes, but the target has 1 class only ({_show(found)}); "
+                f"{who} needs at least 2 classes, but the target has 1 class only ({_show(uniques)}); "
                 "choose another target or more rows."
             )
-        return Target(codes.astype(np.int32), found)
+        return Target(codes.astype(np.int32), uniques)
     known = np.unique(column_or_1d(classes))
     position = pd.Index(known).get_indexer(pd.Index(values))
     if (position < 0).any():
-        stranger = values[position < 0].tolist()[0]
-        raise ValueError(f"The target holds {stranger!r}, which is not among the classes {known.tolist()}; {remedy}.")
+        unknown = values[position < 0].tolist()[0]
+        raise ValueError(f"The target holds {unknown!r}, which is not among the classes {known.tolist()}; {remedy}.")
     return Target(position.astype(np.int32), known)
 
 
@@ -237,8 +237,8 @@ def plain_labels(y: Any) -> Any:
         values = np.asarray(y)
     else:
         return y
-    found = of_plain_type(values)
-    return found if found.dtype.kind in "biu" else y
+    plain = of_plain_type(values)
+    return plain if plain.dtype.kind in "biu" else y
 
 
 def _series_values(series: nw.Series[Any]) -> NDArray[Any]:
@@ -255,19 +255,19 @@ def _series_values(series: nw.Series[Any]) -> NDArray[Any]:
 
 
 def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    codes, found = pd.factorize(values)  # a hash: np.unique would sort every row
-    types = {type(value) for value in found}
+    codes, uniques = pd.factorize(values)  # a hash: np.unique would sort every row
+    types = {type(value) for value in uniques}
     if len(types) > 1:
         names = sorted(t.__name__ for t in types)
         raise TypeError(f"The target mixes types ({', '.join(names)}); convert it to one type, e.g. astype(str).")
-    order = np.argsort(found)
-    rank = np.empty(len(found), dtype=np.int32)
-    rank[order] = np.arange(len(found))
-    return np.asarray(found[order]), rank[codes]
+    order = np.argsort(uniques)
+    rank = np.empty(len(uniques), dtype=np.int32)
+    rank[order] = np.arange(len(uniques))
+    return np.asarray(uniques[order]), rank[codes]
 
 
-def _show(found: NDArray[Any]) -> str:
-    return ", ".join(repr(value) for value in found.tolist())
+def _show(uniques: NDArray[Any]) -> str:
+    return ", ".join(repr(value) for value in uniques.tolist())
 
 
 def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
@@ -278,9 +278,9 @@ def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64]
     """
     if weights is None:
         return None
-    most = weights.max()  # so that no sum of tiny or huge ones is rounded to 0 or beyond numbers
-    shares = weights / most
-    digits, exponents = np.frexp(shares / shares[shares > 0].mean())
+    largest = weights.max()  # so that no sum of tiny or huge ones is rounded to 0 or beyond numbers
+    fractions = weights / largest
+    digits, exponents = np.frexp(fractions / fractions[fractions > 0].mean())
     return np.ldexp(np.round(np.ldexp(digits, DIGITS)), exponents - DIGITS)
 
 
