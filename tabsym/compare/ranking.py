@@ -39,7 +39,7 @@ _MOST_FREEDOM = 1e4
 
 @dataclass(frozen=True)
 class Pair:
-    """What the test rows say of the difference of two contenders.
+    """The difference of two contenders on the test rows.
 
     `rows`: the variance of the mean difference over all folds that comes from the choice of `n` test rows; rows that
     are tested in several repeats count once. `within`: the same for one fold, on average.

@@ -238,8 +238,8 @@ def sum_cells(starts, order, every, other, fold, n_folds, grads, seen, sums, cod
     """Number the cells of an interaction into codes (n,), -1 before, or empty, and add up their pulls; how many there
     are.
 
-    Of a sample: every so manieth category that rows are sorted by, and row of a category; (1, 1) for all.
-    `sums` (cells or more, 2 F^2), zeros before: the pulls of rows of fold u under the model that
+    Of a sample: every n-th category that rows are sorted by, and every m-th row of a category; (1, 1) for all.
+    `sums` (cells or more, 2 F^2), zeros before: the gradients of rows of fold u under the model that
     has not seen fold v at 2 (u F + v).
     """
     by_category, by_row = every

@@ -558,7 +558,7 @@ class TIWSEncoder(OutOfFoldEncoder):
     def _held_out_column(self, table: Table, state: TIWSColumn, folds: list[FittedRows] | None) -> list[NDArray[Any]]:
         """The output columns of one column for rows of fit, every category as if it had not been seen.
 
-        Each row by what its fold's training rows say of other categories; without folds by what all rows say.
+        Each row from the other categories in its fold's training rows; without folds from those in all rows.
         """
         name = self._names_in[state.fitted.number]
         whole = [(np.arange(len(table)), FittedFold(table, self._rows))]

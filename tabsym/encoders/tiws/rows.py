@@ -1,4 +1,4 @@
-"""Rows encoded by fitted columns: known categories by their estimates, unknown ones by what their rows say of them."""
+"""Rows encoded by fitted columns: known categories by their estimates, others from the columns of their rows."""
 
 from __future__ import annotations
 

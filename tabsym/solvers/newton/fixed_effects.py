@@ -1,4 +1,4 @@
-"""The unpenalized coefficients, the intercept and slopes, takes its turn together.
+"""Joint Newton steps of the unpenalized coefficients (intercept and slopes).
 
 Numbers that say nearly the same (a list price and a net price), or one with a long tail beside the intercept, pull at
 each other so hard that turns one by one would creep: hundreds of sweeps later they were far from the optimum.
@@ -76,7 +76,7 @@ def inverse_of(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floa
     """
     if left.shape == (1, 1):
         return np.array([[1.0 / left[0, 0] if left[0, 0] > least * sizes[0] else 0.0]])
-    told = sizes > 0.0  # a flag for missing values of which a half has none: rows say nothing of its number
+    told = sizes > 0.0  # a flag for missing values of which a half has none: its coefficient is not identified
     root = np.sqrt(np.where(told, sizes, 1.0))
     lengths, axes = np.linalg.eigh(left / np.outer(root, root))
     inverse = np.where(lengths > least, 1.0 / np.maximum(lengths, least), 0.0)

@@ -38,8 +38,9 @@ JITTERS = 0.3, 1.0
 factors of products: near it, and where factors have other signs."""
 
 PASSES_A_LOOK, STILL = 4, 0.01
-"""Optimum and variances take a turn for so many of `max_passes`, at most; they stand still where no logarithm of a
-variance moves by more, of those that move the effective coefficients of their block by as much: 0 is never reached."""
+"""The coefficients are optimized for at most this many of `max_passes` between two updates of the variances; these have
+converged where no logarithm of a variance moves by more than `STILL`, of those that move the effective degrees of
+freedom of their block by as much: a variance of 0 is never reached."""
 
 FIRST_VARIANCE = 1.0
 

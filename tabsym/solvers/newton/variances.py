@@ -104,7 +104,7 @@ class Evidence:
                 self.solver.precision[index] = 1.0 / FIRST_VARIANCE
 
     def find(self, free: Collection[int], tol: float, most: int, *, passing: Collection[int] = ()) -> tuple[int, bool]:
-        """Sweep, and move the variances of the terms at `free`, until they stand still.
+        """Sweep, and move the variances of the terms at `free`, until they converge.
 
         Those of `passing`, some of `free`, need not stand: others will be found for them. How many sweeps it took, at
         most `most` but for those before a last look, and whether they stand.
