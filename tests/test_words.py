@@ -1,4 +1,4 @@
-"""Words that the package has given up: identifiers by folder, and phrases in texts; `docs/terms.md` has those of today."""
+"""Words that the package has given up: identifiers by folder, and phrases in texts (`docs/terms.md`)."""
 
 import io
 import re

@@ -145,7 +145,7 @@ def against_best(differences: Floats, pairs: list[Pair | None], test_over_train:
     differences : (K - 1, J)
         Scores less the best's, in each of J folds (of all repeats).
     pairs : of K - 1
-        What the rows say; None where there are none.
+        The difference on the rows; None where there are none.
     test_over_train : float
         Test rows over training rows of a fold.
     scale : (K - 1,)
