@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,19 @@ def test_imports_run_one_way():
             if there in RANK and (RANK[there] > RANK[here] or (RANK[there] == RANK[here] and there != here)):
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert not wrong
+
+
+def test_no_circles_inside_folders_either():
+    """Imports under TYPE_CHECKING and inside functions count, too."""
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in [*modules(), PACKAGE / "__init__.py"]
+    }
+    sorter = TopologicalSorter()
+    for name, path in names.items():
+        if name != "tabsym":  # which names the modules of its public classes
+            sorter.add(name, *(set(imports_of(path)) & set(names) - {name, "tabsym", name.rpartition(".")[0]}))
+    assert sorter.prepare() is None  # a CycleError names the circle
 
 
 def test_kernels_import_nothing_but_numpy_and_the_compiler():
