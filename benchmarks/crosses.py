@@ -47,7 +47,7 @@ from tabsym.interactions.search import Chosen
 from tabsym.models import fitting
 
 BY_LEVEL = "MODL level of the pair"
-MOST_BY_LEVEL = 40
+MAX_BY_LEVEL = 40
 CONTENDERS: dict[str, Any] = {
     "none": None,
     "all pairs": "pairwise",
@@ -80,7 +80,7 @@ def pairs_by_level(X: pd.DataFrame, y: np.ndarray) -> list[Chosen]:
     for (a, b), column in crossed.items():
         level = encoder.fit(column.to_frame("pair"), y).levels_["pair"]
         excess[a, b] = level - levels[a] - levels[b]
-    best = sorted((pair for pair in excess if excess[pair] > 0), key=lambda pair: -excess[pair])[:MOST_BY_LEVEL]
+    best = sorted((pair for pair in excess if excess[pair] > 0), key=lambda pair: -excess[pair])[:MAX_BY_LEVEL]
     return [Chosen(pair, excess[pair], 0.0, 1, crossed[pair].nunique()) for pair in best]
 
 

@@ -37,7 +37,7 @@ TABLES = [
     "rossmann",
     "kdd99",
 ]
-MOST_ROWS = 60_000
+MAX_ROWS = 60_000
 RATES = [0.25, 0.5, 1.0]  # over sqrt(terms)
 PENALTIES = [0.0, 0.003, 0.01, 0.03]
 STARTS = [0.1, 1.0]
@@ -47,8 +47,8 @@ EPOCHS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20]
 def study(name: str, interactions: int) -> list[dict]:
     """Rows by the columns of results/defaults.csv: `l2` is `alpha`, `interactions` 1 for none and 2 for all pairs."""
     X, y = datasets.load(name)
-    if len(X) > MOST_ROWS:
-        rows = np.random.RandomState(0).permutation(len(X))[:MOST_ROWS]
+    if len(X) > MAX_ROWS:
+        rows = np.random.RandomState(0).permutation(len(X))[:MAX_ROWS]
         X, y = X.iloc[rows], y.iloc[rows]
     task = datasets.PUBLIC[name].task
     if task != "regression":

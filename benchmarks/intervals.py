@@ -52,15 +52,15 @@ VARIANTS = {
     "quantile": {"numeric": "quantile"},
     "quantile, auto": {"numeric": "quantile", "interactions": "auto"},
 }
-MOST_ROWS = 150_000
+MAX_ROWS = 150_000
 
 
 def read(name: str) -> Prepared:
     target, drop = TABLES[name]
     folder = Path(os.environ["TABSYM_DATA"])
     table = make_retail() if name == "retail" else pd.read_parquet(folder / f"{name}.parquet")
-    if len(table) > MOST_ROWS:
-        table = table.sample(MOST_ROWS, random_state=0).reset_index(drop=True)
+    if len(table) > MAX_ROWS:
+        table = table.sample(MAX_ROWS, random_state=0).reset_index(drop=True)
     return prepare(table, target, drop=[column for column in drop if column in table])
 
 

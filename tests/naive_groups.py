@@ -15,14 +15,14 @@ import numba
 import numpy as np
 
 from tests import naive_modl
-from tests.naive_modl import FEWEST_FOR_GARBAGE, INF, granularised, ln_partitions, merge_groups
+from tests.naive_modl import INF, MIN_FOR_GARBAGE, granularised, ln_partitions, merge_groups
 
 EXACT_UNITS = 18
 """Units that more than two classes may have."""
 EXACT_UNITS_OF_TWO = 20
 
 
-def best_groups(counts, criterion, n_candidates=1, fewest=FEWEST_FOR_GARBAGE, by_runs=None):
+def best_groups(counts, criterion, n_candidates=1, fewest=MIN_FOR_GARBAGE, by_runs=None):
     """(cost, labels) of the cheapest grouping of all; `by_runs`: whether to take runs only, None: for two classes."""
     counts = np.asarray(counts, dtype=np.int64)
     M, J = counts.shape

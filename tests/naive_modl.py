@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammaln
 
 INF = math.inf
-FEWEST_FOR_GARBAGE = 7  # modalities, catch-all counted as one; Khiops' regressions take any number
+MIN_FOR_GARBAGE = 7  # modalities, catch-all counted as one; Khiops' regressions take any number
 
 
 # ---------------------------------------------------------------- codes
@@ -192,7 +192,7 @@ def granularised(sizes, G):
     return {m for m, x in enumerate(sizes) if x < threshold}
 
 
-def _grouping_prior(N, K, V, g, G, n_candidates, fewest=FEWEST_FOR_GARBAGE):
+def _grouping_prior(N, K, V, g, G, n_candidates, fewest=MIN_FOR_GARBAGE):
     """khiops prior of K > 1 groups of V modalities at granularity G; g = modalities of the garbage group, or 0.
 
     The choice of a garbage group or none costs ln 2 where V > 7, and is free (an economy of Khiops') up to 7."""
@@ -209,7 +209,7 @@ def _grouping_prior(N, K, V, g, G, n_candidates, fewest=FEWEST_FOR_GARBAGE):
     return prior + rissanen(K1 - 1, V1 - 1) + ln_partitions(V1, K1)
 
 
-def _best_grouping_prior(sizes, labels, n_candidates, granularity, garbage, fewest=FEWEST_FOR_GARBAGE):
+def _best_grouping_prior(sizes, labels, n_candidates, granularity, garbage, fewest=MIN_FOR_GARBAGE):
     """(least prior, G, label of the garbage group or None) over what is left open."""
     N, labels = int(sum(sizes)), list(labels)
     groups = sorted(set(labels))
@@ -256,7 +256,7 @@ def grouping_choice(counts, labels, n_candidates=1):
 
 # ---------------------------------------------------------------- regression (joint grid, khiops)
 def grid_cost_of_counts(
-    sizes, grid, parts, symbolic, n_candidates=1, granularity=None, garbage=None, fewest=FEWEST_FOR_GARBAGE
+    sizes, grid, parts, symbolic, n_candidates=1, granularity=None, garbage=None, fewest=MIN_FOR_GARBAGE
 ):
     """grid_cost, from the rows of each source value and the counts (I, T) of the grid: for long columns."""
     grid = np.asarray(grid)
@@ -284,7 +284,7 @@ def regression_grouping_cost(table, labels, target_ends, n_candidates=1, granula
 
 
 def grid_cost(
-    table, parts, target_ends, symbolic, n_candidates=1, granularity=None, garbage=None, fewest=FEWEST_FOR_GARBAGE
+    table, parts, target_ends, symbolic, n_candidates=1, granularity=None, garbage=None, fewest=MIN_FOR_GARBAGE
 ):
     """Cost of a grid over a source and a numeric target, under "khiops" (the page prints none for regressions).
 
@@ -356,7 +356,7 @@ def best_regression_groups(table, n_candidates=1, granularity=None, garbage=None
     return best_grid(table, True, n_candidates, granularity, garbage)
 
 
-def best_grid(table, symbolic, n_candidates=1, granularity=None, garbage=None, fewest=FEWEST_FOR_GARBAGE):
+def best_grid(table, symbolic, n_candidates=1, granularity=None, garbage=None, fewest=MIN_FOR_GARBAGE):
     """(cost, labels or ends of the source, target_ends): every partition of the source by every one of the target.
 
     6 by 6 values take about .02 s, 8 symbols by 6 a second."""

@@ -21,7 +21,7 @@ KERNELS = ("linear", 0.1, 0.3, 1.0, 3.0)
 FRACTIONS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.995)
 SCALES = (0.3, 1.0, 3.0)
 DECAYS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-FEWEST_TO_TUNE = 4
+MIN_TO_TUNE = 4
 SMALLEST_TAU2 = 1e-8
 NOTHING = 1e-12
 TIE = 1e-9
@@ -333,7 +333,7 @@ def donor_weights(d2, d2_new, ybar, theta, n, s2, tau2, mu):
     near, near_new = (d2 / scale, d2_new / scale) if scale > NOTHING else (0.0 * d2, 0.0 * d2_new)
     rho = n / (n + s2 / tau2)
     g, lam = 0.0, 1.0
-    if n_seen >= FEWEST_TO_TUNE:
+    if n_seen >= MIN_TO_TUNE:
         tried = [_left_out_error(decay, near, ybar, theta, rho, 1 / (tau2 + s2 / n), mu) for decay in DECAYS]
         at = first_smallest([error for error, _ in tried])
         g, lam = DECAYS[at], tried[at][1]

@@ -231,9 +231,9 @@ def test_many_entries_are_drawn(monkeypatch):
     rng, home, away, strength = games(10, n_teams=60, n_rows=600)
     y = strength[home] - strength[away] + rng.normal(0, 1, len(home))
     table = frame(home=home, away=away)
-    monkeypatch.setattr(formulas, "MOST_ENTRIES", 0)  # each block by itself
+    monkeypatch.setattr(formulas, "MAX_ENTRIES", 0)  # each block by itself
     exact = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error").fit(table, y)
-    monkeypatch.setattr(formula_spreads, "MOST_DENSE", 10)
+    monkeypatch.setattr(formula_spreads, "MAX_DENSE", 10)
     drawn = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error").fit(table, y)
     assert drawn.variances_.loc["w", "variance"] == pytest.approx(exact.variances_.loc["w", "variance"], rel=0.02)
     ratio = numbers_of(drawn, "w", 60, "sd") / numbers_of(exact, "w", 60, "sd")

@@ -17,7 +17,7 @@ from sklearn.metrics import make_scorer, mean_pinball_loss
 
 from tabsym import WideClassifier, WideRegressor, WideSGDRegressor
 from tabsym.design import sources as coding
-from tabsym.design.layout import MOST_PROGRAMS
+from tabsym.design.layout import MAX_PROGRAMS
 from tabsym.design.sources import Rarity
 from tabsym.interactions import AutoInteractions
 from tabsym.models import fitting
@@ -256,7 +256,7 @@ def test_programs_are_kept_by_layouts_and_not_in_files():
         assert factor * constants[0] in layout.compile(factor * constants).program.constants
     for factor in range(3, 20):
         layout.compile(factor * constants)
-    assert len(layout._compiled) <= MOST_PROGRAMS
+    assert len(layout._compiled) <= MAX_PROGRAMS
     other = pickle.loads(pickle.dumps(layout))  # noqa: S301
     assert set(vars(other)) == set(layout.__dataclass_fields__)
 
@@ -704,7 +704,7 @@ def test_variances_of_large_tables_come_from_a_sample(monkeypatch):
     weight = rng.integers(1, 3, 6000).astype(float)
     model = WideClassifier(**ADDITIVE)
     whole = model.fit(X, y, sample_weight=weight).variances_["variance"].iloc[0]
-    monkeypatch.setattr(newton_fit, "MOST_HELD_OUT", 3000)
+    monkeypatch.setattr(newton_fit, "MAX_HELD_OUT", 3000)
     seen, held_out = [], newton_fit.HeldOut
     monkeypatch.setattr(newton_fit, "HeldOut", lambda solver, size: seen.append(solver) or held_out(solver, size))
     sampled = [clone(model).fit(X, y, sample_weight=weight).variances_["variance"].iloc[0] for _ in range(2)]

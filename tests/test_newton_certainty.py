@@ -147,7 +147,7 @@ def test_coefficients_by_category_at_the_raw_zero_of_a_number():
 
 def test_categories_take_up_what_centring_their_slopes_moves_where_not_all_are_joint(monkeypatch):
     """Of too many coefficients for one matrix: as uncertain as the number at its mean and mean times slope."""
-    monkeypatch.setattr(uncertainty, "MOST_NUMBERS", 0)
+    monkeypatch.setattr(uncertainty, "MAX_NUMBERS", 0)
     X, y = slopes_by_symbol("squared_error", 4, mean=3.0, n=900)
     model = WideRegressor("a[s] + w[s]*x + b[1]", loss="squared_error", alpha=0.01, **EXACT)
     found, centre = model.fit(X, y).coefs_, X["x"].mean()
@@ -381,7 +381,7 @@ def test_draws_where_a_huge_outlier_was_moved_after_its_turn(seed):
 def test_draws_that_end_short_are_told_of(monkeypatch):
     X, y = slopes_by_symbol("squared_error", 5)
     X["t"] = np.random.default_rng(0).choice(list("abcdefgh"), len(X))
-    monkeypatch.setattr(posterior, "MOST_STEPS", 1)
+    monkeypatch.setattr(posterior, "MAX_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match=r"draws of the posterior short: .* alpha='auto' or a larger one\.$"):
         WideRegressor(loss="squared_error", **ADDITIVE, n_posterior_samples=8).fit(X, y)
 

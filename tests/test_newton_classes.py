@@ -61,12 +61,12 @@ def test_rows_of_classes_stand_where_their_entries_put_them(seed, weighted, miss
             np.testing.assert_allclose(rows.probabilities, p, rtol=1e-12)
 
 
-@pytest.mark.parametrize("most", [posteriors_classes.MOST_NUMBERS, 0])
+@pytest.mark.parametrize("most", [posteriors_classes.MAX_NUMBERS, 0])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("missing", [False, True])
 def test_matrices_of_classes_are_those_of_their_rows(monkeypatch, most, weighted, missing):
     """Kept between blocks or made for each, after every move."""
-    monkeypatch.setattr(posteriors_classes, "MOST_NUMBERS", most)
+    monkeypatch.setattr(posteriors_classes, "MAX_NUMBERS", most)
     terms, y, weight, start, rng = problem(9, weighted=weighted, missing=missing)
     solver = BlockDescent(terms, y, weight, start, LOSSES["multinomial"])
     posteriors = posteriors_classes.MulticlassPosteriors(solver)
@@ -94,11 +94,11 @@ def test_what_is_weighed_is_what_the_whole_posterior_says():
         assert length == pytest.approx(solver.terms[place].length(solver.theta[place]), rel=1e-12)
 
 
-@pytest.mark.parametrize("most", [posteriors_classes.MOST_NUMBERS, 0])
+@pytest.mark.parametrize("most", [posteriors_classes.MAX_NUMBERS, 0])
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_slopes_and_symbols_are_as_uncertain_as_dense_algebra_says(monkeypatch, most, n_classes):
     """A number that symbols nearly tell, by itself far more certain; with all entries at once, and one by one."""
-    monkeypatch.setattr(posteriors_classes, "MOST_NUMBERS", most)
+    monkeypatch.setattr(posteriors_classes, "MAX_NUMBERS", most)
     rng = np.random.default_rng(n_classes)
     n, q, alpha = 400, 8, 0.02
     codes = rng.integers(0, q, n)

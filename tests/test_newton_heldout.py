@@ -145,7 +145,7 @@ def test_the_best_looks_are_kept_not_the_last(monkeypatch, loss, n_best):
     monkeypatch.setattr(HeldOut, "_is_much_better", lambda held_out, own, than: False)
     start = np.log(solver.precision[3])
     first = heldout.FIRST_STEP_OF_CLASSES if loss == "logistic" else heldout.FIRST_STEP
-    steps = [0.0, first, first + min(first * heldout.LONGER, heldout.MOST_STEP)]
+    steps = [0.0, first, first + min(first * heldout.LONGER, heldout.MAX_STEP)]
     want = start - np.mean(steps[1 : 1 + n_best])
     assert np.log(HeldOut(solver, 1.0).tune(free)[0]) == pytest.approx(want)
 
@@ -179,7 +179,7 @@ def test_variances_of_common_blocks_are_found_while_rare_ones_are_out(monkeypatc
 def test_a_sample_of_a_large_table_has_its_rows_own_weights_and_offsets(monkeypatch):
     X, y, shop = rare_and_common()
     weight, offset = 1.0 + shop % 3, 0.1 * (shop % 7)
-    monkeypatch.setattr(newton_fit, "MOST_HELD_OUT", 1000)
+    monkeypatch.setattr(newton_fit, "MAX_HELD_OUT", 1000)
     seen, held_out = [], newton_fit.HeldOut
     monkeypatch.setattr(newton_fit, "HeldOut", lambda solver, size: seen.append(solver) or held_out(solver, size))
     model = WideClassifier(**ADDITIVE).fit(X, y, sample_weight=weight, offset=offset)

@@ -5,7 +5,7 @@ import pytest
 
 from tabsym.losses.loss import LOSSES
 from tabsym.solvers.newton import block_descent as small
-from tabsym.solvers.newton.block_descent import MOST_STEP, BlockDescent
+from tabsym.solvers.newton.block_descent import MAX_STEP, BlockDescent
 from tabsym.solvers.newton.kernels_coefs import move_precisions
 from tabsym.solvers.newton.posteriors import SingleOutputPosteriors
 from tabsym.solvers.newton.recentering import MAX_WAIT, MIN_DECREASE, Recentering, Relation
@@ -83,7 +83,7 @@ class Obvious:
                 right[e] -= np.sum((self.weight * slope * x)[rows])
                 self.curvature[place][e, model] = np.sum((self.weight * hess * x**2)[rows])
                 matrix[e, e] += self.curvature[place][e, model]
-            most = np.inf if self.loss.name == "squared_error" else MOST_STEP
+            most = np.inf if self.loss.name == "squared_error" else MAX_STEP
             step = np.clip(np.linalg.solve(matrix, right), -most, most)
             self.theta[place][:, model] += step
             decrease += 0.5 * np.sum(np.abs(step * right))

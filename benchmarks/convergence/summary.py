@@ -8,7 +8,7 @@ from __future__ import annotations
 import pandas as pd
 
 NEAR, FAR = 0.05, 0.5
-MOST_LISTED = 40
+MAX_LISTED = 40
 
 
 def report(table: pd.DataFrame) -> str:
@@ -89,7 +89,7 @@ def _medians(fits: pd.DataFrame) -> list[str]:
 def _listed(fits: pd.DataFrame) -> list[str]:
     """The worst that said nothing, and the sentences of those that did."""
     lines: list[str] = []
-    silent = fits[fits["silent"]].sort_values("excess", ascending=False).head(MOST_LISTED)
+    silent = fits[fits["silent"]].sort_values("excess", ascending=False).head(MAX_LISTED)
     if len(silent):
         lines += ["", f"## Silent above {NEAR:.0%} (the worst {len(silent)})", ""]
         keys = ["kind", "problem", "rows", "optimizer", "schedule", "gradient", "batch"]

@@ -5,7 +5,7 @@ A constant is named by its module below `tabsym` and its name, and takes a numbe
     TABSYM_DATA=FOLDER python benchmarks/evidence/choices.py --tables amazon kick \\
         --set wide.newton.heldout.AS_GOOD_OF_CLASSES=1
     ... --set wide.newton.variances.STILL=300 --set wide.newton.variances.STANDING=30 --tables usedcars adult
-    ... --set estimators.linking.MOST_ROWS=50000 --variant link --tables rossmann
+    ... --set estimators.linking.MAX_ROWS=50000 --variant link --tables rossmann
 
 Prints, for each table and seed of the folds, means over folds and random states, and the difference with its standard
 error over folds. How the constants in the README were chosen; an optimum among many values tried is flattered a little.
@@ -21,7 +21,7 @@ from types import ModuleType
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
-from study import MOST_ROWS, variants
+from study import MAX_ROWS, variants
 from tables import TABLES, measure, read
 
 Constant = tuple[ModuleType, str, float]
@@ -50,7 +50,7 @@ def fold_scores(ready, train, test, make, states) -> tuple[list[str], np.ndarray
 
 
 def compare(name: str, seed: int, variant: str, constants: list[Constant], states: list[int]) -> None:
-    ready = read(name, MOST_ROWS.get(name))
+    ready = read(name, MAX_ROWS.get(name))
     make = variants(len(ready.classes))[variant]
     splitter = (KFold if ready.task == "regression" else StratifiedKFold)(5, shuffle=True, random_state=seed)
     folds = list(splitter.split(ready.X, ready.y))

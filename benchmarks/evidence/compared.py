@@ -28,7 +28,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from tables import TABLES, commit  # noqa: E402
 
-MOST_ROWS = {"rossmann": 60_000}
+MAX_ROWS = {"rossmann": 60_000}
 """A random sample of these, as in study.py."""
 
 RUN = "import sys; from tabsym.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -41,8 +41,8 @@ def arguments(name: str, folder: Path) -> list[str]:
         return asked
     target, drop = TABLES[name]
     table = pd.read_parquet(Path(os.environ["TABSYM_DATA"]) / f"{name}.parquet")
-    if name in MOST_ROWS:
-        table = table.sample(MOST_ROWS[name], random_state=0).reset_index(drop=True)
+    if name in MAX_ROWS:
+        table = table.sample(MAX_ROWS[name], random_state=0).reset_index(drop=True)
     file = folder / f"{name}.parquet"
     table.to_parquet(file)
     drop = [column for column in drop if column in table]

@@ -37,7 +37,7 @@ def variances() -> None:
     """300 symbols, three tables each: the variance found, and the log-loss of as many new rows."""
     print("| true variance | rows a symbol | rows held out | with four looks | by evidence |")
     print("| --- | --- | --- | --- | --- |")
-    most = heldout.MOST_LOOKS
+    most = heldout.MAX_LOOKS
     for variance in (0, 1, 16, 64, 256):
         for rows in (2, 20, 80):
             found: dict[str, list[tuple[float, float]]] = {"held out": [], "four": [], "evidence": []}
@@ -49,12 +49,12 @@ def variances() -> None:
                 y = (rng.rand(2 * n) < 1 / (1 + np.exp(-score))).astype(int)
                 X = pd.DataFrame({"g": [f"g{code}" for code in codes]})
                 for name, got in found.items():
-                    heldout.MOST_LOOKS = 4 if name == "four" else most
+                    heldout.MAX_LOOKS = 4 if name == "four" else most
                     kind = ByEvidence if name == "evidence" else WideClassifier
                     model = kind(**ADDITIVE).fit(X[:n], y[:n])
                     loss = log_loss(y[n:], model.predict_proba(X[n:]))
                     got.append((float(model.variances_["variance"].iloc[0]), loss))
-            heldout.MOST_LOOKS = most
+            heldout.MAX_LOOKS = most
             cells = (f"{v:.3g}, log-loss {loss:.4f}" for v, loss in (np.mean(got, axis=0) for got in found.values()))
             print(f"| {variance} | {rows} | " + " | ".join(cells) + " |", flush=True)
 

@@ -70,9 +70,9 @@ GENERATED = [f"{kind} {n}" for n in (300, 1500, 6000) for kind in ("sum", "sum x
 
 WAYS: dict[str, dict[str, float]] = {
     "chosen": {},
-    "all rows": {"MOST_ROWS": 10**9},
-    "12,500 rows": {"MOST_ROWS": 12_500},
-    "6,000 rows": {"MOST_ROWS": 6_000},
+    "all rows": {"MAX_ROWS": 10**9},
+    "12,500 rows": {"MAX_ROWS": 12_500},
+    "6,000 rows": {"MAX_ROWS": 6_000},
     "one split": {"SPLITS": 1},
     "a tenth of the tolerance": {"ROUGH": 1e-4, "ROUGH_OF_SMALL": 1e-5},
     "one tolerance": {"ROUGH_OF_SMALL": 1e-3},

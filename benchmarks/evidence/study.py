@@ -42,7 +42,7 @@ from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegr
 from tabsym.interactions import AutoInteractions  # noqa: E402
 from tabsym.interactions.search import FOR_EVIDENCE  # noqa: E402
 
-MOST_ROWS = {"rossmann": 60_000}
+MAX_ROWS = {"rossmann": 60_000}
 """A random sample of these."""
 
 MEASURES = {"auc": False, "log-loss": True, "rmse": True, "mae": True}
@@ -71,7 +71,7 @@ def variants(n_classes: int) -> dict[str, Callable[..., Any]]:
 
 
 def run(name: str, wanted: list[str] | None, seed: int, state: int, out: Path) -> None:
-    ready = read(name, MOST_ROWS.get(name))
+    ready = read(name, MAX_ROWS.get(name))
     is_number = ready.task == "regression"
     n_folds = 2 if name == "kdd99" else 5
     folds = (KFold if is_number else StratifiedKFold)(n_folds, shuffle=True, random_state=seed)

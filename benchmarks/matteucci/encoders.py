@@ -23,7 +23,7 @@ from tabsym import OneHotEncoder as OurOneHotEncoder
 UNSEEN = -1.0
 """What the benchmark's target encodings give a symbol they have not seen."""
 
-MOST_SYMBOLS_OF_SUM = 300
+MAX_SYMBOLS_OF_SUM = 300
 """Sum contrasts make a dense column of every symbol."""
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from encoders import MOST_SYMBOLS_OF_SUM, of_the_benchmark, ours
+from encoders import MAX_SYMBOLS_OF_SUM, of_the_benchmark, ours
 from ranks import aggregate, markdown
 from scipy import sparse
 from sklearn.base import clone
@@ -99,7 +99,7 @@ def run(name: str, most_rows: int, encoders: dict[str, Any], models: dict[str, A
         done = set(zip(known["table"], known["encoder"], known["model"], known["fold"], strict=True))
     folds = list(StratifiedKFold(5).split(symbols, y))
     for encoder, make in encoders.items():
-        if encoder == "Sum" and symbols.nunique().sum() > MOST_SYMBOLS_OF_SUM:
+        if encoder == "Sum" and symbols.nunique().sum() > MAX_SYMBOLS_OF_SUM:
             continue
         for fold, (train, test) in enumerate(folds):
             todo = [model for model in models if (name, encoder, model, fold) not in done]

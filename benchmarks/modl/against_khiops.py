@@ -19,7 +19,7 @@ import numpy as np
 from costs import partition_cost
 from khiops_peer import prepare
 from measure import timed
-from tables import MOST_ROWS, QUALITY, load, subset
+from tables import MAX_ROWS, QUALITY, load, subset
 
 RESULTS = Path(__file__).parent / "results" / "against_khiops.csv"
 
@@ -29,7 +29,7 @@ def compare_table(name: str, rows: int | None) -> list[dict[str, Any]]:
     from tabsym import MODLEncoder
 
     X, y, classes = load(name)
-    kept = subset(y, rows or MOST_ROWS.get(name))
+    kept = subset(y, rows or MAX_ROWS.get(name))
     X, y = X.iloc[kept].reset_index(drop=True), y[kept]
     MODLEncoder(cols=list(X.columns)).fit(X.head(500), y[:500])
     encoder, ours_s, _ = timed(lambda: MODLEncoder(cols=list(X.columns)).fit(X, y))

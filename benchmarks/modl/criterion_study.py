@@ -24,7 +24,7 @@ TABLES = [*QUALITY, "adult:marital-status"]
 CRITERIA = ["page", "khiops"]
 SIZES = ["500", "2000", "8000", "all"]
 REPEATS = {"500": 10, "2000": 5, "8000": 3, "all": 3}
-MOST_HELD_OUT = 20_000
+MAX_HELD_OUT = 20_000
 HELD_OUT_OF_ALL = 0.25
 TIE = 1e-9  # below this the two partitions are the same, or predict the same
 
@@ -34,7 +34,7 @@ def split(y: np.ndarray, size: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     n = round(len(y) * (1 - HELD_OUT_OF_ALL)) if size == "all" else int(size)
     train = subset(y, n, seed)
     rest = np.setdiff1d(np.arange(len(y)), train)
-    return train, np.random.default_rng(seed).permutation(rest)[:MOST_HELD_OUT]
+    return train, np.random.default_rng(seed).permutation(rest)[:MAX_HELD_OUT]
 
 
 def losses(criterion: str, X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray, n_classes: int) -> dict:

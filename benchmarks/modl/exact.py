@@ -23,7 +23,7 @@ from tests import naive_groups
 from tests.test_modl_groups import random_counts
 
 CLOSE, ROUNDING = 1e-4, 1e-6
-MOST_SYMBOLS, MOST_OF_MANY_CLASSES = 20, 15
+MAX_SYMBOLS, MAX_OF_MANY_CLASSES = 20, 15
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     worst, seconds = 0.0, 0.0
     for number in range(args.tables):
         n_classes = int(rng.integers(2, 6))
-        most = MOST_SYMBOLS if n_classes == 2 else MOST_OF_MANY_CLASSES
+        most = MAX_SYMBOLS if n_classes == 2 else MAX_OF_MANY_CLASSES
         counts = random_counts(rng, int(rng.integers(3, most + 1)), n_classes).astype(float)
         criterion = ("khiops", "page")[number % 2]
         best = naive_groups.best_groups(counts, criterion)[0]

@@ -23,7 +23,7 @@ from costs import partition_cost
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import CategoricalNB
-from tables import MOST_ROWS, QUALITY, is_numeric, load, subset
+from tables import MAX_ROWS, QUALITY, is_numeric, load, subset
 
 FOLDS = 3
 FLOOR = 1e-6  # of a probability: a class that is not in the training rows would cost infinity
@@ -85,7 +85,7 @@ def _loss(y: np.ndarray, probabilities: np.ndarray, classes: np.ndarray, n_class
 
 def study(table: str, names: list[str], rows: int | None, out: Path) -> None:
     X, y, classes = load(table)
-    kept = subset(y, rows or MOST_ROWS.get(table))
+    kept = subset(y, rows or MAX_ROWS.get(table))
     X, y = X.iloc[kept].reset_index(drop=True), y[kept]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # classes of fewer rows than folds

@@ -31,7 +31,7 @@ RESULTS = Path(__file__).parent / "results"
 SAME = 1e-6  # of the cost
 TARGETS = {"adult": "hours-per-week", "usedcars": "price_usd", "rossmann": "Sales", "chicago_taxi": "tips"}
 LEFT_OUT = {"adult": ["split"], "chicago_taxi": ["trip_id"]}
-MOST_ROWS = {"usedcars": 5000, "rossmann": 5000, "chicago_taxi": 5000}
+MAX_ROWS = {"usedcars": 5000, "rossmann": 5000, "chicago_taxi": 5000}
 GENERATED = ["steps", "waves", "mixtures"]
 
 
@@ -44,7 +44,7 @@ def load(name: str, rows: int | None) -> tuple[pd.DataFrame, np.ndarray]:
     X, y = datasets.load(name)
     frame = X.assign(**{"": y}) if y.name is None else X.assign(**{str(y.name): y})
     frame = frame.dropna(subset=[TARGETS[name]])
-    most = rows or MOST_ROWS.get(name)
+    most = rows or MAX_ROWS.get(name)
     if most and most < len(frame):
         frame = frame.sample(most, random_state=0).sort_index()
     y = frame.pop(TARGETS[name]).to_numpy(dtype=float)

@@ -8,8 +8,8 @@ import pandas as pd
 from tabsym import datasets
 
 QUALITY = ["kick", "adult", "amazon", "kdd99", "covtype_small"]
-MOST_ROWS = {"kdd99": 100_000}
-FEWEST_OF_A_CLASS = 3  # so that each of three folds can hold a row of it
+MAX_ROWS = {"kdd99": 100_000}
+MIN_OF_A_CLASS = 3  # so that each of three folds can hold a row of it
 
 
 def load(name: str) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
@@ -31,7 +31,7 @@ def subset(y: np.ndarray, rows: int | None, seed: int = 0) -> np.ndarray:
     chosen = []
     for label in np.unique(y):
         members = rng.permutation(np.flatnonzero(y == label))
-        size = max(round(rows * len(members) / len(y)), FEWEST_OF_A_CLASS)
+        size = max(round(rows * len(members) / len(y)), MIN_OF_A_CLASS)
         chosen.append(members[:size])
     return np.sort(np.concatenate(chosen))
 

@@ -31,7 +31,7 @@ LARGER = {name: metric.larger_is_better for known in METRICS.values() for name, 
 MAIN = ["amazon", "kick", "usedcars", "chicago_taxi", "rossmann"]
 PEERS = ["lightgbm", "xgboost", "catboost"]
 SAMPLED = ["kdd99"]
-LEAST_FOLDS = 3  # for a standard error that anything is marked by
+MIN_FOLDS = 3  # for a standard error that anything is marked by
 LABELS = {name: one.label for name, one in all_contenders().items()} | {
     "sklearn-target-lightgbm": "TargetEncoder (scikit-learn) + LightGBM",
     "wide-encoder-lightgbm": "WideEncoder + LightGBM",
@@ -165,7 +165,7 @@ def _gain(gain: float, error: float, folds: int) -> str:
     if folds == 1:
         return f"{gain:+.3g} (1 fold)"
     text = f"{gain:+.3g} ± {error:.2g} ({folds})"
-    if folds < LEAST_FOLDS:
+    if folds < MIN_FOLDS:
         return text
     return f"**{text}**" if gain > 2 * error else f"_{text}_" if gain < -2 * error else text
 

@@ -40,7 +40,7 @@ RATES = {
 }
 TITLES = {"sgd": "SGD", "momentum": "SGD with momentum .9", "adagrad": "Adagrad", "adam": "Adam"}
 COLOURS = {1: "#fdae61", 32: "#d7301f", 256: "#7a3e9d", 1024: "#1b3a6b"}
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 SEEDS = 3
 EPOCHS = 5
 TEST_SHARE = 0.25
@@ -246,7 +246,7 @@ def main() -> None:
     stem = "estimators_quick" if args.quick else "estimators"
     log = FitLog(args.out / f"{stem}.csv", list(fit_key("", "", "", 0, 0.0, 0)), ["loss", "constant", "seconds"])
     if not args.summary:
-        run(log, 1 if args.quick else args.seeds, 1_000 if args.quick else MOST_ROWS)
+        run(log, 1 if args.quick else args.seeds, 1_000 if args.quick else MAX_ROWS)
     fits = log.read()
     for optimizer in OPTIMIZERS:
         draw(fits, optimizer, args.out / f"{stem}_{optimizer}.png")

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold, StratifiedKFold
-from study import HERE, MOST, MOST_ROWS, TABLES, measures, native
+from study import HERE, MAX_ROWS, MOST, TABLES, measures, native
 from tables import read
 
 from tabsym import WideBoostClassifier, WideBoostRegressor
@@ -43,7 +43,7 @@ class Setting:
     """A table and fold, and its wide model."""
 
     def __init__(self, name: str, fold: int) -> None:
-        ready = read(name, MOST_ROWS.get(name, MOST))
+        ready = read(name, MAX_ROWS.get(name, MOST))
         self.ready, self.is_number = ready, ready.task == "regression"
         self.n_classes = 0 if self.is_number else len(ready.classes)
         self.labels = None if self.is_number else np.arange(self.n_classes)

@@ -7,7 +7,7 @@ margins; every stack is judged on the rows out of fold after 40 numbers of round
 the best of them ("rounds"; the wide model alone is not among them here). Evidence is "nested" where the booster
 of a trial is trained on margins that know nothing of the rows it is judged by, "simple" where they are those out of
 fold. Policies (which of these may be chosen, the
-wide model alone among them) are computed from the rows afterwards: `--report`. Tables of more rows than `MOST_ROWS`
+wide model alone among them) are computed from the rows afterwards: `--report`. Tables of more rows than `MAX_ROWS`
 are sampled. Rows go to results/study.csv as they arrive; what stands there is not run again.
 
     TABSYM_DATA=FOLDER python benchmarks/stacking/study.py [--tables amazon adult] [--folds 0 1] [--report]
@@ -48,7 +48,7 @@ from tabsym.stacking.out_of_fold import Crossed, Learner, Trial, fitted_wide, ma
 
 TABLES = ["titanic", "compas", "adult", "amazon", "kick", "retail", "usedcars", "chicago_taxi", "rossmann",
           "covtype_small", "talkingdata_clicks", "kdd99"]  # fmt: skip
-MOST_ROWS = {"amazon": 33_000, "covtype_small": 3_000, "talkingdata_clicks": 100_000}
+MAX_ROWS = {"amazon": 33_000, "covtype_small": 3_000, "talkingdata_clicks": 100_000}
 MOST = 15_000
 RAREST = 10  # rows of a class
 STACKS = ["margin-ordinal", "feature-ordinal", "alone-native", "margin-native", "margin-ordinal-small",
@@ -73,7 +73,7 @@ POLICIES = {
 
 def table_of(name: str) -> Any:
     """A table, sampled, without the classes too rare for every fold to train on and to test (kdd99's)."""
-    ready = read(name, MOST_ROWS.get(name, MOST))
+    ready = read(name, MAX_ROWS.get(name, MOST))
     if ready.task == "regression" or np.bincount(ready.y).min() >= RAREST:
         return ready
     common = np.bincount(ready.y)[ready.y] >= RAREST

@@ -30,7 +30,7 @@ from tasks import TASKS, HeldOut, Task, folds, is_classes, load, loss
 from tabsym import TIWSEncoder
 from tabsym.encoders import NativeCategories
 
-NEIGHBOURS, MOST_ASKED = 40, 40
+NEIGHBOURS, MAX_ASKED = 40, 40
 LEVELS = (0.8, 0.9)
 
 
@@ -61,7 +61,7 @@ def knn(held: HeldOut, task: Task) -> np.ndarray:
             parts.append(np.nan_to_num(scale.transform(frame[numbers].astype(float))))
         return np.hstack(parts).astype(np.float32)
 
-    few = pd.Series(held.codes).groupby(held.codes).cumcount().to_numpy() < MOST_ASKED
+    few = pd.Series(held.codes).groupby(held.codes).cumcount().to_numpy() < MAX_ASKED
     train = np.random.default_rng(0).permutation(len(X))[:5000]
     search = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(points(X.iloc[train]))
     near = search.kneighbors(points(new[few]), return_distance=False)

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 """Of a table, drawn at random."""
-MOST_SCORED = 300
+MAX_SCORED = 300
 """Rows of a held-out symbol that are scored."""
 
 
@@ -73,8 +73,8 @@ class HeldOut:
 def load(task: Task, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     """Features and target (0 and 1 for classes); missing symbols are a symbol."""
     frame = pd.read_parquet(Path(os.environ["TABSYM_DATA"]) / f"{task.table}.parquet").dropna(subset=[task.target])
-    if len(frame) > MOST_ROWS:
-        frame = frame.sample(MOST_ROWS, random_state=seed).reset_index(drop=True)
+    if len(frame) > MAX_ROWS:
+        frame = frame.sample(MAX_ROWS, random_state=seed).reset_index(drop=True)
     target = frame[task.target]
     y = target.to_numpy(float) if target.dtype.kind in "if" else (target == target.max()).to_numpy(float)
     X = frame.drop(columns=[task.target, *task.drop])
@@ -96,7 +96,7 @@ def folds(task: Task, X: pd.DataFrame, y: np.ndarray, seed: int, n_folds: int = 
         order = rng.permutation(len(new))
         rank = pd.Series(which[order]).groupby(which[order]).cumcount().to_numpy()
         scored = np.zeros(len(new), dtype=bool)
-        scored[order] = rank < MOST_SCORED
+        scored[order] = rank < MAX_SCORED
         yield HeldOut(X[~out].reset_index(drop=True), y[~out], X.iloc[new].reset_index(drop=True), y[new], which,
                       list(symbols), scored, new)  # fmt: skip
 

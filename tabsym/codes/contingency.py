@@ -16,7 +16,7 @@ Counts: TypeAlias = Any  # ndarray of float64, or csr_array
 
 SKETCH_ABOVE = 1_048_576
 """Numeric tables with more distinct values are kept as so many cells of neighbouring values."""
-_MOST_DENSE_TARGETS = 64
+_MAX_DENSE_TARGETS = 64
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def _cells(
     n_rows: int,
     n_columns: int,
 ) -> Counts:
-    if n_columns > _MOST_DENSE_TARGETS:
+    if n_columns > _MAX_DENSE_TARGETS:
         data = np.ones(len(rows)) if weight is None else weight
         return sparse.coo_array((data, (rows, columns)), shape=(n_rows, n_columns)).tocsr()
     flat = rows.astype(np.int64) * n_columns + columns
@@ -213,7 +213,7 @@ def _regrouped(
     counts: Counts, rows: NDArray[np.int64], columns: NDArray[np.integer[Any]], n_rows: int, n_columns: int
 ) -> Counts:
     """The counts with new row and column numbers, those with one number added."""
-    if sparse.issparse(counts) or n_columns > _MOST_DENSE_TARGETS:
+    if sparse.issparse(counts) or n_columns > _MAX_DENSE_TARGETS:
         cells = sparse.coo_array(counts)
         return sparse.coo_array((cells.data, (rows[cells.row], columns[cells.col])), shape=(n_rows, n_columns)).tocsr()
     out = np.zeros((n_rows, n_columns))

@@ -20,7 +20,7 @@ from tabsym.codes.kernels import count_codes, gather_columns
 from tabsym.codes.threads import in_threads
 
 _TILE = 1 << 14
-_MOST_ENTRIES = np.iinfo(np.int32).max
+_MAX_ENTRIES = np.iinfo(np.int32).max
 
 
 def row_numbers(n_rows: int) -> NDArray[np.signedinteger[Any]]:
@@ -82,9 +82,9 @@ class CodeMatrix:
     ) -> CodeMatrix:
         """Put code columns (n,) with alphabets of `sizes` together, rows in `order`."""
         offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-        if offsets[-1] > _MOST_ENTRIES:
+        if offsets[-1] > _MAX_ENTRIES:
             raise ValueError(
-                f"The terms have {offsets[-1]:,} coefficients together, more than {_MOST_ENTRIES:,}; "
+                f"The terms have {offsets[-1]:,} coefficients together, more than {_MAX_ENTRIES:,}; "
                 "use fewer columns or interactions."
             )
         return cls(gather(columns, offsets, [1] * len(columns), n_rows, order, n_jobs), offsets)

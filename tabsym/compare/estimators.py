@@ -22,7 +22,7 @@ from tabsym.tiws.similarity import NameReader
 Floats = NDArray[np.float64]
 
 NEIGHBOURS = 40
-MOST_NEIGHBOURS = 10_000
+MAX_NEIGHBOURS = 10_000
 """Training rows, drawn at random, among which the nearest are looked for."""
 HELD_OUT = 0.2
 """Of the training rows, by which it is calibrated; the model is then fitted on all of them."""
@@ -98,7 +98,7 @@ class FilledEncoder(TransformerMixin, BaseEstimator):
         super().__setstate__(state)
 
     def _remember_rows(self, X: pd.DataFrame, y: NDArray[Any]) -> None:
-        few = np.random.default_rng(0).permutation(len(X))[:MOST_NEIGHBOURS]
+        few = np.random.default_rng(0).permutation(len(X))[:MAX_NEIGHBOURS]
         others = X.drop(columns=self.column).iloc[few]
         texts = [name for name in others if not pd.api.types.is_numeric_dtype(others[name])]
         self.points_ = _Points(texts).fit(others)

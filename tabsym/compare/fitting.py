@@ -165,7 +165,7 @@ def take_rows(X: Any, places: Places) -> Any:
     return nw.from_native(X)[places.tolist()].to_native()
 
 
-_MOST_SETTINGS = 10_000  # within a budget of seconds
+_MAX_SETTINGS = 10_000  # within a budget of seconds
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def tune(
 def _candidates(space: dict[str, Any], budget: Budget, seed: int) -> Iterator[dict[str, Any]]:
     """The defaults, then settings at random."""
     yield {}
-    number = (budget.settings or _MOST_SETTINGS) - 1
+    number = (budget.settings or _MAX_SETTINGS) - 1
     if space and number > 0:
         finite = all(isinstance(values, list) for values in space.values())
         if finite:  # the sampler would warn where the grid has fewer

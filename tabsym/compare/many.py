@@ -22,7 +22,7 @@ from tabsym.compare.plots import ranks_plot
 from tabsym.compare.run import compare
 
 ALPHA = 0.05
-_LEAST_CONTENDERS, _LEAST_TABLES = 3, 2  # of Friedman's test
+_MIN_CONTENDERS, _MIN_TABLES = 3, 2  # of Friedman's test
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def friedman(ranks: pd.DataFrame) -> float:
 
 
 def _can_be_tested(ranks: pd.DataFrame) -> bool:
-    return len(ranks) >= _LEAST_CONTENDERS and ranks.shape[1] - 1 >= _LEAST_TABLES
+    return len(ranks) >= _MIN_CONTENDERS and ranks.shape[1] - 1 >= _MIN_TABLES
 
 
 def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, str]) -> list[str]:
@@ -165,8 +165,8 @@ def summary(ranks: pd.DataFrame, critical: float, p: float, failures: dict[str, 
     out = [f"Over {n} tables {best} has the best mean rank ({mean:.2f} of {len(ranks)})."]
     if not _can_be_tested(ranks):
         out.append(
-            f"Differences between contenders were not tested: Friedman's test needs {_LEAST_CONTENDERS} contenders "
-            f"and {_LEAST_TABLES} tables; there are {len(ranks)} and {n}."
+            f"Differences between contenders were not tested: Friedman's test needs {_MIN_CONTENDERS} contenders "
+            f"and {_MIN_TABLES} tables; there are {len(ranks)} and {n}."
         )
     elif p >= ALPHA:
         out.append(f"No significant difference between contenders over {n} tables (Friedman, p = {p:.2f}).")

@@ -33,8 +33,8 @@ ROUNDING = 1e-9
 MARGIN = 0.01
 """Of the best's gain over the baseline: a smaller difference is practically none."""
 _FOLD_APART = 0.2  # of the standard deviation over folds: what is left of it without the one fold
-_LEAST_RATIO, _MOST_RATIO = 0.01, 1e6  # of a comparison's scatter to what rows explain, where comparisons share it
-_MOST_FREEDOM = 1e4
+_MIN_RATIO, _MAX_RATIO = 0.01, 1e6  # of a comparison's scatter to what rows explain, where comparisons share it
+_MAX_FREEDOM = 1e4
 
 
 @dataclass(frozen=True)
@@ -179,10 +179,10 @@ def _shared(scatter: Floats, explained: Floats, freedom: float, rounding: Floats
     own = np.full(len(scatter), max(freedom, 1.0))
     if known.sum() < 3 or freedom < 1:
         return scatter, own
-    ratio = np.clip(scatter[known] / explained[known], _LEAST_RATIO, _MOST_RATIO)
+    ratio = np.clip(scatter[known] / explained[known], _MIN_RATIO, _MAX_RATIO)
     logs = np.log(ratio) - special.digamma(freedom / 2) + np.log(freedom / 2)
     beyond = float(np.log(ratio).var(ddof=1) - special.polygamma(1, freedom / 2))
-    more = _MOST_FREEDOM if beyond <= 0 else min(2 * _inverse_trigamma(beyond), _MOST_FREEDOM)
+    more = _MAX_FREEDOM if beyond <= 0 else min(2 * _inverse_trigamma(beyond), _MAX_FREEDOM)
     out = scatter.copy()
     out[known] = (more * np.exp(logs.mean()) * explained[known] + freedom * scatter[known]) / (more + freedom)
     own[known] += more

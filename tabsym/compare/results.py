@@ -26,7 +26,7 @@ from tabsym.compare.splits import Split
 
 FORMAT = 3
 DIGEST = "digest"
-_MOST_WORDS = 500
+_MAX_WORDS = 500
 _FIELDS = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "one_row_seconds", "peak_bytes", "model_bytes")
 
 
@@ -53,7 +53,7 @@ class Results:
 
     def fail(self, name: str, label: str, why: str) -> None:
         """Why a contender did not finish: in one line that can be printed everywhere, whatever its code says."""
-        words = why[: _MOST_WORDS - 1] + "…" if len(why) > _MOST_WORDS else why
+        words = why[: _MAX_WORDS - 1] + "…" if len(why) > _MAX_WORDS else why
         self.entry(name, label)["error"] = "".join(c if c.isprintable() else " " for c in words) or "an error"
 
     def entry(self, name: str, label: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from tabsym.compare.reading import ReadOptions, name_of_file
 from tabsym.compare.results import Results, check_places, load_results
 from tabsym.compare.splits import Split
 
-MOST_SEED = 2**32 - 1
+MAX_SEED = 2**32 - 1
 """NumPy's."""
 
 
@@ -42,8 +42,8 @@ def check_numbers(
             raise ValueError(f"{argument}={value!r} is not possible; use a whole number.")
         if value < least:
             raise ValueError(f"{argument}={value} is not possible; use at least {least}.")
-    if seed > MOST_SEED:
-        raise ValueError(f"seed={seed} is not possible; use at most {MOST_SEED}.")
+    if seed > MAX_SEED:
+        raise ValueError(f"seed={seed} is not possible; use at most {MAX_SEED}.")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit={time_limit} is not possible; use a number of seconds above 0.")
 

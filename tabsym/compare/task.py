@@ -15,7 +15,7 @@ from tabsym.table import check_regression_target
 TASKS = ("binary", "multiclass", "regression", "count")
 CLASSES = ("binary", "multiclass")
 
-_MOST_CLASSES = 20
+_MAX_CLASSES = 20
 _AMOUNTS = "for a continuous target: --task regression"
 _NAMES = "for classes: --task multiclass"
 _EVENTS = "for counts of events: --task count"
@@ -81,14 +81,14 @@ def _guess(values: pd.Series, name: str) -> tuple[str, str]:
         return "multiclass", f"{distinct} values that are not numbers, read as classes"
     numbers = values.to_numpy(dtype=np.float64)
     whole = bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())
-    if not whole or distinct > _MOST_CLASSES:
+    if not whole or distinct > _MAX_CLASSES:
         further = f"; {_EVENTS}" if whole and numbers.min() >= 0 else ""
-        further += f"; {_NAMES}" if distinct <= _MOST_CLASSES else ""
+        further += f"; {_NAMES}" if distinct <= _MAX_CLASSES else ""
         return "regression", f"{distinct:,} different numbers, read as a continuous target{further}"
     low, high = int(numbers.min()), int(numbers.max())
     few = f"{distinct} whole numbers from {low} to {high}"
     if not _CLASS_NAMES.search(name):
-        times = np.bincount((numbers - low).astype(np.int64)) if high - low < 10 * _MOST_CLASSES else np.zeros(0)
+        times = np.bincount((numbers - low).astype(np.int64)) if high - low < 10 * _MAX_CLASSES else np.zeros(0)
         if _like_counts(low, times):
             return "count", f"{few}, most of them small, read as counts; {_AMOUNTS}, {_NAMES}"
         if _like_ratings(times):
@@ -128,9 +128,9 @@ def _check_classes(values: pd.Series, name: str, task: str) -> None:
         raise ValueError(f"The target {name!r} has {distinct} classes, so task='binary' does not fit.")
     if task == "multiclass" and distinct == 2:
         raise ValueError(f"The target {name!r} has two classes; use task='binary'.")
-    if is_number(values) and distinct > max(_MOST_CLASSES, len(values) // 2):
+    if is_number(values) and distinct > max(_MAX_CLASSES, len(values) // 2):
         raise ValueError(f"The target {name!r} has {distinct} numeric values; use task='regression'.")
-    if not is_number(values) and distinct > max(_MOST_CLASSES, len(values) // 10):
+    if not is_number(values) and distinct > max(_MAX_CLASSES, len(values) // 10):
         raise ValueError(
             f"The target {name!r} is text with {distinct:,} different values in {len(values):,} rows "
             f"({_stranger(values)}), too many to be classes; if it is numeric, correct or clear such "

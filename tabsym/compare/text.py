@@ -9,7 +9,7 @@ from typing import Any
 from tabsym.compare.ranking import BEST, CONSTANT, EQUIVALENT, INCONCLUSIVE, UNADJUSTED, UNSTABLE, WORSE
 
 _WORTH_SAYING = 1.5  # ratios of times below this may be noise
-_MOST_REPEATS = 10
+_MAX_REPEATS = 10
 _NAMED = 5  # columns that a sentence lists
 _SHOWN = 4  # contenders named in a list before the rest is counted
 
@@ -156,9 +156,9 @@ def _remedy(settings: dict[str, Any]) -> str:
     now = settings["repeats"]
     if settings["folds"] < 5:
         return f" With {settings['folds']} folds only large differences are significant: try --folds 5."
-    if now >= _MOST_REPEATS:
+    if now >= _MAX_REPEATS:
         return " More rows would be needed to show one."
-    return f" More repeats may show a difference: --repeats {min(_MOST_REPEATS, max(3, 2 * now))}."
+    return f" More repeats may show a difference: --repeats {min(_MAX_REPEATS, max(3, 2 * now))}."
 
 
 def _against_constant(ranking: list[dict[str, Any]]) -> list[str]:

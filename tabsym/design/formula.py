@@ -93,7 +93,7 @@ class Formula:
     root: Node
 
 
-MOST_POWER = 8
+MAX_POWER = 8
 
 
 @dataclass(frozen=True)
@@ -225,8 +225,8 @@ class _Parser:
             return node
         sign = self.take()
         token = self.token
-        if token.kind != "number" or not token.text.isdigit() or not 1 <= int(token.text) <= MOST_POWER:
-            self.fail(f"After '**' stands a whole number from 1 to {MOST_POWER}, found {_shown(token)}.")
+        if token.kind != "number" or not token.text.isdigit() or not 1 <= int(token.text) <= MAX_POWER:
+            self.fail(f"After '**' stands a whole number from 1 to {MAX_POWER}, found {_shown(token)}.")
         self.take()
         return Binary("**", node, Number(float(token.text), token.at), sign.at)
 

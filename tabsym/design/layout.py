@@ -28,7 +28,7 @@ Numbers = Mapping[str, Floats]
 
 MAX_COEFS = np.iinfo(np.int32).max
 
-MOST_PROGRAMS = 4
+MAX_PROGRAMS = 4
 """Compiled programs that a layout caches: those on the training and on the original scale, and the two before."""
 
 
@@ -267,7 +267,7 @@ class Layout:
         key = np.asarray(constants, dtype=np.float64).tobytes()
         compiled = self._compiled.get(key)
         if compiled is None:
-            if len(self._compiled) >= MOST_PROGRAMS:
+            if len(self._compiled) >= MAX_PROGRAMS:
                 self._compiled.clear()
             compiled = self._compiled[key] = self._compile(constants)
         return compiled

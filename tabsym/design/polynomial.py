@@ -28,7 +28,7 @@ from tabsym.design.formula import (
 
 Floats = NDArray[np.float64]
 
-MOST_TERMS = 10_000
+MAX_TERMS = 10_000
 
 
 @dataclass(frozen=True)
@@ -153,14 +153,14 @@ def _combine(node: Binary, left: list[Monomial], text: str) -> list[Monomial]:
         return _multiply(left, right, node, text)
     sign = 1.0 if node.operator == "+" else -1.0
     left += [Monomial(sign * term.constant, term.numerics, term.blocks) for term in right]
-    if len(left) > MOST_TERMS:
-        raise FormulaError(f"This sum has more than {MOST_TERMS:,} terms; simplify it.", text, node.at)
+    if len(left) > MAX_TERMS:
+        raise FormulaError(f"This sum has more than {MAX_TERMS:,} terms; simplify it.", text, node.at)
     return left
 
 
 def _multiply(left: list[Monomial], right: list[Monomial], node: Binary, text: str) -> list[Monomial]:
-    if len(left) * len(right) > MOST_TERMS:
-        raise FormulaError(f"This product has more than {MOST_TERMS:,} terms; simplify it.", text, node.at)
+    if len(left) * len(right) > MAX_TERMS:
+        raise FormulaError(f"This product has more than {MAX_TERMS:,} terms; simplify it.", text, node.at)
     return [
         Monomial(a.constant * b.constant, a.numerics + b.numerics, a.blocks + b.blocks) for a in left for b in right
     ]

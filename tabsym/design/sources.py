@@ -87,7 +87,7 @@ FEW_ROWS = 4
 """Counts of rows up to this one have a coefficient each; above it there are two bins per doubling of the count."""
 
 
-LEAST_ROWS = 30
+MIN_ROWS = 30
 """Minimum number of training rows in a bin of counts; smaller bins are merged with neighbours, because one of a few
 rows would otherwise determine the effect of many later rows (`benchmarks/evidence/constants_models.md`)."""
 
@@ -160,16 +160,16 @@ def classes_of_counts(most: int) -> NDArray[np.int64]:
 
 
 def with_rows(lowest: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The smallest counts of merged bins: each has `LEAST_ROWS` of the rows with counts (n,), where possible."""
+    """The smallest counts of merged bins: each has `MIN_ROWS` of the rows with counts (n,), where possible."""
     by_count = np.bincount(counts, minlength=int(lowest[-1]) + 1)
     rows = np.add.reduceat(by_count, lowest)
-    kept, n_rows = [], LEAST_ROWS  # of the bin that is being filled, from the lowest count on
+    kept, n_rows = [], MIN_ROWS  # of the bin that is being filled, from the lowest count on
     for least, own in zip(lowest, rows, strict=True):
-        if n_rows >= LEAST_ROWS:
+        if n_rows >= MIN_ROWS:
             kept.append(least)
             n_rows = 0
         n_rows += own
-    if n_rows < LEAST_ROWS and len(kept) > 1:
+    if n_rows < MIN_ROWS and len(kept) > 1:
         kept.pop()
     return np.asarray(kept, dtype=np.int64)
 

@@ -28,7 +28,7 @@ from tabsym.losses.loss import RATES, Loss, as_kept, keep, scores_of_kept
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
-MOST_STEP = 20.0
+MAX_STEP = 20.0
 """Of a score at once: so odds may become 0 or infinite, but never 0 times infinite."""
 
 FAR = 40.0
@@ -77,7 +77,7 @@ class _LogisticModels(FoldModels):
 
     def _grow(self, codes: Codes, steps: Floats) -> None:
         growth = np.negative(steps, dtype=np.float32, casting="same_kind")
-        np.exp(np.clip(growth, -MOST_STEP, MOST_STEP, out=growth), out=growth)
+        np.exp(np.clip(growth, -MAX_STEP, MAX_STEP, out=growth), out=growth)
         logistic_pulls(codes, growth, self._target, self._weight, self._odds, self.grads[0])
 
     def current_scores(self) -> Floats:
@@ -91,7 +91,7 @@ class _KeptModels(FoldModels):
         codes, steps = _by_row(codes, x, steps)
         growth = steps[0]
         if self._rate is not None:
-            growth = np.exp(np.clip(self._rate * growth, -MOST_STEP, MOST_STEP))
+            growth = np.exp(np.clip(self._rate * growth, -MAX_STEP, MAX_STEP))
         self._grow(codes, growth)
 
     def _find_gradients(self) -> None:
@@ -113,7 +113,7 @@ class _SoftmaxModels(FoldModels):
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         codes, steps = _by_row(codes, x, steps)
-        growth = np.exp(np.clip(steps, -MOST_STEP, MOST_STEP))
+        growth = np.exp(np.clip(steps, -MAX_STEP, MAX_STEP))
         softmax_pulls(codes, growth, self._y, self._weight, self._values, self.grads)
 
     def _find_gradients(self) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from tabsym.jit import inlined, kernel, unsigned
 from tabsym.losses.kernels import GAMMA, HALVES, POISSON, SQUARED, gradients_at, loss_of_one, slopes_of_many, stepped
 
-LEAST = 1e-6
+MIN_HESSIAN = 1e-6
 """Curvatures are no smaller: a row whose class is certain still counts a little."""
 
 
@@ -25,7 +25,7 @@ def row_gradients(scores, y, weight, loss, parameter, slope, grads):
                 score = scores[0, i, v]
                 _, slope_here, hess = loss_of_one(score, y[i], loss, parameter)
                 grads[0, i, 2 * v] = share * slope_here
-                grads[0, i, 2 * v + 1] = share * max(hess, LEAST)
+                grads[0, i, 2 * v + 1] = share * max(hess, MIN_HESSIAN)
             else:
                 own = int(y[i])
                 for k in range(len(scores)):
@@ -34,7 +34,7 @@ def row_gradients(scores, y, weight, loss, parameter, slope, grads):
                 for k in range(len(scores)):
                     p = slope[k] + 1.0 if k == own else slope[k]
                     grads[k, i, 2 * v] = share * slope[k]
-                    grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
+                    grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
 
 
 @inlined
@@ -48,7 +48,7 @@ def _logistic_pulls(codes, growth, target, weight, n_folds, odds, grads):
                 odds[i, v] *= growth[s, v]
                 p = one / (one + odds[i, v])
                 grads[i, 2 * v] = share * (p - target[i])
-                grads[i, 2 * v + 1] = share * max(p * (one - p), np.float32(LEAST))
+                grads[i, 2 * v + 1] = share * max(p * (one - p), np.float32(MIN_HESSIAN))
 
 
 @kernel
@@ -73,7 +73,7 @@ def _kept_pulls(codes, growth, y, weight, loss, n_folds, values, grads):
             for v in range(n_folds):
                 value = stepped(values[i, v], growth[s, v], loss)
                 values[i, v] = value
-                slope, hess = gradients_at(value, y[i], loss, 0.0, LEAST)
+                slope, hess = gradients_at(value, y[i], loss, 0.0, MIN_HESSIAN)
                 grads[i, 2 * v] = share * slope
                 grads[i, 2 * v + 1] = share * hess
 
@@ -125,7 +125,7 @@ def softmax_pulls(codes, growth, y, weight, values, grads):
                     p = values[k, i, v] * scale
                     values[k, i, v] = p
                     grads[k, i, 2 * v] = share * (p - 1.0 if k == own else p)
-                    grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), LEAST)
+                    grads[k, i, 2 * v + 1] = share * max(2.0 * p * (1.0 - p), MIN_HESSIAN)
 
 
 @inlined

@@ -40,7 +40,7 @@ So a column of which one category has all but so few of the rows is crossed with
 """
 
 
-MOST_TOGETHER = 0.8
+MAX_TOGETHER = 0.8
 """Of a few pairs of rows that one column holds together: where another holds fewer together, it parts rows otherwise.
 
 With a hundredth of the rows astray it would be all but one in fifty; this spares most looks at all rows.
@@ -320,6 +320,6 @@ def _is_same(cells: Sorted, other: Sorted) -> bool:
     few = FEW_STRAYS * len(cells.column.codes)
     if abs(cells.column.size - other.column.size) > few:  # a stray row makes a category more, or fewer
         return False
-    if other.share_together(cells.column) < MOST_TOGETHER:
+    if other.share_together(cells.column) < MAX_TOGETHER:
         return False
     return other.determines(cells.column, few) and cells.determines(other.column, few)

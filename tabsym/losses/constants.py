@@ -13,7 +13,7 @@ from tabsym.losses.loss import Loss
 
 Floats = NDArray[np.float64]
 
-MOST_STEPS, MOST_STEP = 50, 5.0
+MAX_STEPS, MAX_STEP = 50, 5.0
 """Of Newton's method: steps, and the size of one in units of the score."""
 
 NEAR, STILL = 1e-4, 1e-12
@@ -100,13 +100,13 @@ def _root(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> flo
     size = float(np.average(np.abs(y), weights=weights)) or 1.0
     total = float(len(y)) if weights is None else float(weights.sum())
     shift, low, high = 0.0, -np.inf, np.inf
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         slope, hess = slope_of_shift(margins, y, weight, loss.code, loss.parameter, shift)
         step = slope / max(hess, 1e-300)
         if loss.code == slopes.SQUARED or abs(slope) <= NEAR * size * total:
             return shift - step
         low, high = (shift, high) if slope < 0 else (low, shift)
-        step = float(np.clip(step, -MOST_STEP, MOST_STEP))
+        step = float(np.clip(step, -MAX_STEP, MAX_STEP))
         shift = shift - step if low < shift - step < high else 0.5 * (low + high)
     return shift
 
@@ -119,7 +119,7 @@ def _settle_softmax(margins: Floats, classes: NDArray[np.int64], weights: Floats
     odds = np.exp(margins - margins.max(axis=1, keepdims=True))
     shift, settled, best = np.zeros(n_classes), np.zeros(n_classes), np.inf
     p, predicted, hess = np.empty(n_classes), np.empty(n_classes), np.empty((n_classes, n_classes))
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         sum_softmax(odds, np.exp(shift - shift.max()), relative, p, predicted, hess)
         excess = float(np.abs(predicted / np.where(present, observed, 1.0) - 1.0)[present].max())
         if excess < best:
@@ -135,7 +135,7 @@ def _softmax_step(hess: Floats, predicted: Floats, observed: Floats, present: ND
     """Newton's step; where it is too long to be trusted, that of the ratios (iterative proportional fitting)."""
     out = np.zeros(len(observed))
     step = np.linalg.lstsq(hess[np.ix_(present, present)], (predicted - observed)[present], rcond=1e-14)[0]
-    if not np.isfinite(step).all() or np.abs(step).max() > MOST_STEP:
-        step = np.clip(np.log(np.maximum(predicted[present], 1e-300) / observed[present]), -MOST_STEP, MOST_STEP)
+    if not np.isfinite(step).all() or np.abs(step).max() > MAX_STEP:
+        step = np.clip(np.log(np.maximum(predicted[present], 1e-300) / observed[present]), -MAX_STEP, MAX_STEP)
     out[present] = step
     return out

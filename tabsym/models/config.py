@@ -241,13 +241,13 @@ def _is_default(value: Any, default: Any) -> bool:
 
 
 AUTO_VISITS = 125_000
-MOST_EPOCHS, LEAST_EPOCHS = 50, 2
+MAX_AUTO_EPOCHS, MIN_AUTO_EPOCHS = 50, 2
 """Epochs of the default training of additive models: about AUTO_VISITS rows in total, within these bounds.
 
 More epochs overfit infrequent categories; see ``benchmarks/defaults.py``.
 """
 
-MOST_EPOCHS_CHOSEN = 5
+MAX_EPOCHS_CHOSEN = 5
 """Maximum where interactions were selected with shrinkage: SGD does not shrink their infrequent combinations."""
 
 MAX_EPOCHS, TOL = 1_000, 1e-3
@@ -281,7 +281,7 @@ def training_options(config: Config, layout: Layout, n_rows: int, *, chosen: boo
     if by_count:
         _refuse_patience(config)
         epochs = auto_epochs(n_rows)
-        return replace(options, epochs=min(epochs, MOST_EPOCHS_CHOSEN) if chosen else epochs, short=SHORT)
+        return replace(options, epochs=min(epochs, MAX_EPOCHS_CHOSEN) if chosen else epochs, short=SHORT)
     return replace(options, epochs=MAX_EPOCHS, tol=TOL if config.tol is None else config.tol)
 
 
@@ -300,7 +300,7 @@ def piece_options(config: Config, layout: Layout) -> Options:
 
 def auto_epochs(n_rows: int) -> int:
     """The epochs of ``max_iter="auto"`` by default: small tables need more for the same number of updates."""
-    return int(np.clip(-(-AUTO_VISITS // n_rows), LEAST_EPOCHS, MOST_EPOCHS))
+    return int(np.clip(-(-AUTO_VISITS // n_rows), MIN_AUTO_EPOCHS, MAX_AUTO_EPOCHS))
 
 
 def _stops_itself(config: Config) -> bool:

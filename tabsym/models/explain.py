@@ -118,8 +118,8 @@ def _selected(model: WideModel, factor: Factor, codes: NDArray[np.signedinteger]
     return np.where((codes >= 0)[:, None], values[codes], neutral)
 
 
-_MOST_NAMED = 3
-_MOST_TICKS = 10
+_MAX_NAMED = 3
+_MAX_TICKS = 10
 _LONGEST = 32
 
 
@@ -272,7 +272,7 @@ def plot_curve(split: Split, name: str, *, output: Any = None, ax: Any = None) -
             band = {"step": "mid", "color": colour, "alpha": 0.15, "linewidth": 0}
             ax.fill_between(indices[apart:], (own - spread)[apart:], (own + spread)[apart:], **band)
             ax.errorbar(indices[:apart], own[:apart], yerr=spread[:apart], fmt="none", ecolor=colour, elinewidth=1)
-    named = np.unique(np.linspace(apart, len(frame) - 1, min(len(frame) - apart, _MOST_TICKS)).round().astype(int))
+    named = np.unique(np.linspace(apart, len(frame) - 1, min(len(frame) - apart, _MAX_TICKS)).round().astype(int))
     named = np.concatenate([np.arange(apart), named])
     ticks = [_symbol(frame.index[index]) for index in named]
     ax.set_xticks(indices[named], ticks, rotation=35, ha="right", fontsize=8)
@@ -301,9 +301,9 @@ def _place_of(values: pd.DataFrame, output: Any, name: str) -> int:
 def _extremes(values: pd.Series) -> str:
     ordered = values.sort_values(ascending=False)
     names = [_cut(" ".join(_text(category).split()), 20) for category in ordered.index]
-    if len(names) <= 2 * _MOST_NAMED:
+    if len(names) <= 2 * _MAX_NAMED:
         return ", ".join(names)
-    return ", ".join(names[:_MOST_NAMED]) + " ... " + ", ".join(names[-_MOST_NAMED:])
+    return ", ".join(names[:_MAX_NAMED]) + " ... " + ", ".join(names[-_MAX_NAMED:])
 
 
 def _text(category: Any) -> str:

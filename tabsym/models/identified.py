@@ -147,7 +147,7 @@ def _additive_entries(layout: Layout) -> NDArray[np.bool_]:
 
 Shares = dict[int, Floats]
 
-MOST_NUMBERS = 4_000_000
+MAX_NUMBERS = 4_000_000
 """Maximum size of the matrix that maps training-scale to reported coefficients."""
 
 
@@ -192,7 +192,7 @@ def jointly(
     }
     found: dict[int, TermCovariance] = {}
     n_numbers = layout.n_coefs * sum(terms[index].size for index in active)
-    whole = whole_covariance(solver, active, held) if active and n_numbers <= MOST_NUMBERS else None
+    whole = whole_covariance(solver, active, held) if active and n_numbers <= MAX_NUMBERS else None
     sd = certainty.sd.copy()
     if whole is not None:
         found = _of_whole(model, [terms[index].block for index in active], whole, shares, random)

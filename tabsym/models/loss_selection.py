@@ -130,7 +130,7 @@ TELLING = 5_000
 smaller tables both are, because the estimate of the variance power is less reliable
 (`benchmarks/evidence/constants_models.md`)."""
 
-MOST_ROWS = 25_000
+MAX_ROWS = 25_000
 """Losses of larger tables are compared on a random sample of this size, which is hardly worse than all rows."""
 
 HELD_OUT = 0.4
@@ -144,14 +144,14 @@ of some thousand rows or less (`benchmarks/evidence/constants_models.md`)."""
 GAMMAS_POWER = 2.0
 """The power of the mean in gamma's variance function; poisson's is 1, tweedie's lies between, as given."""
 
-LEAST_RESIDUAL = 1e-3
+MIN_RESIDUAL = 1e-3
 """Minimum residual, relative to the prediction, for the logarithm of residuals in `power_of_variance`."""
 
 ROUGH, ROUGH_OF_SMALL = 1e-3, 1e-4
 """Minimum tolerance of Newton's method while losses are compared, which differ by more, and that for small tables,
 where each row has more influence; variances of infrequent terms are estimated by REML, without held-out rows."""
 
-LEAST_ROWS = 30
+MIN_ROWS = 30
 """With fewer rows the loss is the squared error."""
 
 
@@ -174,9 +174,9 @@ def choose_loss(
     """
     by = Scoring(scoring)
     n_rows = len(training.y)
-    order = rng.permutation(n_rows)[:MOST_ROWS]
+    order = rng.permutation(n_rows)[:MAX_ROWS]
     possible = [name for name in losses if _fits(LOSSES[name], training.y)]
-    if n_rows < LEAST_ROWS or training.y.min() == training.y.max():
+    if n_rows < MIN_ROWS or training.y.min() == training.y.max():
         possible = possible[:1]
     known = Known(plan_cuts(config, training, losses["poisson"]), {})  # all regression losses have the same bins
     if len(possible) == 1:
@@ -214,7 +214,7 @@ def power_of_variance(predicted: Floats, y: Floats, weight: Floats | None) -> fl
     """
     predicted = np.maximum(predicted, np.finfo(float).tiny)
     logs = np.log(predicted)
-    residuals = np.log(np.maximum(np.abs(y - predicted), LEAST_RESIDUAL * predicted))
+    residuals = np.log(np.maximum(np.abs(y - predicted), MIN_RESIDUAL * predicted))
     apart = logs - np.average(logs, weights=weight)
     if weight is not None:
         apart *= weight

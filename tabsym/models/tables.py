@@ -18,7 +18,7 @@ from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Symbols
 from tabsym.models.model import WideModel
 from tabsym.solvers.newton.certainty import TermCovariance
 
-LEAST_MEAN = 0.1
+MIN_MEAN = 0.1
 """Minimum of the mean over the root mean square; factors nearer to 0, as with both signs, are reported unchanged."""
 
 
@@ -77,7 +77,7 @@ def _mean(model: WideModel, block: int) -> float | None:
         return float(values[0]) if len(values) == 1 and values[0] != 0.0 else None
     mean = float(np.average(values, weights=weights))
     size = float(np.sqrt(np.average(np.square(values), weights=weights)))
-    return mean if abs(mean) > LEAST_MEAN * size else None
+    return mean if abs(mean) > MIN_MEAN * size else None
 
 
 Floats = NDArray[np.float64]

@@ -119,7 +119,7 @@ def _address(codes: NDArray[np.int32]) -> int:
     return int(codes.__array_interface__["data"][0])
 
 
-MOST_STEP = 2.0
+MAX_STEP = 2.0
 """Of a score at once, where the loss is no parabola: far from the optimum its curvature says little."""
 
 PARABOLAS = SQUARED, HUBER
@@ -177,7 +177,7 @@ class BlockDescent:
         self.total = float(weight.sum()) if len(weight) else float(len(y))
         self.covers = np.array([term.codes.min(initial=0) >= 0 for term in self.terms])
         self.recentering = Recentering(self)
-        self._most = np.inf if loss.code in PARABOLAS else MOST_STEP
+        self._most = np.inf if loss.code in PARABOLAS else MAX_STEP
         self.target_scale = target_scale_of(y - start[:, 0], weight, loss) if loss.scales else 1.0
         flat = [index for index, term in enumerate(self.terms) if term.prior is Prior.FLAT]
         self._joint: JointSteps | None = None

@@ -23,7 +23,7 @@ from tabsym.solvers.sgd.optimizers import CLOSE, ROUGHLY_CLOSE, Newton
 
 Floats = NDArray[np.float64]
 
-MOST_HELD_OUT = 200_000
+MAX_HELD_OUT = 200_000
 """Variances by rows held out are found on a random sample of larger tables, as interactions are chosen on one."""
 
 FEW_ROWS, MORE_SPLITS = 10_000, 3
@@ -243,8 +243,8 @@ def _find_variances(
 def _two_halves(solver: BlockDescent, rows: Rows, rng: np.random.RandomState) -> BlockDescent:
     """Two models of half the rows each, which start at the level of all; of a large table, of a random sample."""
     terms = solver.terms
-    if len(rows.y) > MOST_HELD_OUT:
-        some = np.sort(rng.permutation(len(rows.y))[:MOST_HELD_OUT])
+    if len(rows.y) > MAX_HELD_OUT:
+        some = np.sort(rng.permutation(len(rows.y))[:MAX_HELD_OUT])
         weight = rows.weight[some] if len(rows.weight) else rows.weight
         rows = Rows(rows.y[some], weight, rows.start[some])
         terms = [replace(term, codes=term.codes[some], x=term.x[some] if len(term.x) else term.x) for term in terms]

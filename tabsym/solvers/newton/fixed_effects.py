@@ -23,11 +23,11 @@ NOTHING_LEFT, ROUNDING = 1e-5, 1e-9
 none; beside other blocks less is rounding. (With 1e-5 there, too, the level of a block of large variance, and a slope
 of numbers far from 0, counted as known: deviations were up to a third too small.)"""
 
-HARDLY, MOST_STEPS = 0.3, 4
+HARDLY, MAX_STEPS = 0.3, 4
 """An information is kept while no score moves by more than this, for so many steps at most: it takes as long to make
 as rows times the square of how many numbers there are."""
 
-MOST_HALVINGS = 30
+MAX_HALVINGS = 30
 """Of a step that does not lower the loss."""
 
 
@@ -66,7 +66,7 @@ class JointSteps:
     @property
     def is_old(self) -> bool:
         """Whether rows have other curvatures by now: after a long step, or some of any length."""
-        return not self._keeps and (self._furthest > HARDLY or self._n_steps >= MOST_STEPS)
+        return not self._keeps and (self._furthest > HARDLY or self._n_steps >= MAX_STEPS)
 
 
 def inverse_of(left: Floats, sizes: Floats, least: float = NOTHING_LEFT) -> Floats:
@@ -105,7 +105,7 @@ def length_of_step(scores: Floats, reach: Floats, most: float, loss: Callable[[F
         return share
     before = loss(scores)
     with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(MOST_HALVINGS):
+        for _ in range(MAX_HALVINGS):
             if loss(scores + share * reach) <= before:  # no for NaN
                 return share
             share *= 0.5

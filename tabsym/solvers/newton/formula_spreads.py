@@ -26,7 +26,7 @@ from tabsym.solvers.newton.fixed_effects import SAME, rank_of_information
 
 Floats = NDArray[np.float64]
 
-MOST_DENSE = 1000
+MAX_DENSE = 1000
 """Coefficients of a block read in two places, above which the diagonal of its inverse is drawn, not computed."""
 
 N_DRAWS = 64
@@ -168,7 +168,7 @@ class FormulaSpreads:
         curvature = (root.T @ root).tocsr()
         if sum(read.block == block for read in self.layout.reads) == 1:
             return _BySymbol(curvature, precision, self.layout.blocks[block].rank)
-        return _Dense(curvature, precision) if by.shape[1] <= MOST_DENSE else _Drawn(curvature, precision, root)
+        return _Dense(curvature, precision) if by.shape[1] <= MAX_DENSE else _Drawn(curvature, precision, root)
 
     @cached_property
     def _by_flat(self) -> Floats:

@@ -25,7 +25,7 @@ from tabsym.design.program import Rows, Work
 from tabsym.losses.kernels import GAMMA, HUBER, LOGISTIC, MULTINOMIAL, TWEEDIE
 from tabsym.solvers.newton.block_descent import target_scale_of
 from tabsym.solvers.newton.formula_spreads import CommonLevels, Derivatives, FormulaSpreads
-from tabsym.solvers.newton.joint import MAX_COEFS, MOST_VISITS, Whole, inverse
+from tabsym.solvers.newton.joint import MAX_COEFS, MAX_VISITS, Whole, inverse
 from tabsym.solvers.sgd.kernels import newton_sums, predict_margins
 from tabsym.solvers.sgd.optimizers import SGD, Newton
 from tabsym.solvers.sgd.options import Options
@@ -44,7 +44,7 @@ freedom of their block by as much: a variance of 0 is never reached."""
 
 FIRST_VARIANCE = 1.0
 
-LEAST, MOST = 1e-6, 1e8
+MIN_PRECISION, MAX_PRECISION = 1e-6, 1e8
 """Of a precision."""
 
 
@@ -183,7 +183,7 @@ def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
     """Of all coefficients of each output, dispersion 1, by Gauss and Newton's Hessian; None where they are too many."""
     layout, k = objective.layout, objective.task.n_outputs
     has_vectors = any(block.rank > 1 for block in layout.blocks)  # told up to rotations: only given the others
-    if has_vectors or layout.n_coefs > MAX_COEFS or layout.n_coefs * len(objective.rows.y) > MOST_VISITS:
+    if has_vectors or layout.n_coefs > MAX_COEFS or layout.n_coefs * len(objective.rows.y) > MAX_VISITS:
         return None
     hessians = _expected_curvature(objective, phi)
     found, untold = [], np.zeros(layout.n_coefs, dtype=np.bool_)
@@ -310,10 +310,10 @@ def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> flo
     held = [index for index, _ in objective.held()]
     lengths = np.array([np.square(objective.away(index, phi)).sum() for index in held])
     now = weighed.dispersion * weighed.edf[held] / np.maximum(lengths, 1e-300)
-    moves = np.log(np.clip(now, LEAST, MOST) / objective.precision[held])
+    moves = np.log(np.clip(now, MIN_PRECISION, MAX_PRECISION) / objective.precision[held])
     free = scale_free(objective.layout)[held]
     moves -= free @ (np.linalg.pinv(free) @ moves)
-    objective.precision[held] = np.clip(objective.precision[held] * np.exp(moves), LEAST, MOST)
+    objective.precision[held] = np.clip(objective.precision[held] * np.exp(moves), MIN_PRECISION, MAX_PRECISION)
     edf, coefs = weighed.edf[held], np.array([own.stop - own.start for _, own in objective.held()])
     moving = np.abs(moves) * np.minimum(edf * (1.0 - edf / coefs), 1.0)
     return float(moving.max(initial=0.0))

@@ -41,12 +41,12 @@ AS_GOOD, AS_GOOD_OF_CLASSES = 1, 2
 """Precisions are the mean, in logarithms, of so many best looks: steps are coarse, and between two of them is better
 for classes (amazon's AUC +.0004, kick's too); those of amounts are still on their way."""
 
-MOST_LOOKS, MUCH, CERTAIN = 12, 0.02, 2.0
+MAX_LOOKS, MUCH, CERTAIN = 12, 0.02, 2.0
 """There are more looks, up to so many, while the last one lowers the loss by this share of it and by this many standard
 errors: variances are far from where they started. Where looks gain less, stopping early is better for the order of the
 rows (going on for any certain gain amazon loses .0012 of AUC, and gains .0001 of log-loss)."""
 
-FIRST_STEP, FIRST_STEP_OF_CLASSES, MOST_STEP, LONGER, SHORTER = 1.0, 0.7, 1.5, 1.2, 0.5
+FIRST_STEP, FIRST_STEP_OF_CLASSES, MAX_STEP, LONGER, SHORTER = 1.0, 0.7, 1.5, 1.2, 0.5
 """Steps of the logarithm of a precision."""
 
 FIRST_SWEEPS, SWEEPS = 4, 2
@@ -57,10 +57,10 @@ With as few for amounts usedcars' MAE is 2 % higher and rossmann's RMSE .3 %. Wi
 is .0003 lower, titanic's AUC .003 lower, neither for certain, and four other tables are level.
 """
 
-LEAST, MOST = 1e-3, 1e5
+MIN_PRECISION, MAX_PRECISION = 1e-3, 1e5
 """Of a precision, over the curvature of a row of average weight and the dispersion."""
 
-MOST_RISE = 5.0
+MAX_RISE = 5.0
 """Of the logarithm of a mean above that of a median: 150 times it."""
 
 
@@ -94,7 +94,7 @@ class HeldOut:
         new = {index: self._is_new(index) for index in free} if solver.loss.log_link else {}
         looks: list[tuple[float, Floats]] = []
         rows = np.full(len(solver.y), np.inf)  # the losses of the best look
-        for look in range(MOST_LOOKS):
+        for look in range(MAX_LOOKS):
             for index, log in zip(free, logs, strict=True):
                 solver.precision[index] = float(np.exp(log))
             for _ in range(more if look else first):
@@ -104,15 +104,15 @@ class HeldOut:
             own = solver.loss.values(scores[:, None], solver.y)
             looks.append((solver.mean_of(own), logs))
             goes_on = look + 1 < n_looks or self._is_much_better(own, rows)
-            if not goes_on or look + 1 == MOST_LOOKS:
+            if not goes_on or look + 1 == MAX_LOOKS:
                 break
             if looks[-1][0] == min(loss for loss, _ in looks):
                 rows = own
             signs = np.sign(self._slopes(free, scores, rises))
-            steps = np.where(signs * before > 0, np.minimum(LONGER * steps, MOST_STEP), steps)
+            steps = np.where(signs * before > 0, np.minimum(LONGER * steps, MAX_STEP), steps)
             steps = np.where(signs * before < 0, SHORTER * steps, steps)
             before = signs
-            logs = np.clip(logs - signs * steps, np.log(LEAST), np.log(MOST))
+            logs = np.clip(logs - signs * steps, np.log(MIN_PRECISION), np.log(MAX_PRECISION))
         best = sorted(looks, key=lambda look: look[0])[:n_best]
         return np.exp(np.mean([logs for _, logs in best], axis=0))
 
@@ -150,7 +150,7 @@ class HeldOut:
 
     def _rise(self, index: int) -> float:
         """Of the logarithm of a new coefficient's mean above its median, 0: half the variance."""
-        return min(0.5 * self.dispersion / float(self.solver.precision[index]), MOST_RISE)
+        return min(0.5 * self.dispersion / float(self.solver.precision[index]), MAX_RISE)
 
     def _slopes(self, free: Sequence[int], scores: Floats, rises: Mapping[int, Floats]) -> Floats:
         """How the held-out loss, at `scores`, moves with logarithms of the precisions at `free`, up to a factor.
@@ -175,7 +175,7 @@ class HeldOut:
         grads = (solver.terms[index].pull_back(solver.theta[index], solver.precision[index]) for index in free)
         slopes = [-float((self._adjoint[index] * grad).sum()) for index, grad in zip(free, grads, strict=True)]
         for number, index in enumerate(free):
-            if index in rises and self._rise(index) < MOST_RISE:
+            if index in rises and self._rise(index) < MAX_RISE:
                 slopes[number] -= float(theirs @ rises[index])
         return np.array(slopes)
 

@@ -2,7 +2,7 @@
 
 The inverse of the penalized Fisher information at the optimum, given the variance components (Wood 2017,
 "Generalized Additive Models", section 6.10; without penalties, the covariance of a GLM). Up to `MAX_COEFS`
-coefficients it is exact. Beyond, a block is joint with the intercept and the smallest blocks (`MOST_BESIDE`
+coefficients it is exact. Beyond, a block is joint with the intercept and the smallest blocks (`MAX_BESIDE`
 coefficients), and given the others; these small blocks are joint with the largest one.
 
 In units of training, where the dispersion is 1.
@@ -27,13 +27,13 @@ from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
 
-MAX_COEFS, MOST_BESIDE = 800, 100
+MAX_COEFS, MAX_BESIDE = 800, 100
 """Coefficients of all classes whose covariance is one matrix, and beside a block of a larger model."""
 
-MOST_FACTOR = 100_000
+MAX_FACTOR = 100_000
 """Numbers that are kept of the covariance of one block."""
 
-MOST_VISITS = 200_000_000
+MAX_VISITS = 200_000_000
 """Rows times pairs of blocks and of classes that are summed up, above which those of several classes are not known."""
 
 SINGULAR = 1e-9
@@ -179,7 +179,7 @@ def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[
     """Of the terms at `indices` together, in their order; None where they are too many."""
     information = Information(solver, shares)
     p = sum(solver.terms[index].size for index in indices)
-    if p * information.k > MAX_COEFS or (information.k > 1 and information.visits(indices) > MOST_VISITS):
+    if p * information.k > MAX_COEFS or (information.k > 1 and information.visits(indices) > MAX_VISITS):
         return None
     k = information.k
     found, untold = inverse(information.of(indices))
@@ -207,7 +207,7 @@ class Parts:
         ordered = sorted(
             indices, key=lambda index: (solver.terms[index].prior is not Prior.FLAT, solver.terms[index].size)
         )
-        self.beside = _first_of(ordered, solver.terms, MOST_BESIDE)
+        self.beside = _first_of(ordered, solver.terms, MAX_BESIDE)
         self.others = [index for index in ordered if index not in self.beside]
         self._matrix = self._information.of(self.beside)
         sizes = [solver.terms[index].size for index in self.beside]
@@ -223,7 +223,7 @@ class Parts:
         """
         if len(self.others) != 1 or self._largest is None:
             return False
-        return len(self._matrix) * self._terms[self._largest].size <= MOST_FACTOR
+        return len(self._matrix) * self._terms[self._largest].size <= MAX_FACTOR
 
     def __call__(self) -> tuple[dict[int, TermCovariance], Callable[[dict[int, Floats]], float]]:
         """Covariances by place, and what gives the variance of a sum of coefficients, by its shares (q,) by place."""
@@ -255,7 +255,7 @@ class Parts:
     def _of_other(self, index: int) -> TermCovariance:
         """Of a term that is not among those beside, given the others that are not."""
         term, width = self._terms[index], len(self._matrix)
-        while width > 1 and width * term.size > MOST_FACTOR:
+        while width > 1 and width * term.size > MAX_FACTOR:
             width = int(self._starts[self._starts < width][-1]) or 1
         shared = self._shared(index, width)
         if term.prior is Prior.RIDGE:
@@ -308,7 +308,7 @@ def _first_of(ordered: Sequence[int], terms: Sequence[SolverTerm], most: int) ->
     return found
 
 
-MOST_STEPS, MOST_HALVINGS = 8, 10
+MAX_STEPS, MAX_HALVINGS = 8, 10
 """Steps, and halves of one that does not lower the objective."""
 
 RIDGE_OF_DIAGONAL = 1e-10
@@ -323,11 +323,11 @@ def finish(solver: BlockDescent, dispersion: float, close: float) -> int:
     indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
     if solver.loss.code == MULTINOMIAL or sum(solver.terms[index].size for index in indices) > MAX_COEFS:
         return 0
-    for n_steps in range(MOST_STEPS):
+    for n_steps in range(MAX_STEPS):
         steps, decrease = _steps(solver, indices)
         if not decrease > 0.5 * close**2 * dispersion or not _take(solver, indices, steps):
             return n_steps
-    return MOST_STEPS
+    return MAX_STEPS
 
 
 def _steps(solver: BlockDescent, indices: list[int]) -> tuple[list[Floats], float]:
@@ -356,7 +356,7 @@ def _take(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> bool
     """Take the steps, or a half or quarter of them, that lower the objective; whether there are any."""
     theta, before = list(solver.theta), _objective(solver, indices)
     share = 1.0
-    for _ in range(MOST_HALVINGS):
+    for _ in range(MAX_HALVINGS):
         moved = list(theta)
         for index, step in zip(indices, steps, strict=True):
             moved[index] = theta[index] + share * step

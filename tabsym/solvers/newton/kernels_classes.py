@@ -10,7 +10,7 @@ import numpy as np
 
 from tabsym.jit import kernel, unsigned
 
-LEAST_PROBABILITY = 1e-9
+MIN_PROBABILITY = 1e-9
 """Curvatures are no smaller, as those of one score: a class that is certain still counts a little."""
 
 
@@ -32,7 +32,7 @@ def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
             for k in range(values.shape[1]):
                 p = values[i, k]
                 gradient[c, k] += share * factor * (p - 1.0 if k == own else p)
-                curvature[c, k] += share * factor * factor * max(p * (1.0 - p) if diagonal else p, LEAST_PROBABILITY)
+                curvature[c, k] += share * factor * factor * max(p * (1.0 - p) if diagonal else p, MIN_PROBABILITY)
 
 
 @kernel

@@ -18,7 +18,7 @@ import numpy as np
 from tabsym.jit import inlined, kernel, unsigned
 from tabsym.losses.kernels import GAMMA, HALVES, LOGISTIC, POISSON, SQUARED, gradients_at, stepped
 
-LEAST = 1e-9
+MIN_HESSIAN = 1e-9
 """Curvatures are no smaller: a row whose class is certain still counts a little."""
 
 
@@ -41,7 +41,7 @@ def _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, param
     for i in range(len(codes)):
         value = _moved(values[i], steps[unsigned(before[i] + 1)], x_before, i, loss)
         values[i] = value
-        slope, hess = gradients_at(value, y[i], loss, parameter, LEAST)
+        slope, hess = gradients_at(value, y[i], loss, parameter, MIN_HESSIAN)
         if len(weight):
             slope *= weight[i]
             hess *= weight[i]
@@ -60,7 +60,7 @@ def _take_plain_turn(before, steps, codes, y, values, loss, n_lanes, grads):
     for i in range(len(codes)):
         value = stepped(values[i], steps[unsigned(before[i] + 1)], loss)
         values[i] = value
-        slope, hess = gradients_at(value, y[i], loss, 0.0, LEAST)
+        slope, hess = gradients_at(value, y[i], loss, 0.0, MIN_HESSIAN)
         at = unsigned(codes[i] + 1) + length * (unsigned(i) & last)
         grads[at, 0] += slope
         grads[at, 1] += hess
@@ -191,7 +191,7 @@ def row_gradients(values, y, weight, loss, parameter, slopes, hessians):
     """Slope and curvature (n,) of each row, times its weight, for losses of one score."""
     for i in range(len(y)):
         share = weight[i] if len(weight) else 1.0
-        slope, hess = gradients_at(values[i], y[i], loss, parameter, LEAST)
+        slope, hess = gradients_at(values[i], y[i], loss, parameter, MIN_HESSIAN)
         slopes[i], hessians[i] = share * slope, share * hess
 
 

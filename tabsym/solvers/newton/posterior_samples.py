@@ -22,7 +22,7 @@ from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
 
-MOST_STEPS, STILL, GAINED = 1000, 0.01, 1e-3
+MAX_STEPS, STILL, GAINED = 1000, 0.01, 1e-3
 """A draw stands where what is left of its right side, in the norm of each block by itself, is less than this share of
 it, and where a step gains no more than that share of what all did. The latter is what tells of directions in which
 penalties are all there is, as from a column's categories to the cells of its cross: of the right side they are next to
@@ -154,7 +154,7 @@ class PosteriorSamples:
         toward = self._by_blocks(left)
         way, size = self._levels.beside(toward), (left * toward).sum(axis=0)
         gain, total = np.where(size > NOTHING * whole, np.inf, 0.0), np.zeros(len(size))
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             if ((size <= STILL**2 * whole) & (gain <= GAINED * total)).all():
                 return found, True
             pulled = self._pull(way)

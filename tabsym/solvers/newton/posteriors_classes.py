@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.fixed_effects import inverse_of
-from tabsym.solvers.newton.kernels_classes import LEAST_PROBABILITY, collect_matrices, matrices_of_rows, sum_matrices
+from tabsym.solvers.newton.kernels_classes import MIN_PROBABILITY, collect_matrices, matrices_of_rows, sum_matrices
 from tabsym.solvers.newton.kernels_walk import spread_walk_of_classes
 from tabsym.solvers.newton.posteriors import TermPosteriors
 from tabsym.solvers.newton.rows import MulticlassRows
@@ -19,7 +19,7 @@ from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 
 Floats = NDArray[np.float64]
 
-MOST_NUMBERS = 4_000_000
+MAX_NUMBERS = 4_000_000
 """Curvature matrices of rows are kept between blocks (32 MB at most), which then take a fifth of the time; above this
 each block makes its own. Matrices of coefficients are handled an eighth of it at a time."""
 
@@ -41,7 +41,7 @@ class Entries:
 
         Of many categories and classes the matrices of all at once would be far larger than the table.
         """
-        step = max(1, MOST_NUMBERS // (8 * self.n_classes**2))
+        step = max(1, MAX_NUMBERS // (8 * self.n_classes**2))
         for first in range(0, len(self.own), step):
             some = slice(first, first + step)
             yield some, *self._matrices(some)
@@ -164,7 +164,7 @@ def _beside_level(own: Floats) -> Floats:
     """
     k = own.shape[1]
     beside = np.eye(k) - 1.0 / k
-    return np.asarray(beside @ np.linalg.inv(own + LEAST_PROBABILITY * np.eye(k)) @ beside)
+    return np.asarray(beside @ np.linalg.inv(own + MIN_PROBABILITY * np.eye(k)) @ beside)
 
 
 def walk_of_classes(term: SolverTerm, own: Floats, shared: Floats, precision: float, whole: Floats) -> OfWalk:
@@ -280,7 +280,7 @@ class MulticlassPosteriors(TermPosteriors):
     def keeps_matrices(self) -> bool:
         """Whether the rows' curvature matrices are made once for all blocks."""
         k = self.solver.n_outputs
-        return len(self.solver.y) * k * (k + 1) <= 2 * MOST_NUMBERS
+        return len(self.solver.y) * k * (k + 1) <= 2 * MAX_NUMBERS
 
     def _triangles(self, codes: NDArray[np.int32], factor: Floats, size: int) -> Floats:
         """Lower triangles (q, K (K + 1) / 2) of the coefficients' curvature matrices.

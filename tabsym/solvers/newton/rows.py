@@ -10,10 +10,10 @@ from scipy.special import softmax
 
 from tabsym.losses.kernels import SQUARED
 from tabsym.losses.loss import RATES, Loss, as_kept, keep, scores_of_kept
-from tabsym.solvers.newton.kernels_classes import LEAST_PROBABILITY, collect_classes, move_classes, take_classes_turn
+from tabsym.solvers.newton.kernels_classes import MIN_PROBABILITY, collect_classes, move_classes, take_classes_turn
 from tabsym.solvers.newton.kernels_coefs import step_pulled, step_ridge, sum_products_of
 from tabsym.solvers.newton.kernels_rows import (
-    LEAST,
+    MIN_HESSIAN,
     add_entries,
     codes_of_models,
     move,
@@ -214,7 +214,7 @@ class SingleOutputRows:
 
     def sum_pulls(self) -> tuple[float, float]:
         """Sums over rows of squared slopes and of curvatures, times their weights."""
-        return sum_pulls(self._caught_up(), self.y, self.weight, self._code, self._parameter, LEAST)
+        return sum_pulls(self._caught_up(), self.y, self.weight, self._code, self._parameter, MIN_HESSIAN)
 
     def pulls_at(self, scores: Floats) -> tuple[Floats, Floats]:
         """The same at other scores (n,)."""
@@ -302,7 +302,7 @@ class MulticlassRows:
         factors = np.ones((1 + before.size, self.width))
         np.exp(steps, out=factors[1:])
         take_classes_turn(before.codes, factors, term.codes, self.weight, self._values, self._scales, sums)
-        return sums[1:] - self._classes_of(term), np.maximum(sums[1:], LEAST_PROBABILITY)
+        return sums[1:] - self._classes_of(term), np.maximum(sums[1:], MIN_PROBABILITY)
 
     def slopes_together(self, columns: Floats) -> Floats:
         """Slopes (f, K) of numbers that columns (n, f) are multiplied by."""

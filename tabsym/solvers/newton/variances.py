@@ -36,10 +36,10 @@ FIRST_VARIANCE = 1.0 / 3.0
 SILENT = 0.02
 """A block whose coefficients come to so little together, effectively, is taken out."""
 
-MOST_CHANGE = math.log(30.0)
+MAX_CHANGE = math.log(30.0)
 """Of a logarithm of a variance at once."""
 
-MOST_RATIO = 0.95
+MAX_RATIO = 0.95
 """Of an update to the one before it, for extrapolation: on its way to 0 a variance shrinks by the same each time."""
 
 ALIKE = 1.1
@@ -71,7 +71,7 @@ class Aitken:
         """How many times as far as `moved` (a,), the change of logarithms at places `at`, they should move."""
         last = self._last[at]
         ratio = np.divide(moved, last, out=np.zeros(len(at)), where=last != 0.0)
-        ratio = np.where((ratio > 0.0) & (ratio < ALIKE), np.minimum(ratio, MOST_RATIO), 0.0)
+        ratio = np.where((ratio > 0.0) & (ratio < ALIKE), np.minimum(ratio, MAX_RATIO), 0.0)
         self._last[at] = np.where(ratio > 0.0, 0.0, moved)
         return np.asarray(1.0 / (1.0 - ratio))
 
@@ -135,12 +135,12 @@ class Evidence:
             change = self._move_dispersion()
         moving, before = np.empty(len(at)), solver.precision[at]
         move_precisions(
-            at, weighed, self.posteriors.held, self.dispersion, SILENT, MOST_CHANGE, solver.precision, moving
+            at, weighed, self.posteriors.held, self.dispersion, SILENT, MAX_CHANGE, solver.precision, moving
         )
         if len(solver.y) <= EXTRAPOLATED_ROWS:
             moved = np.log(solver.precision[at] / before)
             times = self.aitken.times(at, moved)
-            solver.precision[at] = before * np.exp(np.clip(times * moved, -MOST_CHANGE, MOST_CHANGE))
+            solver.precision[at] = before * np.exp(np.clip(times * moved, -MAX_CHANGE, MAX_CHANGE))
             moving *= times
         for index in at[weighed[:, 0] < SILENT]:
             solver.drop(index)

@@ -15,8 +15,8 @@ from tabsym.solvers.sgd.state import Descent, Task, take_rows
 
 Floats = NDArray[np.float64]
 
-RATE, MOST_RATE, MOST_PRODUCT_RATE = 3.0, 0.5, 0.1
-"""Adagrad's rate is RATE / (terms of a row's score), at most MOST_RATE, or MOST_PRODUCT_RATE.
+RATE, MAX_RATE, MAX_PRODUCT_RATE = 3.0, 0.5, 0.1
+"""Adagrad's rate is RATE / (terms of a row's score), at most MAX_RATE, or MAX_PRODUCT_RATE.
 
 The terms of a row move together, so the score moves by rate times their
 number in an optimizer's first steps (``benchmarks/defaults.py``). Factors of
@@ -29,16 +29,16 @@ FIRST_RATES = {Adagrad: 1.0, SGD: 0.5, RMSprop: 0.05, Adam: 0.1}
 SAMPLE, SAMPLE_SCORES = 8_192, 65_536
 """A search looks at so many rows, or so many scores where a row has one for each class."""
 
-UPDATES, LEAST_PASSES, MOST_PASSES = 300, 2, 30
+UPDATES, MIN_PASSES, MAX_PASSES = 300, 2, 30
 """A trial makes about so many updates, in passes within these bounds."""
 
-WIDE, NARROW, MOST_TRIALS = 4.0, 2.0, 12
+WIDE, NARROW, MAX_TRIALS = 4.0, 2.0, 12
 """Rates are tried by this factor, then by that one about the best."""
 
 
 def rule_of_thumb(optimizer: Optimizer, layout: Layout) -> float:
     """A rate from the optimizer and the terms of the model alone."""
-    most = MOST_RATE if layout.is_additive else MOST_PRODUCT_RATE
+    most = MAX_RATE if layout.is_additive else MAX_PRODUCT_RATE
     own = next(factor for kind, factor in FIRST_RATES.items() if isinstance(optimizer, kind))
     rate = min(most, RATE / max(1, layout.n_terms)) * own
     if isinstance(optimizer, SGD):  # the columns of a row step in the same direction, and none of them may overshoot
@@ -94,9 +94,9 @@ def search_rate(
     most = WIDE * best if options.early_stopping else np.inf
     for factor in (WIDE, NARROW):
         for step in (factor, 1.0 / factor):
-            while len(tried) < MOST_TRIALS and best * step <= most and is_better(best * step, best):
+            while len(tried) < MAX_TRIALS and best * step <= most and is_better(best * step, best):
                 best *= step
-        while not np.isfinite(losses(best)).all() and len(tried) < MOST_TRIALS:
+        while not np.isfinite(losses(best)).all() and len(tried) < MAX_TRIALS:
             best /= factor**2
     return best
 
@@ -110,7 +110,7 @@ def _try(
     fall.
     """
     descent = Descent(rows, row_numbers(len(rows.y)), coef_weight, state, task, options, np.random.RandomState(seed))
-    n_epochs = int(np.clip(-(-UPDATES // descent.updates_of_an_epoch), LEAST_PASSES, MOST_PASSES))
+    n_epochs = int(np.clip(-(-UPDATES // descent.updates_of_an_epoch), MIN_PASSES, MAX_PASSES))
     rate, best = options.learning_rate, np.array([np.inf])
     share = 1.0 if judges.shares is None else judges.shares / judges.shares.mean()
     with np.errstate(all="ignore"):
