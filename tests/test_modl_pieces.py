@@ -181,3 +181,10 @@ def test_a_sketch_misplaces_no_bound_by_more_than_it_says(monkeypatch, weighted)
         assert (np.diff(fitted.bounds) > 0).all()
         assert fitted.error < 0.06 * n
     assert MODLEncoder().fit(frame[:90], y[:90]).partitions_["x"].error == 0
+
+
+def test_a_column_whose_only_number_has_weight_0_is_all_missing():
+    frame = pd.DataFrame({"n": [np.nan, np.nan, 0.0], "g": [None] * 3}).astype({"g": object})
+    weighted = MODLEncoder().fit(frame, [0, 1, 0], sample_weight=[1, 1, 0])
+    same_parts(weighted, MODLEncoder().fit(frame[:2], [0, 1]))
+    assert weighted.parts("n")["part"].tolist() == ["{Missing}"]

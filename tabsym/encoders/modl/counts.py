@@ -145,9 +145,15 @@ class Counting:
         target, rows = _with_weight(target, weight)
         return self._count(columns, target, weight, rows)
 
-    def coded(self, column: Column) -> CodedValues:
-        """A column to be counted: a numeric one by value if numbers are discretized, else as categories."""
-        if self.numeric == "discretize" and column.kind is Kind.NUMERIC and not (self.whole and column.is_empty):
+    def coded(self, column: Column, rows: NDArray[np.int64] | None = None) -> CodedValues:
+        """A column to be counted: a numeric one by value if numbers are discretized, else as categories.
+
+        A column without a number in `rows` (those of weight above 0; None: all) has missing values for its category.
+        """
+        is_numeric = self.numeric == "discretize" and column.kind is Kind.NUMERIC
+        if is_numeric and self.whole:
+            is_numeric = not column.is_empty and (rows is None or not np.isnan(column.values[rows]).all())
+        if is_numeric:
             if self.handle_missing == "error":
                 refuse_missing(column.name, np.isnan(column.values))
             return code_numbers(exact_values(column, always=not self.whole), column.measure)
@@ -168,7 +174,7 @@ class Counting:
         """The counts over some rows, all if None."""
 
         def count(column: Column) -> Contingency:
-            return self.coded(column).count(target.codes, target.values, weight, rows)
+            return self.coded(column, rows).count(target.codes, target.values, weight, rows)
 
         found = in_threads(count, columns, self.n_jobs if len(target.codes) >= _FEW_ROWS else 1)
         tables = {column.name: one for column, one in zip(columns, found, strict=True)}
