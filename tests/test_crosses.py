@@ -52,8 +52,8 @@ def evidence_of(loss="logistic", n=400, n_folds=2, n_outputs=1, weights=False, s
 
 def split_pulls(evidence):
     """Gradients and curvatures (n, F, K), as the oracles take them."""
-    pulls = evidence.models.pulls.astype(float).transpose(1, 2, 0)
-    return pulls[:, ::2], pulls[:, 1::2]
+    grads = evidence.models.grads.astype(float).transpose(1, 2, 0)
+    return grads[:, ::2], grads[:, 1::2]
 
 
 # -- kernels --------------------------------------------------------------
@@ -75,8 +75,8 @@ def test_gains_and_steps_equal_the_oracles(loss, n_folds, n_outputs, sizes):
     evidence = evidence_of(loss, n_folds=n_folds, n_outputs=n_outputs, weights=True)
     rng = np.random.RandomState(1)
     left, right = (CodeColumn(str(i), rng.randint(0, s, 400).astype(np.int32), s) for i, s in enumerate(sizes))
-    pulls, bends = split_pulls(evidence)
-    data = (left.codes, right.codes, evidence.fold, pulls, bends, 2.0)
+    grads, hessians = split_pulls(evidence)
+    data = (left.codes, right.codes, evidence.fold, grads, hessians, 2.0)
     gain, variance = naive.gain_of_cross(*data)
     cross = Sorted(left)
     for _ in range(2):  # work arrays are left clean
@@ -100,21 +100,21 @@ def test_gradients_and_curvatures_are_those_of_the_loss(name):
     rng = np.random.RandomState(0)
     y = rng.randint(0, 3, 50).astype(float) if k == 3 else rng.randint(0, 2, 50) + (0.5 if name == "gamma" else 0.0)
     evidence = Evidence(rng.normal(size=(k, 50, 2)), (np.arange(50) % 2).astype(np.int8), y, NONE, loss, 1.0)
-    pulls, bends = split_pulls(evidence)
+    grads, hessians = split_pulls(evidence)
     step = 1e-4
     for v in range(2):
         own = evidence.models.current_scores()[:, :, v].T
         for place in range(k):
             up, down = (own + side * step * np.eye(k)[place] for side in (1, -1))
             low, middle, high = (loss.values(scores, y) for scores in (down, own, up))
-            np.testing.assert_allclose(pulls[:, v, place], (high - low) / (2 * step), atol=1e-3)
+            np.testing.assert_allclose(grads[:, v, place], (high - low) / (2 * step), atol=1e-3)
             second = (high - 2 * middle + low) / step**2
             if name in ("squared_error", "logistic", "poisson", "gamma", "tweedie"):
-                np.testing.assert_allclose(bends[:, v, place], second, atol=1e-3, rtol=1e-3)
+                np.testing.assert_allclose(hessians[:, v, place], second, atol=1e-3, rtol=1e-3)
             elif name in ("multinomial", "huber"):
-                assert (bends[:, v, place] > second - 1e-3).all()
+                assert (hessians[:, v, place] > second - 1e-3).all()
             else:
-                assert (bends[:, v, place] == 1).all()
+                assert (hessians[:, v, place] == 1).all()
 
 
 @pytest.mark.parametrize("weights", [False, True])
@@ -134,10 +134,10 @@ def test_moved_models_pull_as_models_that_start_there(name, n_folds, weights):
     moved.models.add(codes, NONE, by_symbol)
     moved.models.add(np.zeros(50, dtype=np.int32), x, of_number)
     there = scores + np.where(codes[:, None] >= 0, by_symbol[:, codes], 0.0) + x[:, None] * of_number
-    pulls, bends = split_pulls(moved)
+    grads, hessians = split_pulls(moved)
     wanted_pulls, wanted_bends = split_pulls(Evidence(there, fold, y, weight, loss, 1.0))
-    np.testing.assert_allclose(pulls, wanted_pulls, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(bends, wanted_bends, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(grads, wanted_pulls, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(hessians, wanted_bends, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["logistic", "squared_error", "poisson", "gamma", "tweedie", "huber", "multinomial"])
@@ -164,12 +164,12 @@ def test_a_first_look_takes_a_sample():
     evidence = evidence_of(n=4000)
     rng = np.random.RandomState(1)
     right = CodeColumn("right", rng.randint(0, 5, 4000).astype(np.int32), 5)
-    pulls, bends = split_pulls(evidence)
+    grads, hessians = split_pulls(evidence)
     for size in (8, 400):  # of rows, of symbols
         left = CodeColumn("left", np.sort(rng.randint(0, size, 4000)).astype(np.int32), size)
         first = np.searchsorted(left.codes, left.codes)
         kept = (np.arange(4000) - first) % 4 == 0 if size == 8 else left.codes % 4 == 0
-        data = (left.codes, right.codes, evidence.fold, pulls, bends)
+        data = (left.codes, right.codes, evidence.fold, grads, hessians)
         gain, _ = naive.gain_of_cross(*(column[kept] for column in data), 2.0)
         one = evidence.weigh(Sorted(left), right, thinned=True)
         assert one.gain * evidence.total == pytest.approx(gain, rel=1e-6)
@@ -194,7 +194,7 @@ def test_outliers_in_numbers_leave_finite_pulls():
     evidence = Evidence(np.zeros((1, 400, 2)), fold, y, NONE, LOSSES["logistic"], 2.0)
     x = np.where(np.arange(400) == 7, 1e6, rng.normal(size=400) + y)
     evidence.settle([], [x, -3 * x, x])
-    assert np.isfinite(evidence.models.pulls).all()
+    assert np.isfinite(evidence.models.grads).all()
 
 
 @pytest.mark.filterwarnings("error")
@@ -208,7 +208,7 @@ def test_scores_beyond_an_exp_leave_finite_pulls(name):
     codes = np.zeros(40, dtype=np.int32)
     for step in (50.0, -50.0, -50.0):
         models.add(codes, NONE, np.full((len(scores), 1, 2), step))
-        assert np.isfinite(models.pulls).all()
+        assert np.isfinite(models.grads).all()
 
 
 # -- what is found ----------------------------------------------------------
