@@ -91,7 +91,7 @@ def test_one_of_the_users_own_gets_its_own_columns():
 def test_what_cannot_be_written_without_code_says_so(tmp_path):
     model = winner(from_address("mine", "tests.own_contenders:Mean"))
     model.estimator.made_by = lambda: None
-    with pytest.raises(ValueError, match=r"cannot be written to a file without code .*leave that part out") as error:
+    with pytest.raises(ValueError, match=r"without code, as its estimator.made_by .*leave that part out") as error:
         model.save(tmp_path / "best.skops")
     assert "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())

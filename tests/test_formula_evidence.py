@@ -231,7 +231,7 @@ def test_many_entries_are_drawn(monkeypatch):
     rng, home, away, strength = games(10, n_teams=60, n_rows=600)
     y = strength[home] - strength[away] + rng.normal(0, 1, len(home))
     table = frame(home=home, away=away)
-    monkeypatch.setattr(formulas, "MAX_ENTRIES", 0)  # each block by itself
+    monkeypatch.setattr(formulas, "MAX_COEFS", 0)  # each block by itself
     exact = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error").fit(table, y)
     monkeypatch.setattr(formula_spreads, "MAX_DENSE", 10)
     drawn = WideRegressor("w[home] - w[away] + c[1]", loss="squared_error").fit(table, y)

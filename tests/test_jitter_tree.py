@@ -510,5 +510,5 @@ def test_unknown_categories_are_refused_where_asked(tree):
     for column in ("s", "t"):  # the tree does not split t
         with pytest.raises(ValueError, match=f"Column '{column}' holds 'new' .row 3., which is not in the training"):
             model.predict(X.mask((X.index == 3)[:, None] & (X.columns == column), "new"))
-    with pytest.raises(ValueError, match=r"Column 's' holds a missing value .row 0\."):
+    with pytest.raises(ValueError, match=r"Column 's' holds a missing value .row 0., which is not in the training"):
         model.predict(X.assign(s=None))

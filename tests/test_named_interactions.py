@@ -158,7 +158,7 @@ def test_the_bar_is_benjamini_and_hochbergs():
             return self.gains[candidate.number]
 
     class Pair:
-        places = (0, 1)
+        indices = (0, 1)
 
         def __init__(self, number):
             self.number = number

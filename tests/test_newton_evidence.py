@@ -391,7 +391,7 @@ def assert_fellner_schall(problem, design, theta, model):
     deviations = deviations * np.sqrt(model.dispersion_ / working(model))
     for name in design.blocks:
         row, numbers = model.variances_.loc[name], theta[design.places[name]]
-        edf = naive_evidence.edf(problem, design, theta, name)
+        edf = naive_evidence.effective(problem, design, theta, name)
         if row["variance"] == 0.0:
             assert np.isnan(sd[design.places[name]]).all()
         else:
@@ -409,7 +409,7 @@ def test_dispersion(loss):
     model = estimator(loss).fit(table.drop(columns="c"), y, sample_weight=weight)
     problem = problem_of_evidence(design, y, loss, model, weight)
     theta = read(model, design)
-    edf = naive_evidence.edf(problem, design, theta, "a") + len(design.flat_places)
+    edf = naive_evidence.effective(problem, design, theta, "a") + len(design.flat_places)
     mean = model.predict(table.drop(columns="c"))
     power = {"squared_error": 0, "poisson": 1, "gamma": 2}.get(loss, PARAMETER["tweedie"])
     relative = weight / weight.mean()

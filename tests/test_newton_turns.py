@@ -266,7 +266,7 @@ def test_cells_with_little_to_hand_up_wait_longer():
     for sweep in range(40):
         if relation.is_due():
             times.append(sweep)
-            relation.wait_on(is_little=len(times) < 6)
+            relation.wait_on(is_small=len(times) < 6)
     assert np.diff(times)[:5].tolist() == [2, 4, MAX_WAIT, MAX_WAIT, MAX_WAIT]
     assert np.diff(times)[5:9].tolist() == [MAX_WAIT // 2, MAX_WAIT // 4, 1, 1]
 

@@ -49,7 +49,7 @@ With a hundredth of the rows astray it would be all but one in fifty; this spare
 HOPELESS = -2.0
 """A pair whose gain in the sample is below so many standard errors is not weighed on all rows."""
 
-MANY_ROWS = 100_000
+THREADED_ROWS = 100_000
 """With fewer, threads take longer to start than interactions to weigh: with two, retail's fit took half as long
 again.
 """
@@ -207,7 +207,7 @@ class _Search:
         self, columns: Sequence[CodeColumn], evidence: Evidence, options: AutoInteractions, n_jobs: int | None
     ) -> None:
         self.evidence, self.options = evidence, options
-        self.n_jobs = n_jobs if len(evidence.fold) >= MANY_ROWS else 1
+        self.n_jobs = n_jobs if len(evidence.fold) >= THREADED_ROWS else 1
         self.chosen: list[Chosen] = []
         self._rank = {column.name: rank for rank, column in enumerate(columns)}
         self._sorted = _without_doubles(column for column in columns if column.size > 1)
