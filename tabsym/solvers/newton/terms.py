@@ -47,8 +47,8 @@ class SolverTerm:
         Number of coefficients.
     prior : Prior
     apart : int
-        Number of coefficients at the start that are not part of the walk: missing values. They are normal about its mean,
-        with the marginal variance of its coefficients.
+        Number of coefficients at the start that are not part of the walk: missing values. They are normal about its
+        mean, with the marginal variance of its coefficients.
     within : mapping of block -> (q,) int32
         For an interaction: the coefficients of other terms in which its own are nested, such as the main effects'.
     """

@@ -59,7 +59,7 @@ class Aitken:
     """Aitken extrapolation of updates that shrink by a constant ratio to their limit, at most every other update.
 
     Fellner and Schall's updates converge linearly, and arbitrarily slowly near a variance of 0, so that the size of an
-    update says little about the distance to the limit (`benchmarks/evidence/constants.md`, "Aitken").
+    update does not measure the distance to the limit (`benchmarks/evidence/constants.md`, "Aitken").
     """
 
     def __init__(self, size: int) -> None:
