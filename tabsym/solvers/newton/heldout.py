@@ -2,9 +2,9 @@
 
 Each of two models is fitted to one half of the rows and evaluated on the other. The derivative of that held-out loss by
 the logarithm of a term's precision follows from the derivative of the optimum, at the cost of one more linear solve for
-all terms together: with g the gradient of the held-out loss by the coefficients and H the Hessian of the objective, d
-loss / d log(precision) = -(H^-1 g)' (gradient of the term's penalty). Each logarithm then takes a few steps against the
-sign of its derivative, longer while the sign stays (Riedmiller and Braun 1993, Rprop).
+all terms together: with g the gradient of the held-out loss by the coefficients and H the Hessian of the objective,
+d loss / d log(precision) = -(H^-1 g)' (gradient of the term's penalty). Each logarithm then takes a few steps against
+the sign of its derivative, longer while the sign stays (Riedmiller and Braun 1993, Rprop).
 
 Behind a log link a category that is missing in the other half counts with its mean under the prior, exp(half the
 variance) times the others', rather than with its median. Otherwise a loss that is minimal at the mean would favour

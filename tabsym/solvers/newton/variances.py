@@ -46,8 +46,8 @@ ALIKE = 1.1
 """Updates whose ratio is above this do not converge linearly yet, and are not extrapolated."""
 
 EXTRAPOLATED_ROWS = 10_000
-"""Tables up to this size extrapolate the updates. Of larger ones variances change predictions by less, and interactions
-that are stopped early predict better (`benchmarks/evidence/constants.md`)."""
+"""Tables up to this size extrapolate the updates. Of larger ones variances change predictions by less, and those of
+interactions predict better when stopped early (`benchmarks/evidence/constants.md`)."""
 
 STILL, STANDING = 30.0, 3.0
 """Variances have converged where an update changes the effective degrees of freedom, and an iteration lowers the
