@@ -70,7 +70,7 @@ class Certainty:
         Posterior standard deviations of the coefficients as they are shown: about the mean of their term, where that is
         in the intercept. NaN where the term is dropped: its coefficients are 0 for lack of information.
     samples : (coefficients, M) or None
-        Posterior samples of the coefficients, about 0.
+        Posterior samples minus the coefficients.
     covariances : tuple of TermCovariance or None
         Of each term, where they are known.
     working : float

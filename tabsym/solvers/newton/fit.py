@@ -87,7 +87,7 @@ class Solved:
     dispersion, working : float
         Pearson's, which standard deviations are based on, and that which variances were estimated with.
     samples : list of (q, M) or None
-        Posterior samples of the coefficients, about 0.
+        Posterior samples minus the coefficients.
     flat, together : list of int, (f, f, K) or None
         The unpenalized terms, and their covariances where there are no samples.
     loss : float
