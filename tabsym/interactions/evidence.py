@@ -62,9 +62,7 @@ class FoldModels:
 
 
 class _LogisticModels(FoldModels):
-    """For the logistic loss: exp(-score) of the rows is stored, so that a step takes one exp per category, none per
-    row.
-    """
+    """For the logistic loss: exp(-score) of the rows is stored, so that a step takes no exp per row."""
 
     kept = np.float32
 
@@ -87,9 +85,7 @@ class _LogisticModels(FoldModels):
 
 
 class _KeptModels(FoldModels):
-    """For squared loss, stored as residuals, and for losses behind a log link, stored as an exp of the linear
-    predictor.
-    """
+    """For squared loss, stored as residuals, and for log links, stored as an exp of the linear predictor."""
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         codes, steps = _by_row(codes, x, steps)
@@ -175,9 +171,7 @@ class CodeColumn:
 
 @dataclass(frozen=True)
 class _Work:
-    """Work arrays to evaluate an interaction, reused as allocating is slow: sums (n, 2 F^2), codes (n,), steps (K, n,
-    F).
-    """
+    """Reused work arrays to evaluate an interaction: sums (n, 2 F^2), codes (n,), steps (K, n, F)."""
 
     sums: Floats
     codes: Codes
@@ -229,9 +223,7 @@ class Evidence:
         self.dispersion = self._find_dispersion()
 
     def settle(self, columns: Sequence[CodeColumn], numbers: Sequence[Floats] = ()) -> None:
-        """Train the models: Newton steps of each numeric column, then of each categorical one, those of few categories
-        first.
-        """
+        """Train the models: Newton steps of each numeric, then each categorical column, few categories first."""
         same = CodeColumn("", np.zeros(len(self.fold), dtype=np.int32), 1)
         columns = sorted(columns, key=lambda column: column.size)
         sums = np.zeros((max(column.size for column in [same, *columns]), 2 * self.n_folds))
@@ -277,16 +269,12 @@ class Evidence:
         self._spare.append(weighed.work)
 
     def add(self, weighed: Weighed) -> None:
-        """Add the steps of an interaction that was evaluated on all rows to the linear predictors; it keeps its codes
-        alone.
-        """
+        """Add the steps of an interaction, evaluated on all rows, to the linear predictors; keeps its codes."""
         self.models.add(weighed.codes, _NONE, weighed.steps)
         self._spare.append(replace(weighed.work, codes=np.empty_like(weighed.codes)))
 
     def _step(self, column: CodeColumn, x: Floats, penalty: float, sums: Floats) -> None:
-        """Update the models by a Newton step of one coefficient per category, or of a slope of x; `sums`: work array of
-        zeros.
-        """
+        """Update the models by a Newton step per category, or by a slope of x; `sums`: work array of zeros."""
         steps: Floats = np.empty((len(self.models.grads), column.size, self.n_folds), dtype=self.models.kept)
         for grads, own in zip(self.models.grads, steps):
             newton_steps(column.codes, x, self.fold, self.n_folds, grads, penalty, sums[: column.size], own)
@@ -315,9 +303,7 @@ class Sorted:
         return starts, order[: sort_rows(self.column.codes, starts, order)]
 
     def share_together(self, other: CodeColumn) -> float:
-        """Of some pairs of rows of one category, the fraction with equal categories of the other column; 1 without
-        pairs.
-        """
+        """The fraction of sampled row pairs of one category that share the other's; 1 without pairs."""
         first, second = self._pairs
         return float(np.count_nonzero(other.codes[first] == other.codes[second])) / len(first) if len(first) else 1.0
 

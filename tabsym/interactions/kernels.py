@@ -53,8 +53,7 @@ def _logistic_pulls(codes, growth, target, weight, n_folds, odds, grads):
 
 @kernel
 def logistic_pulls(codes, growth, target, weight, odds, grads):
-    """Multiply exp(-score), odds (n, F), by `growth` (categories, F), exp(-step); gradients and Hessians (n, 2 F)
-    there.
+    """Multiply odds (n, F), exp(-score), by `growth` (categories, F), exp(-step); derivatives (n, 2 F) there.
 
     All in single precision; target (n,) is 1 or 0. The same as adding the steps to the scores and then `row_gradients`
     of the logistic loss, without an exp per row.
@@ -89,8 +88,7 @@ def _kept_pulls_of(codes, growth, y, weight, loss, values, grads):
 
 @kernel
 def kept_pulls(codes, growth, y, weight, loss, values, grads):
-    """Update rows, stored as values (n, F), by `growth` (categories, F) of their categories; gradients and Hessians (n,
-    2 F) there.
+    """Update stored values (n, F) by `growth` (categories, F); gradients and Hessians (n, 2 F) there.
 
     For squared loss, whose growth is the step, poisson, gamma and HALVES, whose growth is the exp of it times a
     constant (see `losses.kernels.stepped`): the same as adding steps to the scores and then `row_gradients`.
@@ -107,8 +105,7 @@ def kept_pulls(codes, growth, y, weight, loss, values, grads):
 
 @kernel
 def softmax_pulls(codes, growth, y, weight, values, grads):
-    """Multiply probabilities (K, n, F) by `growth` (K, categories, F), exp(step); gradients and Hessians (K, n, 2 F)
-    there.
+    """Multiply probabilities (K, n, F) by `growth` (K, categories, F), exp(step); derivatives (K, n, 2 F) there.
 
     The same as adding the steps to the scores and then `row_gradients`, without an exp per row and class.
     """
@@ -173,9 +170,7 @@ def add_steps(codes, x, steps, scores):
 
 @kernel
 def sort_rows(codes, starts, order):
-    """Counting sort of the rows by code; `starts` (categories + 1,) are zeros before. Returns the number of rows with a
-    code.
-    """
+    """Counting sort of the rows by code; `starts` (categories + 1,) are zeros before. Returns the length of `order`."""
     for i in range(len(codes)):
         if codes[i] >= 0:
             starts[codes[i]] += 1
@@ -192,9 +187,7 @@ def sort_rows(codes, starts, order):
 
 @inlined
 def _number(category, before, seen, n_cells):
-    """The number of a category's level, from 1, and the number of levels; `before`: that before the current group of
-    rows.
-    """
+    """The number of a category's level, from 1, and of levels; `before`: that before the current group of rows."""
     is_new = seen[category] <= before  # numbered for an earlier group, or never
     n_cells += is_new
     seen[category] = n_cells if is_new else seen[category]  # branchless: the branch would be unpredictable
@@ -239,8 +232,7 @@ def _sum_cells(starts, order, every_symbol, every_row, other, fold, n_folds, gra
 
 @kernel
 def sum_cells(starts, order, every, other, fold, n_folds, grads, seen, sums, codes):
-    """Number the levels of an interaction into codes (n,), -1 before, or empty, and sum their gradients; the number of
-    levels.
+    """Number the levels of an interaction into codes (n,), -1 before, or empty; sum derivatives; the number of levels.
 
     `every`: on a sample, every n-th category that rows are sorted by, and every n-th row of a category; (1, 1) for all.
     `sums` (levels or more, 2 F^2), zeros before: gradients and Hessians of rows of fold u under the model trained

@@ -160,8 +160,7 @@ class _Taken:
 def choose_crosses(
     columns: Sequence[CodeColumn], evidence: Evidence, options: AutoInteractions, n_jobs: int | None = None
 ) -> list[Chosen]:
-    """The interactions to add, in the order they were found; the linear predictors of `evidence`, trained before, are
-    updated.
+    """The interactions to add, in the order they were found; `evidence`, trained before, is updated by them.
 
     Parameters
     ----------
@@ -202,9 +201,7 @@ class _Search:
         self._errors = options.significance  # least gain of an interaction in standard errors
 
     def pairs(self) -> list[_Candidate]:
-        """Pairs not yet chosen, the most significant on a sample first, without the hopeless; ordered by their larger
-        column.
-        """
+        """Pairs not yet chosen that are not hopeless on a sample, the most significant first."""
         found = [
             _Candidate(self._sorted[left], self.columns[right], (left, right))
             for left, right in combinations(range(len(self.columns)), 2)

@@ -102,8 +102,7 @@ class SmallTerms:
     def weigh(
         self, indices: Sequence[int], precision: Floats, covers: NDArray[np.bool_], information: float, weighed: Floats
     ) -> None:
-        """Effective degrees of freedom in the penalty and sum of squares, into (a, 2), of the small terms among
-        `indices` (a,).
+        """Degrees of freedom in the penalty and sum of squares, into (a, 2), of small terms among `indices` (a,).
 
         For one model; `information` is that on the intercept, with which the posterior variances are joint.
         """
@@ -213,8 +212,7 @@ class BlockDescent:
         return SmallTerms(indices, self.terms, self.rows, self.theta, self.curvature)
 
     def settle(self, tol: float, most: int, *, surely: bool = False) -> tuple[int, bool]:
-        """Iterate until the objective decreases by less than `tol` per row; the number of iterations, and whether it
-        converged.
+        """Iterate until the objective decreases by less than `tol` per row; iterations, and convergence.
 
         `surely`: require too that the decreases, extrapolated as a geometric series, sum to less than `tol`. Where
         convergence is slow, each iteration lowers the objective by little while much remains.

@@ -63,9 +63,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The result of a fit: coefficients `solver.theta`, variances `evidence`, number of iterations, whether all
-    converged.
-    """
+    """The result of a fit: coefficients `solver.theta`, variances `evidence`, iterations, whether all converged."""
 
     solver: BlockDescent
     evidence: Evidence
@@ -167,9 +165,7 @@ def find_optimum(
 
 
 class Sweeps:
-    """A progress line on standard error about every second: the number of iterations, and the last decrease of the
-    objective.
-    """
+    """A progress line on standard error about every second: iterations, and the last decrease of the objective."""
 
     def __init__(self) -> None:
         self._n_sweeps, self._shown = 0, time.monotonic()
@@ -244,9 +240,7 @@ def _find_variances(
 
 
 def _two_halves(solver: BlockDescent, rows: Rows, rng: np.random.RandomState) -> BlockDescent:
-    """Two models of half the rows each, started at the unpenalized coefficients; for a large table on a random
-    sample.
-    """
+    """Two models of half the rows each, started at the unpenalized coefficients; a sample of large tables."""
     terms = solver.terms
     if len(rows.y) > MOST_HELD_OUT:
         some = np.sort(rng.permutation(len(rows.y))[:MOST_HELD_OUT])

@@ -96,8 +96,7 @@ def rank_of_information(information: Floats) -> int:
 
 
 def length_of_step(scores: Floats, reach: Floats, most: float, loss: Callable[[Floats], float]) -> float:
-    """The fraction of a step to take: halved until the loss decreases, where a linear predictor moves by more than
-    `most`.
+    """The fraction of a step to take: halved until the loss decreases, where a change exceeds `most`.
 
     `scores` and `reach`, their change by the whole step: (n, K).
     """

@@ -295,9 +295,7 @@ class CommonLevels:
         self._directions = sparse.hstack(found).tocsc()
 
     def share(self, phi: Floats, precision: Floats) -> Floats:
-        """Coefficients (coefficients * K,) with the same linear predictors whose penalty, by the terms' precisions, is
-        least.
-        """
+        """Coefficients (coefficients * K,) of least penalty, by the terms' precisions, with the same predictors."""
         if not self._directions.shape[1]:
             return phi
         held = np.repeat(precision, self._layout.sizes)

@@ -179,9 +179,7 @@ def fit_formula(
 
 
 def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
-    """Covariance of all coefficients of each output, dispersion 1, by the Gauss-Newton Hessian; None where they are too
-    many.
-    """
+    """Covariance of all coefficients by output, dispersion 1, by Gauss-Newton; None where they are too many."""
     layout, k = objective.layout, objective.task.n_outputs
     has_vectors = any(block.rank > 1 for block in layout.blocks)  # identified up to rotations: conditional only
     if has_vectors or layout.n_coefs > MAX_COEFS or layout.n_coefs * len(objective.rows.y) > MOST_VISITS:
@@ -303,9 +301,7 @@ def _grads(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
 
 
 def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> float:
-    """One update of the precisions; the largest change of a logarithm, or of the effective degrees of freedom if that
-    is less.
-    """
+    """One update of the precisions; the largest change of a logarithm, or of the edf if that is less."""
     held = [index for index, _ in objective.held()]
     lengths = np.array([np.square(objective.away(index, phi)).sum() for index in held])
     now = weighed.dispersion * weighed.edf[held] / np.maximum(lengths, 1e-300)

@@ -177,8 +177,8 @@ class HeldOut:
         return np.array(slopes)
 
     def _turn(self, before: SolverTerm, steps: Floats, term: SolverTerm, hessians: Floats, theirs: Floats) -> Floats:
-        """Apply the steps of one term to the rows' part of z; returns the residual of Hz = g by coefficient (q, 2) of
-        another.
+        """Apply the steps of one term to the rows' part of z; the residual of Hz = g by another's coefficients (q,
+        2).
         """
         rows, sums = self.rows, self._sums[: (1 + term.size) * self.rows.width]
         take_linear_turn(

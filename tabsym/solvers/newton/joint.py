@@ -133,9 +133,7 @@ class Information:
         return whole.reshape(k * p, k * p)
 
     def _hold(self, whole: Floats, own: slice, index: int) -> None:
-        """Add a term's penalty, and constrain what is not identified: its mean, and the direction common to all
-        classes.
-        """
+        """Add a term's penalty, and constrain its mean, and the direction common to all classes."""
         k, size = self.k, own.stop - own.start
         level = max(float(np.trace(whole[0, own, 0, own])), 1e-300)
         for one in range(k):
@@ -229,9 +227,7 @@ class Parts:
         return len(self._matrix) * self._terms[self._largest].size <= MOST_FACTOR
 
     def __call__(self) -> tuple[dict[int, TermCovariance], Callable[[dict[int, Floats]], float]]:
-        """Covariances by index, and a function for the variance of a linear combination of coefficients, with weights
-        (q,) by index.
-        """
+        """Covariances by index, and a function for the variance of a linear combination, with weights (q,) by index."""
         found = {index: self._of_other(index) for index in self.others}
         left, taken, own = self._matrix, None, None
         if self._largest is not None:

@@ -36,9 +36,7 @@ def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
 
 @kernel
 def move_classes(codes, x, steps, values):
-    """Add the steps (q, K) of their coefficient to the linear predictors, stored as probabilities; `steps` may be
-    overwritten.
-    """
+    """Add their coefficient's steps (q, K) to the rows, stored as probabilities; `steps` may be overwritten."""
     if not len(x):
         for c in range(len(steps)):
             for k in range(steps.shape[1]):
@@ -57,8 +55,7 @@ def move_classes(codes, x, steps, values):
 
 @kernel
 def take_classes_turn(before, steps, codes, weight, values, scales, sums):
-    """Apply the steps (1 + q, K) of the term `before`, as factors, and sum the new probabilities by the next's
-    coefficients.
+    """Apply the steps (1 + q, K) of the term `before`, as factors, and sum probabilities by the next term.
 
     For terms without a numeric factor; sums (1 + q, K) are overwritten. The first element of both is for rows without a
     coefficient. `scales` (n,) is work space: with sums and scaling in one loop each row would wait for its division.
@@ -137,9 +134,7 @@ def matrices_of_rows(values, matrices):
 
 @kernel
 def sum_matrices(codes, share, matrices, sums):
-    """Add rows of `matrices` (n, T), times share (n,), empty for 1, to their coefficients' (1 + q, T); 0: no
-    coefficient.
-    """
+    """Add rows of `matrices` (n, T), times share (n,), empty for 1, to coefficients (1 + q, T); 0: none."""
     if len(share):
         for i in range(len(codes)):
             c = unsigned(codes[i] + 1)

@@ -30,8 +30,7 @@ def step_ridge(gradient, curvature, theta, precision, most, right, steps):
 
 @kernel
 def step_pulled(grads, precision, most, rate, theta, curvature, right, steps):
-    """As `step_ridge`, from gradients and Hessians side by side (2 q W,); the Hessians are stored, and steps scaled by
-    `rate`.
+    """As `step_ridge`, from gradients and Hessians side by side (2 q W,); Hessians are stored, steps times `rate`.
 
     With the two in columns of a matrix the loop would not be vectorized, and take four times as long.
     """
@@ -60,8 +59,7 @@ def sum_products_of(left, right):
 
 @kernel
 def spread_ridge(curvature, precision, more, least, variances):
-    """Posterior variances (q,) of coefficients with a ridge penalty, jointly with the intercept; returns the sum of the
-    finite ones.
+    """Posterior variances (q,) of ridge coefficients, jointly with the intercept; the sum of the finite ones.
 
     `more`: information on the intercept from rows without a coefficient; where less than `least` of it remains given
     the coefficients, the intercept counts as known. Infinite where neither data nor penalty are informative.
@@ -143,8 +141,7 @@ def _recenter(above, cells, own, theirs, theta, upper, shared, width):
 
 @kernel
 def recenter(above, cells, own, theirs, theta, upper, shared):
-    """Transfer the mean of child coefficients (q, W) to their parents (p, W), indices `above` (q,), as the penalty
-    allows.
+    """Transfer the mean of coefficients (q, W) to their parents `above` (q,) in (p, W), as the penalty allows.
 
     `cells` (p,): number of children of each parent; own and theirs are the precisions; `shared` (p, W) is work space.
     Returns the decrease of the penalty.

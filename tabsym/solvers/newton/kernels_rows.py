@@ -76,8 +76,7 @@ def _take_turn_of(before, x_before, steps, codes, x, y, weight, values, loss, n_
 
 @kernel
 def take_turn(before, x_before, steps, codes, x, y, weight, values, loss, parameter, n_lanes, grads):
-    """Apply the steps of the term `before` to the rows, and sum gradients and Hessians by the coefficients of the next
-    term.
+    """Apply the steps of the term `before` to the rows, and sum gradients and Hessians by the next term.
 
     In one pass, for losses with one linear predictor; `grads` is overwritten. Rows use `n_lanes` accumulators, a power
     of 2, in turn, of which the first holds the sum in the end: with few coefficients, additions to one would wait for
@@ -140,8 +139,7 @@ def codes_of_models(codes, column, n_models, out):
 
 @kernel
 def add_entries(codes, x, theta, n_models, flip, scores):
-    """Add to scores (n,) the coefficients (q W,) of rows, times x: those of the row's model of W, or with flip 1 of the
-    other.
+    """Add to scores (n,) the coefficients (q W,) of rows, times x: the row's model's, or with flip 1 the other's.
 
     Rows without a coefficient have codes below W - 1, and nothing is added.
     """
@@ -159,8 +157,7 @@ def add_entries(codes, x, theta, n_models, flip, scores):
 
 @kernel
 def take_linear_turn(before, x_before, steps, codes, x, hessians, others, reach, sums):
-    """For two models: add the steps of the term `before` to `reach` (n,), and sum residuals by the coefficients of the
-    next.
+    """For two models: add the steps of the term `before` to `reach` (n,); sum residuals by the next term.
 
     The residual is `reach` times `hessians` (n,) over the rows of a coefficient's model, less `others` (n,) over the
     other rows.
@@ -218,9 +215,7 @@ def sum_rows(codes, x, numbers, sums):
 
 @kernel
 def sum_products(codes, x, hessians, numbers, sums):
-    """Sum hessians * numbers (n, W) by coefficient; hessians (n, W), or (n, 1) for all columns; sums are
-    overwritten.
-    """
+    """Sum hessians * numbers (n, W) by coefficient; hessians (n, W), or (n, 1); sums are overwritten."""
     sums[:] = 0.0
     shared = hessians.shape[1] == 1
     for i in range(len(codes)):

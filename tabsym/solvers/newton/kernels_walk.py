@@ -18,8 +18,7 @@ ALIKE = 1e-6
 
 @inlined
 def share_apart(n_walk):
-    """The precision of coefficients apart from the walk, as a fraction of the walk's: that of the variance of its own
-    coefficients.
+    """The precision of coefficients apart from the walk over the walk's: that of its coefficients' variance.
 
     The coefficients of a walk of J, whose neighbours differ by a variance of 1, vary about their mean by (J^2 - 1) / (6
     J). The variance of the differences would shrink missing values too much (`benchmarks/evidence/constants.md`).
@@ -179,8 +178,7 @@ def weigh_walk(curvature, theta, apart, precision, ridge, forward, backward, spa
 
 @allocating_kernel
 def spread_walk_of_classes(own, shared, precision, level, covariances, followed):
-    """From the inverse of own + level + precision D'D, by blocks (K, K): its diagonal blocks, and the variance of
-    differences.
+    """Of the inverse of own + level + precision D'D, by blocks (K, K): diagonal, variance of differences.
 
     own (q, K, K) Hessians, shared (q, K, F). Sets `covariances` (q, K, K), the diagonal blocks, and `followed` (q, K,
     F), the inverse times `shared`; returns the sum of the variances of the differences of neighbours. With F_j what

@@ -33,8 +33,7 @@ NOTHING = 1e-12
 
 
 class _Levels:
-    """The image under a matrix H of the means of some terms, 1 for each coefficient, and the inverse of H restricted to
-    them.
+    """The image under a matrix H of the means of some terms, and the inverse of H restricted to them.
 
     Parameters
     ----------
@@ -73,8 +72,7 @@ class _Levels:
 
 
 class PosteriorSamples:
-    """Samples (q, M) of the coefficients of each term, less the optimum, dispersion 1, for losses with one linear
-    predictor.
+    """Posterior samples (q, M) by term, less the optimum, dispersion 1, for one linear predictor.
 
     Parameters
     ----------
@@ -143,8 +141,7 @@ class PosteriorSamples:
         return right
 
     def _solve(self, right: Floats) -> tuple[Floats, bool]:
-        """The samples (coefficients, M) for the right sides, and whether they converged: preconditioned conjugate
-        gradients.
+        """The samples (coefficients, M), and whether they converged: preconditioned conjugate gradients.
 
         The means of terms are solved exactly, and deflated (Saad, Yeung, Erhel and Guyomarc'h 2000): an increase of one
         mean with a decrease of another is determined by the penalty alone, which is tiny where categories have many

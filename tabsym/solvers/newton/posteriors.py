@@ -27,9 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TermPosterior:
-    """The posterior of a term: variances (q, K), the trace of them that the penalty enters, and effective degrees of
-    freedom.
-    """
+    """The posterior of a term: variances (q, K), their trace in the penalty, effective degrees of freedom."""
 
     variances: Floats
     penalized: float
@@ -84,9 +82,7 @@ class TermPosteriors(ABC):
         return len(self.flat) == 1 and not len(terms[self.flat[0]].x)
 
     def _shares_all(self, index: int) -> bool:
-        """Whether the intercept is the only unpenalized coefficient, so that a term's Hessian is also its
-        cross-derivative.
-        """
+        """Whether the intercept alone is unpenalized: a term's Hessian is then its cross-derivative."""
         return self._is_intercept_alone and not len(self.solver.terms[index].x)
 
     @cached_property
@@ -190,9 +186,7 @@ class SingleOutputPosteriors(TermPosteriors):
         return found
 
     def _variances_of_family(self, family: list[int]) -> Floats:
-        """Posterior variances (q, m) of m terms by one column, jointly with each other and the unpenalized
-        coefficients.
-        """
+        """Joint posterior variances (q, m) of m terms by one column and the unpenalized ones."""
         solver, m = self.solver, len(family)
         own = np.empty((solver.terms[family[0]].size, m, m))
         for i, one in enumerate(family):
@@ -224,9 +218,7 @@ class SingleOutputPosteriors(TermPosteriors):
         return self._now(f"between {one}", other, sum_them)[:, 0]
 
     def _with_flat(self, index: int, curvature: Floats, precision: float) -> tuple[Floats, Floats, Floats]:
-        """Cross-derivatives with the unpenalized terms (q, f), these times the term's inverse (q, f), the remaining
-        information (f, f).
-        """
+        """Cross-derivatives (q, f) with the unpenalized terms, their solution (q, f), information left (f, f)."""
         term = self.solver.terms[index]
         if not self.flat:
             return np.zeros((term.size, 0)), np.zeros((term.size, 0)), np.zeros((0, 0))
@@ -260,9 +252,7 @@ class SingleOutputPosteriors(TermPosteriors):
         return self._now("shared", index, sum_them)
 
     def _curvature(self, index: int) -> Floats:
-        """The Hessian's diagonal (q, 1): that of the last step where the intercept's is of that moment, else the
-        current one.
-        """
+        """The Hessian's diagonal (q, 1): of the last step if the intercept's is too, else the current one."""
         term = self.solver.terms[index]
         if self._shares_all(index):
             return self.solver.curvature[index]

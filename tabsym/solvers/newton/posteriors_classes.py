@@ -26,8 +26,7 @@ above, each term recomputes them. Matrices of coefficients are processed in chun
 
 @dataclass(frozen=True)
 class Entries:
-    """Hessian matrices of a term's coefficients, and cross-derivatives with the unpenalized terms, as lower triangles
-    (q, T).
+    """Hessian matrices of coefficients, and cross-derivatives with the unpenalized terms, as lower triangles (q, T).
 
     `shared`: by unpenalized term; None where that is the intercept alone, for which they are the same.
     """

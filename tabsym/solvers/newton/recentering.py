@@ -171,9 +171,7 @@ class Recentering:
         return [relation for relation in held if relation.other not in passed_on]
 
     def level_of(self, index: int) -> int | None:
-        """The index of the intercept where the term has a coefficient for every row: the two means are confounded
-        then.
-        """
+        """The index of the intercept where every row has a coefficient: the two means are confounded then."""
         return self._intercept if not len(self._solver.terms[index].x) and self._solver.covers[index] else None
 
     def _relation(self, index: int, other: int, parent: NDArray[np.int32]) -> Relation:

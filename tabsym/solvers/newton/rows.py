@@ -93,9 +93,7 @@ class SingleOutputRows:
         return gradient, curvature
 
     def _collect(self, term: SolverTerm) -> Floats:
-        """Gradients and Hessians summed by coefficient ((1 + q) W, 2), in the layout of kernels; a view of work
-        space.
-        """
+        """Gradients and Hessians by coefficient ((1 + q) W, 2), in the layout of kernels; work space."""
         before, steps = self.hand_over(term)
         length, n_lanes = (1 + term.size) * self.width, lanes_of(term.size)
         if len(self._sums) < n_lanes * length:
@@ -140,9 +138,7 @@ class SingleOutputRows:
         return self._rights[:length]
 
     def _free_moves(self, term: SolverTerm) -> Floats:
-        """Work space for the update of a term in the layout of kernels, 0 for rows without a coefficient; none may be
-        pending.
-        """
+        """Work space for a term's update in the layout of kernels, its first part 0; none may be pending."""
         length = (1 + term.size) * self.width
         if len(self._moves) < length:
             self._moves = np.empty(length)
@@ -151,8 +147,7 @@ class SingleOutputRows:
         return steps
 
     def hand_over(self, term: SolverTerm, *, plain: bool = False) -> tuple[SolverTerm, Floats]:
-        """The term whose update is pending, and that update, for a pass that will apply it; `term` and zeros if none
-        is.
+        """The pending update and its term, for a pass that will apply it; `term` and zeros if there is none.
 
         `plain`: apply the update of a term with a numeric factor at once instead.
         """
@@ -166,9 +161,7 @@ class SingleOutputRows:
         self._waiting = term, steps
 
     def kept(self) -> tuple[Floats, int, float, float]:
-        """The stored transforms of linear predictors (n,), the loss and the parameter that define them, and the factor
-        in the exp, 0 for none.
-        """
+        """Transformed linear predictors (n,), their loss and parameter, and the factor in the exp, 0 for none."""
         return self._values, self._code, self._parameter, RATES.get(self._code, 0.0)
 
     def codes(self, term: SolverTerm) -> NDArray[np.int32]:

@@ -124,9 +124,7 @@ class SolverTerm:
     def step_of_classes(
         self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float
     ) -> tuple[Floats, float]:
-        """The same for multiclass, (q, K), where classes are coupled: `curvature` is the sum of the rows'
-        probabilities.
-        """
+        """The same for multiclass, (q, K): `curvature` is the sum of the rows' probabilities."""
         if self.prior is Prior.FLAT:
             return self.step(gradient, curvature, theta, precision, most)
         right, steps = np.empty((2, *theta.shape))

@@ -176,9 +176,7 @@ class Evidence:
         return float(max(a_row * solver.total / left, 1e-12 * solver.target_scale))
 
     def _move_dispersion(self) -> float:
-        """Update the dispersion behind the variances, over the residual degrees of freedom; the change of the edf by
-        that.
-        """
+        """Update the dispersion, over the residual degrees of freedom; the change of the edf by that."""
         solver = self.solver
         used = float(self.edf[~solver.dropped].sum())
         now = self._for_freedom_left(solver.dispersion())

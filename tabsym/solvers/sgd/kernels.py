@@ -95,9 +95,7 @@ def slopes_of_row(i, rows, program, neutral, rule, slope, state):
 
 @inlined
 def product_gradients(i, k, grad, rows, program, neutral, n_outputs, state, work):
-    """Gradients of row i's product terms by slot; those of a coefficient selected twice are summed in its first
-    slot.
-    """
+    """Gradients of row i's product terms by slot; a coefficient selected twice is in its first slot."""
     coef_of, gradient_of = work.coef_of, work.gradient_of
     for t in range(len(program.constants)):
         for s in range(program.starts[t], program.starts[t + 1]):
@@ -378,8 +376,7 @@ def _slopes_and_bends(i, rows, program, neutral, rule, state, work, hessians):
 
 @kernel
 def newton_sums(rows, members, program, neutral, rule, state, work, hessians, gradient, curvature):
-    """Add gradient and Hessian diagonal (coefficients * K,) of the weighted loss of rows; returns the sum of the
-    losses.
+    """Add gradient and Hessian diagonal (coefficients * K,) of the weighted loss of rows; the sum of losses.
 
     Each coefficient's is that of a change of it alone.
     """

@@ -73,9 +73,7 @@ class Reference:
         self.is_sampled = len(members) < len(descent.members)
 
     def has_diverged(self, loss: float) -> bool:
-        """Whether a mean loss has diverged; the initial loss is first recomputed on all rows, as a sample misses rare
-        targets.
-        """
+        """Whether a mean loss has diverged; a sample's initial loss is recomputed on all rows first."""
         if self._is_far(loss) and np.isfinite(loss) and self.is_sampled:
             self._measure(self._descent.members)
         return self._is_far(loss)
@@ -90,9 +88,7 @@ class Reference:
         return max(self.least + self.lowest - loss, 0.0)
 
     def is_falling(self, curve: list[float], share: float) -> bool:
-        """Whether the last quarter of the epochs lowered the loss by more than this fraction of it, and more than
-        noise.
-        """
+        """Whether the last quarter of the epochs lowered the loss by more than this fraction, and noise."""
         if len(curve) < SHORTEST:
             return False
         quarter = len(curve) // 4
@@ -134,9 +130,7 @@ FEW_UPDATES = 100
 
 @dataclass(frozen=True)
 class Outcome:
-    """State after training, number of updates, and the mean losses: of each epoch, and of the held-out rows after
-    it.
-    """
+    """State after training, number of updates, and mean losses: of each epoch, and of held-out rows after it."""
 
     state: Floats
     n_steps: int
@@ -246,9 +240,7 @@ class Course:
         return self.bests[-1 - patience] - self.bests[-1] <= (options.tol or 0.0) * gain
 
     def _is_near_an_optimum(self, share: float) -> bool:
-        """Whether Newton steps of single coefficients would lower the loss by at most this fraction of the gain so
-        far.
-        """
+        """Whether Newton steps of single coefficients would gain at most this fraction of the gain so far."""
         descent, reference = self.descent, self.reference
         if not descent.task.loss.is_smooth:
             return True

@@ -199,9 +199,7 @@ class Newton:
 
     @classmethod
     def to(cls, close: float, **options: Any) -> Newton:
-        """Options by the distance of coefficients to the optimum: the remaining decrease is proportional to its
-        square.
-        """
+        """Options by the distance to the optimum: the remaining decrease is proportional to its square."""
         return cls(tol=TOL * (close / CLOSE) ** 2, close=close, **options)
 
 

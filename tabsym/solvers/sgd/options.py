@@ -132,9 +132,7 @@ class Options:
         return max(1, n_rows if self.batch_size is None else min(self.batch_size, n_rows))
 
     def dearer_by(self, n_coefs: int, n_rows: int) -> int:
-        """The cost of an update relative to its rows' work: all coefficients are updated each time where
-        `must_sweep`.
-        """
+        """The cost of an update relative to its rows: all coefficients are updated where `must_sweep`."""
         return max(1, n_coefs // (ROW * self.batch(n_rows))) if self.must_sweep else 1
 
     def rule(self, loss: Loss, rate: float) -> Rule:

@@ -1,6 +1,4 @@
-"""learning_rate="auto": a rate by rule for the default optimizer, else the best of a few short trainings on a
-sample.
-"""
+"""learning_rate="auto": a rate by rule for the default optimizer, else the best of short trainings on a sample."""
 
 from __future__ import annotations
 

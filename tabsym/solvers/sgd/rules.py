@@ -123,9 +123,7 @@ def _descend(state, row, gradient, rule, rate, step):
 
 @kernel  # not inlined, which would double the compile time
 def catch_up(state, row, until, rule):
-    """Apply a coefficient's deferred steps, at zero gradients: one by one while they change it, the rest in closed
-    form.
-    """
+    """Apply a coefficient's deferred steps, at zero gradients: singly while they change it, then in closed form."""
     missed = until - state[row, rule.step_column]
     if missed > 0.0 and rule.optimizer == ADAM_CODE and rule.schedule == CONSTANT and rule.mean_column < 0:
         missed = _coast(state, row, missed, rule)

@@ -178,9 +178,7 @@ class Descent:
 
     @cached_property
     def _reach(self) -> Floats:
-        """The weight of each coefficient's penalty: that of its own rows under gse, of all rows otherwise; 0 for
-        scalars.
-        """
+        """The weight of each coefficient's penalty: of its own rows under gse, of all otherwise; 0 for scalars."""
         rows, is_fixed = self.rows, self.task.program.is_fixed
         reach = np.full(len(is_fixed), self._total)
         if not self.options.is_dense:
