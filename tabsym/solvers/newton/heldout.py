@@ -177,9 +177,7 @@ class HeldOut:
         return np.array(slopes)
 
     def _turn(self, before: SolverTerm, steps: Floats, term: SolverTerm, hessians: Floats, theirs: Floats) -> Floats:
-        """Apply the steps of one term to the rows' part of z; the residual of Hz = g by another's coefficients (q,
-        2).
-        """
+        """Apply the steps of one term to the rows' part of z; the residual of Hz = g by another term (q, 2)."""
         rows, sums = self.rows, self._sums[: (1 + term.size) * self.rows.width]
         take_linear_turn(
             rows.codes(before), before.x, rows.padded(steps), rows.codes(term), term.x, hessians, theirs, self._reach,
