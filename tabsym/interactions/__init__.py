@@ -1,4 +1,4 @@
-"""Which interactions a model gets: those that gain on held-out rows."""
+"""Choice of interactions: those with a gain on held-out rows."""
 
 from tabsym.interactions.search import AutoInteractions
 

@@ -1,4 +1,4 @@
-"""Held-out gains of candidate interactions: rows under models each of which has not seen one fold."""
+"""Held-out gains of candidate interactions: the rows under models each of which was trained without one fold."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 MAX_STEP = 20.0
-"""Of a score at once: so odds may become 0 or infinite, but never 0 times infinite."""
+"""The largest change of a linear predictor in one step: odds may become 0 or infinite, but never 0 times infinite."""
 
 FAR = 40.0
-"""Of a score where rows are kept at an exp of it, behind a log link: rows that start beyond it start here, as pulls are
-kept in single precision."""
+"""Behind a log link, linear predictors are clipped here at the start, since gradients are stored in single
+precision."""
 
 
 class FoldModels:
-    """The models that have not seen a fold: scores (K, n, F) of the rows, and the pulls (K, n, 2 F) there."""
+    """Cross-fitted models: linear predictors (K, n, F) of the rows, and gradients and Hessians (K, n, 2 F) there."""
 
-    kept: type = np.float64  # what steps are kept in
+    kept: type = np.float64  # the dtype of steps
 
     def __init__(self, scores: Floats, y: Floats, weight: Floats, loss: Loss) -> None:
         self._scores, self._y, self._weight, self._loss = scores, y, weight, loss
@@ -47,13 +47,13 @@ class FoldModels:
         self._find_gradients()
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
-        """Add steps (K, categories, F) to the scores."""
+        """Add steps (K, categories, F) to the linear predictors."""
         for own, scores in zip(steps, self._scores):
             add_steps(codes, x, own, scores)
         self._find_gradients()
 
     def current_scores(self) -> Floats:
-        """The scores with the steps added since."""
+        """The current linear predictors."""
         return self._scores.copy()
 
     def _find_gradients(self) -> None:
@@ -62,7 +62,7 @@ class FoldModels:
 
 
 class _LogisticModels(FoldModels):
-    """Of the logistic loss: exp(-score) of the rows moves, as a step then takes an exp per category, none per row."""
+    """For the logistic loss: exp(-score) of the rows is stored, so that a step takes no exp per row."""
 
     kept = np.float32
 
@@ -85,7 +85,7 @@ class _LogisticModels(FoldModels):
 
 
 class _KeptModels(FoldModels):
-    """Of squared loss, whose residuals move, and of losses behind a log link, where an exp of the score does so."""
+    """For squared loss, stored as residuals, and for log links, stored as an exp of the linear predictor."""
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         codes, steps = _by_row(codes, x, steps)
@@ -109,7 +109,7 @@ class _KeptModels(FoldModels):
 
 
 class _SoftmaxModels(FoldModels):
-    """Of several classes: probabilities move, as a step then takes an exp per category, none per row."""
+    """For multiclass: probabilities are stored, so that a step takes one exp per category, none per row."""
 
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         codes, steps = _by_row(codes, x, steps)
@@ -121,18 +121,18 @@ class _SoftmaxModels(FoldModels):
         self._values = np.ascontiguousarray(softmax(self._scores, axis=0))
 
     def current_scores(self) -> Floats:
-        """Up to a number common to the classes."""
+        """Up to a constant common to the classes."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._values))
 
 
 def _by_row(codes: Codes, x: Floats, steps: Floats) -> tuple[Codes, Floats]:
-    """Codes and steps (K, categories, F); of a number that all rows multiply by x, a step for each row."""
+    """Codes and steps (K, categories, F); for a slope of a numeric column x, one step for each row."""
     return (np.arange(len(x), dtype=np.int32), x[:, None] * steps) if len(x) else (codes, steps)
 
 
 def models_of(loss: Loss) -> type[FoldModels]:
-    """The models of a loss, kept where their steps are cheapest."""
+    """The class of cross-fitted models for a loss, with the cheapest representation."""
     if loss.code == LOGISTIC:
         return _LogisticModels
     if loss.code == MULTINOMIAL:
@@ -141,28 +141,28 @@ def models_of(loss: Loss) -> type[FoldModels]:
 
 
 MAIN_PENALTIES = 2.0, 2.0, 20.0
-"""Ridge penalties of the Newton steps of columns by themselves, one pass over all columns each.
+"""Ridge penalties of the Newton steps of main effects, one iteration over all columns each.
 
-The last pass lets the numbers of frequent categories converge, and hardly moves those of rare ones, which the rows seen
-would fit too well: with three passes at 2, or two at 1, amazon's AUC falls by .004. With less, interactions are
-credited with what the columns by themselves are owed.
+The last iteration lets coefficients of frequent categories converge, and hardly changes those of rare ones, which would
+overfit (`benchmarks/evidence/constants.md`). With fewer iterations, interactions are credited with main effects.
 """
 
 THINNED = 4
-"""A first look takes one in so many of the categories that rows are sorted by, or of the rows where these are few."""
+"""The first evaluation uses one in this many of the categories that rows are sorted by, or of the rows where there are
+few categories."""
 
 MANY_SYMBOLS = 200
-"""Of a column, from which on its categories are sampled, so that the cells of crosses keep their rows."""
+"""From this many categories on, categories are sampled instead of rows, so that interaction levels keep their rows."""
 
 FEW_PAIRS = 128
-"""Pairs of rows by which two columns are compared at first."""
+"""The number of row pairs by which two columns are compared at first."""
 
 _NONE = np.empty(0)
 
 
 @dataclass(frozen=True)
 class CodeColumn:
-    """A column that can be crossed: codes (n,) below `size`, -1 for none."""
+    """A column that can be part of an interaction: codes (n,) below `size`, -1 for none."""
 
     name: str
     codes: Codes
@@ -171,9 +171,7 @@ class CodeColumn:
 
 @dataclass(frozen=True)
 class _Work:
-    """Arrays that an interaction is weighed in, kept as fresh memory is slow: sums (n, 2 F^2), codes (n,), steps (K, n,
-    F).
-    """
+    """Reused work arrays to evaluate an interaction: sums (n, 2 F^2), codes (n,), steps (K, n, F)."""
 
     sums: Floats
     codes: Codes
@@ -182,7 +180,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class Weighed:
-    """An interaction with its mean held-out gain per row, the standard error of that, its cells and the steps to it."""
+    """An evaluated interaction: mean held-out gain per row, its standard error, number of levels, and the steps."""
 
     gain: float
     error: float
@@ -195,23 +193,23 @@ class Weighed:
 
     @property
     def steps(self) -> Floats:
-        """(K, cells, F)"""
+        """(K, levels, F)"""
         return self.work.steps[:, : self.n_cells]
 
 
 class Evidence:
-    """The rows that interactions are weighed on, under models each of which has not seen one fold.
+    """The rows that interactions are evaluated on, under models each of which was trained without one fold.
 
     Parameters
     ----------
     scores : (K, n, F)
-        Of all rows: output k of the model that has not seen fold v. Moved by `settle` and `add`.
+        Linear predictors of all rows: output k of the model trained without fold v. `settle` and `add` update them.
     fold : (n,) int8
     y, weight : (n,)
-        Target in units of training, and weights, empty for none.
+        Target in the scale of training, and weights, empty for none.
     loss : Loss
     penalty : float
-        Ridge penalty of the steps of crosses.
+        Ridge penalty of the steps of interactions.
     """
 
     def __init__(
@@ -225,7 +223,7 @@ class Evidence:
         self.dispersion = self._find_dispersion()
 
     def settle(self, columns: Sequence[CodeColumn], numbers: Sequence[Floats] = ()) -> None:
-        """Train the models: Newton steps of each number, then of each column, small alphabets first, by themselves."""
+        """Train the models: Newton steps of each numeric, then each categorical column, few categories first."""
         same = CodeColumn("", np.zeros(len(self.fold), dtype=np.int32), 1)
         columns = sorted(columns, key=lambda column: column.size)
         sums = np.zeros((max(column.size for column in [same, *columns]), 2 * self.n_folds))
@@ -237,10 +235,10 @@ class Evidence:
         self.dispersion = self._find_dispersion()
 
     def weigh(self, left: Sorted, right: CodeColumn, *, thinned: bool = False) -> Weighed:
-        """What the cross of two columns gains on rows held out; `thinned`: of a sample.
+        """The held-out gain of the interaction of two columns; `thinned`: on a sample.
 
-        Of many categories to the left some are taken, with all rows of their cells; of few, some rows of each. The gain
-        is then as much smaller.
+        The sample is of categories, with all their rows, where the left column has many, else of the rows of each
+        category. The gain is smaller accordingly.
         """
         starts, order = left.rows
         every = (1, 1) if not thinned else (THINNED, 1) if len(starts) > MANY_SYMBOLS else (1, THINNED)
@@ -267,25 +265,23 @@ class Evidence:
         )
 
     def drop(self, weighed: Weighed) -> None:
-        """Weigh the next cross in the arrays of this one, of which only the gain is right from now on."""
+        """Reuse the work arrays of this interaction for the next one; only its gain stays valid."""
         self._spare.append(weighed.work)
 
     def add(self, weighed: Weighed) -> None:
-        """Add the steps of an interaction that was weighed on all rows to the scores; of its arrays it keeps the
-        codes.
-        """
+        """Add the steps of an interaction, evaluated on all rows, to the linear predictors; keeps its codes."""
         self.models.add(weighed.codes, _NONE, weighed.steps)
         self._spare.append(replace(weighed.work, codes=np.empty_like(weighed.codes)))
 
     def _step(self, column: CodeColumn, x: Floats, penalty: float, sums: Floats) -> None:
-        """Move the models by a Newton step of a number per category, or of one times x; `sums`: work array of zeros."""
+        """Update the models by a Newton step per category, or by a slope of x; `sums`: work array of zeros."""
         steps: Floats = np.empty((len(self.models.grads), column.size, self.n_folds), dtype=self.models.kept)
         for grads, own in zip(self.models.grads, steps):
             newton_steps(column.codes, x, self.fold, self.n_folds, grads, penalty, sums[: column.size], own)
         self.models.add(column.codes, x, steps)
 
     def _find_dispersion(self) -> float:
-        """Variance of gradients over their curvature: 1 for a logistic model that holds."""
+        """The variance of gradients over their Hessian: 1 for a correct logistic model."""
         grads = self.models.grads
         own = np.square(grads[..., ::2], dtype=np.float64)
         if len(self.weight):
@@ -294,28 +290,26 @@ class Evidence:
 
 
 class Sorted:
-    """A column whose rows lie together by category, ready to be crossed with others."""
+    """A column with its rows sorted by category, the first operand of an interaction."""
 
     def __init__(self, column: CodeColumn) -> None:
         self.column = column
 
     @cached_property
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """`starts` (categories + 1,) and `order`: the rows that have a category, one category's after another's."""
+        """`starts` (categories + 1,) and `order`: the rows that have a category, sorted by category."""
         starts = np.zeros(self.column.size + 1, dtype=np.int64)
         order = np.empty(len(self.column.codes), dtype=np.int32)
         return starts, order[: sort_rows(self.column.codes, starts, order)]
 
     def share_together(self, other: CodeColumn) -> float:
-        """Of a few pairs of rows of one category, the share that have one category of the other column; 1 without
-        pairs.
-        """
+        """The fraction of sampled row pairs of one category that share the other's; 1 without pairs."""
         first, second = self._pairs
         return float(np.count_nonzero(other.codes[first] == other.codes[second])) / len(first) if len(first) else 1.0
 
     @cached_property
     def _pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Rows of the same category, two by two, evenly spread over the categories' rows."""
+        """Pairs of rows of the same category, evenly spaced over the categories' rows."""
         order = self.rows[1]
         indices = np.linspace(0, max(len(order) - 2, 0), num=min(FEW_PAIRS, len(order) // 2)).astype(np.int64)
         first, second = order[indices], order[indices + 1]
@@ -323,5 +317,5 @@ class Sorted:
         return first[together], second[together]
 
     def determines(self, other: CodeColumn, few: float) -> bool:
-        """Whether the other column is a function of this one, but for so few rows."""
+        """Whether the other column is a function of this one, with up to `few` rows as exceptions."""
         return bool(is_function(*self.rows, other.codes, few, np.zeros(other.size, dtype=np.int64)))

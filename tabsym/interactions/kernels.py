@@ -8,15 +8,15 @@ from tabsym.jit import inlined, kernel, unsigned
 from tabsym.losses.kernels import GAMMA, HALVES, POISSON, SQUARED, gradients_at, loss_of_one, slopes_of_many, stepped
 
 MIN_HESSIAN = 1e-6
-"""Curvatures are no smaller: a row whose class is certain still counts a little."""
+"""Lower bound of Hessians: a row whose class is nearly certain still counts a little."""
 
 
 @kernel
 def row_gradients(scores, y, weight, loss, parameter, slope, grads):
-    """Gradients and curvatures, times the row's weight, of scores (K, n, F) into pulls (K, n, 2 F): 2 v and 2 v + 1.
+    """Gradients and Hessians, times the row's weight, at scores (K, n, F) into grads (K, n, 2 F): 2 v and 2 v + 1.
 
-    The scores are those of F models. Softmax outputs move together, which twice the diagonal
-    of their curvature bounds. `slope` (K,) is what the kernel works in.
+    The scores are those of F models. Softmax outputs are updated together, for which twice the diagonal of their
+    Hessian is an upper bound. `slope` (K,) is work space.
     """
     for i in range(len(y)):
         share = weight[i] if len(weight) else 1.0
@@ -53,10 +53,10 @@ def _logistic_pulls(codes, growth, target, weight, n_folds, odds, grads):
 
 @kernel
 def logistic_pulls(codes, growth, target, weight, odds, grads):
-    """Multiply exp(-score), odds (n, F), by the growth (categories, F), exp(-step), and find the pulls (n, 2 F) there.
+    """Multiply odds (n, F), exp(-score), by `growth` (categories, F), exp(-step); derivatives (n, 2 F) there.
 
-    All in single precision; target (n,) is 1 or 0.
-    The same as adding the steps to the scores and then `row_gradients` of the logistic loss, without an exp per row.
+    All in single precision; target (n,) is 1 or 0. The same as adding the steps to the scores and then `row_gradients`
+    of the logistic loss, without an exp per row.
     """
     if odds.shape[1] == 2:  # so that loops over folds are unrolled
         _logistic_pulls(codes, growth, target, weight, 2, odds, grads)
@@ -88,13 +88,12 @@ def _kept_pulls_of(codes, growth, y, weight, loss, values, grads):
 
 @kernel
 def kept_pulls(codes, growth, y, weight, loss, values, grads):
-    """Move rows, kept at values (n, F), by the growth (categories, F) of their categories, and find the pulls (n, 2 F)
-    there.
+    """Update stored values (n, F) by `growth` (categories, F); gradients and Hessians (n, 2 F) there.
 
-    For squared loss, whose growth is the step, poisson, gamma and HALVES, whose growth is the exp of it times a rate
-    (see `slopes.stepped`): the same as adding steps to the scores and then `row_gradients`.
+    For squared loss, whose growth is the step, poisson, gamma and HALVES, whose growth is the exp of it times a
+    constant (see `losses.kernels.stepped`): the same as adding steps to the scores and then `row_gradients`.
     """
-    if loss == SQUARED:  # a loop each: which loss it is, is then known in it
+    if loss == SQUARED:  # one loop per loss, known at compile time
         _kept_pulls_of(codes, growth, y, weight, SQUARED, values, grads)
     elif loss == POISSON:
         _kept_pulls_of(codes, growth, y, weight, POISSON, values, grads)
@@ -106,8 +105,7 @@ def kept_pulls(codes, growth, y, weight, loss, values, grads):
 
 @kernel
 def softmax_pulls(codes, growth, y, weight, values, grads):
-    """Multiply probabilities (K, n, F) by the growth (K, categories, F), exp(step), and find the pulls (K, n, 2 F)
-    there.
+    """Multiply probabilities (K, n, F) by `growth` (K, categories, F), exp(step); derivatives (K, n, 2 F) there.
 
     The same as adding the steps to the scores and then `row_gradients`, without an exp per row and class.
     """
@@ -147,11 +145,10 @@ def _newton_steps(codes, x, fold, n_folds, grads, penalty, sums, steps):
 
 @kernel
 def newton_steps(codes, x, fold, n_folds, grads, penalty, sums, steps):
-    """A Newton step for each category and fold's model, made of the rows of the other folds, into steps (categories,
-    F).
+    """Newton step of each category and fold's model, from the rows of the other folds, into steps (categories, F).
 
-    The step is the same for all rows of a category, or times x (n,) of the row where `x` is not empty.
-    `grads` (n, 2 F); `sums` (categories, 2 F) is zeros between calls.
+    The step is the same for all rows of a category, or times x (n,) of the row where `x` is not empty. `grads` (n, 2
+    F); `sums` (categories, 2 F) is zeros between calls.
     """
     if n_folds == 2:  # so that loops over folds are unrolled
         _newton_steps(codes, x, fold, 2, grads, penalty, sums, steps)
@@ -163,7 +160,7 @@ def newton_steps(codes, x, fold, n_folds, grads, penalty, sums, steps):
 
 @kernel
 def add_steps(codes, x, steps, scores):
-    """Add the steps (categories, F) of rows to the scores (n, F); rows whose code is below 0 are left alone."""
+    """Add the steps (categories, F) of rows to the scores (n, F); rows whose code is below 0 are unchanged."""
     for i in range(len(codes)):
         if codes[i] >= 0:
             factor = x[i] if len(x) else 1.0
@@ -173,7 +170,7 @@ def add_steps(codes, x, steps, scores):
 
 @kernel
 def sort_rows(codes, starts, order):
-    """Counting sort of the rows by code; `starts` (categories + 1,) are zeros before. How many rows have a category."""
+    """Counting sort of the rows by code; `starts` (categories + 1,) are zeros before. Returns the length of `order`."""
     for i in range(len(codes)):
         if codes[i] >= 0:
             starts[codes[i]] += 1
@@ -190,16 +187,16 @@ def sort_rows(codes, starts, order):
 
 @inlined
 def _number(category, before, seen, n_cells):
-    """The number of the cell of a category, from 1, and how many there are; `before`: were before its group of rows."""
+    """The number of a category's level, from 1, and of levels; `before`: that before the current group of rows."""
     is_new = seen[category] <= before  # numbered for an earlier group, or never
     n_cells += is_new
-    seen[category] = n_cells if is_new else seen[category]  # no branch, which would be a toss-up
+    seen[category] = n_cells if is_new else seen[category]  # branchless: the branch would be unpredictable
     return seen[category], n_cells
 
 
 @inlined
 def _add_pulls(grads, row, sums, cell, first, n_folds):
-    """Add the pulls of a row, those under two models at once: the machine adds four numbers as fast as one."""
+    """Add the gradients and Hessians of a row, of two models at once: four numbers take one vector instruction."""
     for v in range(0, n_folds - 1, 2):
         k = unsigned(2 * v)
         a, b = grads[row, k], grads[row, k + unsigned(1)]
@@ -235,15 +232,14 @@ def _sum_cells(starts, order, every_symbol, every_row, other, fold, n_folds, gra
 
 @kernel
 def sum_cells(starts, order, every, other, fold, n_folds, grads, seen, sums, codes):
-    """Number the cells of an interaction into codes (n,), -1 before, or empty, and add up their pulls; how many there
-    are.
+    """Number the levels of an interaction into codes (n,), -1 before, or empty; sum derivatives; the number of levels.
 
-    Of a sample: every n-th category that rows are sorted by, and every m-th row of a category; (1, 1) for all.
-    `sums` (cells or more, 2 F^2), zeros before: the gradients of rows of fold u under the model that
-    has not seen fold v at 2 (u F + v).
+    `every`: on a sample, every n-th category that rows are sorted by, and every n-th row of a category; (1, 1) for all.
+    `sums` (levels or more, 2 F^2), zeros before: gradients and Hessians of rows of fold u under the model trained
+    without fold v at 2 (u F + v).
     """
     by_category, by_row = every
-    if n_folds == 2 and by_category * by_row == 1:  # numbers that the compiler knows make short loops fast
+    if n_folds == 2 and by_category * by_row == 1:  # constants known at compile time unroll short loops
         return _sum_cells(starts, order, 1, 1, other, fold, 2, grads, seen, sums, codes)
     if n_folds == 2:
         return _sum_cells(starts, order, by_category, by_row, other, fold, 2, grads, seen, sums, codes)
@@ -276,11 +272,11 @@ def _gain_of_cells(sums, n_folds, penalty, steps):
 
 @kernel
 def gain_of_cells(sums, n_folds, penalty, steps):
-    """What a shrunken Newton step per cell, made of the other folds, gains on the rows of each fold.
+    """The gain of a penalized Newton step per level, from the other folds, on the rows of each fold.
 
-    The sum over rows, and its variance given the steps where gradients vary as much as the
-    curvature says (as they do under a logistic model that holds). `sums`: as `sum_cells` leaves them, which are
-    zeros after; the steps go into `steps` (cells, F). They are 0 where the other folds have no rows.
+    Returns the sum over rows, and its variance given the steps if gradients vary as the Hessian implies (as they do
+    under a correct logistic model). `sums`: as `sum_cells` leaves them, reset to zeros; the steps are written into
+    `steps` (levels, F). They are 0 where the other folds have no rows.
     """
     if n_folds == 2:  # so that loops over folds are unrolled
         return _gain_of_cells(sums, 2, penalty, steps)
@@ -291,9 +287,9 @@ def gain_of_cells(sums, n_folds, penalty, steps):
 
 @kernel
 def is_function(starts, order, other, few, seen):
-    """Whether the other column is a function of the one that rows are sorted by, but for so few rows.
+    """Whether the other column is a function of the one that rows are sorted by, with up to `few` rows as exceptions.
 
-    Those are the rows outside the most frequent pair of their category.
+    Exceptions are the rows outside the most frequent pair of their category.
     """
     strays = 0
     for s in range(len(starts) - 1):

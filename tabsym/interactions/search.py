@@ -1,21 +1,15 @@
-"""Which interactions of categorical columns to learn: those that gain on rows held out.
+"""Choice of interactions of categorical columns: those with a significant gain on held-out rows.
 
-For each of a few folds there is an additive model that has not seen it. An interaction is
-worth what a number per observed pair, one Newton step from that model's
-scores on the rows it has seen, takes off the loss of the fold it has not.
-(Steps made of *out-of-fold* scores would not do: the score of a row in one
-fold comes from a model that has seen the others, so the step for a held-out
-row leans against the row's own label. On amazon such gains were negative for
-35 of 36 pairs, and ranked them worse than chance.)
+An additive model is trained without each of a few folds. The gain of an interaction is the decrease of the held-out
+loss of a fold by one coefficient per observed combination: one Newton step from that model's linear predictors on its
+training rows. (Steps from *out-of-fold* linear predictors would be biased: that of a row in one fold comes from a model
+trained on the others, so that the step for a held-out row depends on its own label;
+`benchmarks/evidence/constants.md`.)
 
-Crosses are weighed one after another, the most evident in a first look at a sample
-first. One that gains is taken, and its steps are added to the scores: what says the
-same as those before it gains little then. (The order matters where one cross stands
-for another: with the largest alphabets first, retail's supplier:week is taken in the
-place of group:week, and the error is 4 % higher.)
+Interactions are evaluated one after another, the most significant on a sample first. One with a gain is added to the
+model, so that a similar one gains little afterwards. The order matters where one interaction can replace another.
 
-The place for another choice, by a criterion that needs no held-out rows, is
-`choose_crosses`: from code columns to a list of `Chosen`.
+`choose_crosses`, from code columns to a list of `Chosen`, is where another criterion, without held-out rows, would go.
 """
 
 from __future__ import annotations
@@ -34,56 +28,52 @@ from tabsym.codes.threads import in_threads
 from tabsym.interactions.evidence import CodeColumn, Evidence, Sorted, Weighed
 
 FEW_STRAYS = 0.01
-"""A column is a function of another where no larger share of the rows strays from it: their cross says nothing new.
-
-So a column of which one category has all but so few of the rows is crossed with none.
-"""
+"""A column counts as a function of another with at most this fraction of the rows as exceptions: their interaction
+is redundant. So a nearly constant column is in no interaction."""
 
 
 MAX_TOGETHER = 0.8
-"""Of a few pairs of rows that one column holds together: where another holds fewer together, it parts rows otherwise.
+"""Two columns differ where fewer of the row pairs of equal category in the one are equal in the other.
 
-With a hundredth of the rows astray it would be all but one in fifty; this spares most looks at all rows.
+Nearly equal columns have far more such pairs; this check avoids most passes over all rows.
 """
 
 HOPELESS = -2.0
-"""A pair whose gain in the sample is below so many standard errors is not weighed on all rows."""
+"""A pair whose gain on the sample is below this many standard errors is not evaluated on all rows."""
 
 THREADED_ROWS = 100_000
-"""With fewer, threads take longer to start than interactions to weigh: with two, retail's fit took half as long
-again.
-"""
+"""With fewer rows threads take longer to start than they save (`benchmarks/evidence/constants.md`)."""
 
 _TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class AutoInteractions:
-    """How ``interactions="auto"`` chooses crosses: pairs, then triples, by the gain on rows held out.
+    """How ``interactions="auto"`` chooses interactions: pairs, then triples, by the gain on held-out rows.
 
     Parameters
     ----------
     max_order : int, default 3
-        2 for pairs, 3 for triples too, where all three of their pairs were taken.
+        2 for pairs, 3 for triples too, where all three of their pairs were chosen.
     rounds : int, default 1
-        How often to go through the pairs, then the triples; what was not taken is weighed again.
+        How often to go through the pairs, then the triples; those not chosen are evaluated again.
     folds : int, default 2
-        Models are trained without one of these, and crosses weighed on it.
+        Models are trained without one of these, and interactions evaluated on it.
     threshold : float, default 2e-5
-        Least gain per row, in units of the loss (with the target scaled to spread 1 where the loss is squared).
+        Least gain per row, in units of the loss (with the target standardized where the loss is squared).
     significance : float, default 3.0
-        Least gain in its own standard errors, those of the held-out rows.
+        Least gain in standard errors, those of the held-out rows.
     false_discoveries : float, default 0.0
-        At most about this share of the interactions taken is to be chance (Benjamini and Hochberg): the more pairs
-        there are, and the fewer of them gain, the more standard errors each must gain. 0: `significance` alone.
+        Bound on the false discovery rate of the chosen interactions (Benjamini and Hochberg): the more pairs there are,
+        and the fewer of them gain, the more standard errors each must gain. 0: `significance` alone.
     triple_share : float, default 0.0
-        Least gain of a triple, as a share of what the pair that gained most did. Triples are many, and have many cells.
+        Least gain of a triple, as a fraction of the largest gain of a pair. Triples are many, and have many levels.
     penalty : float, default 7.0
-        Ridge penalty that shrinks the steps that interactions are weighed by (not what is trained later).
+        Ridge penalty of the steps by which interactions are evaluated (not of the model that is trained later).
     max_crosses : int, default 100
-        No more are taken.
+        The most interactions that are chosen.
     max_rows : int, default 200_000
-        Larger tables are weighed on a random sample of this many rows.
+        Larger tables are evaluated on a random sample of this many rows.
     """
 
     max_order: int = 3
@@ -130,25 +120,20 @@ _LEAST: dict[str, float] = {
 
 
 FOR_EVIDENCE = AutoInteractions(significance=1.5, false_discoveries=0.05, triple_share=0.3, folds=4, penalty=15.0)
-"""What "auto" means for two classes with ``alpha="auto"``, which shrinks weak effects: more interactions are let in.
-
-Without `false_discoveries`, additive truths of 12 columns had 5 interactions of 1,000 rows (benchmarks/interactions).
-
-benchmarks/evidence: better on five of six tables with two classes; amounts and more classes do not gain by it. Without
-`triple_share` amazon has five times as many triples, and its fit takes nearly twice the time: for -.0013 to +.0010 of
-AUC, by the random state, and .0002 of log-loss.
-"""
+"""Default of "auto" for two classes with ``alpha="auto"``, which shrinks weak effects, so that more interactions can be
+let in. `false_discoveries` keeps out those of additive data; `triple_share` halves the time of a fit with many triples
+(`benchmarks/evidence/constants.md`)."""
 
 
 MANY_ROWS = 10_000
 FOR_MANY_ROWS = replace(FOR_EVIDENCE, false_discoveries=0.2)
-"""The same of at least MANY_ROWS rows, where standard errors are reliable: additive truths of 12 columns had
-.1 false interactions a table of 10,000 rows (benchmarks/interactions). kick's log-loss is .0003 lower by it."""
+"""The same for at least MANY_ROWS rows, where standard errors are reliable and a higher false discovery rate is
+harmless (`benchmarks/evidence/constants.md`)."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """An interaction that was chosen: its columns, gain per row with its standard error, round, and observed cells."""
+    """A chosen interaction: its columns, gain per row with its standard error, round, and number of observed levels."""
 
     columns: tuple[str, ...]
     gain: float
@@ -159,7 +144,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """An interaction that may be chosen: a sorted column, which may be an interaction itself, and one more column."""
+    """A candidate interaction: a sorted column, which may be an interaction itself, and one more column."""
 
     left: Sorted
     right: CodeColumn
@@ -175,11 +160,11 @@ class _Taken:
 def choose_crosses(
     columns: Sequence[CodeColumn], evidence: Evidence, options: AutoInteractions, n_jobs: int | None = None
 ) -> list[Chosen]:
-    """The crosses worth learning, in the order they were found; the scores of `evidence`, settled before, move along.
+    """The interactions to add, in the order they were found; `evidence`, trained before, is updated by them.
 
     Parameters
     ----------
-    columns : what may be crossed
+    columns : the columns that may interact
     evidence : Evidence
     options : AutoInteractions
     n_jobs : int or None
@@ -197,10 +182,10 @@ def choose_crosses(
 
 
 class _Search:
-    """The state of a search: what was taken.
+    """The state of a search: the interactions chosen so far.
 
-    Columns are known by their places among those of more than one category, the largest alphabet first; of two that
-    say the same, as a name and its id do, one is there.
+    Columns are identified by their indices among those of several categories, the largest first; of equivalent ones,
+    such as a name and its id, one is kept.
     """
 
     def __init__(
@@ -213,10 +198,10 @@ class _Search:
         self._sorted = _without_doubles(column for column in columns if column.size > 1)
         self.columns = [one.column for one in self._sorted]
         self._taken: dict[tuple[int, ...], _Taken] = {}
-        self._errors = options.significance  # standard errors that an interaction must gain
+        self._errors = options.significance  # least gain of an interaction in standard errors
 
     def pairs(self) -> list[_Candidate]:
-        """Pairs not taken, the most evident in a sample first, without the hopeless; sorted by the larger alphabet."""
+        """Pairs not yet chosen that are not hopeless on a sample, the most significant first."""
         found = [
             _Candidate(self._sorted[left], self.columns[right], (left, right))
             for left, right in combinations(range(len(self.columns)), 2)
@@ -227,13 +212,13 @@ class _Search:
         return [found[index] for index in order if evident[index] > HOPELESS]
 
     def _glance(self, candidate: _Candidate) -> float:
-        """The gain of a candidate in a sample, in standard errors."""
+        """The gain of a candidate on a sample, in standard errors."""
         one = self.evidence.weigh(candidate.left, candidate.right, thinned=True)
         self.evidence.drop(one)
         return one.gain / max(one.error, _TINY)
 
     def triples(self) -> list[_Candidate]:
-        """Triples of which all three pairs were taken, those whose pairs gained most first."""
+        """Triples of which all three pairs were chosen, those whose pairs gained most first."""
         gains = {indices: taken.gain for indices, taken in self._taken.items() if len(indices) == 2}
         found: list[tuple[float, _Candidate]] = []
         for (first, second), third in product(gains, range(len(self.columns))):
@@ -244,9 +229,9 @@ class _Search:
         return [one for _, one in sorted(found, key=lambda both: (-both[0], both[1].indices))]
 
     def take(self, candidates: list[_Candidate], round_: int) -> None:
-        """Weigh candidates in turn against all that was taken before, and take those that gain.
+        """Evaluate candidates one by one given those chosen before, and choose those that gain.
 
-        As many at a time as there are threads; after one that is taken, the others are weighed again.
+        One batch per number of threads at a time; after one is chosen, the others are evaluated again.
         """
         n_threads = effective_n_jobs(self.n_jobs)
         self._errors = max(self.options.significance, self._errors_of(candidates))
@@ -261,7 +246,7 @@ class _Search:
             candidates = candidates[n_done:]
 
     def _errors_of(self, candidates: list[_Candidate]) -> float:
-        """The standard errors of gain at which the share of chance among the candidates above is as asked for."""
+        """The least gain in standard errors that bounds the false discovery rate among the candidates as requested."""
         share = self.options.false_discoveries
         if not share or not candidates:
             return 0.0
@@ -272,7 +257,7 @@ class _Search:
         return float(norm.isf(allowed[good[-1] if len(good) else 0]))
 
     def _weighed_errors(self, candidate: _Candidate) -> float:
-        """The gain of a candidate on all rows, in standard errors, before any is taken."""
+        """The gain of a candidate on all rows, in standard errors, before any is chosen."""
         one = self._weigh(candidate)
         self.evidence.drop(one)
         return one.gain / max(one.error, _TINY)
@@ -281,7 +266,7 @@ class _Search:
         return self.evidence.weigh(candidate.left, candidate.right)
 
     def _least(self, candidate: _Candidate) -> float:
-        """What a candidate must gain, however certain that is."""
+        """The least gain of a candidate, however significant."""
         if len(candidate.indices) < 3 or self.options.triple_share == 0:
             return self.options.threshold
         most = max(taken.gain for indices, taken in self._taken.items() if len(indices) == 2)
@@ -291,7 +276,7 @@ class _Search:
         return one.gain > self._least(candidate) and one.gain > self._errors * one.error
 
     def _take(self, candidate: _Candidate, one: Weighed, round_: int) -> bool:
-        """Take a candidate if it says something new: add its steps to the scores."""
+        """Choose a candidate unless it is redundant: add its steps to the linear predictors."""
         left, right = candidate.left, candidate.right
         if left.determines(right, FEW_STRAYS * len(right.codes)):
             return False
@@ -306,7 +291,7 @@ class _Search:
 
 
 def _without_doubles(columns: Iterable[CodeColumn]) -> list[Sorted]:
-    """The columns, the largest alphabet first, but those that part the rows as one before them does."""
+    """The columns, the largest first, without those that partition the rows as one before them does."""
     kept: list[Sorted] = []
     for column in sorted(columns, key=lambda column: -column.size):
         one = Sorted(column)
@@ -316,9 +301,9 @@ def _without_doubles(columns: Iterable[CodeColumn]) -> list[Sorted]:
 
 
 def _is_same(cells: Sorted, other: Sorted) -> bool:
-    """Whether two columns, or crosses, part the rows alike."""
+    """Whether two columns, or interactions, partition the rows alike."""
     few = FEW_STRAYS * len(cells.column.codes)
-    if abs(cells.column.size - other.column.size) > few:  # a stray row makes a category more, or fewer
+    if abs(cells.column.size - other.column.size) > few:  # an exception adds or removes a category
         return False
     if other.share_together(cells.column) < MAX_TOGETHER:
         return False

@@ -1,4 +1,4 @@
-"""Losses that carry a number: objects for the `loss` of the wide models, beside the names of those that do not."""
+"""Losses with a parameter: objects for the `loss` of the wide models, next to the names of those without."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def _check_between(who: str, name: str, value: object, low: float, high: float) 
 
 @dataclass(frozen=True)
 class Huber:
-    """Squared within `delta` of the target, linear beyond: for amounts with outliers.
+    """Squared within `delta` of the target, linear beyond: for regression with outliers.
 
     Parameters
     ----------
     delta : float, default 1.35
-        In units of the target's spread: the interquartile mean of its absolute deviations, scaled to be 1 for a
+        In units of the target's scale: the interquartile mean of its absolute deviations, scaled to be 1 for a
         standard normal target (in `partial_fit` of the first call's rows).
 
     References
@@ -71,12 +71,12 @@ class Quantile:
 
 @dataclass(frozen=True)
 class Tweedie:
-    """Tweedie's deviance behind a log link, for amounts of which many are 0, such as claims.
+    """Tweedie's deviance behind a log link, for regression targets with many zeros, such as claims.
 
     Parameters
     ----------
     power : float, default 1.5
-        Above 1 and below 2: the variance goes with this power of the mean.
+        Above 1 and below 2: the variance is proportional to this power of the mean.
 
     References
     ----------
@@ -91,4 +91,4 @@ class Tweedie:
 
 
 WITH_NUMBER = {kind.name: kind for kind in (Huber, Quantile, Tweedie)}
-"""By the name that stands for the object at its default."""
+"""By name, the losses with a parameter; the name stands for the default object."""

@@ -1,4 +1,4 @@
-"""The best constant: where an intercept starts, and where it is settled at the end."""
+"""The optimal constant prediction, where an intercept starts, and the correction of the intercept at the end."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from tabsym.losses.loss import Loss
 Floats = NDArray[np.float64]
 
 MAX_STEPS, MAX_STEP = 50, 5.0
-"""Of Newton's method: steps, and the size of one in units of the score."""
+"""Newton's method: the most steps, and the largest step on the scale of the linear predictor."""
 
 NEAR, STILL = 1e-4, 1e-12
-"""Totals that agree to the first share agree to rounding after one more step; to the second, they do already."""
+"""Totals whose relative difference is below the first converge to rounding in one more step; below the second they
+have."""
 
 
 def best_constant(loss: Loss, y: Floats, weights: Floats | None, n_outputs: int, offset: Floats | None) -> Floats:
-    """The margin (n_outputs,) that minimises the loss where nothing is known but the offset (n, n_outputs).
+    """The constant linear predictor (n_outputs,) that minimises the loss, next to the offset (n, n_outputs).
 
-    Where a class was not met yet (in `partial_fit`), classes are smoothed by
-    half a row of mean weight each, so that its margin is finite.
+    Where a class has no rows yet (in `partial_fit`), half a row of mean weight is added to each class, so that its
+    linear predictor is finite.
     """
     own = np.zeros((len(y), n_outputs)) if offset is None else offset
     if loss.code in (slopes.LOGISTIC, slopes.MULTINOMIAL):
@@ -61,7 +62,7 @@ def _best_hinge(y: Floats, weights: Floats | None, offset: Floats) -> Floats:
 
 
 def _best_log(loss: Loss, y: Floats, weights: Floats | None, offset: Floats) -> Floats:
-    """Of a log link: the ratio of two sums, in closed form, by their logarithms: offsets may lie far apart."""
+    """For a log link: the ratio of two sums, in closed form, by their logarithms, as offsets may differ by much."""
     power = {slopes.POISSON: 1.0, slopes.GAMMA: 2.0}.get(loss.code, loss.parameter)
     share = np.ones(len(y)) if weights is None else weights
     if not (share * y).any():
@@ -80,22 +81,21 @@ def _search(values: object, weights: Floats | None, bounds: tuple[float, float])
 
 
 def settled_shift(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> Floats:
-    """What must be added to margins (n, K) so that predictions add up to the targets (K,); of canonical losses.
+    """The shift (K,) of linear predictors (n, K) for which predictions sum to the targets; for canonical links.
 
-    Totals are weighted; for classes they are those of each class. Classes
-    without a row are left where they are.
+    Sums are weighted; for classification they are those of each class. Classes without a row are left unchanged.
     """
     if loss.code == slopes.MULTINOMIAL:
         return _settle_softmax(margins, y.astype(np.int64), weights)
     if loss.code == slopes.LOGISTIC and (y > 0).all() != (y > 0).any():
         return np.array([_root(loss, margins, y, weights)])
     if loss.code == slopes.LOGISTIC or (loss.code == slopes.POISSON and not y.any()):
-        return np.zeros(1)  # one class, no counts: there is no finite shift
+        return np.zeros(1)  # one class, or all counts 0: there is no finite shift
     return np.array([_root(loss, margins, y, weights)])
 
 
 def _root(loss: Loss, margins: Floats, y: Floats, weights: Floats | None) -> float:
-    """Where the slopes of a convex loss add up to nothing: Newton's method within brackets."""
+    """The root of the gradient of a convex loss: Newton's method with bracketing."""
     weight = np.empty(0) if weights is None else weights
     size = float(np.average(np.abs(y), weights=weights)) or 1.0
     total = float(len(y)) if weights is None else float(weights.sum())
@@ -132,7 +132,7 @@ def _settle_softmax(margins: Floats, classes: NDArray[np.int64], weights: Floats
 
 
 def _softmax_step(hess: Floats, predicted: Floats, observed: Floats, present: NDArray[np.bool_]) -> Floats:
-    """Newton's step; where it is too long to be trusted, that of the ratios (iterative proportional fitting)."""
+    """Newton step; where it is too long, that of iterative proportional fitting."""
     out = np.zeros(len(observed))
     step = np.linalg.lstsq(hess[np.ix_(present, present)], (predicted - observed)[present], rcond=1e-14)[0]
     if not np.isfinite(step).all() or np.abs(step).max() > MAX_STEP:

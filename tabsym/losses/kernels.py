@@ -1,4 +1,4 @@
-"""The losses as kernels know them: value, slope and curvature by the score, each formula in one place.
+"""The losses in kernels: value, gradient and Hessian by the linear predictor, each formula in one place.
 
 Codes are those of `losses.LOSSES`; numba freezes module globals.
 """
@@ -10,17 +10,17 @@ import numpy as np
 from tabsym.jit import inlined, kernel
 
 ROUNDING = 1e-13
-"""An error so small against 1 + the score has no side: a fit starts at a median, which is some row's own target."""
+"""Residuals below this times 1 + abs(score) count as 0, so that the sign at a median, where a fit starts, is 0."""
 
 SQUARED, LOGISTIC, MULTINOMIAL, ABSOLUTE, HUBER, QUANTILE, HINGE, POISSON, GAMMA, TWEEDIE = range(10)
 
 HALVES = 100
-"""Tweedie's loss of power 1.5 for rows that are kept at exp(score / 2), which all its parts are made of."""
+"""Tweedie's loss of power 1.5 for rows stored as exp(score / 2), from which value and derivatives follow."""
 
 
 @inlined
 def _miss_of(score, target):
-    """Of the logistic loss: the margin, exp(-its size), and 1 - p of the class that occurred."""
+    """For the logistic loss: the margin, exp(-abs(margin)), and 1 - p of the class that occurred."""
     margin = score if target > 0 else -score
     small = np.exp(-abs(margin))
     return margin, small, (small if margin > 0 else 1.0) / (1.0 + small)
@@ -28,7 +28,7 @@ def _miss_of(score, target):
 
 @inlined
 def loss_of_one(score, target, loss, parameter):
-    """(value, slope, curvature) of a loss with one score; where it has no curvature, what stands for it.
+    """(value, gradient, Hessian) of a loss with one linear predictor; where the second derivative is 0, a substitute.
 
     absolute, quantile, hinge: 1. huber: that of the parabola that touches the loss here and lies above it elsewhere.
     """
@@ -43,10 +43,10 @@ def loss_of_one(score, target, loss, parameter):
 
 @inlined
 def stepped(value, step, loss):
-    """Where a row is kept after a step of a coefficient that nothing multiplies.
+    """The stored transform of a row's linear predictor after a step of a coefficient without a numeric factor.
 
-    Rows are kept at their residuals (squared), at exp(-score) (logistic), exp(score) (poisson), exp(score / 2) (HALVES)
-    or the target times exp(-score) (gamma), else at their scores. Where that is an exp, such a step is one too, taken
+    Rows are stored as residuals (squared), exp(-score) (logistic), exp(score) (poisson), exp(score / 2) (HALVES) or the
+    target times exp(-score) (gamma), else as scores. Where that is an exp, the step is passed as an exp too, computed
     once per coefficient.
     """
     if loss in (LOGISTIC, POISSON, GAMMA, HALVES):
@@ -56,7 +56,7 @@ def stepped(value, step, loss):
 
 @inlined
 def gradients_at(value, target, loss, parameter, least):
-    """Slope and curvature, at least `least`, of a row's loss from where the row is kept."""
+    """Gradient and Hessian, at least `least`, of a row's loss from its stored transform."""
     if loss == SQUARED:
         return value, 1.0
     if loss == LOGISTIC:
@@ -93,7 +93,7 @@ def _other_loss(score, target, loss, parameter):
         if error < 0.0:
             return -parameter * error, -parameter, 1.0
         return (1.0 - parameter) * error, ((1.0 - parameter) if error > 0.0 else 0.0), 1.0
-    if loss == POISSON:  # the log link from here on
+    if loss == POISSON:  # log links from here on
         mean = np.exp(score)
         return mean - target * score, mean - target, mean
     if loss == GAMMA:
@@ -109,7 +109,7 @@ def _other_loss(score, target, loss, parameter):
 
 @inlined
 def slopes_of_many(scores, target):
-    """Scores (K,) -> softmax minus indicator, in place; the loss."""
+    """Scores (K,) -> gradient, softmax minus indicator, in place; returns the loss."""
     top = scores[0]
     for k in range(1, len(scores)):
         top = max(top, scores[k])
@@ -126,14 +126,14 @@ def slopes_of_many(scores, target):
 
 @kernel
 def losses_of_rows(margins, y, loss, parameter, values, slopes, hessians):
-    """Value (n,), slope and curvature (n,) of each row's loss, margins (n, 1)."""
+    """Value, gradient and Hessian (n,) of each row's loss, margins (n, 1)."""
     for i in range(len(y)):
         values[i], slopes[i], hessians[i] = loss_of_one(margins[i, 0], y[i], loss, parameter)
 
 
 @kernel
 def slope_of_shift(margins, y, weight, loss, parameter, shift):
-    """Sums over rows of the slope and the curvature of the loss at margins (n, 1) + shift."""
+    """Sums over rows of the gradient and the Hessian of the loss at margins (n, 1) + shift."""
     slopes, hessians = 0.0, 0.0
     for i in range(len(y)):
         if loss == LOGISTIC:  # without the logarithm of its value
@@ -149,10 +149,10 @@ def slope_of_shift(margins, y, weight, loss, parameter, shift):
 
 @kernel
 def sum_softmax(odds, growth, share, p, predicted, hess):
-    """Weighted sums of the softmax and of its derivative, into predicted (K,) and bend (K, K), at odds (n, K) * growth.
+    """Weighted sums of the softmax and of its derivative, into predicted (K,) and hess (K, K), at odds (n, K) * growth.
 
-    `share` (n,) are the weights, `p` (K,) is what the kernel works in. Probabilities that round to nothing are left
-    out of the derivative, where they are most of the work.
+    `share` (n,) are the weights, `p` (K,) is work space. Probabilities near 0 are left out of the derivative, where
+    they would take most of the time.
     """
     n_classes = len(growth)
     for k in range(n_classes):

@@ -1,7 +1,6 @@
-"""Losses: each knows its link, its code in the kernels, its targets, and what it comes to at best.
+"""Losses: link, code in the kernels, valid targets, and deviance.
 
-The formulas of value, slope and curvature stand in `slopes`, once; the best
-constants in `constants`.
+The formulas of value, gradient and Hessian are in `kernels`, once; optimal constants are in `constants`.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ class Loss:
     ----------
     name : str
     code : int
-        What the kernels know it by (functions as arguments would miss numba's disk cache).
+        Its code in kernels (functions as arguments would miss numba's disk cache).
     scales : bool
-        Whether the target may be centred and scaled inside: the loss is about differences.
+        Whether the target may be standardized inside: the loss depends on differences.
     log_link : bool
         Whether the prediction is exp(score).
     canonical : bool
-        Whether at the optimum of an intercept predictions and targets have the same total.
+        Whether at the optimum of an intercept predictions and targets have the same sum.
     lowest : float
         The least valid target; `lowest_open` where that itself is not valid.
     argument : str
@@ -53,7 +52,7 @@ class Loss:
 
     @property
     def public_name(self) -> str:
-        """The name that users give and read: of classes the link goes by their number."""
+        """The name in the public interface: for classification the link follows from the number of classes."""
         return "log_loss" if self.code in (slopes.LOGISTIC, slopes.MULTINOMIAL) else self.name
 
     @property
@@ -62,7 +61,7 @@ class Loss:
 
     @property
     def is_smooth(self) -> bool:
-        """Whether the loss has a second derivative that says where its least is."""
+        """Whether the loss has a second derivative, as Newton's method needs."""
         return self.code not in (slopes.ABSOLUTE, slopes.QUANTILE, slopes.HINGE)
 
     def predict(self, margins: Floats) -> Floats:
@@ -82,13 +81,13 @@ class Loss:
         return self.rows(margins, y)[0]
 
     def rows(self, margins: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Value, slope and curvature (n,) of each row's loss, where there is one score."""
+        """Value, gradient and Hessian (n,) of each row's loss, for one linear predictor."""
         value, slope, hess = np.empty(len(y)), np.empty(len(y)), np.empty(len(y))
         losses_of_rows(margins, y, self.code, self.parameter, value, slope, hess)
         return value, slope, hess
 
     def least(self, y: Floats) -> Floats:
-        """The loss of each row (n,) under a perfect prediction; what lies above it is half a deviance."""
+        """The loss of each row (n,) under a perfect prediction; the excess over it is half a deviance."""
         p = self.parameter
         if self.code == slopes.POISSON:
             return np.asarray(y - xlogy(y, y))
@@ -123,21 +122,21 @@ hinge max(0, 1 - (+-1) s); multinomial (softmax).
 """
 
 RATES = {slopes.LOGISTIC: -1.0, slopes.POISSON: 1.0, slopes.GAMMA: -1.0, slopes.HALVES: 0.5}
-"""Rows of these losses are kept at exp(rate * score) where steps are many, gamma's at that times the target: a step is
-then a factor, the same for all rows of a coefficient, and takes no exp of its own in each."""
+"""Rows of these losses are stored as exp(rate * score), gamma's as that times the target, where there are many steps: a
+step is then a factor, computed once per coefficient instead of one exp per row."""
 
 
 def as_kept(loss: Loss) -> tuple[int, float]:
-    """The code and parameter that kernels know a loss by where they move rows so kept."""
+    """The code and parameter of a loss in kernels that work on stored transforms."""
     if loss.code == slopes.TWEEDIE and loss.parameter == 1.5:
         return slopes.HALVES, 0.0
     return loss.code, loss.parameter
 
 
 def keep(scores: Floats, y: Floats, code: int, far: float) -> Floats:
-    """Where rows of a loss, by `as_kept`'s code, are kept (see `slopes.stepped`); exps of no more than `far`.
+    """The stored transforms of rows for `as_kept`'s code (see `kernels.stepped`); exponents are clipped to `far`.
 
-    Scores and targets of shapes that go together.
+    Scores and targets of shapes that broadcast.
     """
     if code == slopes.SQUARED:
         return scores - y
@@ -148,7 +147,7 @@ def keep(scores: Floats, y: Floats, code: int, far: float) -> Floats:
 
 
 def scores_of_kept(values: Floats, y: Floats, code: int) -> Floats:
-    """The scores of rows from where they are kept."""
+    """The linear predictors of rows from their stored transforms."""
     if code == slopes.SQUARED:
         return values + y
     if code not in RATES:
@@ -158,15 +157,15 @@ def scores_of_kept(values: Floats, y: Floats, code: int) -> Floats:
 
 
 def deviance(loss: Loss, margins: Floats, y: Floats, weight: Floats | None) -> float:
-    """Twice the loss above that of a perfect prediction, summed over rows by their relative weight."""
+    """Twice the excess loss over that of a perfect prediction, summed over rows by their relative weight."""
     above = loss.values(margins, y) - loss.least(y)
     return 2.0 * float(above.sum() if weight is None else above @ weight)
 
 
 def log_likelihood(loss: Loss, margins: Floats, y: Floats, weight: Floats | None, dispersion: float) -> float:
-    """Of targets (n,) at linear predictors (n, K); NaN for losses that are no likelihood in closed form.
+    """Log-likelihood of targets (n,) at linear predictors (n, K); NaN where it has no closed form.
 
-    Of the squared loss at the variance that is most likely, as of ordinary least squares; of gamma at the dispersion.
+    For the squared loss at the maximum-likelihood variance, as in ordinary least squares; for gamma at the dispersion.
     """
     w = np.ones(len(y)) if weight is None else weight
     if loss.code == slopes.SQUARED:

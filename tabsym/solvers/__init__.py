@@ -1,1 +1,1 @@
-"""Coefficients of a design: to the optimum with variances by REML (`newton`), or by stochastic gradient (`sgd`)."""
+"""Fit the coefficients of a design: to the optimum with REML (`newton`), or by stochastic gradient (`sgd`)."""

@@ -1,6 +1,6 @@
-"""Wide models by Newton's method: deterministic, without a rate, shrunken by evidence.
+"""Wide models by Newton's method: deterministic, without a learning rate, shrunk by variance components.
 
-`terms` (what the solver sees of a layout) -> `solver` (blocks take their exact steps by block coordinate descent) ->
-`variances` (one per block, by evidence) and `heldout` (of blocks with few rows a category, on rows held out) -> `fit`
-(all of it). Formulas with products go through `formulas`. `posterior` is what stays uncertain.
+`terms` (the solver's view of a layout) -> `block_descent` (Newton steps of one term after the other) -> `variances`
+(one per term, by REML) and `heldout` (of terms with few rows per category, by held-out loss) -> `fit` (the whole).
+Formulas with products are fitted by `formulas`. `posteriors` and `joint` give covariances.
 """

@@ -1,4 +1,4 @@
-"""Block coordinate descent: each term takes its exact Newton step while the others are held."""
+"""Block coordinate descent: each term takes its exact Newton step while the other terms stay fixed."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ _CODES = np.empty(0, dtype=np.int32)
 _NOTHING = np.empty(0)
 
 FEW_FOR_CALLS = 2048
-"""Coefficients, up to which steps by themselves would take longer to call than the exp of each one by one does here."""
+"""Terms of up to this many coefficients are updated in one compiled call: a call for each would cost more than it
+saves."""
 
 
 class SmallTerms:
-    """Terms of few coefficients that nothing multiplies, side by side.
+    """Terms of few coefficients without a numeric factor, updated one after the other in one compiled call.
 
     Parameters
     ----------
     indices : sequence of int
-        Theirs among all.
+        Their indices among all terms.
     terms : sequence of Term
-        All of them.
+        All terms.
     rows : SingleOutputRows
     theta, curvature : list of (q, W)
-        Of all terms; those of these become parts of one array, and are moved in place.
+        Of all terms; those of the small terms become views of one array, which is updated in place.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class SmallTerms:
         width = rows.width
         self._starts = np.cumsum([0, *(term.size * width for term in self._terms)])
         self._theta, self._curvature = (self._side_by_side(one) for one in (theta, curvature))
-        self._codes = [rows.codes(term) for term in self._terms]  # kept, as kernels read them by their addresses
+        self._codes = [rows.codes(term) for term in self._terms]  # kept alive: kernels read them by address
         self._codes_at = np.array([_address(codes) for codes in self._codes], dtype=np.intp)
         self._walks = np.array([term.prior is Prior.WALK for term in self._terms])
         self._free = np.array([term.prior is Prior.FLAT for term in self._terms])
@@ -69,7 +70,7 @@ class SmallTerms:
 
     @staticmethod
     def is_one(term: SolverTerm) -> bool:
-        """Whether a term is one."""
+        """Whether a term is small and has no numeric factor."""
         return term.size <= FEW_FOR_CALLS and not len(term.x)
 
     def _side_by_side(self, values: list[Floats]) -> Floats:
@@ -79,7 +80,7 @@ class SmallTerms:
         return flat
 
     def sweep(self, dropped: NDArray[np.bool_], precision: Floats, most: float) -> tuple[int, float]:
-        """A turn for each that is not silent: how many there were, and what they lower the objective by."""
+        """Update each term that is not dropped; the number of updates, and the decrease of the objective."""
         blocks = np.flatnonzero(~dropped[self._at])
         if not len(blocks):
             return 0, 0.0
@@ -101,9 +102,9 @@ class SmallTerms:
     def weigh(
         self, indices: Sequence[int], precision: Floats, covers: NDArray[np.bool_], information: float, weighed: Floats
     ) -> None:
-        """Of those that are among `indices` (a,): the variances' part in the penalty, and the length, into (a, 2).
+        """Degrees of freedom in the penalty and sum of squares, into (a, 2), of small terms among `indices` (a,).
 
-        Of one model; `information` on the number that all rows have, with which the variances are joint.
+        For one model; `information` is that on the intercept, with which the posterior variances are joint.
         """
         asked = np.array([self._blocks.get(index, -1) for index in indices], dtype=np.intp)
         mine = asked >= 0
@@ -120,16 +121,18 @@ def _address(codes: NDArray[np.int32]) -> int:
 
 
 MAX_STEP = 2.0
-"""Of a score at once, where the loss is no parabola: far from the optimum its curvature says little."""
+"""The largest change of a coefficient in one step where the loss is not quadratic: far from the optimum the Hessian
+there is a poor guide to the length of the step."""
 
 PARABOLAS = SQUARED, HUBER
-"""Losses below the parabola of their slope and curvature everywhere, so that any step lowers them."""
+"""Losses that lie below the parabola of their gradient and Hessian everywhere, so that a full step always lowers
+them."""
 
 
 def target_scale_of(y: Floats, weight: Floats, loss: Loss) -> float:
-    """The mean square of targets (n,) about their mean, 1 where there is none; of Huber's loss, delta's at most.
+    """The variance of the targets (n,), 1 where it is 0; for Huber's loss at most delta squared.
 
-    A few outliers, which that loss is for, can be all of their spread.
+    Under Huber's loss a few outliers can make up nearly all of the variance.
     """
     shares = weight if len(weight) and weight.any() else None
     posterior = float(np.average(np.square(y - np.average(y, weights=shares)), weights=shares)) or 1.0
@@ -137,18 +140,18 @@ def target_scale_of(y: Floats, weight: Floats, loss: Loss) -> float:
 
 
 class BlockDescent:
-    """Parameters of the terms, and where rows stand under them.
+    """The coefficients of all terms, and the linear predictors of the rows.
 
     Parameters
     ----------
     terms : sequence of Term
     y, weight : (n,)
-        In units of training; weight empty for none.
+        In the scale of training; weight empty for none.
     start : (n, K)
-        Scores before any term: the offset.
+        Linear predictors before any term: the offset.
     loss : Loss
     column : (n,) int8
-        The model that sees the row; empty for one model that sees all.
+        The model whose training rows include the row; empty for one model of all rows.
     n_models : int
     """
 
@@ -181,11 +184,11 @@ class BlockDescent:
         self.target_scale = target_scale_of(y - start[:, 0], weight, loss) if loss.scales else 1.0
         flat = [index for index, term in enumerate(self.terms) if term.prior is Prior.FLAT]
         self._joint: JointSteps | None = None
-        self.report: Callable[[float], None] = lambda decrease: None  # of every sweep, what it lowered the objective by
+        self.report: Callable[[float], None] = lambda decrease: None  # called with the decrease of every iteration
         self.together = flat if len(flat) > 1 or any(len(self.terms[index].x) for index in flat) else []
 
     def sweep(self) -> float:
-        """A turn for every term; what that lowers the objective by, as far as its curvature tells, per row."""
+        """Update every term once; the decrease of the objective per row, by its quadratic approximation."""
         decrease = self._turn_together() if self.together else 0.0
         small = self.small
         if small is not None:
@@ -201,7 +204,7 @@ class BlockDescent:
 
     @cached_property
     def small(self) -> SmallTerms | None:
-        """The first terms of those that step alone, as they are in order of their size."""
+        """The small terms: the first of those that are updated one by one, which are ordered by size."""
         alone = [index for index in range(len(self.terms)) if index not in self.together]
         indices = list(takewhile(lambda index: SmallTerms.is_one(self.terms[index]), alone))
         if len(indices) < 2 or not isinstance(self.rows, SingleOutputRows):
@@ -209,10 +212,10 @@ class BlockDescent:
         return SmallTerms(indices, self.terms, self.rows, self.theta, self.curvature)
 
     def settle(self, tol: float, most: int, *, surely: bool = False) -> tuple[int, bool]:
-        """Sweep until one lowers the objective by less than `tol` per row: how many there were, and whether it did.
+        """Iterate until the objective decreases by less than `tol` per row; iterations, and convergence.
 
-        `surely`: and until no more is left by how falls shrink from one sweep to the next: where sweeps creep,
-        each lowers the objective by little, and much is left.
+        `surely`: require too that the decreases, extrapolated as a geometric series, sum to less than `tol`. Where
+        convergence is slow, each iteration lowers the objective by little while much remains.
         """
         before = np.inf
         for n_sweeps in range(1, most + 1):
@@ -224,10 +227,10 @@ class BlockDescent:
         return most, False
 
     def polish(self, dispersion: float, close: float, most: int) -> tuple[int, bool]:
-        """Sweep on until what is left moves no coefficient by more than `close` standard errors of it.
+        """Iterate until no coefficient is further than `close` of its standard errors from the optimum.
 
-        The fall of the objective that is left, over the dispersion, is half the square of that step in standard
-        errors. At most `most` sweeps; how many there were, and whether that is all that is left.
+        The remaining decrease of the objective, over the dispersion, is half the square of that distance in standard
+        errors. At most `most` iterations; returns their number, and whether the bound was reached.
         """
         before, enough = np.inf, 0.5 * close**2 * dispersion
         for n_sweeps in range(1, most + 1):
@@ -239,12 +242,12 @@ class BlockDescent:
         return most, False
 
     def balance(self) -> None:
-        """Move the intercept so that predictions add up to the targets, where the loss is canonical."""
+        """Shift the intercept so that the predictions sum to the targets, where the link is canonical."""
         index = self.recentering.intercept
         if index is None or not self.loss.canonical or self.loss.code == MULTINOMIAL:
             return
         weight = self.weight if len(self.weight) else None
-        for _ in range(2):  # the second step from where the first was all but right: to rounding
+        for _ in range(2):  # the second step corrects the first up to rounding
             scores = self.scores()
             shift = settled_shift(self.loss, scores, self.y, weight)
             if np.isfinite(shift).all():
@@ -253,28 +256,30 @@ class BlockDescent:
                 self.n_moves += 1
 
     def scale(self, dispersion: float | None = None) -> float:
-        """What a change of the loss is measured by; the dispersion of the rows is found now where it is not known.
+        """The unit in which changes of the loss are measured; the dispersion is computed where it is not given.
 
-        Of amounts their spread; behind a log link, where targets have a mean of 1, the dispersion where it is above 1.
+        For regression the variance of the targets; behind a log link, where targets have a mean of 1, the dispersion
+        where it is above 1.
         """
         if self.loss.scales or self.loss.for_classes:
             return self.target_scale
         return max(1.0, self.dispersion() if dispersion is None else dispersion)
 
     def dispersion(self) -> float:
-        """Squared gradients of the rows over their mean curvature, without regard to degrees of freedom.
+        """The sum of the rows' squared gradients over the sum of their Hessians, not corrected for degrees of freedom.
 
-        Behind a log link rows with a small mean weigh less in it than in Pearson's, which few of them can decide: with
-        that one variances are too small, and retail's error is 2.4 % larger.
+        Behind a log link rows with a small mean count less here than in Pearson's statistic, which few such rows can
+        dominate; variance components based on that one are too small (`benchmarks/evidence/constants.md`).
         """
         assert isinstance(self.rows, SingleOutputRows)
         squares, curvature = self.rows.sum_pulls()
         return squares / curvature
 
     def expected_curvature(self) -> Floats:
-        """Fisher's information of rows (n,), times their weight, for losses of one score.
+        """Fisher information of the rows (n,), times their weight, for losses with one linear predictor.
 
-        That of Newton's steps, but for gamma and tweedie, whose observed curvature has the target in it.
+        It is the Hessian of the Newton steps, except for gamma and tweedie, whose observed Hessian depends on the
+        target.
         """
         weight = self.weight if len(self.weight) else np.ones(len(self.y))
         if self.loss.code == GAMMA:
@@ -284,9 +289,9 @@ class BlockDescent:
         return self.grads()[1]
 
     def pearson(self) -> float:
-        """Pearson's statistic, a row: squared residuals over the variance function, by weight.
+        """Pearson's statistic per row: squared residuals over the variance function, weighted.
 
-        `dispersion` without a log link, where that is the same, and of Huber's loss, which has no variance function.
+        Without a log link it equals `dispersion`, which is used for Huber's loss too, as that has no variance function.
         """
         if not self.loss.log_link:
             return self.dispersion()
@@ -295,7 +300,7 @@ class BlockDescent:
         return float((np.square(gradients[seen]) / expected[seen]).sum() / self.total)
 
     def turn(self, index: int) -> float:
-        """A step of one term; half its Newton decrement."""
+        """The Newton step of one term; returns half its Newton decrement."""
         term, theta, precision = self.terms[index], self.theta[index], self.precision[index]
         if isinstance(self.rows, SingleOutputRows) and term.prior is not Prior.WALK:
             held = 0.0 if term.prior is Prior.FLAT else precision
@@ -311,7 +316,7 @@ class BlockDescent:
         return decrease
 
     def _turn_together(self) -> float:
-        """One step of the unpenalized coefficients; half its Newton decrement."""
+        """A joint Newton step of the unpenalized coefficients; returns half its Newton decrement."""
         scores = self.scores()
         self.rows.stand_at(scores)
         gradient = self.rows.slopes_together(self.flat_columns)
@@ -332,49 +337,49 @@ class BlockDescent:
 
     @cached_property
     def flat_columns(self) -> Floats:
-        """What the terms that step together are multiplied by (n, f)."""
+        """The design matrix (n, f) of the terms that are updated jointly."""
         return columns_of([self.terms[index] for index in self.together], len(self.y))
 
     def drop(self, index: int) -> None:
-        """A term that says nothing: its coefficients at 0, and no more turns."""
+        """Drop a term: its coefficients become 0, and it is updated no more."""
         if not self.dropped[index]:
             self._move(index, -self.theta[index])
             self.dropped[index], self.precision[index] = True, np.inf
 
     def own_curvature(self, index: int) -> Floats:
-        """Curvature (q, W) of each coefficient by itself; of a multinomial loss that of a turn is a bound."""
+        """The Hessian's diagonal (q, W); the curvature of a multinomial step is an upper bound instead."""
         if self.loss.code != MULTINOMIAL:
             return self.curvature[index]
         return self.rows.own_curvature(self.terms[index])
 
     def mean_loss(self) -> float:
-        """Of the rows, each under the model that sees it."""
+        """Mean loss of the rows, each under its model."""
         return self.mean_loss_at(self.scores())
 
     def scores(self) -> Floats:
-        """Scores (n, K) of the rows, each under the model that sees it."""
+        """Linear predictors (n, K) of the rows, each under its model."""
         scores = self.rows.scores()
         if self.rows.far < np.inf and not (np.abs(scores) < self.rows.far).all():
             return self.rows.scores_by_sums(self.terms, self.theta)
         return scores
 
     def mean_loss_at(self, scores: Floats) -> float:
-        """Of the rows at other scores (n, K)."""
+        """Mean loss of the rows at other linear predictors (n, K)."""
         return self.mean_of(self.loss.values(scores, self.y))
 
     def mean_of(self, losses: Floats) -> float:
-        """Of losses (n,) of the rows, by their weight."""
+        """Weighted mean of the rows' losses (n,)."""
         return float(np.average(losses, weights=self.weight if len(self.weight) else None))
 
     def grads(self) -> tuple[Floats, Floats]:
-        """Slopes and curvatures (n,) of rows times their weights, for losses of one score."""
+        """Gradients and Hessians (n,) of the rows, times their weights, for losses with one linear predictor."""
         assert isinstance(self.rows, SingleOutputRows)
         return self.rows.grads()
 
     def put(self, theta: Sequence[Floats]) -> None:
-        """Go on from other parameters."""
+        """Continue from other coefficients."""
         self.theta = [np.array(values, order="C") for values in theta]
-        self.__dict__.pop("small", None)  # whose parameters these were not
+        self.__dict__.pop("small", None)  # it holds views of the coefficients before
         self.rows.stand_at(self.rows.scores_by_sums(self.terms, self.theta))
         self.n_moves += 1
 

@@ -1,4 +1,4 @@
-"""What a fit by Newton's method knows of its own certainty: variances of blocks, deviations of numbers, samples."""
+"""The uncertainty of a Newton fit: variance components, posterior standard deviations, posterior samples."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TermCovariance:
-    """Of the coefficients of a block, for each of K scores: a diagonal, and a matrix times its transpose.
+    """Posterior covariance of a term's coefficients, for each of K linear predictors: diagonal plus low rank.
 
     Attributes
     ----------
     own : (q, K)
-        The diagonal; infinite where neither a row nor the prior tells.
+        The diagonal; infinite where neither data nor prior are informative.
     factor : (K, q, r)
+        The other summand is this times its transpose.
     shares : (q,)
-        The weights of the mean that coefficients are measured from; empty where that is in `factor`.
+        Weights of the mean that coefficients are measured from; empty where that is in `factor`.
     """
 
     own: Floats
@@ -28,7 +29,7 @@ class TermCovariance:
     shares: Floats = field(default_factory=lambda: np.empty(0))
 
     def variances(self) -> Floats:
-        """Of coefficients (q, K)."""
+        """Variances of the coefficients (q, K)."""
         found = self.own + np.square(self.factor).sum(axis=2).T
         if not len(self.shares):
             return np.asarray(found)
@@ -36,44 +37,44 @@ class TermCovariance:
         return np.asarray(found - 2.0 * self.shares[:, None] * posterior + np.square(self.shares) @ posterior)
 
     def of_difference(self, a: int, b: int) -> Floats:
-        """Of the difference of two coefficients (K,)."""
+        """Variance of the difference of two coefficients (K,)."""
         if a == b:
             return np.zeros(self.own.shape[1])
         between = self.factor[:, a] - self.factor[:, b]
         return np.asarray(self.own[a] + self.own[b] + np.square(between).sum(axis=1))
 
     def about_mean(self, shares: Floats) -> TermCovariance:
-        """Of coefficients less their mean by `shares` (q,)."""
+        """Covariance of the coefficients less their mean with weights `shares` (q,)."""
         centre = np.einsum("q,kqr->kr", shares, self.factor)
         return replace(self, factor=self.factor - centre[:, None], shares=shares if self.own.any() else np.empty(0))
 
     def times(self, size: float) -> TermCovariance:
-        """Of coefficients times a number."""
+        """Covariance of the coefficients times a number."""
         return replace(self, own=self.own * size**2, factor=self.factor * abs(size))
 
 
 @dataclass(frozen=True, eq=False)
 class Certainty:
-    """In the user's units.
+    """The uncertainty of a fit, in the user's units.
 
     Attributes
     ----------
     variances : (blocks,)
-        How far the numbers of a block, or neighbours of an ordered one, are spread: infinite where nothing holds
-        them back, 0 where the block says nothing.
+        Variance component of each term, of differences of neighbours for an ordered one: infinite where it is
+        unpenalized, 0 where the term was dropped.
     edf : (blocks,)
-        As how many free numbers those of a block count.
+        Effective degrees of freedom of each term.
     dispersion : float
-        Variance of a row's gradient over its curvature; for the squared loss that of the rows about their means.
+        Variance of a row's gradient over its Hessian; for the squared loss the residual variance.
     sd : (coefficients, K)
         Posterior standard deviations of the coefficients as they are shown: about the mean of their term, where that is
-        in the intercept. NaN where the block is dropped: its coefficients are 0 as too little is known of them.
+        in the intercept. NaN where the term is dropped: its coefficients are 0 for lack of information.
     samples : (coefficients, M) or None
-        About the parameters, from their posterior.
+        Posterior samples minus the coefficients.
     covariances : tuple of TermCovariance or None
-        Of each block, where they are known.
+        Of each term, where they are known.
     working : float
-        The dispersion that variances were found with; NaN for `dispersion` itself.
+        The dispersion that variances were estimated with; NaN for `dispersion` itself.
     deviance, log_likelihood : float
         Of the training rows.
     """

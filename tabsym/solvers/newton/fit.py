@@ -1,4 +1,4 @@
-"""An additive model from its terms: the optimum for a penalty, or for variances that the table tells."""
+"""Fit an additive model from its terms: the optimum for a given penalty, or with variance components by REML."""
 
 from __future__ import annotations
 
@@ -24,39 +24,37 @@ from tabsym.solvers.sgd.optimizers import CLOSE, ROUGHLY_CLOSE, Newton
 Floats = NDArray[np.float64]
 
 MAX_HELD_OUT = 200_000
-"""Variances by rows held out are found on a random sample of larger tables, as interactions are chosen on one."""
+"""Held-out tuning of variances uses a random sample of this size of larger tables, as the choice of interactions
+does."""
 
 FEW_ROWS, MORE_SPLITS = 10_000, 3
-"""Of tables of so many rows variances are the means, in logarithms, of more than one split into halves, as those of one
-depend on which rows fall where: of ten random states the worst cost up to .0029 of loss beside variances by evidence
-(3,000 rows, 200 categories), of three splits .0007. Of larger tables they depend on it less, and splits take longer:
-amazon's AUC is .8977 with three splits for .8969, its fit takes a third longer."""
+"""In tables of up to `FEW_ROWS` rows the tuned variances are geometric means over this many random splits into halves,
+since those of one split vary with it; in larger tables they vary less, and splits take longer
+(`benchmarks/evidence/constants.md`)."""
 
 AFTERWARDS = 30.0
-"""Variances of common blocks need to settle so many times less once those of rare ones are known. The longer they move
-beside categories that explain their own rows, the worse: settled as before, titanic's log-loss is .003 higher, kick's
-.0004, amazon's .0002 and its AUC .0005 lower, six others are level; kept as they were, amazon's AUC is .0013 lower."""
+"""Tolerance factor for re-estimating the variances of frequent terms once those of rare terms are tuned. Next to
+categories that fit their own rows a long optimization overfits them (`benchmarks/evidence/constants.md`)."""
 
 
 MEANWHILE = 4.0
-"""And so many times less while rare ones of classes are out, as they will move again: amazon takes 28 sweeps for 43.
-Clicks' AUC is .0016 lower, at the same log-loss; kick loses .0001 of each, four other tables are level. Fifteen times
-less costs clicks .0024, and saves little more. For amounts four times less costs chicago_taxi .7 % of its MAE."""
+"""Tolerance factor for the first phase of a classifier, which leaves the rare terms out: a rough estimate suffices, as
+the variances are updated again later (`benchmarks/evidence/constants.md`)."""
 
 
 MORE_SWEEPS, MORE_BESIDE_VARIANCES = 12, 4
-"""At most, once the objective hardly falls: coefficients that sweeps move slowly are still away from the optimum by
-parts of their standard error then. Fewer where variances were estimated, which err by more than that."""
+"""The most iterations after the objective has converged: coefficients that converge slowly are still off the optimum by
+a fraction of their standard error then. Fewer where variances were estimated, whose error is larger than that."""
 
 FEW_SHARED = 0.02
-"""Blocks of which no larger share of the rows have a coefficient in common with another row say nothing: such as an
-id's. Their variance and the noise of rows are one and the same, and what was found for them was chance: of 3,000 rows
-of noise the dispersion was .01 in 9 of 16 tables, not 1 (with a fiftieth in pairs .6 to 1, with a tenth .85 to 1)."""
+"""A term is dropped where at most this fraction of the rows share their coefficient with another row, as for an id: its
+variance cannot be separated from the noise of the rows, and its estimate is chance
+(`benchmarks/evidence/constants.md`)."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Target (n,) and weights (n,), empty for none, in units of training; `start` (n, K): the offset."""
+    """Target (n,) and weights (n,), empty for none, in the scale of training; `start` (n, K): the offset."""
 
     y: Floats
     weight: Floats
@@ -65,7 +63,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a fit ends: parameters `solver.theta`, variances `evidence`, how many sweeps, and whether all stand."""
+    """The result of a fit: coefficients `solver.theta`, variances `evidence`, iterations, whether all converged."""
 
     solver: BlockDescent
     evidence: Evidence
@@ -76,25 +74,26 @@ class Optimum:
 
 @dataclass(frozen=True)
 class Solved:
-    """What a fit comes to, in units of training, term by term.
+    """The result of a fit, term by term, in the scale of training.
 
     Attributes
     ----------
     theta, sd : list of (q, K)
-        Parameters, and their posterior standard deviations.
+        Coefficients, and their posterior standard deviations.
     variance, edf : list of float
-        Prior variance (infinite for the unpenalized coefficients) and effective number of coefficients of each term.
+        Prior variance (infinite for unpenalized coefficients) and effective degrees of freedom of each term.
     dispersion, working : float
-        Pearson's, which deviations go by, and that which variances were found with.
+        Pearson's, which standard deviations are based on, and that which variances were estimated with.
     samples : list of (q, M) or None
-        About the parameters.
+        Posterior samples minus the coefficients.
     flat, together : list of int, (f, f, K) or None
-        The terms that nothing penalizes, and their covariances where there are no samples.
+        The unpenalized terms, and their covariances where there are no samples.
     loss : float
         Mean of the rows.
     n_sweeps : int
+        Iterations.
     converged, drawn, interrupted : bool
-        Whether the optimum was reached, whether the samples stand, and whether Ctrl-C ended the fit.
+        Whether the optimum was reached, whether the samples converged, and whether Ctrl-C ended the fit.
     """
 
     theta: list[Floats]
@@ -124,10 +123,10 @@ def find_optimum(
     held: Sequence[float] | None = None,
     fixed: Mapping[int, float] | None = None,
 ) -> Optimum:
-    """The optimum from `theta`: with a ridge `penalty` on the mean loss, or None for variances by evidence.
+    """The optimum, starting at `theta`: with a ridge `penalty` on the mean loss, or None for variances by REML.
 
-    `held`: precisions of the terms that were estimated elsewhere. `fixed`: precisions of some terms that are given,
-    while the variances of the others are estimated. Ctrl-C ends it where it is.
+    `held`: fixed precisions of all terms, estimated elsewhere. `fixed`: given precisions of some terms, while the
+    variances of the others are estimated. Ctrl-C ends the fit with the current coefficients.
     """
     solver = BlockDescent(terms, rows.y, rows.weight, rows.start, loss)
     solver.put(theta)
@@ -157,7 +156,7 @@ def find_optimum(
             )
     except KeyboardInterrupt:
         interrupted = True
-        solver.put(list(solver.theta))  # a sweep may have ended half way
+        solver.put(list(solver.theta))  # an iteration may have been interrupted
     solver.balance()
     if not estimates:
         _weigh(solver, evidence)
@@ -166,7 +165,7 @@ def find_optimum(
 
 
 class Sweeps:
-    """A line on standard error about every second: how many sweeps, and what the last one lowered the objective by."""
+    """A progress line on standard error about every second: iterations, and the last decrease of the objective."""
 
     def __init__(self) -> None:
         self._n_sweeps, self._shown = 0, time.monotonic()
@@ -179,7 +178,7 @@ class Sweeps:
 
 
 def _hold(solver: BlockDescent, precisions: Sequence[float]) -> None:
-    """Give terms their precisions; what is held at 0 says nothing, wherever it started."""
+    """Fix the precisions of terms; a term of infinite precision is dropped."""
     for index, precision in enumerate(precisions):
         if precision == np.inf:
             solver.drop(index)
@@ -195,9 +194,9 @@ def _find_variances(
     rng: np.random.RandomState,
     fixed: Mapping[int, float],
 ) -> tuple[int, bool]:
-    """Variances by evidence; of blocks with few rows a category, on rows held out.
+    """Variances by REML; those of terms with few rows per category by held-out tuning.
 
-    How many sweeps it took, and whether those by evidence stand at last.
+    Returns the number of iterations, and whether the variances by REML converged in the end.
     """
     evidence.start()
     for index, term in enumerate(solver.terms):
@@ -228,7 +227,7 @@ def _find_variances(
         held_out = HeldOut(halves, evidence.dispersion)
         logs.append(np.log(held_out.tune(rare)))
     solver.precision[rare] = np.exp(np.mean(logs, axis=0))
-    if not evidence.has_dispersion:  # of amounts they are where their evidence had them
+    if not evidence.has_dispersion:  # for regression they are at the estimate by REML already
         solver.put(
             [held_out.of_all_rows(index) if index in rare else theta for index, theta in enumerate(solver.theta)]
         )
@@ -241,7 +240,7 @@ def _find_variances(
 
 
 def _two_halves(solver: BlockDescent, rows: Rows, rng: np.random.RandomState) -> BlockDescent:
-    """Two models of half the rows each, which start at the level of all; of a large table, of a random sample."""
+    """Two models of half the rows each, started at the unpenalized coefficients; a sample of large tables."""
     terms = solver.terms
     if len(rows.y) > MAX_HELD_OUT:
         some = np.sort(rng.permutation(len(rows.y))[:MAX_HELD_OUT])
@@ -261,10 +260,10 @@ def _two_halves(solver: BlockDescent, rows: Rows, rng: np.random.RandomState) ->
 def _find_without(
     solver: BlockDescent, evidence: Evidence, common: list[int], rare: list[int], newton: Newton
 ) -> tuple[int, bool]:
-    """Variances of common blocks while the rare ones are out: as `Evidence.find`.
+    """Estimate the variances of frequent terms while the rare ones are left out: as `Evidence.find`.
 
-    Categories seen once explain their own rows, of classes as far as their variance lets them, and would leave the
-    others nothing to explain.
+    In a classifier a category seen once fits its own row as far as its variance allows, and would leave the other terms
+    nothing to explain.
     """
     waiting = [solver.precision[index] for index in rare]
     for index in rare:
@@ -276,7 +275,7 @@ def _find_without(
 
 
 def _is_unique(term: SolverTerm) -> bool:
-    """Whether hardly any two rows share a coefficient, as of an id: what one says of its row may be noise."""
+    """Whether hardly any two rows share a coefficient, as with an id: such a coefficient may fit noise alone."""
     if term.prior is not Prior.RIDGE or 2 * term.size < len(term.codes):
         return False
     counts = np.zeros(term.size)
@@ -290,7 +289,7 @@ def _is_rare(solver: BlockDescent, index: int, rows: float) -> bool:
 
 
 def _weigh(solver: BlockDescent, evidence: Evidence) -> None:
-    """Effective coefficients and dispersion for penalties that were given."""
+    """Effective degrees of freedom and dispersion for penalties that were given."""
     for index, term in enumerate(solver.terms):
         if solver.dropped[index]:
             evidence.edf[index] = 0.0
@@ -300,7 +299,7 @@ def _weigh(solver: BlockDescent, evidence: Evidence) -> None:
 
 
 def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState) -> Solved:
-    """The optimum, and how certain each parameter is."""
+    """The optimum with posterior standard deviations, and samples where they are requested."""
     solver, evidence = optimum.solver, optimum.evidence
     samples = PosteriorSamples(solver, newton.samples, rng) if newton.samples else None
     root = np.sqrt(evidence.pearson)

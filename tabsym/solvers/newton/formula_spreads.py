@@ -1,11 +1,10 @@
-"""The posteriors of the blocks of a formula: of one block jointly with the unpenalized coefficients, given the other
-blocks.
+"""Posteriors of a formula's terms: one term jointly with the unpenalized coefficients, given the other terms.
 
-A row's score moves with a block's coefficients by its derivatives J there, and the block's own Hessian is J'WJ, with W
-the curvatures of the rows (Gauss and Newton's: exact for a block that a term reads once). A block that rows read in one
-place has a small matrix for each category, as wide as its vectors; one that they read in two places (w[home] - w[away])
-has a sparse matrix, as categories meet. What is not penalized, and the mean that numbers which multiply are held to, is
-taken from that by a few columns B: V = (D - BB')^-1 = D^-1 + Y (1 - B'Y)^-1 Y', with Y = D^-1 B.
+A row's linear predictor depends on a term's coefficients by its derivatives J, and the term's Hessian is J'WJ, with W
+the Hessians of the rows (Gauss-Newton: exact for a term that occurs once in the formula). For a term that occurs once
+it consists of a small matrix for each category, of the size of its vectors; for one that occurs twice (w[home] -
+w[away]) it is a sparse matrix. The unpenalized coefficients, and the mean on which factors of products are centred, are
+a low-rank correction with columns B: V = (D - BB')^-1 = D^-1 + Y (1 - B'Y)^-1 Y', with Y = D^-1 B.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ from tabsym.solvers.newton.fixed_effects import SAME, rank_of_information
 Floats = NDArray[np.float64]
 
 MAX_DENSE = 1000
-"""Coefficients of a block read in two places, above which the diagonal of its inverse is drawn, not computed."""
+"""For a term that occurs twice, the number of coefficients above which the diagonal of its inverse is sampled."""
 
 N_DRAWS = 64
 
 NOTHING_LEFT = 1e-5
-"""Of the information on the unpenalized coefficients: less counts as none."""
+"""Relative to the information on the unpenalized coefficients: less counts as none."""
 
 
 @dataclass(frozen=True)
 class BlockSpread:
-    """Posterior variances (coefficients,) of a block, dispersion 1, and its effective number of coefficients."""
+    """Posterior variances (coefficients,) of a term, dispersion 1, and its effective degrees of freedom."""
 
     variances: Floats
     edf: float
 
 
 class Derivatives:
-    """How the scores of rows move with the coefficients, one output at a time.
+    """Derivatives of the rows' linear predictors by the coefficients, one output at a time.
 
     Parameters
     ----------
@@ -52,25 +51,25 @@ class Derivatives:
     program : Program
     rows : Rows
     phi : (coefficients,)
-        Of the output.
+        Coefficients of the output.
     """
 
     def __init__(self, layout: Layout, program: Program, rows: Rows, phi: Floats) -> None:
         self.layout, self.program, self.rows, self.phi = layout, program, rows, phi
 
     def of(self, block: int) -> sparse.csr_array:
-        """By the coefficients of a block (n, size)."""
+        """Derivatives by the coefficients of a term (n, size)."""
         own = self.layout.coefs(block)
         found = [(rows, coefs - own.start, by) for rows, coefs, by in self._all if _lie_in(coefs, own)]
         shape = len(self.rows.y), own.stop - own.start
         if not found:
             return sparse.csr_array(shape)
         rows, coefs, by = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return sparse.csr_array((by, (rows, coefs)), shape=shape)  # a coefficient that a row reads twice is added up
+        return sparse.csr_array((by, (rows, coefs)), shape=shape)  # duplicates are summed
 
     @cached_property
     def _all(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64], Floats]]:
-        """Rows, coefficients and derivatives of every place of the program that learns."""
+        """Rows, coefficients and derivatives of every slot of the program with coefficients."""
         program, rows, n = self.program, self.rows, len(self.rows.y)
         every, ones = np.arange(n), np.ones(n)
         found = [self._kept(rows.codes[:, j].astype(np.int64), ones) for j in range(program.n_plain)]
@@ -101,17 +100,17 @@ class Derivatives:
 
 
 def _lie_in(coefs: NDArray[np.int64], own: slice) -> bool:
-    return len(coefs) > 0 and own.start <= coefs[0] < own.stop  # all of a place are of one block
+    return len(coefs) > 0 and own.start <= coefs[0] < own.stop  # all coefficients of a slot are of one term
 
 
 class FormulaSpreads:
-    """The posteriors of the blocks where the parameters stand, for one output.
+    """The posteriors of the terms at the current coefficients, for one output.
 
     Parameters
     ----------
     derivatives : Derivatives
     hessians : (n,)
-        Curvatures of the rows, times their weight.
+        Hessians of the rows, times their weight.
     """
 
     def __init__(self, derivatives: Derivatives, hessians: Floats) -> None:
@@ -120,7 +119,7 @@ class FormulaSpreads:
         self._widest: Floats = np.zeros((len(self._flat), len(self._flat)))
 
     def of(self, block: int, precision: float, *, centred: bool) -> BlockSpread:
-        """Of one block under a ridge of this precision, about its mean where `centred`."""
+        """The posterior of one term with a ridge of this precision, about its mean where `centred`."""
         rank = self.layout.blocks[block].rank
         by = self.derivatives.of(block)
         inverse = self._inverse(block, by, precision)
@@ -143,18 +142,18 @@ class FormulaSpreads:
         return BlockSpread(variances, max(held - precision * penalized, 0.0))
 
     def of_flat(self) -> Floats:
-        """Variances (f,) of the unpenalized coefficients, given the block that leaves it the least certain."""
+        """Variances (f,) of the unpenalized coefficients, joint with the term for which they are largest."""
         alone = np.diag(np.linalg.pinv(self._flat_information, rcond=NOTHING_LEFT, hermitian=True))
         return np.maximum(alone, np.diag(self._widest))
 
     @property
     def rank_of_flat(self) -> int:
-        """How many numbers the rows tell of those that are not penalized."""
+        """The rank of the information on the unpenalized coefficients."""
         return rank_of_information(self._flat_information)
 
     @property
     def flat(self) -> list[int]:
-        """The blocks that are not penalized."""
+        """The unpenalized terms."""
         return self._flat
 
     def _note_flat(self, shared: Floats, inverse: _Inverse) -> None:
@@ -182,14 +181,14 @@ class FormulaSpreads:
 
 
 def _root_of_inverse(matrix: Floats) -> Floats:
-    """R with RR' = the inverse of an information, without what nothing is known of."""
+    """R with RR' = the pseudo-inverse of an information matrix."""
     lengths, axes = np.linalg.eigh(matrix)
     known = lengths > NOTHING_LEFT * max(lengths.max(initial=0.0), 1e-300)
     return axes[:, known] / np.sqrt(lengths[known])
 
 
 class _Inverse(ABC):
-    """The inverse of a block's curvature and penalty: its diagonal (q,), and what it makes of columns (q, m)."""
+    """The inverse of a term's Hessian with penalty: its diagonal (q,), and its product with columns (q, m)."""
 
     diagonal: Floats
 
@@ -199,7 +198,7 @@ class _Inverse(ABC):
 
 
 class _BySymbol(_Inverse):
-    """Of a block that rows read in one place: a matrix (rank, rank) for each category."""
+    """For a term that occurs once: a matrix (rank, rank) for each category."""
 
     def __init__(self, curvature: sparse.csr_array, precision: float, rank: int) -> None:
         n_categories = curvature.shape[0] // rank
@@ -215,7 +214,7 @@ class _BySymbol(_Inverse):
 
 
 class _Dense(_Inverse):
-    """Of a block that rows read in several places, of not too many coefficients."""
+    """For a term that occurs several times, with few enough coefficients."""
 
     def __init__(self, curvature: sparse.csr_array, precision: float) -> None:
         self._whole = _inverse_of(curvature.toarray() + precision * np.eye(curvature.shape[0]))
@@ -226,10 +225,10 @@ class _Dense(_Inverse):
 
 
 class _Drawn(_Inverse):
-    """Of one of many coefficients: the diagonal from samples, by conjugate gradients, the same ones each time.
+    """For one with many coefficients: the diagonal from samples, by conjugate gradients with a fixed seed.
 
-    The variance of a coefficient is that given the others, known exactly, and that of its mean given the others, over
-    the samples (as in `posterior`). `root` (n, q): R with R'R = the curvature.
+    The variance of a coefficient is that given the others, known exactly, plus that of its conditional mean, over the
+    samples (as in `posterior_samples`). `root` (n, q): R with R'R = the Hessian.
     """
 
     def __init__(self, curvature: sparse.csr_array, precision: float, root: sparse.csr_array) -> None:
@@ -251,19 +250,19 @@ class _Drawn(_Inverse):
 def _inverse_of(matrices: Floats) -> Floats:
     try:
         return np.asarray(np.linalg.inv(matrices))
-    except np.linalg.LinAlgError:  # no penalty, and coefficients that no row tells apart
+    except np.linalg.LinAlgError:  # no penalty, and coefficients that are not identified
         return np.asarray(np.linalg.pinv(matrices, rcond=NOTHING_LEFT, hermitian=True))
 
 
 EQUAL = 1e-9
-"""Derivatives differ by no more than rounding."""
+"""Relative differences of derivatives below this are rounding."""
 
 SINGULAR = 1e-10
-"""Of the diagonal of the system, added to it: directions may be sums of others, along which nothing moves."""
+"""Relative ridge on the diagonal of the system: directions may be linearly dependent."""
 
 
 class CommonLevels:
-    """The directions of a formula's terms along which no score moves.
+    """The directions of a formula's coefficients along which no linear predictor changes.
 
     Parameters
     ----------
@@ -271,8 +270,8 @@ class CommonLevels:
     program : Program
     rows : Rows
     centred : list of bool
-        Blocks whose prior is about their mean. One that can give its mean to an unpenalized term is as one whose
-        prior is about 0; others hand nothing on.
+        Terms whose prior is about their mean. Where an unpenalized term can absorb the mean, it is treated as a prior
+        about 0; others are not recentered.
     """
 
     def __init__(self, layout: Layout, program: Program, rows: Rows, centred: list[bool]) -> None:
@@ -282,7 +281,7 @@ class CommonLevels:
         held = [block for block in beside if layout.blocks[block].source is not None]
         found = [sparse.csc_array((layout.n_coefs, 0))]
         if held and len(layout.blocks) > 1:
-            rng = np.random.RandomState(0)  # at any two points: factors that terms share, and others, have any values
+            rng = np.random.RandomState(0)  # at two generic points
             indices = [rng.normal(1.0, 0.3, layout.n_coefs) for _ in range(2)]
             derivatives = [Derivatives(layout, program, rows, phi) for phi in indices]
             to_flat = {block: _to_flat(layout, block, derivatives) for block in held}
@@ -296,7 +295,7 @@ class CommonLevels:
         self._directions = sparse.hstack(found).tocsc()
 
     def share(self, phi: Floats, precision: Floats) -> Floats:
-        """Numbers (coefficients * K,) of the same scores whose penalty, by the precisions of blocks, is least."""
+        """Coefficients (coefficients * K,) of least penalty, by the terms' precisions, with the same predictors."""
         if not self._directions.shape[1]:
             return phi
         held = np.repeat(precision, self._layout.sizes)
@@ -311,7 +310,7 @@ class CommonLevels:
 
 
 def _other_factors(layout: Layout) -> dict[int, tuple[object, ...]]:
-    """By block, the other factors of the terms that read it, where these are the same in all."""
+    """By term, the other factors that it is multiplied by, where these are the same throughout the formula."""
     found: dict[int, set[tuple[object, ...]]] = {}
     for term in layout.learned:
         for factor in term.factors:
@@ -329,10 +328,9 @@ def _beside(term: Term, block: int) -> tuple[object, ...]:
 
 
 def _to_flat(layout: Layout, block: int, derivatives: list[Derivatives]) -> sparse.csc_array:
-    """The mean of a block, for unpenalized terms (coefficients, 1); none (coefficients, 0) where these have no such
-    part.
+    """The direction of a term's mean and unpenalized terms (coefficients, 1); none (coefficients, 0) where they differ.
 
-    The intercept has its part in slopes, where the number that these are multiplied by is centred.
+    The intercept has a part in slopes, where their numeric column is centred.
     """
     flat = [index for index, other in enumerate(layout.blocks) if other.source is None]
     found: Floats = np.empty(0)
@@ -351,9 +349,9 @@ def _to_flat(layout: Layout, block: int, derivatives: list[Derivatives]) -> spar
 
 
 def _to_coarser(layout: Layout, one: int, other: int, derivatives: list[Derivatives]) -> sparse.csc_array:
-    """What the coefficients of `one` within each coefficient of `other` can hand to that (coefficients, its size).
+    """Directions that move child coefficients of `one` into each coefficient of `other` (coefficients, its size).
 
-    None (coefficients, 0) where the one column is no function of the other, or what multiplies them is not the same.
+    None (coefficients, 0) where the one column is no function of the other, or the other factors differ.
     """
     nothing = sparse.csc_array((layout.n_coefs, 0))
     within, times = None, 0.0
@@ -376,9 +374,7 @@ def _to_coarser(layout: Layout, one: int, other: int, derivatives: list[Derivati
 
 
 def _entries_above(by_one: sparse.csr_array, by_other: sparse.csr_array) -> NDArray[np.intp] | None:
-    """For each coefficient that rows select the one of another block that they do, -1 for none; None where it is not
-    one.
-    """
+    """For each coefficient its parent in another term, by the rows, -1 for none; None where it is not unique."""
     if max(np.diff(by_one.indptr).max(initial=0), np.diff(by_other.indptr).max(initial=0)) > 1:
         return None
     both = (np.diff(by_one.indptr) > 0) & (np.diff(by_other.indptr) > 0)

@@ -1,9 +1,9 @@
-"""Formulas that multiply or share blocks: L-BFGS over all parameters, from several starts.
+"""Formulas that multiply or share terms: L-BFGS over all coefficients, from several starts.
 
-A block of such a formula has no Hessian of its own that is diagonal, and products are not convex together: taking
-turns creeps along their valleys. L-BFGS, in units in which the curvature of every parameter is about one, does not.
-What terms can hand each other at the same scores is shared in closed form (`common_levels`).
-By evidence, optimum and variances take turns, as in `variances`, each block's posterior given the others.
+The Hessian of such a term is not diagonal, and products are not jointly convex, so that block coordinate descent
+converges slowly along curved valleys. L-BFGS does not, with coefficients scaled to a Hessian diagonal of about one.
+Directions that leave the linear predictors unchanged are optimized in closed form (`CommonLevels`). With REML, optimum
+and variances alternate, as in `variances`, each term's posterior given the others.
 """
 
 from __future__ import annotations
@@ -34,24 +34,23 @@ from tabsym.solvers.sgd.state import Task
 Floats = NDArray[np.float64]
 
 JITTERS = 0.3, 1.0
-"""Other starts are the first one, with normal numbers of these deviations, by block coordinate descent, added to the
-factors of products: near it, and where factors have other signs."""
+"""Further starts are the first one plus normal numbers of these standard deviations, in turn, on the factors of
+products: near it, and with other signs of factors."""
 
 PASSES_A_LOOK, STILL = 4, 0.01
-"""The coefficients are optimized for at most this many of `max_passes` between two updates of the variances; these have
-converged where no logarithm of a variance moves by more than `STILL`, of those that move the effective degrees of
-freedom of their block by as much: a variance of 0 is never reached."""
+"""Optimum and variances are updated once per this many of `max_passes`, at most. They have converged where no logarithm
+of a variance changes by more, nor the effective degrees of freedom by as much: a variance never reaches 0."""
 
 FIRST_VARIANCE = 1.0
 
 MIN_PRECISION, MAX_PRECISION = 1e-6, 1e8
-"""Of a precision."""
+"""Bounds of a precision."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """In units of training: parameters and deviations (coefficients * K,), variances and effective numbers of
-    blocks.
+    """In the scale of training: coefficients and standard deviations (coefficients * K,), variances and effective
+    degrees of freedom of terms.
     """
 
     phi: Floats
@@ -66,7 +65,7 @@ class Answer:
 
 
 class Objective:
-    """Loss of the rows, and half the precision times the squares of a block's numbers (about their mean in products).
+    """The loss of the rows, plus half the precision times each term's sum of squares (about its mean in products).
 
     Parameters
     ----------
@@ -74,12 +73,12 @@ class Objective:
     rows : Rows
     task : Task
     centred : bool
-        Whether numbers that multiply are held to the mean of their block, not to 0.
+        Whether factors of products are centred on the mean of their term, not on 0.
 
     Attributes
     ----------
     unit : float
-        What a change of the mean loss is measured by: of amounts their spread.
+        The unit of changes of the mean loss: for regression the variance of the targets.
     """
 
     def __init__(self, layout: Layout, rows: Rows, task: Task, *, centred: bool) -> None:
@@ -95,7 +94,7 @@ class Objective:
         self.unit = target_scale_of(y, rows.weight, task.loss) if task.loss.scales else 1.0
 
     def sums(self, phi: Floats) -> tuple[float, Floats, Floats]:
-        """The sum of the losses, gradient and own curvature (coefficients * K,)."""
+        """The sum of the losses, the gradient and the Hessian's diagonal (coefficients * K,)."""
         gradient, curvature = np.zeros(len(phi)), np.zeros(len(phi))
         self.n_passes += 1
         lost = newton_sums(
@@ -105,11 +104,11 @@ class Objective:
         return float(lost), gradient, curvature
 
     def shared(self, phi: Floats) -> Floats:
-        """Parameters of the same scores, with what terms can hand each other where the penalty is least."""
+        """Coefficients with the same linear predictors and the least penalty."""
         return self._levels.share(phi, self.precision)
 
     def value(self, phi: Floats) -> tuple[float, Floats]:
-        """The objective where the penalty of the scores is least, and its gradient."""
+        """The objective, minimized over directions that leave the linear predictors unchanged, and its gradient."""
         phi = self.shared(phi)
         lost, gradient, _ = self.sums(phi)
         for index, own in self.held():
@@ -119,7 +118,7 @@ class Objective:
         return lost, gradient
 
     def held(self) -> Iterator[tuple[int, slice]]:
-        """The blocks that a prior penalizes, and where their numbers lie."""
+        """The penalized terms, and the slices of their coefficients."""
         k = self.task.n_outputs
         for index, block in enumerate(self.layout.blocks):
             if block.source is not None:
@@ -127,14 +126,14 @@ class Objective:
                 yield index, slice(own.start * k, own.stop * k)
 
     def away(self, index: int, phi: Floats) -> Floats:
-        """How far the numbers of a block are from where its prior holds them (categories, rank * K)."""
+        """Deviations of a term's coefficients from the mean of its prior (categories, rank * K)."""
         own, k = self.layout.coefs(index), self.task.n_outputs
         width = self.layout.blocks[index].rank * k
         numbers = phi[own.start * k : own.stop * k].reshape(-1, width)
         return numbers - numbers.mean(axis=0) if self.centred[index] else numbers
 
     def curvature(self, phi: Floats) -> Floats:
-        """Own curvature of each parameter, with its penalty."""
+        """The Hessian's diagonal, with the penalty."""
         curvature = self.sums(phi)[2]
         for index, own in self.held():
             curvature[own] += self.precision[index]
@@ -150,7 +149,7 @@ def fit_formula(
     start: Floats,
     rng: np.random.RandomState,
 ) -> Answer:
-    """The best optimum of several: with a ridge `penalty` on the mean loss, or None for variances by evidence."""
+    """The best optimum of several starts: with a ridge `penalty` on the mean loss, or None for variances by REML."""
     objective = Objective(layout, rows, task, centred=penalty is None)
     for index, _ in objective.held():
         objective.precision[index] = 1.0 / FIRST_VARIANCE if penalty is None else penalty * objective.total
@@ -172,7 +171,7 @@ def fit_formula(
     variances = np.full(len(layout.blocks), np.inf)
     for index, _ in objective.held():
         variances[index] = dispersion / objective.precision[index] if objective.precision[index] > 0 else np.inf
-    told = weighed.variances >= 0.0  # less is rounding, where more vectors are asked for than the rows can tell
+    told = weighed.variances >= 0.0  # negative by rounding where vectors are not identified
     sd = np.sqrt(dispersion * np.where(told, weighed.variances, np.inf))
     loss = objective.sums(phi)[0] / objective.total
     whole = _whole_covariance(objective, phi)
@@ -180,9 +179,9 @@ def fit_formula(
 
 
 def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
-    """Of all coefficients of each output, dispersion 1, by Gauss and Newton's Hessian; None where they are too many."""
+    """Covariance of all coefficients by output, dispersion 1, by Gauss-Newton; None where they are too many."""
     layout, k = objective.layout, objective.task.n_outputs
-    has_vectors = any(block.rank > 1 for block in layout.blocks)  # told up to rotations: only given the others
+    has_vectors = any(block.rank > 1 for block in layout.blocks)  # identified up to rotations: conditional only
     if has_vectors or layout.n_coefs > MAX_COEFS or layout.n_coefs * len(objective.rows.y) > MAX_VISITS:
         return None
     hessians = _expected_curvature(objective, phi)
@@ -198,12 +197,12 @@ def _whole_covariance(objective: Objective, phi: Floats) -> Whole | None:
                 held -= 1.0 / len(held)
             information[own, own] += objective.precision[index] * held
         found.append(inverse(information)[0])
-        untold |= np.diag(information) == 0.0  # what factors hand to each other is no part of what is shown
+        untold |= np.diag(information) == 0.0  # scales shared by factors are not shown
     return Whole(np.array(found), untold)
 
 
 def _expected_curvature(objective: Objective, phi: Floats) -> Floats:
-    """Fisher's information of rows (n, K), times their weight."""
+    """Fisher information of the rows (n, K), times their weight."""
     task, rows = objective.task, objective.rows
     if task.loss.code not in (GAMMA, TWEEDIE):
         return _grads(objective, phi)[1]
@@ -214,7 +213,7 @@ def _expected_curvature(objective: Objective, phi: Floats) -> Floats:
 
 
 def _jittered(layout: Layout, n_outputs: int, start: Floats, jitter: float, rng: np.random.RandomState) -> Floats:
-    """Another start: of products the factors, moved at random."""
+    """Another start: the factors of products plus normal noise."""
     out = start.copy()
     for index, block in enumerate(layout.blocks):
         if block.start != 0.0 or block.rank > 1:
@@ -227,14 +226,14 @@ def _jittered(layout: Layout, n_outputs: int, start: Floats, jitter: float, rng:
 def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Floats, bool]:
     """The optimum near a start, and whether it was reached."""
     phi, unit, first = start, objective.total * objective.unit, objective.value(start)[0]
-    for _ in range(3):  # its memory starts afresh, in units of the curvature where it stands
+    for _ in range(3):  # restarts, scaled by the current Hessian's diagonal
         phi = objective.shared(phi)
         curvature = objective.curvature(phi)
         root = np.sqrt(np.maximum(curvature, 1e-6 * max(float(curvature.max()), 1e-300)))
 
         def value(z: Floats, root: Floats = root) -> tuple[float, Floats]:
             lost, gradient = objective.value(z / root)
-            return (lost - first) / unit, gradient / (root * unit)  # what outliers cost is no measure of a step
+            return (lost - first) / unit, gradient / (root * unit)  # relative to the start, which outliers may dominate
 
         options = {"maxiter": newton.max_passes, "maxcor": 20, "ftol": 0.01 * newton.tol, "gtol": 0.0}
         found = minimize(value, phi * root, jac=True, method="L-BFGS-B", options=options)
@@ -246,9 +245,7 @@ def _descend(objective: Objective, start: Floats, newton: Newton) -> tuple[Float
 
 @dataclass(frozen=True)
 class _Weighed:
-    """Dispersion, effective number of each block's coefficients, and posterior variances (coefficients * K,),
-    dispersion 1.
-    """
+    """Dispersion, effective degrees of freedom by term, and posterior variances (coefficients * K,) at dispersion 1."""
 
     dispersion: float
     edf: Floats
@@ -280,7 +277,7 @@ def _weigh(objective: Objective, phi: Floats) -> _Weighed:
 
 
 def _pearson(objective: Objective, phi: Floats, slopes: Floats, hessians: Floats) -> float:
-    """Pearson's statistic, of slopes and curvatures (n,) times weights; Huber's loss has no variance function."""
+    """Pearson's statistic from gradients and Hessians (n,) times weights; Huber's loss has no variance function."""
     if objective.task.loss.code == HUBER:
         weight = objective.rows.weight if len(objective.rows.weight) else 1.0
         return float((np.square(slopes) / weight).sum() / hessians.sum() * objective.total)
@@ -290,7 +287,7 @@ def _pearson(objective: Objective, phi: Floats, slopes: Floats, hessians: Floats
 
 
 def _grads(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
-    """Slopes and curvatures (n, K) of the rows, times their weight."""
+    """Gradients and Hessians (n, K) of the rows, times their weight."""
     task, rows = objective.task, objective.rows
     margins = np.empty((len(rows.y), task.n_outputs))
     predict_margins(rows, task.program, task.neutral, np.ascontiguousarray(phi[:, None]), margins)
@@ -304,9 +301,7 @@ def _grads(objective: Objective, phi: Floats) -> tuple[Floats, Floats]:
 
 
 def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> float:
-    """One update of the precisions; the largest change of a logarithm, or of the effective coefficients if that is
-    less.
-    """
+    """One update of the precisions; the largest change of a logarithm, or of the edf if that is less."""
     held = [index for index, _ in objective.held()]
     lengths = np.array([np.square(objective.away(index, phi)).sum() for index in held])
     now = weighed.dispersion * weighed.edf[held] / np.maximum(lengths, 1e-300)
@@ -320,10 +315,10 @@ def _move_variances(objective: Objective, phi: Floats, weighed: _Weighed) -> flo
 
 
 def scale_free(layout: Layout) -> Floats:
-    """Directions (blocks, d) in which logarithms of blocks' scales can move while every score stays.
+    """Directions (terms, d) in which logarithms of the terms' scales can change while every linear predictor stays.
 
-    What one factor of a product gives, another takes: the rows tell the product of their variances, and no single one.
-    Along these the variances are left where they start, or they would move on for ever.
+    The factors of a product can exchange scale: only the product of their variances is identified. Along these
+    directions the variances keep their initial values, as they would drift without end.
     """
     factors = np.zeros((len(layout.learned), len(layout.blocks)))
     for number, term in enumerate(layout.learned):

@@ -1,17 +1,17 @@
-"""Variances of blocks whose categories have few rows each: by the loss of rows held out.
+"""Variances of terms with few rows per category, tuned by the held-out loss.
 
-Two models, each fitted to one half of the rows, tell the other half. How the loss there moves with the logarithm of
-a block's precision follows from the optimum's derivative, and costs one more linear solve for all blocks
-together: with g the gradient of the held-out loss by the parameters and H the Hessian of the objective,
-d loss / d log(precision) = -(H^-1 g)' (penalty's gradient of the block). Each logarithm then takes a few steps against
-the sign of its slope, longer while the sign stays (Riedmiller and Braun 1993, Rprop).
+Each of two models is fitted to one half of the rows and evaluated on the other. The derivative of that held-out loss by
+the logarithm of a term's precision follows from the derivative of the optimum, at the cost of one more linear solve for
+all terms together: with g the gradient of the held-out loss by the coefficients and H the Hessian of the objective,
+d loss / d log(precision) = -(H^-1 g)' (gradient of the term's penalty). Each logarithm then takes a few steps against
+the sign of its derivative, longer while the sign stays (Riedmiller and Braun 1993, Rprop).
 
-Behind a log link a category that the other half lacks counts with its mean under the prior, exp(half the variance)
-times the others', and not with its median: a loss that is least at the mean would otherwise ask for small variances,
-which move the intercept towards that mean, and shrink the categories that were seen (review of gamma targets with
-2,500 categories in 5,000 rows: 2.2 times the excess loss of variances by evidence).
+Behind a log link a category that is missing in the other half counts with its mean under the prior, exp(half the
+variance) times the others', rather than with its median. Otherwise a loss that is minimal at the mean would favour
+small variances, which move the intercept to that mean and shrink the categories that were seen
+(`benchmarks/evidence/constants.md`, "prior mean").
 
-Why not by evidence: in `variances`.
+Why not by REML: see `variances`.
 """
 
 from __future__ import annotations
@@ -30,49 +30,48 @@ from tabsym.solvers.newton.terms import SolverTerm
 Floats = NDArray[np.float64]
 
 MANY_ENTRIES = 100
-"""Blocks with fewer coefficients are left to the evidence, which few categories tell better than rows held out."""
+"""Terms with fewer coefficients keep the variance by REML, which is the better estimate for few categories."""
 
 LOOKS, LOOKS_OF_CLASSES = 5, 4
-"""How often precisions are looked at, at least. Those of amounts start at their evidence, which can be far from the
-rows held out; with four looks usedcars and rossmann are worse by .5 to 1 %, with six no better; nor are amazon, kick
-and compas."""
+"""Evaluations of the precisions, at least; for regression, and for classification. For regression they start at the
+estimate by REML, which can be far from the held-out optimum (`benchmarks/evidence/constants.md`)."""
 
 AS_GOOD, AS_GOOD_OF_CLASSES = 1, 2
-"""Precisions are the mean, in logarithms, of so many best looks: steps are coarse, and between two of them is better
-for classes (amazon's AUC +.0004, kick's too); those of amounts are still on their way."""
+"""Precisions are the geometric mean of this many best evaluations: steps are coarse, so that a mean of two is better
+for classification; for regression they are still on their way (`benchmarks/evidence/constants.md`)."""
 
 MAX_LOOKS, MUCH, CERTAIN = 12, 0.02, 2.0
-"""There are more looks, up to so many, while the last one lowers the loss by this share of it and by this many standard
-errors: variances are far from where they started. Where looks gain less, stopping early is better for the order of the
-rows (going on for any certain gain amazon loses .0012 of AUC, and gains .0001 of log-loss)."""
+"""Evaluations go on, up to this many, while the last one lowers the loss by this fraction of it and by this many
+standard errors: the variances started far off. Where they gain less, stopping early ranks rows better
+(`benchmarks/evidence/constants.md`)."""
 
 FIRST_STEP, FIRST_STEP_OF_CLASSES, MAX_STEP, LONGER, SHORTER = 1.0, 0.7, 1.5, 1.2, 0.5
-"""Steps of the logarithm of a precision."""
+"""Rprop's steps of the logarithm of a precision: first, largest, and the factors by which they grow and shrink."""
 
 FIRST_SWEEPS, SWEEPS = 4, 2
 FIRST_SWEEPS_OF_CLASSES, SWEEPS_OF_CLASSES = 3, 1
-"""Of the models, before the first look and between two: they need not be settled to tell which way is down.
+"""Iterations of the models, before the first evaluation and between two: the sign of the derivative needs no
+convergence.
 
-With as few for amounts usedcars' MAE is 2 % higher and rossmann's RMSE .3 %. With as many for classes amazon's log-loss
-is .0003 lower, titanic's AUC .003 lower, neither for certain, and four other tables are level.
+Regression needs more of them than classification (`benchmarks/evidence/constants.md`).
 """
 
 MIN_PRECISION, MAX_PRECISION = 1e-3, 1e5
-"""Of a precision, over the curvature of a row of average weight and the dispersion."""
+"""Bounds of a precision, over the Hessian of a row of average weight and the dispersion."""
 
 MAX_RISE = 5.0
-"""Of the logarithm of a mean above that of a median: 150 times it."""
+"""The most by which the logarithm of a mean exceeds that of the median: a factor of 150."""
 
 
 class HeldOut:
-    """Models that have seen one half of the rows each, and the loss of the rows by the one that has not.
+    """Two models of half the rows each, and the held-out loss of the rows.
 
     Parameters
     ----------
     solver : BlockDescent
-        Of two models, for a loss of one score.
+        Of two models, for a loss with one linear predictor.
     dispersion : float
-        What a variance is over one by its precision.
+        A variance is this over its precision.
     """
 
     def __init__(self, solver: BlockDescent, dispersion: float) -> None:
@@ -83,7 +82,7 @@ class HeldOut:
         self._sums = np.empty((1 + max(term.size for term in solver.terms)) * self.rows.width)
 
     def tune(self, free: Sequence[int]) -> Floats:
-        """Precisions of the terms at `free`, the mean of the best of a few looks."""
+        """Precisions of the terms at `free`, the geometric mean of the best of a few evaluations."""
         solver, free = self.solver, list(free)
         logs = np.log([solver.precision[index] for index in free])
         for_classes = solver.loss.for_classes
@@ -93,7 +92,7 @@ class HeldOut:
         before = np.zeros(len(free))
         new = {index: self._is_new(index) for index in free} if solver.loss.log_link else {}
         looks: list[tuple[float, Floats]] = []
-        rows = np.full(len(solver.y), np.inf)  # the losses of the best look
+        rows = np.full(len(solver.y), np.inf)  # the losses of the best evaluation
         for look in range(MAX_LOOKS):
             for index, log in zip(free, logs, strict=True):
                 solver.precision[index] = float(np.exp(log))
@@ -117,29 +116,27 @@ class HeldOut:
         return np.exp(np.mean([logs for _, logs in best], axis=0))
 
     def of_all_rows(self, index: int) -> Floats:
-        """Coefficients (q, 1) of a term, had one model seen all rows: their optimum by the curvatures of both.
+        """Approximate coefficients (q, 1) of a term for one model of all rows: combined from both by their Hessians.
 
-        While the others are held, and as far as curvatures are those where the models stand.
+        The other terms stay fixed, and the Hessians are those at the current coefficients.
         """
         hessians, precision = self.solver.curvature[index], self.solver.precision[index]
         known = self.solver.theta[index] * (hessians + precision)
         return (known[:, :1] + known[:, 1:]) / (hessians[:, :1] + hessians[:, 1:] + precision)
 
     def _is_much_better(self, losses: Floats, than: Floats) -> bool:
-        """Whether losses (n,) are much less than others in the mean, and for certain."""
+        """Whether losses (n,) are lower than others in the mean, by much and significantly."""
         weight = self.solver.weight if len(self.solver.weight) else np.ones(len(losses))
         gains = weight * (than - losses)
         error = np.sqrt(np.square(gains - gains.mean()).sum())
         return bool(gains.sum() > max(MUCH * abs(float(weight @ than)), CERTAIN * error))
 
     def scores(self) -> Floats:
-        """Scores (n,) of rows under the model that has not seen them."""
+        """Held-out linear predictors (n,) of the rows."""
         return self.rows.scores_by_sums(self.solver.terms, self.solver.theta, flip=True)[:, 0]
 
     def _is_new(self, index: int) -> Floats:
-        """1 for rows (n,) whose coefficient the model that has not seen them has never seen, else 0; times x
-        squared.
-        """
+        """1 for rows (n,) whose coefficient has no row in the other half, else 0; times x squared."""
         term, solver = self.solver.terms[index], self.solver
         pairs = 2 * np.maximum(term.codes, 0) + self.rows.column
         has = term.codes >= 0
@@ -149,17 +146,17 @@ class HeldOut:
         return new * np.square(term.x) if len(term.x) else new.astype(np.float64)
 
     def _rise(self, index: int) -> float:
-        """Of the logarithm of a new coefficient's mean above its median, 0: half the variance."""
+        """The logarithm of an unseen coefficient's mean over its median, 1: half the variance."""
         return min(0.5 * self.dispersion / float(self.solver.precision[index]), MAX_RISE)
 
     def _slopes(self, free: Sequence[int], scores: Floats, rises: Mapping[int, Floats]) -> Floats:
-        """How the held-out loss, at `scores`, moves with logarithms of the precisions at `free`, up to a factor.
+        """Derivatives of the held-out loss, at `scores`, by the logarithms of the precisions at `free`, up to a factor.
 
-        `rises` (n,) by place: what new coefficients add to scores, which falls as precisions grow.
+        `rises` (n,) by index: the shift of linear predictors for unseen coefficients, which decreases as precisions
+        grow.
 
-        Roughly: the linear solve goes on by one sweep a look, as only signs are used. With as many sweeps as the models
-        take amazon's AUC is lower by .0008 and retail's error higher by .3 %, and five other tables are level (four
-        seeds of five folds).
+        The linear solve is approximate, continued by one iteration per evaluation, since signs alone are used; more
+        iterations do not help (`benchmarks/evidence/constants.md`).
         """
         solver, rows = self.solver, self.rows
         theirs, _ = rows.pulls_at(scores)
@@ -180,9 +177,7 @@ class HeldOut:
         return np.array(slopes)
 
     def _turn(self, before: SolverTerm, steps: Floats, term: SolverTerm, hessians: Floats, theirs: Floats) -> Floats:
-        """Move the rows' share of z by the steps of one term; what is left of Hz = g, by coefficients (q, 2) of
-        another.
-        """
+        """Apply the steps of one term to the rows' part of z; the residual of Hz = g by another term (q, 2)."""
         rows, sums = self.rows, self._sums[: (1 + term.size) * self.rows.width]
         take_linear_turn(
             rows.codes(before), before.x, rows.padded(steps), rows.codes(term), term.x, hessians, theirs, self._reach,
@@ -192,10 +187,9 @@ class HeldOut:
 
 
 def halves_of(y: Floats, loss: Loss, rng: np.random.RandomState) -> NDArray[np.int8]:
-    """The model that sees each row (n,), one half each; of every class one half too.
+    """The model whose training rows include each row (n,): random halves, stratified by class.
 
-    With classes left to chance the variances are so too: amazon's AUC then moves by .0009 from one random state to the
-    next, and is lower by .0005.
+    Without stratification the variances vary more with the random state (`benchmarks/evidence/constants.md`).
     """
     order = rng.permutation(len(y))
     if loss.for_classes:

@@ -1,11 +1,11 @@
-"""Posterior covariances of the coefficients, of all terms together where they are few enough.
+"""Posterior covariances of the coefficients, of all terms jointly where they are few enough.
 
-The inverse of the penalized Fisher information at the optimum, given the variance components (Wood 2017,
-"Generalized Additive Models", section 6.10; without penalties, the covariance of a GLM). Up to `MAX_COEFS`
-coefficients it is exact. Beyond, a block is joint with the intercept and the smallest blocks (`MAX_BESIDE`
-coefficients), and given the others; these small blocks are joint with the largest one.
+The inverse of the penalized Fisher information at the optimum, given the variance components (Wood 2017, "Generalized
+Additive Models", section 6.10; without penalties, the covariance of a GLM). Up to `MAX_COEFS` coefficients it is exact.
+Beyond, it is that of a term jointly with the intercept and the smallest terms (`MAX_BESIDE` coefficients), given the
+others; that of these small terms is joint with the largest term.
 
-In units of training, where the dispersion is 1.
+In the scale of training, where the dispersion is 1.
 """
 
 from __future__ import annotations
@@ -28,41 +28,44 @@ from tabsym.solvers.newton.terms import Prior, SolverTerm
 Floats = NDArray[np.float64]
 
 MAX_COEFS, MAX_BESIDE = 800, 100
-"""Coefficients of all classes whose covariance is one matrix, and beside a block of a larger model."""
+"""Coefficients of all classes up to which the covariance is one matrix, and of the small terms that a term of a larger
+model is joint with."""
 
 MAX_FACTOR = 100_000
-"""Numbers that are kept of the covariance of one block."""
+"""The most numbers that are stored of the covariance of one term."""
 
 MAX_VISITS = 200_000_000
-"""Rows times pairs of blocks and of classes that are summed up, above which those of several classes are not known."""
+"""Rows times pairs of terms and of classes to sum over, above which multiclass covariances are not computed."""
 
 SINGULAR = 1e-9
-"""Of an information whose diagonal is 1: an eigenvalue below is none."""
+"""Eigenvalues below this, of an information matrix scaled to diagonal 1, count as 0."""
 
 ALMOST_ZERO = 1e-14, 1e-12, 1e-10
-"""Of the largest variance, added to all for Cholesky's factor of a matrix that is singular."""
+"""Tried in turn: this fraction of the largest variance is added to the diagonal for the Cholesky factor of a singular
+matrix."""
 
 UNTOLD = 1e-2
-"""The share of a coefficient (its square) in directions that the rows do not tell, above which it is not known."""
+"""A coefficient is not identified where more than this fraction of its squared length lies in the null space of the
+information."""
 
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """Of all coefficients: covariances (K, p, p), and which (p,) nothing tells."""
+    """Covariances (K, p, p) of all coefficients, and which of these (p,) are not identified."""
 
     matrix: Floats
     untold: NDArray[np.bool_]
 
 
 class Information:
-    """The penalized information on terms, block by block.
+    """The penalized Fisher information, term by term.
 
     Parameters
     ----------
     solver : BlockDescent
         At the optimum.
-    shares : dict of place -> (q,)
-        The means that no row tells: they are held at 0, which changes nothing that is told.
+    shares : dict of index -> (q,)
+        Weights of the means that are not identified: they are constrained to 0, which changes no identified quantity.
     """
 
     def __init__(self, solver: BlockDescent, shares: dict[int, Floats]) -> None:
@@ -75,14 +78,14 @@ class Information:
             self._of_rows = solver.expected_curvature()
 
     def _curvature(self, k: int, m: int) -> Floats:
-        """Of rows (n,) between the scores of two classes."""
+        """The rows' Hessians (n,) by the linear predictors of two classes."""
         if self.solver.loss.code != MULTINOMIAL:
             return self._of_rows
         one, other = self._probabilities[:, k], self._probabilities[:, m]
         return np.asarray(self._weight * one * ((1.0 if k == m else 0.0) - other))
 
     def between(self, one: int, other: int, k: int = 0, m: int = 0) -> Floats:
-        """Of rows alone, between two terms (q, r)."""
+        """The information without penalty between two terms (q, r)."""
         terms = self.solver.terms
         left, right = terms[one], terms[other]
         values = self._curvature(k, m)
@@ -94,14 +97,14 @@ class Information:
         return sums
 
     def diagonal(self, index: int) -> Floats:
-        """Of a ridge term (q,), with its penalty."""
+        """The diagonal of a ridge term (q,), with its penalty."""
         term = self.solver.terms[index]
         seen = term.codes >= 0
         values = self._curvature(0, 0) * (np.square(term.x) if len(term.x) else 1.0)
         return np.bincount(term.codes[seen], values[seen], minlength=term.size) + self.solver.precision[index]
 
     def penalty(self, index: int) -> Floats:
-        """The penalty's matrix (q, q) of a term."""
+        """The penalty matrix (q, q) of a term."""
         term, precision = self.solver.terms[index], self.solver.precision[index]
         if term.prior is Prior.FLAT:
             return np.zeros((1, 1))
@@ -112,7 +115,7 @@ class Information:
         return np.asarray(precision * (jumps.T @ jumps + term.share_apart * beside.T @ beside))
 
     def of(self, indices: Sequence[int]) -> Floats:
-        """Of terms together (K p, K p), class after class, with their penalties and the means that are held."""
+        """The information on several terms (K p, K p), class by class, with penalties and constraints."""
         terms, k = self.solver.terms, self.k
         starts = np.cumsum([0, *(terms[index].size for index in indices)])
         p = int(starts[-1])
@@ -130,7 +133,7 @@ class Information:
         return whole.reshape(k * p, k * p)
 
     def _hold(self, whole: Floats, own: slice, index: int) -> None:
-        """Add a term's penalty, and hold what no row tells: its mean, and what is common to all classes."""
+        """Add a term's penalty, and constrain its mean, and the direction common to all classes."""
         k, size = self.k, own.stop - own.start
         level = max(float(np.trace(whole[0, own, 0, own])), 1e-300)
         for one in range(k):
@@ -143,12 +146,12 @@ class Information:
                     whole[one, own, other, own] += level / size * np.eye(size)
 
     def visits(self, indices: Sequence[int]) -> float:
-        """Rows that are visited to sum the information on terms up."""
+        """The number of rows visited to compute the information on terms."""
         return 0.5 * len(self.solver.y) * len(indices) ** 2 * self.k**2
 
 
 def inverse(information: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """The inverse (p, p), and which coefficients (p,) nothing tells; for these, variances are no use."""
+    """The inverse (p, p), and which coefficients (p,) are not identified; the variances of these are meaningless."""
     size = np.diag(information)
     told = size > 0.0
     root = np.sqrt(np.where(told, size, 1.0))
@@ -176,14 +179,14 @@ def _inverse_of_positive(scaled: Floats) -> Floats | None:
 
 
 def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[int, Floats]) -> Whole | None:
-    """Of the terms at `indices` together, in their order; None where they are too many."""
+    """Joint covariance of the terms at `indices`, in their order; None where they are too many."""
     information = Information(solver, shares)
     p = sum(solver.terms[index].size for index in indices)
     if p * information.k > MAX_COEFS or (information.k > 1 and information.visits(indices) > MAX_VISITS):
         return None
     k = information.k
     found, untold = inverse(information.of(indices))
-    if k > 1:  # beside the mean of the classes, as what is common to all says nothing to the rows
+    if k > 1:  # less the mean over classes, which is not identified
         beside = np.kron(np.eye(k) - 1.0 / k, np.eye(p))
         found = beside @ found @ beside
     blocks = found.reshape(k, p, k, p)
@@ -191,14 +194,14 @@ def whole_covariance(solver: BlockDescent, indices: Sequence[int], shares: dict[
 
 
 class Parts:
-    """Of models of more coefficients, block by block, for losses of one score.
+    """Covariances of larger models, term by term, for losses with one linear predictor.
 
     Parameters
     ----------
     solver : BlockDescent
     indices : sequence of int
         The terms that are not dropped.
-    shares : dict of place -> (q,)
+    shares : dict of index -> (q,)
     """
 
     def __init__(self, solver: BlockDescent, indices: Sequence[int], shares: dict[int, Floats]) -> None:
@@ -218,15 +221,13 @@ class Parts:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is given: one block is beside the others, whose inverse is known coefficient by
-        coefficient.
-        """
+        """Whether no term is conditioned on: there is one other term, and its information is diagonal."""
         if len(self.others) != 1 or self._largest is None:
             return False
         return len(self._matrix) * self._terms[self._largest].size <= MAX_FACTOR
 
     def __call__(self) -> tuple[dict[int, TermCovariance], Callable[[dict[int, Floats]], float]]:
-        """Covariances by place, and what gives the variance of a sum of coefficients, by its shares (q,) by place."""
+        """Covariances by index, and a function for the variance of a linear combination, with weights (q,) by index."""
         found = {index: self._of_other(index) for index in self.others}
         left, taken, own = self._matrix, None, None
         if self._largest is not None:
@@ -253,7 +254,7 @@ class Parts:
         return found, variance
 
     def _of_other(self, index: int) -> TermCovariance:
-        """Of a term that is not among those beside, given the others that are not."""
+        """Covariance of a term that is not among the small ones, given the others that are not."""
         term, width = self._terms[index], len(self._matrix)
         while width > 1 and width * term.size > MAX_FACTOR:
             width = int(self._starts[self._starts < width][-1]) or 1
@@ -270,20 +271,20 @@ class Parts:
         return covariance_of((matrix + follows @ left @ follows.T)[None], untold)
 
     def _shared(self, index: int, width: int) -> Floats:
-        """Information between the first terms beside, of so many coefficients, and one other (width, q)."""
+        """Information between the first small terms, of `width` coefficients, and one other term (width, q)."""
         beside = [one for one, start in zip(self.beside, self._starts, strict=False) if start < width]
         return np.concatenate([self._information.between(one, index) for one in beside])
 
 
 def covariance_of(matrices: Floats, untold: NDArray[np.bool_]) -> TermCovariance:
-    """From matrices (K, q, q), and which coefficients (q,) nothing tells."""
+    """From matrices (K, q, q), and which coefficients (q,) are not identified."""
     own = np.zeros(matrices.shape[1:2] + matrices.shape[:1])
     own[untold] = np.inf
     return TermCovariance(own, np.array([_root(one) for one in matrices]))
 
 
 def _root(matrix: Floats) -> Floats:
-    """R with RR' = a matrix that has no negative eigenvalues but for rounding."""
+    """R with RR' = a matrix that is positive semidefinite up to rounding."""
     shift = np.diag(matrix).max(initial=0.0)
     for share in ALMOST_ZERO:
         lower, info = dpotrf(matrix + share * shift * np.eye(len(matrix)), lower=1)
@@ -309,16 +310,16 @@ def _first_of(ordered: Sequence[int], terms: Sequence[SolverTerm], most: int) ->
 
 
 MAX_STEPS, MAX_HALVINGS = 8, 10
-"""Steps, and halves of one that does not lower the objective."""
+"""The most Newton steps, and the most halvings of a step that does not lower the objective."""
 
 RIDGE_OF_DIAGONAL = 1e-10
-"""Of the diagonal, added to it: the mean of a block and the intercept need not be identified."""
+"""Relative ridge on the diagonal: the mean of a term may be confounded with the intercept."""
 
 
 def finish(solver: BlockDescent, dispersion: float, close: float) -> int:
-    """Go on until no coefficient moves by more than `close` standard errors of it: how many steps it took.
+    """Joint Newton steps until no coefficient moves by more than `close` of its standard errors; the number of steps.
 
-    Of a model of one score and some hundred coefficients; others are left as they are.
+    For models with one linear predictor and up to some hundred coefficients; others are left as they are.
     """
     indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
     if solver.loss.code == MULTINOMIAL or sum(solver.terms[index].size for index in indices) > MAX_COEFS:
@@ -331,7 +332,7 @@ def finish(solver: BlockDescent, dispersion: float, close: float) -> int:
 
 
 def _steps(solver: BlockDescent, indices: list[int]) -> tuple[list[Floats], float]:
-    """Newton's steps of the terms, and half their decrement; 0 where they cannot be found."""
+    """Newton steps of the terms, and half the Newton decrement; 0 where the system cannot be solved."""
     slopes, _ = solver.grads()
     gradients = []
     for index in indices:
@@ -353,7 +354,7 @@ def _steps(solver: BlockDescent, indices: list[int]) -> tuple[list[Floats], floa
 
 
 def _take(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> bool:
-    """Take the steps, or a half or quarter of them, that lower the objective; whether there are any."""
+    """Take the step, halved until the objective decreases; whether it does."""
     theta, before = list(solver.theta), _objective(solver, indices)
     share = 1.0
     for _ in range(MAX_HALVINGS):
@@ -369,7 +370,7 @@ def _take(solver: BlockDescent, indices: list[int], steps: list[Floats]) -> bool
 
 
 def _objective(solver: BlockDescent, indices: list[int]) -> float:
-    """The loss of the rows, and the penalties."""
+    """The loss of the rows plus the penalties."""
     penalties = (solver.precision[index] * solver.terms[index].length(solver.theta[index]) for index in indices)
     with np.errstate(over="ignore", invalid="ignore"):
         return solver.total * solver.mean_loss() + 0.5 * sum(penalties)

@@ -1,7 +1,7 @@
-"""Kernels of Newton's method by block coordinate descent for several classes: rows stand at their probabilities.
+"""Kernels of block coordinate descent for multiclass: rows are stored as probabilities.
 
-Shapes, for n rows, K classes, q coefficients of the block whose turn it is: codes (n,) int32 below q, -1 for none; x
-(n,), what the coefficient is multiplied by, empty for 1; values (n, K): the probabilities of the rows.
+Shapes, for n rows, K classes, q coefficients of the current term: codes (n,) int32 below q, -1 for none; x (n,), the
+numeric factor of the coefficient, empty for 1; values (n, K): the probabilities of the rows.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ import numpy as np
 from tabsym.jit import kernel, unsigned
 
 MIN_PROBABILITY = 1e-9
-"""Curvatures are no smaller, as those of one score: a class that is certain still counts a little."""
+"""Lower bound of Hessians, as for one linear predictor: a class that is nearly certain still counts a little."""
 
 
 @kernel
 def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
-    """Sum slopes and curvatures (q, K) by coefficient for the multinomial loss, of one model; sums are set, not added
-    to.
+    """Sum gradients and Hessians (q, K) by coefficient for the multinomial loss, of one model; sums are overwritten.
 
-    The curvature is that of a bound, diag(p), above diag(p) - pp', and so near it that its steps differ from Newton's
-    by a number common to all classes; ``diagonal``: p (1 - p) instead, what a class has by itself.
+    The Hessian is an upper bound, diag(p) for diag(p) - pp', whose steps differ from Newton steps by a constant common
+    to all classes; ``diagonal``: p (1 - p) instead, the Hessian's diagonal.
     """
     gradient[:] = 0.0
     curvature[:] = 0.0
@@ -37,7 +36,7 @@ def collect_classes(codes, x, y, weight, values, diagonal, gradient, curvature):
 
 @kernel
 def move_classes(codes, x, steps, values):
-    """Move rows by their coefficient's step (q, K); `steps` may be overwritten. Rows stand at their probabilities."""
+    """Add their coefficient's steps (q, K) to the rows, stored as probabilities; `steps` may be overwritten."""
     if not len(x):
         for c in range(len(steps)):
             for k in range(steps.shape[1]):
@@ -56,11 +55,10 @@ def move_classes(codes, x, steps, values):
 
 @kernel
 def take_classes_turn(before, steps, codes, weight, values, scales, sums):
-    """Move rows by the steps (1 + q, K) of the block `before`, as factors, and sum what they stand at by the next's.
+    """Apply the steps (1 + q, K) of the term `before`, as factors, and sum probabilities by the next term.
 
-    For blocks of rows that nothing multiplies; sums (1 + q, K) are set. The first of both is for rows without a
-    coefficient. The kernel works in `scales` (n,): with sums and scaling in one loop each row would wait for the
-    division before it.
+    For terms without a numeric factor; sums (1 + q, K) are overwritten. The first element of both is for rows without a
+    coefficient. `scales` (n,) is work space: with sums and scaling in one loop each row would wait for its division.
     """
     sums[:] = 0.0
     for i in range(len(codes)):
@@ -82,12 +80,12 @@ def take_classes_turn(before, steps, codes, weight, values, scales, sums):
 
 @kernel
 def step_classes(gradient, curvature, theta, precision, most, right, steps):
-    """Steps (q, K) of coefficients penalized each by itself, no class by more than `most`; theta moves with them.
+    """Steps (q, K) of coefficients with a ridge penalty, each at most `most` in size; theta is updated by them.
 
-    By the bound diag(s) - ss' / n of a coefficient's curvature, for s the sum of the probabilities of its n rows, which
-    is the curvature itself where these are alike, and never below it. Its inverse beside the penalty is one of rank one
-    (Sherman and Morrison). By diag(s) alone rows that are nearly certain took five to ten times the sweeps. `right` (q,
-    K) is set to what pulls at the coefficients, the penalty included.
+    By the bound diag(s) - ss' / n of a coefficient's Hessian, for s the sum of the probabilities of its n rows, which
+    is exact where these are equal. Its inverse with the penalty is a rank-one update (Sherman and Morrison). The
+    simpler bound diag(s) converges slowly where rows are nearly certain (`benchmarks/evidence/constants.md`). `right`
+    (q, K) is set to the negative gradient, penalty included.
     """
     for e in range(theta.shape[0]):
         pulled, left = 0.0, 0.0
@@ -107,10 +105,9 @@ def step_classes(gradient, curvature, theta, precision, most, right, steps):
 
 @kernel
 def collect_matrices(codes, share, values, sums):
-    """Add the curvature matrices of rows, diag(p) - pp' times their share (n,), empty for 1, to those of their
-    coefficients.
+    """Add the Hessian matrices of rows, diag(p) - pp' times share (n,), empty for 1, to those of their coefficients.
 
-    As lower triangles (1 + q, K (K + 1) / 2), row after row; 0: no coefficient.
+    As lower triangles (1 + q, K (K + 1) / 2), row by row; 0: no coefficient.
     """
     for i in range(len(codes)):
         c, at = unsigned(codes[i] + 1), 0
@@ -124,7 +121,7 @@ def collect_matrices(codes, share, values, sums):
 
 @kernel
 def matrices_of_rows(values, matrices):
-    """Lower triangles (n, K (K + 1) / 2) of the curvature matrices of rows, diag(p) - pp'."""
+    """Lower triangles (n, K (K + 1) / 2) of the Hessian matrices of rows, diag(p) - pp'."""
     for i in range(len(values)):
         at = 0
         for k in range(values.shape[1]):
@@ -137,9 +134,7 @@ def matrices_of_rows(values, matrices):
 
 @kernel
 def sum_matrices(codes, share, matrices, sums):
-    """Add rows of `matrices` (n, T), times their share (n,), empty for 1, to their coefficients' (1 + q, T); 0: no
-    coefficient.
-    """
+    """Add rows of `matrices` (n, T), times share (n,), empty for 1, to coefficients (1 + q, T); 0: none."""
     if len(share):
         for i in range(len(codes)):
             c = unsigned(codes[i] + 1)

@@ -1,7 +1,6 @@
-"""Kernels of Newton's method by block coordinate descent, over coefficients: their steps, what is certain of them, what
-they have in common.
+"""Kernels of block coordinate descent over coefficients: Newton steps, posterior variances, recentering.
 
-Shapes, for q coefficients of a block and W models or classes: theta (q, W), or one after the other (q W,).
+Shapes, for q coefficients of a term and W models or classes: theta (q, W), or flattened (q W,).
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from tabsym.jit import inlined, kernel, unsigned
 
 @kernel
 def step_ridge(gradient, curvature, theta, precision, most, right, steps):
-    """Newton's steps (q W,) of coefficients penalized each by itself, none above `most`; theta moves with them.
+    """Newton steps (q W,) of coefficients with a ridge penalty, each at most `most` in size; theta is updated by them.
 
-    `right` (q W,) is set to what pulls at the coefficients, the penalty included. Nothing is summed here, so that
-    several coefficients are taken at once.
+    `right` (q W,) is set to the negative gradient, penalty included. There is no sum in the loop, so that it is
+    vectorized.
     """
     for e in range(len(theta)):
         right[e] = -gradient[e] - precision * theta[e]
@@ -31,9 +30,9 @@ def step_ridge(gradient, curvature, theta, precision, most, right, steps):
 
 @kernel
 def step_pulled(grads, precision, most, rate, theta, curvature, right, steps):
-    """As `step_ridge`, from pulls (2 q W,), a slope and a curvature each, which is kept; steps are left times `rate`.
+    """As `step_ridge`, from gradients and Hessians side by side (2 q W,); Hessians are stored, steps times `rate`.
 
-    Of pulls in two columns the compiler would take one coefficient after the other, which takes four times as long.
+    With the two in columns of a matrix the loop would not be vectorized, and take four times as long.
     """
     for e in range(len(theta)):
         hess = grads[2 * e + 1]
@@ -51,8 +50,8 @@ def step_pulled(grads, precision, most, rate, theta, curvature, right, steps):
 
 @kernel
 def sum_products_of(left, right):
-    """Of two arrays (q W,); BLAS would call other threads for long ones, which may be busy."""
-    first = second = third = fourth = 0.0  # four sums, as each addition waits for the one before
+    """Inner product of two arrays (q W,); BLAS would start threads for long ones, which may be busy."""
+    first = second = third = fourth = 0.0  # four accumulators, so that additions overlap
     for e in range(len(left)):
         first, second, third, fourth = second, third, fourth, first + left[e] * right[e]
     return first + second + third + fourth
@@ -60,10 +59,10 @@ def sum_products_of(left, right):
 
 @kernel
 def spread_ridge(curvature, precision, more, least, variances):
-    """Posterior variances (q,) of coefficients penalized each by itself, jointly with one number that all rows have.
+    """Posterior variances (q,) of ridge coefficients, jointly with the intercept; the sum of the finite ones.
 
-    `more`: information on that number from rows without a coefficient; where less than `least` of it is left beside the
-    coefficients, it counts as known. Infinite where neither a row nor the penalty says anything; the sum of the others.
+    `more`: information on the intercept from rows without a coefficient; where less than `least` of it remains given
+    the coefficients, the intercept counts as known. Infinite where neither data nor penalty are informative.
     """
     left, size = more, 0.0
     for e in range(len(curvature)):
@@ -100,10 +99,11 @@ def weigh_ridge(curvature, theta, precision, more, least):
 
 @kernel
 def move_precisions(indices, weighed, held, dispersion, least, most, precision, moving):
-    """Move precisions (P,) at `indices` (a,) to where Fellner and Schall's update has them, by `most` of a logarithm.
+    """Fellner-Schall update of the precisions (P,) at `indices` (a,), each by at most `most` on the log scale.
 
-    `weighed` (a, 2): effective coefficients, of which fewer than `least` move nothing, and sums of squares; `held`
-    (P,): coefficients penalized. `moving` (a,) is set to how far the effective coefficients are moved by that.
+    `weighed` (a, 2): effective degrees of freedom, below `least` of which the precision is left, and sums of squares;
+    `held` (P,): numbers of penalized coefficients. `moving` (a,) is set to the resulting change of the degrees of
+    freedom.
     """
     for at in range(len(indices)):
         index, edf = indices[at], weighed[at, 0]
@@ -141,13 +141,12 @@ def _recenter(above, cells, own, theirs, theta, upper, shared, width):
 
 @kernel
 def recenter(above, cells, own, theirs, theta, upper, shared):
-    """Hand what cells (q, W) have in common to the coefficients (p, W) that they lie within, above (q,), as far as it
-    pays.
+    """Transfer the mean of coefficients (q, W) to their parents `above` (q,) in (p, W), as the penalty allows.
 
-    `cells` (p,): how many lie within each; own and theirs are the precisions; the kernel works in `shared` (p, W).
-    What the penalty falls by.
+    `cells` (p,): number of children of each parent; own and theirs are the precisions; `shared` (p, W) is work space.
+    Returns the decrease of the penalty.
     """
-    if theta.shape[1] == 1:  # a width that the compiler knows halves the time
+    if theta.shape[1] == 1:  # a width known at compile time halves the time
         return _recenter(above, cells, own, theirs, theta, upper, shared, 1)
     if theta.shape[1] == 2:
         return _recenter(above, cells, own, theirs, theta, upper, shared, 2)
@@ -156,7 +155,7 @@ def recenter(above, cells, own, theirs, theta, upper, shared):
 
 @kernel
 def recenter_to_intercept(theta, level):
-    """Hand the mean of coefficients (q, W) to a number that all rows have, level (1, W)."""
+    """Transfer the mean of coefficients (q, W) to the intercept, level (1, W)."""
     for v in range(theta.shape[1]):
         first = second = third = fourth = 0.0  # as in `sum_products_of`
         for e in range(theta.shape[0]):

@@ -1,14 +1,13 @@
-"""Kernels of Newton's method by block coordinate descent: what a block's coefficients are pulled by, and how rows move
-with their steps.
+"""Kernels of block coordinate descent over rows: gradients and Hessians by coefficient, updates of linear predictors.
 
-For losses of one score; those of several classes are in `kernels_classes`.
+For losses with one linear predictor; those for multiclass are in `kernels_classes`.
 
-Shapes, for n rows and the block whose turn it is, of which a row selects one coefficient:
-    codes (n,) int32: the place of the row's coefficient in arrays, less one; the first place is of rows without a
-    coefficient (where there are several models, of which a row is seen by one, each has such a place, and coefficients
-    of its own); x (n,), what the coefficient is multiplied by, empty for 1; values (n,): where rows are kept (see
-    `slopes.stepped`); steps, theta and sums (places,); pulls (places, 2): slopes and curvatures, near each other in
-    memory.
+Shapes, for n rows and the current term, of which a row selects one coefficient:
+    codes (n,) int32: the index of the row's coefficient in arrays, less one; the first element of these is for rows
+    without a coefficient (with several models, each row being in one, each model has such an element, and coefficients
+    of its own); x (n,), the numeric factor of the coefficient, empty for 1; values (n,): transformed linear predictors
+    (see `losses.kernels.stepped`); steps, theta and sums (indices,); grads (indices, 2): gradients and Hessians, next
+    to each other in memory.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from tabsym.jit import inlined, kernel, unsigned
 from tabsym.losses.kernels import GAMMA, HALVES, LOGISTIC, POISSON, SQUARED, gradients_at, stepped
 
 MIN_HESSIAN = 1e-9
-"""Curvatures are no smaller: a row whose class is certain still counts a little."""
+"""Lower bound of Hessians: a row whose class is nearly certain still counts a little."""
 
 
 @inlined
 def _moved(value, step, x, i, loss):
-    """Where a row stands after a step, times x."""
+    """The transformed linear predictor after a step, times x."""
     if len(x) == 0:
         return stepped(value, step, loss)
     if loss in (LOGISTIC, GAMMA):
@@ -55,7 +54,7 @@ def _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, param
 
 @inlined
 def _take_plain_turn(before, steps, codes, y, values, loss, n_lanes, grads):
-    """Without weights and numbers: a loop without questions takes half the time."""
+    """Without weights and numeric factors: a loop without branches takes half the time."""
     length, last = unsigned(len(grads) // n_lanes), unsigned(n_lanes - 1)
     for i in range(len(codes)):
         value = stepped(values[i], steps[unsigned(before[i] + 1)], loss)
@@ -68,7 +67,7 @@ def _take_plain_turn(before, steps, codes, y, values, loss, n_lanes, grads):
 
 @inlined
 def _take_turn_of(before, x_before, steps, codes, x, y, weight, values, loss, n_lanes, grads):
-    """For a loss that the compiler knows."""
+    """For a loss that is known at compile time."""
     if len(x_before) + len(x) + len(weight) > 0:
         _take_turn(before, x_before, steps, codes, x, y, weight, values, loss, 0.0, grads)
     else:
@@ -77,14 +76,14 @@ def _take_turn_of(before, x_before, steps, codes, x, y, weight, values, loss, n_
 
 @kernel
 def take_turn(before, x_before, steps, codes, x, y, weight, values, loss, parameter, n_lanes, grads):
-    """Move rows by the steps of the block `before`, and sum slopes and curvatures by the coefficients of the one after.
+    """Apply the steps of the term `before` to the rows, and sum gradients and Hessians by the next term.
 
-    In one pass, for losses of one score; pulls are set, not added to. Rows take turns at `n_lanes`, a power of 2, such
-    arrays in a row, of which the first is the sum in the end: where all add to the same few numbers, each waits for
-    the one before.
+    In one pass, for losses with one linear predictor; `grads` is overwritten. Rows use `n_lanes` accumulators, a power
+    of 2, in turn, of which the first holds the sum in the end: with few coefficients, additions to one would wait for
+    each other.
     """
     grads[:] = 0.0
-    if loss == SQUARED:  # a loop each: which loss it is, is then known in it
+    if loss == SQUARED:  # one loop per loss, known at compile time
         _take_turn_of(before, x_before, steps, codes, x, y, weight, values, SQUARED, n_lanes, grads)
     elif loss == LOGISTIC:
         _take_turn_of(before, x_before, steps, codes, x, y, weight, values, LOGISTIC, n_lanes, grads)
@@ -104,7 +103,7 @@ def take_turn(before, x_before, steps, codes, x, y, weight, values, loss, parame
 
 @kernel
 def take_squared_turn(before, x_before, steps, codes, x, weight, values, n_lanes, slopes):
-    """As `take_turn`, for the squared loss, whose curvatures never change: `slopes` (the length of `grads`) alone."""
+    """As `take_turn`, for the squared loss, whose Hessians are constant: `slopes` (the length of `grads`) alone."""
     slopes[:] = 0.0
     length, last = unsigned(len(slopes) // n_lanes), unsigned(n_lanes - 1)
     if len(x_before) + len(x) + len(weight) > 0:
@@ -125,16 +124,14 @@ def take_squared_turn(before, x_before, steps, codes, x, weight, values, n_lanes
 
 @kernel
 def move(codes, x, steps, values, loss):
-    """Move rows by their coefficient's step."""
+    """Add their coefficient's step to the linear predictors."""
     for i in range(len(codes)):
         values[i] = _moved(values[i], steps[unsigned(codes[i] + 1)], x, i, loss)
 
 
 @kernel
 def codes_of_models(codes, column, n_models, out):
-    """The places of coefficients (n,), less one, where each has one for every model: `column` (n,) is the row's
-    model.
-    """
+    """Indices of coefficients (n,), less one, where each model has its own: `column` (n,) is the row's model."""
     width = np.int32(n_models)
     for i in range(len(codes)):
         out[i] = (codes[i] + np.int32(1)) * width + np.int32(column[i]) - np.int32(1)
@@ -142,15 +139,14 @@ def codes_of_models(codes, column, n_models, out):
 
 @kernel
 def add_entries(codes, x, theta, n_models, flip, scores):
-    """Add to scores (n,) the coefficients (q W,) of rows, times x: of the W models the row's own, or with flip 1 the
-    other.
+    """Add to scores (n,) the coefficients (q W,) of rows, times x: the row's model's, or with flip 1 the other's.
 
-    Rows without a coefficient have codes below W - 1, and nothing to add.
+    Rows without a coefficient have codes below W - 1, and nothing is added.
     """
     known = False
     for e in range(len(theta)):
         known |= theta[e] != 0.0
-    if not known:  # as of many blocks before their first turn
+    if not known:  # as for many terms before their first step
         return
     first = np.int32(n_models - 1)
     for i in range(len(codes)):
@@ -161,11 +157,10 @@ def add_entries(codes, x, theta, n_models, flip, scores):
 
 @kernel
 def take_linear_turn(before, x_before, steps, codes, x, hessians, others, reach, sums):
-    """Of two models: move `reach` (n,) by the steps of the block `before`, and sum what pulls at coefficients of the
-    next.
+    """For two models: add the steps of the term `before` to `reach` (n,); sum residuals by the next term.
 
-    That is `reach` times `hessians` (n,) of the rows that a coefficient's model sees, less `others` (n,) of those it
-    does not.
+    The residual is `reach` times `hessians` (n,) over the rows of a coefficient's model, less `others` (n,) over the
+    other rows.
     """
     sums[:] = 0.0
     if len(x_before) + len(x) == 0:
@@ -188,7 +183,7 @@ def take_linear_turn(before, x_before, steps, codes, x, hessians, others, reach,
 
 @kernel
 def row_gradients(values, y, weight, loss, parameter, slopes, hessians):
-    """Slope and curvature (n,) of each row, times its weight, for losses of one score."""
+    """Gradient and Hessian (n,) of each row, times its weight, for losses with one linear predictor."""
     for i in range(len(y)):
         share = weight[i] if len(weight) else 1.0
         slope, hess = gradients_at(values[i], y[i], loss, parameter, MIN_HESSIAN)
@@ -197,7 +192,7 @@ def row_gradients(values, y, weight, loss, parameter, slopes, hessians):
 
 @kernel
 def sum_pulls(values, y, weight, loss, parameter, least):
-    """Sums over rows: squares of slopes times their weights, and curvatures times theirs."""
+    """Weighted sums over rows: squared gradients, and Hessians."""
     squares = hessians = 0.0
     for i in range(len(y)):
         share = weight[i] if len(weight) else 1.0
@@ -209,7 +204,7 @@ def sum_pulls(values, y, weight, loss, parameter, least):
 
 @kernel
 def sum_rows(codes, x, numbers, sums):
-    """Sum numbers (n, W) of rows, times x, by coefficient; sums are set."""
+    """Sum numbers (n, W) of rows, times x, by coefficient; sums are overwritten."""
     sums[:] = 0.0
     for i in range(len(codes)):
         if codes[i] >= 0:
@@ -220,7 +215,7 @@ def sum_rows(codes, x, numbers, sums):
 
 @kernel
 def sum_products(codes, x, hessians, numbers, sums):
-    """Sum bends * numbers (n, W) by coefficient; bends (n, W), or (n, 1) for all columns alike; sums are set."""
+    """Sum hessians * numbers (n, W) by coefficient; hessians (n, W), or (n, 1); sums are overwritten."""
     sums[:] = 0.0
     shared = hessians.shape[1] == 1
     for i in range(len(codes)):
@@ -243,7 +238,7 @@ def add_to_rows(codes, x, steps, numbers):
 
 @kernel
 def sum_pairs(left, right, values, sums):
-    """Add values (n,) of rows to sums (q, r) at their coefficients of two blocks, codes (n,) each, -1 for none."""
+    """Add values (n,) of rows to sums (q, r) by their coefficients of two terms, codes (n,) each, -1 for none."""
     for i in range(len(values)):
         if left[i] >= 0 and right[i] >= 0:
             sums[left[i], right[i]] += values[i]

@@ -1,6 +1,4 @@
-"""Blocks of few coefficients take their turns in one call: calls of their own would take longer than their coefficients
-do.
-"""
+"""One compiled call updates several small terms: separate calls would take longer than the updates themselves."""
 
 from __future__ import annotations
 
@@ -21,13 +19,13 @@ def take_turns(
 ):  # fmt: skip
     """Newton steps of `blocks` (b,) one after the other, as `take_turn` and a step each; the decrease of the objective.
 
-    The rows are first moved by the `steps` of the block whose codes are at the address `before_at`; the steps of the
-    last block are left in `moves` (2, places), in the row 0 where b is odd. Of all blocks: `codes_at`, addresses of
-    codes (n,); `starts`, where their coefficients begin in `theta` and `curvature`, those of several models side by
-    side; `walks`, `aparts`, `precisions`; `lanes`, how many sums are kept for each coefficient; `known`, whether the
-    curvature is (it never changes for the squared loss). Rows are kept at exp(rate * score), or that times the target,
-    and at the score where the rate is 0. `like` has the type of codes; `nothing` is empty. gradient, right, pivots,
-    level, pulls and slopes are what the kernel works in.
+    The rows are first updated by the `steps` of the term whose codes are at the address `before_at`; the pending update
+    of the last term is left in `moves[(b - 1) % 2]`. By term: `codes_at`, addresses of codes (n,); `starts`, the
+    offsets of its coefficients in `theta` and `curvature`, those of several models side by side; `walks`, `aparts`,
+    `precisions`; `lanes`, the number of accumulators per coefficient; `known`, whether the Hessian is known (it is
+    constant for the squared loss). Rows are stored as exp(rate * score), or that times the target, and as the score
+    where the rate is 0. `like` has the dtype of codes; `nothing` is empty. gradient, right, pivots, level, grads and
+    slopes are work space.
     """
     n, decrease = len(y), 0.0
     before = matrix_at(before_at, 1, n, like)[0]
@@ -73,10 +71,10 @@ def weigh_blocks(
     blocks, starts, walks, aparts, precisions, covers, information, ridge, least, theta, curvature, work, jumps,
     weighed,
 ):  # fmt: skip
-    """Of each of `blocks` (b,) of one model, into `weighed` (b, 2), what `weigh_ridge` or `weigh_walk` returns.
+    """For each of `blocks` (b,) of one model, into `weighed` (b, 2), what `weigh_ridge` or `weigh_walk` returns.
 
-    `covers`: whether all rows have a coefficient; `information` on the number that all rows have; the others are as in
-    `take_turns`. The kernel works in `work` (4, coefficients) and `jumps` (1,).
+    `covers`: whether all rows have a coefficient; `information` on the intercept; the others are as in `take_turns`.
+    `work` (4, coefficients) and `jumps` (1,) are work space.
     """
     for turn in range(len(blocks)):
         block = blocks[turn]

@@ -1,9 +1,9 @@
-"""Kernels of walks: blocks in order, penalized by the differences of neighbours, which lean on each other.
+"""Kernels of first-order random walks: ordered coefficients, penalized by the differences of neighbours.
 
-One score: a tridiagonal matrix T. Several classes: one of blocks (K, K), as classes pull at each other. Coefficients
-beside the walk, missing values, are held to its mean a'theta, a = 1 / J for each of its J coefficients. Eliminated,
-they leave T + k aa' (Sherman and Morrison 1950), so that a second right side, a, is all that they cost. A level common
-to all coefficients has no penalty: the intercept's is the same.
+With one linear predictor the system is a tridiagonal matrix T, for multiclass one of blocks (K, K), as classes are
+coupled. Coefficients apart from the walk, missing values, are centred on its mean a'theta, a = 1 / J for each of its J
+coefficients. Eliminated, they leave T + k aa' (Sherman and Morrison 1950), so that they cost one more right side, a.
+The mean of all coefficients is not penalized: it is confounded with the intercept.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ import numpy as np
 from tabsym.jit import allocating_kernel, inlined, kernel
 
 ALIKE = 1e-6
-"""Of the curvature of what is common to all classes, which rows do not tell: enough to invert by."""
+"""Relative ridge along the direction common to all classes, which is not identified: makes the matrices invertible."""
 
 
 @inlined
 def share_apart(n_walk):
-    """Of a walk's precision, what coefficients beside it are held to its mean by: that of the variance of its own
-    coefficients.
+    """The precision of coefficients apart from the walk over the walk's: that of its coefficients' variance.
 
-    A walk of J coefficients whose neighbours differ by a variance of 1 has, about its mean, one of (J^2 - 1) / (6 J).
-    By that of the differences ten missing values among 3,000 would be believed a quarter too little, three by four
-    fifths.
+    The coefficients of a walk of J, whose neighbours differ by a variance of 1, vary about their mean by (J^2 - 1) / (6
+    J). The variance of the differences would shrink missing values too much (`benchmarks/evidence/constants.md`).
     """
     return 6.0 * n_walk / (n_walk * n_walk - 1.0) if n_walk > 1 else 1.0
 
@@ -32,7 +30,7 @@ def share_apart(n_walk):
 def solve_walk(curvature, precision, ridge, right, pivots, out):
     """Solve (diag(curvature + ridge) + precision D'D) out = right for each column (q, W), D the differences.
 
-    `pivots` (q,) is what the kernel works in.
+    `pivots` (q,) is work space.
     """
     n = len(curvature)
     for v in range(curvature.shape[1]):
@@ -51,7 +49,7 @@ def solve_walk(curvature, precision, ridge, right, pivots, out):
 
 @inlined
 def mean_of_walk(theta, apart, v):
-    """The mean of column v of theta (q, W) over the coefficients that are not apart."""
+    """The mean of column v of theta (q, W) over the coefficients of the walk."""
     total = 0.0
     for e in range(apart, len(theta)):
         total += theta[e, v]
@@ -60,9 +58,9 @@ def mean_of_walk(theta, apart, v):
 
 @kernel
 def solve_beside_walk(curvature, apart, precision, ridge, right, pivots, level, out):
-    """As `solve_walk`, where the first `apart` coefficients are held to the mean of the others, which are a walk.
+    """As `solve_walk`, where the first `apart` coefficients are centred on the mean of the others, which are a walk.
 
-    `pivots` (q,) and `level` (q, W) are what the kernel works in.
+    `pivots` (q,) and `level` (q, W) are work space.
     """
     q, n_models = curvature.shape
     n_walk = q - apart
@@ -94,9 +92,9 @@ def solve_beside_walk(curvature, apart, precision, ridge, right, pivots, level, 
 
 @kernel
 def step_walk(gradient, curvature, theta, apart, precision, ridge, most, right, pivots, level, steps):
-    """As `step_ridge`, for a walk, to whose mean the first `apart` coefficients are held: the step of all together.
+    """As `step_ridge`, for a walk on whose mean the first `apart` coefficients are centred: the joint step of all.
 
-    `right` (q, W), `pivots` (q,) and `level` (q, W) are what the kernel works in.
+    `right` (q, W), `pivots` (q,) and `level` (q, W) are work space.
     """
     n = theta.shape[0]
     beside = precision * share_apart(n - apart)
@@ -125,9 +123,9 @@ def step_walk(gradient, curvature, theta, apart, precision, ridge, most, right, 
 
 @kernel
 def walk_variances(curvature, precision, ridge, forward, backward, variances, steps):
-    """Of the inverse of `solve_walk`'s matrix: its diagonal (q, W), and the sums of the variances of differences.
+    """From the inverse of `solve_walk`'s matrix: its diagonal (q, W), and the sums of the variances of differences.
 
-    `forward`, `backward` (q,) are what the kernel works in; `steps` (W,).
+    `forward`, `backward` (q,) are work space; `steps` (W,).
     """
     n = len(curvature)
     for v in range(curvature.shape[1]):
@@ -148,10 +146,10 @@ def walk_variances(curvature, precision, ridge, forward, backward, variances, st
 
 @kernel
 def weigh_walk(curvature, theta, apart, precision, ridge, forward, backward, space, steps):
-    """As `weigh_ridge`, for a walk, to whose mean the first `apart` coefficients are held.
+    """As `weigh_ridge`, for a walk on whose mean the first `apart` coefficients are centred.
 
-    All coefficients follow the level as it is, since no difference holds it: there is nothing of it in the penalty.
-    `forward` and `backward` (q,), `space` (q, 1) and `steps` (1,) are what the kernel works in.
+    The intercept needs no correction: the mean of all coefficients is not penalized, and absorbs it. `forward` and
+    `backward` (q,), `space` (q, 1) and `steps` (1,) are work space.
     """
     q, share = len(curvature), share_apart(len(curvature) - apart)
     walk_variances(curvature[apart:], precision, ridge, forward, backward, space[apart:], steps)
@@ -180,17 +178,17 @@ def weigh_walk(curvature, theta, apart, precision, ridge, forward, backward, spa
 
 @allocating_kernel
 def spread_walk_of_classes(own, shared, precision, level, covariances, followed):
-    """Of the inverse of own + level + precision D'D, by blocks (K, K): what it holds of each coefficient, and of jumps.
+    """Of the inverse of own + level + precision D'D, by blocks (K, K): diagonal, variance of differences.
 
-    own (q, K, K) curvatures, shared (q, K, F). Sets `covariances` (q, K, K), the inverse's own blocks, and `followed`
-    (q, K, F), the inverse times `shared`; returns the sum of the variances of the differences of neighbours.
-    With F_j what is left of coefficient j's block after the coefficients before it, H_j = F_j - precision:
-    H_j = own_j + level + precision F_(j-1)^-1 H_(j-1), so that nothing large is subtracted where levels are free.
+    own (q, K, K) Hessians, shared (q, K, F). Sets `covariances` (q, K, K), the diagonal blocks, and `followed` (q, K,
+    F), the inverse times `shared`; returns the sum of the variances of the differences of neighbours. With F_j what
+    remains of coefficient j's block after elimination of those before it, H_j = F_j - precision: H_j = own_j + level +
+    precision F_(j-1)^-1 H_(j-1), which avoids cancellation where means are unpenalized.
     """
     q, k = own.shape[0], own.shape[1]
     eye = np.eye(k)
     left = np.empty_like(own)  # F^-1
-    loose = np.empty_like(own)  # F^-1 H, by which a coefficient does not follow the next one
+    loose = np.empty_like(own)  # F^-1 H = 1 - precision F^-1
     for j in range(q):
         held = own[j] + level * eye
         followed[j] = shared[j]
@@ -212,13 +210,13 @@ def spread_walk_of_classes(own, shared, precision, level, covariances, followed)
 
 @allocating_kernel
 def step_walk_of_classes(gradient, curvature, theta, apart, precision, ridge, most, right, steps):
-    """As `kernels_classes.step_classes`, for a walk, to whose mean the first `apart` coefficients are held.
+    """As `kernels_classes.step_classes`, for a walk on whose mean the first `apart` coefficients are centred.
 
-    A tridiagonal matrix of blocks (K, K), which is eliminated from the first coefficient on.
+    Block tridiagonal elimination, with blocks (K, K), from the first coefficient on.
     """
     q, k = theta.shape
     n_walk, beside, eye = max(q - apart, 1), share_apart(q - apart) * precision, np.eye(k)
-    left = np.empty((q, k, k))  # inverses of what is left of each block after the coefficients before it
+    left = np.empty((q, k, k))  # inverses of the blocks after elimination of those before
     level = np.empty((q, k, k))  # the solution for a
     mean, recentered, grad = np.zeros(k), np.zeros(k), np.zeros((k, k))
     for e in range(apart, q):

@@ -1,10 +1,10 @@
-"""What stays uncertain: samples of all parameters together, and the standard deviations that follow.
+"""Posterior samples of all coefficients jointly, and the standard deviations that follow.
 
-A draw is the solution of H z = r, with r normal of covariance H: the sum over rows of the root of their curvature times
-a standard normal number, and of the penalty's root times another (Papandreou and Yuille 2010, "Gaussian sampling by
-local perturbations"). No Hessian is stored or factored: conjugate gradients want what it makes of a draw, a pass over
-the codes of each block. The variance of a coefficient is its variance given the others, known exactly, and that of its
-mean given the others, over the samples (Sidén, Lindgren, Bolin and Villani 2018): a few dozen samples do.
+A sample is the solution of H z = r, with r normal of covariance H: the sum over rows of the square root of their
+Hessian times a standard normal number, and of the penalty's square root times another (Papandreou and Yuille 2010,
+"Gaussian sampling by local perturbations"). No Hessian is stored or factored: conjugate gradients need its product with
+a vector, one pass over the codes of each term. The variance of a coefficient is that given the others, known exactly,
+plus that of its conditional mean, over the samples (Sidén, Lindgren, Bolin and Villani 2018): a few dozen suffice.
 """
 
 from __future__ import annotations
@@ -23,27 +23,26 @@ from tabsym.solvers.newton.terms import Prior, SolverTerm
 Floats = NDArray[np.float64]
 
 MAX_STEPS, STILL, GAINED = 1000, 0.01, 1e-3
-"""A draw stands where what is left of its right side, in the norm of each block by itself, is less than this share of
-it, and where a step gains no more than that share of what all did. The latter is what tells of directions in which
-penalties are all there is, as from a column's categories to the cells of its cross: of the right side they are next to
-nothing, and steps along them are long."""
+"""A sample has converged where its residual, in the norm of each term by itself, is below this fraction of the right
+side, and where a step gains no more than `GAINED` of the total gain. The latter covers directions that the penalty
+alone determines, as between a column's main effects and its interactions: there the residual is small and steps are
+long."""
 
 NOTHING = 1e-12
-"""Of the same, squared: rounding is left where levels are all there is."""
+"""Relative to the same, squared: smaller residuals are rounding, where the means are all that was to be solved."""
 
 
 class _Levels:
-    """What a matrix H makes of the levels of some blocks, 1 for each of their coefficients, and its inverse among
-    these.
+    """The image under a matrix H of the means of some terms, and the inverse of H restricted to them.
 
     Parameters
     ----------
     blocks : list of slice
-        Their coefficients among all.
+        The terms' coefficients among all.
     size : int
-        All coefficients.
+        Number of all coefficients.
     grad : callable
-        H times numbers (coefficients, M).
+        H times vectors (coefficients, M).
     """
 
     def __init__(self, blocks: list[slice], size: int, grad: Callable[[Floats], Floats]) -> None:
@@ -56,11 +55,11 @@ class _Levels:
         self._inverse = inverse_of(matrix, np.diag(matrix), SAME)
 
     def solve(self, right: Floats) -> Floats:
-        """The levels (coefficients, M) that H makes nearest to `right`."""
+        """The means (coefficients, M) that solve H z = `right` within their span."""
         return self._add(np.zeros_like(right), self._inverse @ self._sums(right))
 
     def beside(self, numbers: Floats) -> Floats:
-        """Numbers (coefficients, M) less levels, so that H leaves none."""
+        """Vectors (coefficients, M) made H-orthogonal to the means."""
         return self._add(numbers.copy(), -self._inverse @ (self._pulled.T @ numbers))
 
     def _sums(self, numbers: Floats) -> Floats:
@@ -73,12 +72,12 @@ class _Levels:
 
 
 class PosteriorSamples:
-    """PosteriorSamples (q, M) of the parameters of each term about the optimum, dispersion 1, for losses of one score.
+    """Posterior samples (q, M) by term, less the optimum, dispersion 1, for one linear predictor.
 
     Parameters
     ----------
     solver : BlockDescent
-        Of one model, settled.
+        Of one model, converged.
     n_samples : int
     rng : RandomState
 
@@ -86,7 +85,7 @@ class PosteriorSamples:
     ----------
     found : list of (q, M)
     settled : bool
-        Whether all samples stand.
+        Whether all samples converged.
     """
 
     def __init__(self, solver: BlockDescent, n_samples: int, rng: np.random.RandomState) -> None:
@@ -105,7 +104,7 @@ class PosteriorSamples:
         self._reach = self._scores(found)
 
     def variances(self, index: int) -> Floats:
-        """Posterior variances (q, 1) of a term; infinite where neither a row nor the prior says anything."""
+        """Posterior variances (q, 1) of a term; infinite where neither data nor prior are informative."""
         term, samples = self.solver.terms[index], self.found[index]
         if term.prior is Prior.WALK:
             return np.asarray(np.square(samples).mean(axis=1, keepdims=True))
@@ -115,11 +114,11 @@ class PosteriorSamples:
         own = np.divide(1.0, both, out=np.zeros_like(both), where=both > 0)
         found = np.asarray(own + np.square(own * means).mean(axis=1, keepdims=True))
         if term.prior is Prior.FLAT:
-            return found  # 0: a number that is the same in all rows, beside an intercept
+            return found  # 0 for a constant column next to an intercept
         return np.where(both > 0, found, np.inf)
 
     def _right_sides(self, n_samples: int, rng: np.random.RandomState) -> Floats:
-        """Normal numbers (coefficients, M) of the Hessian's covariance."""
+        """Normal vectors (coefficients, M) whose covariance is the Hessian."""
         noise = rng.standard_normal((len(self._hessians), n_samples))
         noise *= np.sqrt(self._hessians)
         return np.concatenate([self._perturb(index, noise, rng) for index in range(len(self.solver.terms))])
@@ -142,11 +141,11 @@ class PosteriorSamples:
         return right
 
     def _solve(self, right: Floats) -> tuple[Floats, bool]:
-        """The samples (coefficients, M) for right sides, and whether they stand: conjugate gradients, each by itself.
+        """The samples (coefficients, M), and whether they converged: preconditioned conjugate gradients.
 
-        Levels are solved exactly, and the rest beside them (deflation; Saad, Yeung, Erhel and Guyomarc'h 2000): one
-        block's up and another's down is told by penalties alone, which are next to nothing where categories have many
-        rows or a large variance. Steps that want the rows' share first would end before they got there.
+        The means of terms are solved exactly, and deflated (Saad, Yeung, Erhel and Guyomarc'h 2000): an increase of one
+        mean with a decrease of another is determined by the penalty alone, which is tiny where categories have many
+        rows or a large variance. Conjugate gradients would stop before they resolve such directions.
         """
         whole = (right * self._by_blocks(right)).sum(axis=0)
         found = self._levels.solve(right)
@@ -169,7 +168,7 @@ class PosteriorSamples:
         return found, False
 
     def _hand_levels_up(self) -> None:
-        """Give the level of each walk to the intercept: no row and no difference tells the one from the other."""
+        """Move the mean of each walk to the intercept: the two are confounded."""
         for index in self._loud:
             term, level = self.solver.terms[index], self.solver.recentering.level_of(index)
             if term.prior is Prior.WALK and level is not None:
@@ -178,7 +177,7 @@ class PosteriorSamples:
                 self.found[level] += mean
 
     def _by_blocks(self, right: Floats) -> Floats:
-        """The solution where each block is alone, but for the unpenalized coefficients, which is together."""
+        """The block-diagonal preconditioner: one block per term, and one for the unpenalized coefficients."""
         solver, out = self.solver, np.zeros_like(right)
         for index in self._loud:
             own, term = self._own[index], solver.terms[index]
@@ -190,7 +189,7 @@ class PosteriorSamples:
         return out
 
     def _pull(self, numbers: Floats) -> Floats:
-        """What the Hessian makes of numbers (coefficients, M)."""
+        """The Hessian times vectors (coefficients, M)."""
         scores, out = self._scores(numbers), np.zeros_like(numbers)
         for index in self._loud:
             own, term = self._own[index], self.solver.terms[index]
@@ -198,7 +197,7 @@ class PosteriorSamples:
         return out
 
     def _scores(self, numbers: Floats) -> Floats:
-        """What numbers (coefficients, M) come to in rows (n, M)."""
+        """Linear predictors (n, M) of coefficients (coefficients, M)."""
         scores = np.zeros((len(self._hessians), numbers.shape[1]))
         for index in self._loud:
             term = self.solver.terms[index]
@@ -206,21 +205,19 @@ class PosteriorSamples:
         return scores
 
     def _sum(self, term: SolverTerm, scores: Floats) -> Floats:
-        """Scores (n, M) of rows, times their curvature, by coefficient."""
+        """Linear predictors (n, M) times the rows' Hessians, summed by coefficient."""
         sums = np.empty((term.size, scores.shape[1]))
         sum_products(term.codes, term.x, self._hessians, scores, sums)
         return sums
 
     def _curvature_of(self, term: SolverTerm) -> Floats:
-        """Curvature (q, 1) of the coefficients where all rows stand now; that of their last turn is of another
-        moment.
-        """
+        """The Hessian's diagonal (q, 1) at the current linear predictors; that of a term's last step is older."""
         own = np.empty((term.size, 1))
         sum_products(term.codes, term.x * term.x, self._hessians, np.ones_like(self._hessians), own)
         return own
 
     def _inverse_together(self) -> Floats:
-        """Of the information on the unpenalized coefficients, where that is more than an intercept."""
+        """Inverse of the information on the unpenalized coefficients, where that is more than an intercept."""
         if not self.solver.together:
             return np.empty((0, 0))
         columns = self.solver.flat_columns

@@ -1,8 +1,7 @@
-"""What the posterior of a term is like, given the other terms of categories and jointly with the unpenalized
-coefficients.
+"""The posterior of one term, given the other penalized terms and jointly with the unpenalized coefficients.
 
-A number and slopes by the same column, ``w[g] + v[g]*x``, are joint too: each category's have a small matrix of their
-own, so that their variances are those of restricted maximum likelihood. In units where the dispersion is one.
+Intercepts and slopes by the same column, ``w[g] + v[g]*x``, are joint too: each category has a small matrix, so that
+their variance components are those of REML. In the scale where the dispersion is one.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TermPosterior:
-    """What the posterior of a term is like: variances (q, K), their part in the penalty, and effective coefficients."""
+    """The posterior of a term: variances (q, K), their trace in the penalty, effective degrees of freedom."""
 
     variances: Floats
     penalized: float
@@ -41,7 +40,7 @@ class TermPosteriors(ABC):
     Parameters
     ----------
     solver : BlockDescent
-        Whose parameters, curvatures and precisions are read as they stand.
+        Its current coefficients, Hessians and precisions are used.
     """
 
     def __init__(self, solver: BlockDescent) -> None:
@@ -52,18 +51,16 @@ class TermPosteriors(ABC):
     @property
     @abstractmethod
     def n_sweeps(self) -> int:
-        """Between two looks: the dearer a look, the more."""
+        """Iterations between two updates of the variances: more where an update is expensive."""
 
     def of(self, index: int) -> TermPosterior:
-        """Of one term."""
+        """The posterior of one term."""
         variances, penalized = self._variances(index)
         unknown = int(np.isinf(variances).sum())
         return TermPosterior(variances, penalized, self._effective(index, penalized) - unknown)
 
     def weigh(self, indices: Sequence[int]) -> Floats:
-        """Of terms at `indices` (a,): effective coefficients, and the sum of squares that the prior holds small (a,
-        2).
-        """
+        """Effective degrees of freedom and the sum of squares in the penalty (a, 2) of the terms at `indices` (a,)."""
         solver = self.solver
         both = [(self.of(index).edf, solver.terms[index].length(solver.theta[index])) for index in indices]
         return np.array(both).reshape(-1, 2)
@@ -73,11 +70,11 @@ class TermPosteriors(ABC):
 
     @abstractmethod
     def of_flat(self) -> Floats:
-        """Covariances (f, f, K) of the unpenalized coefficients, given the block that leaves it the least certain."""
+        """Covariances (f, f, K) of the unpenalized coefficients, joint with the term for which they are largest."""
 
     @abstractmethod
     def _variances(self, index: int) -> tuple[Floats, float]:
-        """Variances (q, K) of a term, and the trace that its penalty has part in."""
+        """Variances (q, K) of a term, and the trace that enters its penalty."""
 
     @cached_property
     def _is_intercept_alone(self) -> bool:
@@ -85,17 +82,17 @@ class TermPosteriors(ABC):
         return len(self.flat) == 1 and not len(terms[self.flat[0]].x)
 
     def _shares_all(self, index: int) -> bool:
-        """Whether all that nothing penalizes is an intercept, whose curvature is that of a term's coefficients."""
+        """Whether the intercept alone is unpenalized: a term's Hessian is then its cross-derivative."""
         return self._is_intercept_alone and not len(self.solver.terms[index].x)
 
     @cached_property
     def _columns(self) -> Floats:
-        """What the flat terms, which are one number each, are multiplied by (n, f)."""
+        """The design matrix (n, f) of the unpenalized terms."""
         return columns_of([self.solver.terms[flat] for flat in self.flat], len(self.solver.y))
 
 
 class SingleOutputPosteriors(TermPosteriors):
-    """For losses of one score."""
+    """For losses with one linear predictor."""
 
     n_sweeps = 1
 
@@ -105,19 +102,19 @@ class SingleOutputPosteriors(TermPosteriors):
         self._known_at = -1
 
     def of_flat(self) -> Floats:
-        """Exact for one block of categories."""
+        """Exact for one categorical term."""
         solver = self.solver
         whole = self._flat_information()
         inverses = [inverse_of(whole, np.diag(whole), SAME)]
         for index, term in enumerate(solver.terms):
-            tells = solver.precision[index] > 0 or len(term.x) > 0  # else its coefficients leave nothing of the level
+            tells = solver.precision[index] > 0 or len(term.x) > 0  # else it is confounded with the intercept
             if term.prior is Prior.RIDGE and not solver.dropped[index] and tells:
                 left = self._with_flat(index, self._curvature(index), solver.precision[index])[2]
                 inverses.append(inverse_of(left, np.diag(whole), ROUNDING))
         return max(inverses, key=lambda one: float(np.trace(one)))[:, :, None]
 
     def weigh(self, indices: Sequence[int]) -> Floats:
-        """The same in one go where there is nothing but an intercept that is not penalized: this is asked most."""
+        """The same by compiled kernels, in the frequent case that the intercept is the only unpenalized coefficient."""
         solver = self.solver
         if not self._is_intercept_alone or self._families:
             return super().weigh(indices)
@@ -133,7 +130,7 @@ class SingleOutputPosteriors(TermPosteriors):
         return weighed
 
     def _weigh(self, index: int) -> tuple[float, float]:
-        """The variances' part in the penalty, and the length, beside nothing but an intercept."""
+        """The trace of the variances in the penalty, and the sum of squares, jointly with the intercept alone."""
         solver, term = self.solver, self.solver.terms[index]
         curvature, theta, precision = solver.curvature[index], solver.theta[index], solver.precision[index]
         if not self._shares_all(index):
@@ -146,7 +143,7 @@ class SingleOutputPosteriors(TermPosteriors):
         )
 
     def _variances(self, index: int) -> tuple[Floats, float]:
-        """Variances (q, 1), and the trace that the penalty has part in, for losses of one score."""
+        """Variances (q, 1), and the trace that enters the penalty."""
         term, precision = self.solver.terms[index], self.solver.precision[index]
         family = [other for other in self._families.get(index, []) if not self.solver.dropped[other]]
         if len(family) > 1:
@@ -173,7 +170,7 @@ class SingleOutputPosteriors(TermPosteriors):
 
     @cached_property
     def _families(self) -> dict[int, list[int]]:
-        """Of terms that the same column selects, one of them multiplied by a number: all of those, by place."""
+        """By index, all terms by the same categorical column, where one of them is a slope."""
         terms = self.solver.terms
         ridges = [index for index, term in enumerate(terms) if term.prior is Prior.RIDGE]
         found: dict[int, list[int]] = {}
@@ -189,14 +186,14 @@ class SingleOutputPosteriors(TermPosteriors):
         return found
 
     def _variances_of_family(self, family: list[int]) -> Floats:
-        """Posterior variances (q, m) of m terms that one column selects, jointly with each other and what is flat."""
+        """Joint posterior variances (q, m) of m terms by one column and the unpenalized ones."""
         solver, m = self.solver, len(family)
         own = np.empty((solver.terms[family[0]].size, m, m))
         for i, one in enumerate(family):
             for j, other in enumerate(family[: i + 1]):
                 own[:, i, j] = own[:, j, i] = self._between(one, other)
         own += np.diag(solver.precision[family])
-        told = np.einsum("qmm->qm", own).min(axis=1) > 0.0  # else neither a row nor the prior says anything
+        told = np.einsum("qmm->qm", own).min(axis=1) > 0.0  # else neither data nor prior are informative
         inverse = np.full_like(own, np.inf)
         inverse[told] = np.linalg.pinv(own[told], rcond=SAME, hermitian=True)
         variances = np.einsum("qmm->qm", inverse).copy()
@@ -209,7 +206,7 @@ class SingleOutputPosteriors(TermPosteriors):
         return variances
 
     def _between(self, one: int, other: int) -> Floats:
-        """Curvature (q,) that the coefficients of two terms which one column selects share."""
+        """The cross-derivative (q,) of the coefficients of two terms by one column."""
         left, right = self.solver.terms[one], self.solver.terms[other]
 
         def sum_them() -> Floats:
@@ -221,9 +218,7 @@ class SingleOutputPosteriors(TermPosteriors):
         return self._now(f"between {one}", other, sum_them)[:, 0]
 
     def _with_flat(self, index: int, curvature: Floats, precision: float) -> tuple[Floats, Floats, Floats]:
-        """What coefficients share with the flat terms (q, f), how they follow those (q, f), the information left (f,
-        f).
-        """
+        """Cross-derivatives (q, f) with the unpenalized terms, their solution (q, f), information left (f, f)."""
         term = self.solver.terms[index]
         if not self.flat:
             return np.zeros((term.size, 0)), np.zeros((term.size, 0)), np.zeros((0, 0))
@@ -231,7 +226,7 @@ class SingleOutputPosteriors(TermPosteriors):
         pulled = term.solve(np.repeat(curvature, shared.shape[1], axis=1), precision, shared)
         if not self._shares_all(index):
             return shared, pulled, self._flat_information() - shared.T @ pulled
-        # all from the term's own curvatures, as others are of another moment
+        # all from the term's own Hessian, as others were computed at other coefficients
         left = float((curvature * (1.0 - pulled)).sum()) + self._beside(index, curvature)
         return shared, pulled, np.array([[left]])
 
@@ -242,11 +237,11 @@ class SingleOutputPosteriors(TermPosteriors):
         return max(self._level_information() - float(curvature.sum()), 0.0)
 
     def _flat_sizes(self, index: int, shared: Floats) -> Floats:
-        """Information on each flat term by itself (f,)."""
+        """Information on each unpenalized term by itself (f,)."""
         return shared.sum(axis=0) if self._shares_all(index) else np.diag(self._flat_information())
 
     def _shared(self, index: int) -> Floats:
-        """Curvature that the coefficients share with the flat terms (q, f)."""
+        """Cross-derivatives of the coefficients and the unpenalized terms (q, f)."""
         term = self.solver.terms[index]
 
         def sum_them() -> Floats:
@@ -257,9 +252,7 @@ class SingleOutputPosteriors(TermPosteriors):
         return self._now("shared", index, sum_them)
 
     def _curvature(self, index: int) -> Floats:
-        """Curvature (q, 1) of the coefficients: of their last turn where all is of that moment, else where rows
-        stand.
-        """
+        """The Hessian's diagonal (q, 1): of the last step if the intercept's is too, else the current one."""
         term = self.solver.terms[index]
         if self._shares_all(index):
             return self.solver.curvature[index]
@@ -272,20 +265,20 @@ class SingleOutputPosteriors(TermPosteriors):
         return self._now("curvature", index, sum_them)
 
     def _level_information(self) -> float:
-        """Curvature of the intercept at its last turn."""
+        """The intercept's Hessian at its last step."""
         return float(self.solver.curvature[self.flat[0]][0, 0])
 
     def _flat_information(self) -> Floats:
-        """X'HX (f, f) of the flat terms."""
+        """X'HX (f, f) of the unpenalized terms."""
         columns = self._columns
         return self._now("information", -1, lambda: np.asarray(columns.T @ (self._hessians() * columns)))
 
     def _hessians(self) -> Floats:
-        """Curvatures (n, 1) of rows, times their weight."""
+        """Hessians (n, 1) of the rows, times their weight."""
         return self._now("bends", -1, lambda: self.solver.grads()[1][:, None])
 
     def _now(self, what: str, index: int, find: Callable[[], Floats]) -> Floats:
-        """What rows' curvatures come to, found once until they change: with every move, but for squared loss."""
+        """A sum over the rows' Hessians, cached until these change: with every update, except under squared loss."""
         if self._known_at != self.solver.n_moves and self.solver.loss.code != SQUARED:
             self._known.clear()
             self._known_at = self.solver.n_moves
@@ -295,13 +288,13 @@ class SingleOutputPosteriors(TermPosteriors):
 
 
 def _alone(curvature: Floats, precision: float) -> Floats:
-    """Variances of coefficients by themselves; infinite where neither a row nor the prior says anything."""
+    """Variances of independent coefficients; infinite where neither data nor prior are informative."""
     both = curvature + precision
     return np.divide(1.0, both, out=np.full_like(both, np.inf), where=both > 0)
 
 
 def _walk_spread(term: SolverTerm, curvature: Floats, precision: float) -> tuple[Floats, float]:
-    """Variances (q, K) of a walk's coefficients and of those beside it, and the trace that its penalty has part in."""
+    """Variances (q, K) of a walk's coefficients and of those apart from it, and the trace that enters its penalty."""
     variances = np.empty_like(curvature)
     own, apart = np.ascontiguousarray(curvature[term.apart :]), curvature[: term.apart]
     inside, steps, pivots = np.empty_like(own), np.empty(own.shape[1]), np.empty(len(own))

@@ -1,4 +1,4 @@
-"""Posterior covariances of one term for several classes, jointly with the unpenalized coefficients."""
+"""Posterior covariances of one term for multiclass models, jointly with the unpenalized coefficients."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from tabsym.solvers.newton.terms import NEXT_TO_NOTHING, Prior, SolverTerm
 Floats = NDArray[np.float64]
 
 MAX_NUMBERS = 4_000_000
-"""Curvature matrices of rows are kept between blocks (32 MB at most), which then take a fifth of the time; above this
-each block makes its own. Matrices of coefficients are handled an eighth of it at a time."""
+"""Up to this size the rows' Hessian matrices are cached between terms (32 MB), which makes them five times as fast;
+above, each term recomputes them. Matrices of coefficients are processed in chunks of an eighth of it."""
 
 
 @dataclass(frozen=True)
 class Entries:
-    """The curvature matrices of a block's coefficients, and what they share with the flat terms, as lower triangles (q,
-    T).
+    """Hessian matrices of coefficients, and cross-derivatives with the unpenalized terms, as lower triangles (q, T).
 
-    `shared`: of each flat term; None where it is the intercept alone, and the same.
+    `shared`: by unpenalized term; None where that is the intercept alone, for which they are the same.
     """
 
     own: Floats
@@ -37,9 +36,9 @@ class Entries:
     n_classes: int
 
     def chunks(self) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Some coefficients after the others: which, their matrices (q, K, K) and what they share (q, K, f K).
+        """Chunks of coefficients: their indices, their matrices (q, K, K) and cross-derivatives (q, K, f K).
 
-        Of many categories and classes the matrices of all at once would be far larger than the table.
+        With many categories and classes the matrices of all together would be far larger than the table.
         """
         step = max(1, MAX_NUMBERS // (8 * self.n_classes**2))
         for first in range(0, len(self.own), step):
@@ -47,12 +46,12 @@ class Entries:
             yield some, *self._matrices(some)
 
     def all(self) -> tuple[Floats, Floats]:
-        """The same of all coefficients."""
+        """The same for all coefficients."""
         return self._matrices(slice(None))
 
     def _matrices(self, some: slice) -> tuple[Floats, Floats]:
         square = triangle(self.n_classes)
-        own = np.ascontiguousarray(self.own[some][:, square])  # an index lays it out as it likes, kernels do not
+        own = np.ascontiguousarray(self.own[some][:, square])  # kernels need contiguous arrays
         if self.shared is None:
             return own, own
         shared = [one[some][:, square] for one in self.shared]
@@ -61,18 +60,18 @@ class Entries:
 
 @dataclass(frozen=True)
 class OfWalk:
-    """The posterior of a walk, jointly with the flat terms.
+    """The posterior of a walk, jointly with the unpenalized terms.
 
     Attributes
     ----------
     own : (q, K, K)
-        Covariances of coefficients given the flat terms.
+        Covariances of the coefficients given the unpenalized terms.
     followed : (q, K, f K)
-        How coefficients follow those.
+        Regression of the coefficients on those.
     flat : (f K, f K)
         Covariance of those.
     penalized : float
-        The trace that the penalty has part in.
+        The trace that enters the penalty.
     """
 
     own: Floats
@@ -81,7 +80,7 @@ class OfWalk:
     penalized: float
 
     def variances(self) -> Floats:
-        """Of coefficients (q, K), beside the mean of their classes: what is common to all says nothing to the rows."""
+        """Variances of the coefficients (q, K) less their mean over classes, which is not identified."""
         k = self.own.shape[1]
         beside = np.eye(k) - 1.0 / k
         followed = self.followed - self.followed.mean(axis=1, keepdims=True)
@@ -90,18 +89,18 @@ class OfWalk:
 
 @dataclass(frozen=True)
 class OfRidge:
-    """The posterior of coefficients that are penalized each by itself, jointly with the flat terms.
+    """The posterior of coefficients with a ridge penalty, jointly with the unpenalized terms.
 
     Attributes
     ----------
-    coefficients : Coefficients
+    coefs : Entries
     precision : float
     left : (f K, f K)
-        The information on the flat terms that is left beside the coefficients.
+        The information on the unpenalized terms that remains given the coefficients.
     flat : (f K, f K)
         Its inverse.
     penalized : float
-        The trace that the penalty has part in.
+        The trace that enters the penalty.
     """
 
     coefs: Entries
@@ -111,7 +110,7 @@ class OfRidge:
     penalized: float
 
     def variances(self) -> Floats:
-        """Of coefficients (q, K)."""
+        """Variances of the coefficients (q, K)."""
         found = []
         for _, own, shared in self.coefs.chunks():
             inverse = _inverse(own, self.precision)
@@ -121,7 +120,7 @@ class OfRidge:
 
 @cache
 def triangle(k: int) -> NDArray[np.int64]:
-    """Where the numbers of a symmetric matrix (k, k) are in its lower triangle, row after row."""
+    """Indices of a symmetric matrix (k, k) in its lower triangle, row by row."""
     row, column = np.indices((k, k))
     low, high = np.minimum(row, column), np.maximum(row, column)
     return np.asarray(high * (high + 1) // 2 + low)
@@ -139,7 +138,7 @@ def _variances(own: Floats, followed: Floats, flat: Floats) -> Floats:
 
 
 def ridge_of_classes(coefs: Entries, precision: float, whole: Floats) -> OfRidge:
-    """Of coefficients penalized each by itself; whole (f K, f K) is the information on the flat terms."""
+    """For coefficients with a ridge penalty; whole (f K, f K) is the information on the unpenalized terms."""
     taken, follow, alone = np.zeros_like(whole), np.zeros_like(whole), 0.0
     for _, own, shared in coefs.chunks():
         inverse = _inverse(own, precision)
@@ -158,9 +157,9 @@ def _inverse(own: Floats, precision: float) -> Floats:
 
 
 def _beside_level(own: Floats) -> Floats:
-    """Inverses of curvature matrices (q, K, K) but for what is common to all classes, which says nothing to the rows.
+    """Inverses of Hessian matrices (q, K, K) without the direction common to all classes, which is not identified.
 
-    A class that a category never meets is as uncertain as the least curvature of a row makes it.
+    The variance for a class that a category never has is bounded by the smallest Hessian of a row.
     """
     k = own.shape[1]
     beside = np.eye(k) - 1.0 / k
@@ -168,14 +167,14 @@ def _beside_level(own: Floats) -> Floats:
 
 
 def walk_of_classes(term: SolverTerm, own: Floats, shared: Floats, precision: float, whole: Floats) -> OfWalk:
-    """Of a walk, and what is held to its mean; the level of both nothing holds; own (q, K, K)."""
+    """For a walk and the coefficients apart from it, whose common mean is unpenalized; own (q, K, K)."""
     q, k = own.shape[:2]
-    ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # enough to invert by, of levels that nothing holds
+    ridge = 1e-6 * float(np.einsum("qkk->", own)) / (q * k)  # makes unpenalized means invertible
     inverse, followed = np.empty_like(own), np.empty_like(shared)
     walk, beside, eye = slice(term.apart, None), term.share_apart * precision, np.eye(k)
     alone = np.linalg.inv(own[: term.apart] + (beside + ridge) * eye)  # given the mean of the walk
     recentered = shared[walk] + beside * (alone @ shared[: term.apart]).sum(axis=0) / (q - term.apart)
-    # beside the flat terms, what the mean of the walk says: coefficients apart are held to it, as in `kernels_walk`
+    # jointly with the mean of the walk, on which the coefficients apart are centred, as in `kernels_walk`
     both = np.concatenate([recentered, np.broadcast_to(eye / (q - term.apart), own[walk].shape)], axis=2)
     solved = np.empty_like(both)
     jumps = spread_walk_of_classes(
@@ -192,7 +191,7 @@ def walk_of_classes(term: SolverTerm, own: Floats, shared: Floats, precision: fl
     inverse[: term.apart] = alone + beside * beside * (alone @ of_mean @ alone)
     away, step = beside * alone - eye, np.diff(level, axis=0)
     apart = alone + away @ of_mean @ away.transpose(0, 2, 1)
-    flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), least=1e-3)  # beside rounding
+    flat = inverse_of(whole - _inner(shared, followed), np.diag(whole), least=1e-3)  # above rounding
     pulled = term.pull_back(followed.reshape(q, -1), 1.0).reshape(followed.shape)
     penalized = float(jumps) - float(np.einsum("qik,kl,qil->", step, taken, step))
     penalized += term.share_apart * float(np.einsum("qkk->", apart))
@@ -200,12 +199,11 @@ def walk_of_classes(term: SolverTerm, own: Floats, shared: Floats, precision: fl
 
 
 COMMON = 1e-9
-"""Of the information on the unpenalized coefficients: along what is common to all classes there is none but
-rounding.
-"""
+"""Relative to the information on the unpenalized coefficients: along the direction common to all classes it is 0 up to
+rounding."""
 
 SWEEPS, SWEEPS_OF_MANY = 2, 4
-"""Between two looks; where there are many rows and classes a look is dearer."""
+"""Iterations between two updates of the variances; more with many rows and classes, where an update is expensive."""
 
 
 class MulticlassPosteriors(TermPosteriors):
@@ -218,7 +216,7 @@ class MulticlassPosteriors(TermPosteriors):
         self._known_at = -1
 
     def of_flat(self) -> Floats:
-        """Of numbers beside the mean of their classes: what is common to all says nothing to the rows."""
+        """For coefficients less their mean over classes, which is not identified."""
         solver = self.solver
         whole = self._flat_information()
         found = [whole]
@@ -231,7 +229,7 @@ class MulticlassPosteriors(TermPosteriors):
         return np.einsum("ikjk->ijk", widest.reshape(2 * (len(self.flat), solver.n_outputs)))
 
     def weigh(self, indices: Sequence[int]) -> Floats:
-        """The same without the variances, of which only their part in the penalty is asked here."""
+        """The same without the variances, of which only the trace that enters the penalty is needed."""
         return np.array([self._weigh(index) for index in indices]).reshape(-1, 2)
 
     def _weigh(self, index: int) -> tuple[float, float]:
@@ -239,7 +237,7 @@ class MulticlassPosteriors(TermPosteriors):
         return self._effective(index, penalized), self.solver.terms[index].length(self.solver.theta[index])
 
     def _variances(self, index: int) -> tuple[Floats, float]:
-        """Variances (q, K), and the trace that the penalty has part in, of classes, which pull at each other."""
+        """Variances (q, K), and the trace that enters the penalty; classes are coupled."""
         found = self._posterior(index)
         return found.variances(), found.penalized
 
@@ -260,7 +258,7 @@ class MulticlassPosteriors(TermPosteriors):
         return Entries(own, shared, self.solver.n_outputs)
 
     def _flat_information(self) -> Floats:
-        """X'HX (f K, f K) of the flat terms, f by f matrices of classes, made once until rows move."""
+        """X'HX (f K, f K) of the unpenalized terms, f by f matrices of classes, cached until the predictors change."""
         self._forget()
         if self._information is None:
             k, columns = self.solver.n_outputs, self._columns.T
@@ -278,14 +276,14 @@ class MulticlassPosteriors(TermPosteriors):
 
     @property
     def keeps_matrices(self) -> bool:
-        """Whether the rows' curvature matrices are made once for all blocks."""
+        """Whether the rows' Hessian matrices are cached for all terms."""
         k = self.solver.n_outputs
         return len(self.solver.y) * k * (k + 1) <= 2 * MAX_NUMBERS
 
     def _triangles(self, codes: NDArray[np.int32], factor: Floats, size: int) -> Floats:
-        """Lower triangles (q, K (K + 1) / 2) of the coefficients' curvature matrices.
+        """Lower triangles (q, K (K + 1) / 2) of the coefficients' Hessian matrices.
 
-        Of rows times their weight and `factor` (n,), empty for 1.
+        Summed over rows times their weight and `factor` (n,), empty for 1.
         """
         k, rows, weight = self.solver.n_outputs, self.solver.rows, self.solver.weight
         assert isinstance(rows, MulticlassRows)
@@ -298,7 +296,7 @@ class MulticlassPosteriors(TermPosteriors):
         return sums[1:]
 
     def _matrices_of_rows(self, rows: MulticlassRows) -> Floats:
-        """Lower triangles of the rows' curvature matrices (n, K (K + 1) / 2), made once until rows move."""
+        """Lower triangles of the rows' Hessian matrices (n, K (K + 1) / 2), cached until the predictors change."""
         self._forget()
         if not len(self._of_rows):
             k = self.solver.n_outputs
@@ -307,6 +305,6 @@ class MulticlassPosteriors(TermPosteriors):
         return self._of_rows
 
     def _forget(self) -> None:
-        """What was made of the rows where they stood before."""
+        """Clear what was computed for earlier linear predictors."""
         if self._known_at != self.solver.n_moves:
             self._of_rows, self._information, self._known_at = np.empty((0, 0)), None, self.solver.n_moves

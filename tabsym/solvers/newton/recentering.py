@@ -24,9 +24,9 @@ from tabsym.solvers.newton.terms import Prior, SolverTerm
 Floats = NDArray[np.float64]
 
 MIN_DECREASE, MAX_WAIT = 3e-4, 8
-"""Two classes: an interaction whose recentering lowers the penalty by less than this fraction of the decrease of the
-sweep waits twice as many sweeps for the next time, at most `MAX_WAIT`; others half as many
-(`benchmarks/evidence/README.md`, "Tried, and not taken")."""
+"""Two classes: an interaction whose recentering lowers the penalty by less than this fraction of the iteration's
+decrease is recentered half as often, at least every eighth iteration; otherwise twice as often (`benchmarks/evidence`,
+"Waiting")."""
 
 
 SAME_SLOPE = 1e-9
@@ -34,7 +34,7 @@ SAME_SLOPE = 1e-9
 
 
 class SolverState(Protocol):
-    """What recentering reads and moves of a solver: its terms, their coefficients and precisions."""
+    """What recentering uses of a solver: its terms, their coefficients and precisions."""
 
     terms: list[SolverTerm]
     y: Floats
@@ -51,10 +51,10 @@ class SolverState(Protocol):
 
 @dataclass
 class Relation:
-    """A term each of whose coefficients is nested in one of another term.
+    """A term each of whose coefficients is nested in one coefficient of another term.
 
-    `parent` (q,): the index of that one; `n_children` (p,): how many coefficients each of the other term has below it.
-    `wait`: sweeps from one recentering to the next, of which `left` are to go.
+    `parent` (q,): the index of that coefficient; `n_children` (p,): the number of nested coefficients of each parent.
+    `wait`: iterations between two recenterings, of which `left` remain.
     """
 
     index: int
@@ -65,18 +65,18 @@ class Relation:
     left: int = 1
 
     def is_due(self) -> bool:
-        """Whether to recenter in this sweep; called once a sweep."""
+        """Whether to recenter in this iteration; called once per iteration."""
         self.left -= 1
         return self.left == 0
 
     def wait_on(self, *, is_small: bool) -> None:
-        """Set the next time, later where the decrease was small."""
+        """Set the interval to the next recentering, longer where the decrease was small."""
         self.wait = min(2 * self.wait, MAX_WAIT) if is_small else max(self.wait // 2, 1)
         self.left = self.wait
 
 
 class Recentering:
-    """Which terms are recentered to which, and in which sweeps.
+    """The terms that are recentered, their parents, and the iterations in which it happens.
 
     Parameters
     ----------
@@ -99,10 +99,10 @@ class Recentering:
         self._planned_for = np.zeros(len(solver.terms), dtype=np.bool_)
 
     def slope_of(self, index: int) -> Floats | None:
-        """What the flat terms that step together, (f,), rise by for slopes by category that all fall by 1.
+        """The changes (f,) of the jointly updated terms that compensate a shift of all slopes by category by -1.
 
-        None where these rows are no sum of theirs: there is no common slope. One of a centred number is, beside an
-        intercept.
+        None where the numeric column is no linear combination of theirs: then there is no common slope. A centred
+        column is one, together with the intercept.
         """
         solver = self._solver
         if not len(solver.terms[index].x) or not solver.together:
@@ -115,7 +115,7 @@ class Recentering:
         return self._slopes[index]
 
     def _recenter_slopes(self, index: int, slope: Floats) -> None:
-        """Move the mean of slopes by category to the common slope of the same number."""
+        """Move the mean of slopes by category to the common slope of the same column."""
         theta = self._solver.theta
         mean = theta[index].mean(axis=0)
         theta[index] -= mean
@@ -128,7 +128,7 @@ class Recentering:
         return self._intercept
 
     def recenter(self, decrease: float) -> None:
-        """Recenter the terms that are due, after a sweep that lowered the objective by `decrease`."""
+        """Recenter the terms that are due, after an iteration that lowered the objective by `decrease`."""
         solver = self._solver
         held = self.recentered()
         if not np.array_equal(held, self._planned_for):
@@ -137,7 +137,7 @@ class Recentering:
                 for index in np.flatnonzero(held).tolist()
             ]
             self._planned_for = held
-        # small ones first: the other way round usedcars is .5 % worse
+        # small terms first, which predicts better (`benchmarks/evidence/constants.md`)
         for index, relations, level, slope in self._plan:
             for relation in relations:
                 if relation.is_due():
@@ -148,7 +148,7 @@ class Recentering:
                 self._recenter_slopes(index, slope)
 
     def _recenter_interaction(self, relation: Relation) -> float:
-        """Recenter an interaction; the decrease of the penalty."""
+        """Recenter an interaction; returns the decrease of the penalty."""
         solver, index, other = self._solver, relation.index, relation.other
         theta, upper = solver.theta[index], solver.theta[other]
         work = np.empty_like(upper)
@@ -156,14 +156,14 @@ class Recentering:
         return float(recenter(relation.parent, relation.n_children, own, theirs, theta, upper, work))
 
     def recentered(self) -> NDArray[np.bool_]:
-        """Whether each term is recentered: ridge terms that have a penalty and are not dropped."""
+        """Which terms are recentered: ridge terms that are penalized and not dropped."""
         solver = self._solver
         return self._ridges & ~solver.dropped & (solver.precision > 0.0) & (solver.precision < np.inf)
 
     def above(self, index: int) -> list[Relation]:
-        """The relations of a term to the nearest coarser terms.
+        """The relations of a term to its nearest parent terms.
 
-        Not to those that one of these is nested in: that one passes its mean on, one sweep later.
+        A parent of one of these is skipped: it receives the mean from that one in the next iteration.
         """
         is_held = self.recentered()
         held = [relation for relation in self._relations[index] if is_held[relation.other]]
@@ -171,7 +171,7 @@ class Recentering:
         return [relation for relation in held if relation.other not in passed_on]
 
     def level_of(self, index: int) -> int | None:
-        """The index of the intercept where every row has a coefficient of the term: both have the mean of all rows."""
+        """The index of the intercept where every row has a coefficient: the two means are confounded then."""
         return self._intercept if not len(self._solver.terms[index].x) and self._solver.covers[index] else None
 
     def _relation(self, index: int, other: int, parent: NDArray[np.int32]) -> Relation:

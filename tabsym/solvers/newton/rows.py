@@ -27,34 +27,37 @@ from tabsym.solvers.newton.terms import SolverTerm
 Floats = NDArray[np.float64]
 
 ONE_MODEL = np.empty(0, dtype=np.int8)
-"""The models that see the rows, where there is one that sees all."""
+"""No assignment of rows to models: one model is trained on all rows."""
 
 LANES, FEW_ENTRIES = 4, 256
-"""Sums of blocks of so few coefficients are kept so many times over while rows are added up."""
+"""Sums of terms of up to `FEW_ENTRIES` coefficients are kept in this many accumulators each, so that additions
+overlap."""
 
 FAR = 600.0
-"""Rows whose score's exp would be beyond numbers, or nearly, stand this side of it; where they are is told by sums."""
+"""Linear predictors are clipped here, where exp nearly overflows; where any are, they are summed anew from the
+terms."""
 
 
 def lanes_of(size: int) -> int:
-    """How many sums are kept for each of so many coefficients."""
+    """The number of accumulators per coefficient for a term of `size` coefficients."""
     return LANES if size <= FEW_ENTRIES else 1
 
 
 class SingleOutputRows:
-    """Rows of a loss with one score, each under the one model that sees it.
+    """Rows of a loss with one linear predictor, each in the training rows of one model.
 
-    The steps of a term wait for the next pass over the rows: one pass moves them and collects for the next term.
+    The update of a term stays pending until the next pass over the rows, which applies it and sums gradients and
+    Hessians for the next term.
 
     Parameters
     ----------
     y, weight : (n,)
         Weight empty for none.
     start : (n,)
-        Scores before any term.
+        Linear predictors before any term.
     loss : Loss
     column : (n,) int8
-        The model that sees the row; empty for one.
+        The model whose training rows include the row; empty for one.
     n_models : int
     """
 
@@ -67,13 +70,13 @@ class SingleOutputRows:
         self.far = FAR / abs(RATES[self._code]) if self._code in RATES else np.inf
         self._values = self._stand(start)
         self._waiting: tuple[SolverTerm, Floats] | None = None
-        self._curvatures: dict[int, Floats] = {}  # of blocks, where they never change
-        self._sums = np.empty((0, 2))  # kept, as fresh memory takes longer than what is done in it
+        self._curvatures: dict[int, Floats] = {}  # by term, where they never change
+        self._sums = np.empty((0, 2))  # reused: allocating takes longer than the sums
         self._moves, self._rights = np.empty(0), np.empty(0)
-        self._codes: dict[int, NDArray[np.int32]] = {}  # of blocks, where there are several models
+        self._codes: dict[int, NDArray[np.int32]] = {}  # by term, where there are several models
 
     def collect(self, term: SolverTerm) -> tuple[Floats, Floats]:
-        """Sums of slopes and curvatures (q, W) by coefficient."""
+        """Sums of gradients and Hessians (q, W) by coefficient."""
         if term.block in self._curvatures:
             before, steps = self.hand_over(term)
             length, n_lanes = (1 + term.size) * self.width, lanes_of(term.size)
@@ -90,9 +93,7 @@ class SingleOutputRows:
         return gradient, curvature
 
     def _collect(self, term: SolverTerm) -> Floats:
-        """Slopes and curvatures summed by places of coefficients ((1 + q) W, 2), as kernels write them; in work
-        space.
-        """
+        """Gradients and Hessians by coefficient ((1 + q) W, 2), in the layout of kernels; work space."""
         before, steps = self.hand_over(term)
         length, n_lanes = (1 + term.size) * self.width, lanes_of(term.size)
         if len(self._sums) < n_lanes * length:
@@ -107,12 +108,13 @@ class SingleOutputRows:
     def take_ridge_turn(
         self, term: SolverTerm, theta: Floats, curvature: Floats, precision: float, most: float
     ) -> tuple[Floats, float]:
-        """A turn of a term whose coefficients are penalized each by itself: their curvatures, and half the decrement.
+        """Newton step of a term with a ridge penalty or none: the Hessian's diagonal, and half the Newton decrement.
 
-        theta (q, W) moves in place, and curvature (q, W), which may be returned, is written over; rows move later.
+        theta (q, W) is updated in place, and curvature (q, W), which may be returned, is overwritten; the update of the
+        rows stays pending.
         """
         right = self._right(theta.size)
-        if self._code == SQUARED:  # whose curvatures are found once
+        if self._code == SQUARED:  # its Hessians never change
             gradient, curvature = self.collect(term)
             steps, rate = self._free_moves(term), 1.0
             own = steps[self.width :]
@@ -125,18 +127,18 @@ class SingleOutputRows:
             step_pulled(grads.ravel(), precision, most, rate, theta.ravel(), curvature.ravel(), right, own)
         decrease = 0.5 * float(sum_products_of(right, own)) / rate
         if self._code in RATES and not len(term.x):
-            np.exp(steps, out=steps)  # by several at once, in a quarter of the time that one after the other takes
+            np.exp(steps, out=steps)  # vectorized: a quarter of the time of a scalar loop
         self._waiting = term, steps
         return curvature, decrease
 
     def _right(self, length: int) -> Floats:
-        """Work space for what pulls at coefficients."""
+        """Work space for the negative gradient."""
         if len(self._rights) < length:
             self._rights = np.empty(length)
         return self._rights[:length]
 
     def _free_moves(self, term: SolverTerm) -> Floats:
-        """Work space for the steps of a term as kernels read them, 0 for rows without a coefficient; once none wait."""
+        """Work space for a term's update in the layout of kernels, its first part 0; none may be pending."""
         length = (1 + term.size) * self.width
         if len(self._moves) < length:
             self._moves = np.empty(length)
@@ -145,9 +147,9 @@ class SingleOutputRows:
         return steps
 
     def hand_over(self, term: SolverTerm, *, plain: bool = False) -> tuple[SolverTerm, Floats]:
-        """The term whose steps wait, and these, for a pass that will move rows by them; of `term`, none, if none do.
+        """The pending update and its term, for a pass that will apply it; `term` and zeros if there is none.
 
-        `plain`: not of one that something multiplies, by whose steps rows are moved at once.
+        `plain`: apply the update of a term with a numeric factor at once instead.
         """
         if plain and self._waiting is not None and len(self._waiting[0].x):
             self._catch_up()
@@ -155,15 +157,15 @@ class SingleOutputRows:
         return waiting or (term, self._steps(term, np.zeros((term.size, self.width))))
 
     def take_over(self, term: SolverTerm, steps: Floats) -> None:
-        """Let the steps of a term wait, as kernels read them."""
+        """Store the pending update of a term, in the layout of kernels."""
         self._waiting = term, steps
 
     def kept(self) -> tuple[Floats, int, float, float]:
-        """Where rows are kept (n,), the loss and the parameter that say how, and the rate of the exp, or 0 for none."""
+        """Transformed linear predictors (n,), their loss and parameter, and the factor in the exp, 0 for none."""
         return self._values, self._code, self._parameter, RATES.get(self._code, 0.0)
 
     def codes(self, term: SolverTerm) -> NDArray[np.int32]:
-        """Places (n,) of the coefficients of rows, less one, among those of all models."""
+        """Indices (n,), less one, of the rows' coefficients among those of all models."""
         if not len(self.column):
             return term.codes
         if term.block not in self._codes:
@@ -172,79 +174,79 @@ class SingleOutputRows:
         return self._codes[term.block]
 
     def slopes_together(self, columns: Floats) -> Floats:
-        """Slopes (f, W) of numbers that columns (n, f) are multiplied by."""
+        """Gradient (f, W) of the coefficients of a design matrix (n, f)."""
         slopes, _ = self.grads()
         return np.column_stack([columns[seen].T @ slopes[seen] for seen in self._seen()])
 
     def information_together(self, columns: Floats) -> Floats:
-        """Information (W, f, f) on these numbers."""
+        """Information (W, f, f) on these coefficients."""
         _, hessians = self.grads()
         return np.array([columns[seen].T @ (hessians[seen, None] * columns[seen]) for seen in self._seen()])
 
     def _seen(self) -> list[Any]:
-        """The rows that each model sees."""
+        """The training rows of each model."""
         return [self.column == model for model in range(self.width)] if len(self.column) else [slice(None)]
 
     def reach(self, columns: Floats, steps: Floats) -> Floats:
-        """What steps (f, W) of these numbers add to the scores (n, 1)."""
+        """The change of the linear predictors (n, 1) by steps (f, W) of these coefficients."""
         if not len(self.column):
             return columns @ steps
         return np.asarray((columns * steps.T[self.column]).sum(axis=1, keepdims=True))
 
     def move(self, term: SolverTerm, steps: Floats) -> None:
-        """Move rows by their coefficients' steps (q, W)."""
+        """Add their coefficients' steps (q, W) to the linear predictors; this stays pending."""
         self._catch_up()
         self._waiting = term, self._steps(term, steps)
 
     def own_curvature(self, term: SolverTerm) -> Floats:
-        """Curvature (q, W) of each coefficient."""
+        """The Hessian's diagonal (q, W)."""
         return self.collect(term)[1]
 
     def scores(self) -> Floats:
-        """Scores (n, 1)."""
+        """Linear predictors (n, 1)."""
         return scores_of_kept(self._caught_up(), self.y, self._code)[:, None]
 
     def stand_at(self, scores: Floats) -> None:
-        """Let rows stand at scores (n, 1)."""
+        """Set the linear predictors (n, 1)."""
         self._waiting, self._values = None, self._stand(scores[:, 0])
 
     def grads(self) -> tuple[Floats, Floats]:
-        """Slopes and curvatures (n,) of rows times their weights."""
+        """Gradients and Hessians (n,) of the rows, times their weights."""
         return self._grads(self._caught_up())
 
     def sum_pulls(self) -> tuple[float, float]:
-        """Sums over rows of squared slopes and of curvatures, times their weights."""
+        """Sums over rows of squared gradients and of Hessians, times their weights."""
         return sum_pulls(self._caught_up(), self.y, self.weight, self._code, self._parameter, MIN_HESSIAN)
 
     def pulls_at(self, scores: Floats) -> tuple[Floats, Floats]:
-        """The same at other scores (n,)."""
+        """The gradients and Hessians at other linear predictors (n,)."""
         return self._grads(self._stand(scores))
 
     def scores_by_sums(self, terms: list[SolverTerm], theta: list[Floats], *, flip: bool = False) -> Floats:
-        """Scores (n, 1) of rows added up term by term, of two models under the other one where `flip` is set."""
+        """Linear predictors (n, 1) summed from the terms; of two models, those of the other one where `flip` is set."""
         scores = self.start.copy()
         for term, values in zip(terms, theta, strict=True):
             add_entries(self.codes(term), term.x, values.ravel(), self.width, int(flip), scores)
         return scores[:, None]
 
     def padded(self, numbers: Floats) -> Floats:
-        """Numbers (q, W) of coefficients as kernels read them: 0 before them, for rows without a coefficient."""
+        """Coefficients (q, W) in the layout of kernels: preceded by zeros, for rows without a coefficient."""
         padded = np.zeros((1 + len(numbers)) * self.width)
         padded[self.width :] = numbers.ravel()
         return padded
 
     def by_entry(self, sums: Floats) -> Floats:
-        """Sums (q, W) of coefficients as kernels wrote them."""
+        """Sums (q, W) by coefficient, from the layout of kernels."""
         return sums[self.width :].reshape(-1, self.width)
 
     def _steps(self, term: SolverTerm, steps: Floats) -> Floats:
-        """Steps (q, W) as kernels move rows by them."""
+        """Steps (q, W) in the layout and transform in which kernels apply them."""
         rate = 0.0 if len(term.x) else RATES.get(self._code, 0.0)
         if rate == 0.0:
             return self.padded(steps)
         factors = np.ones((1 + term.size) * self.width)
         own = np.multiply(steps.ravel(), rate, out=factors[self.width :])
-        np.exp(own, out=own)  # by several at once, in a quarter of the time that one after the other takes
+        np.exp(own, out=own)  # vectorized: a quarter of the time of a scalar loop
         return factors
 
     def _caught_up(self) -> Floats:
@@ -267,16 +269,16 @@ class SingleOutputRows:
 
 
 class MulticlassRows:
-    """Rows of the multinomial loss, at their probabilities: a step takes an exp per coefficient, and none per row.
+    """Rows of the multinomial loss, stored as probabilities: an update takes one exp per coefficient, and none per row.
 
-    As for one score, steps wait for the next pass over the rows.
+    As with one linear predictor, updates stay pending until the next pass over the rows.
 
     Parameters
     ----------
     y, weight : (n,)
         Weight empty for none.
     start : (n, K)
-        Scores before any term.
+        Linear predictors before any term.
     """
 
     def __init__(self, y: Floats, weight: Floats, start: Floats) -> None:
@@ -285,16 +287,16 @@ class MulticlassRows:
         self._values = np.asarray(softmax(start, axis=1))
         self._scales = np.empty(len(start))
         self._waiting: tuple[SolverTerm, Floats] | None = None
-        self._classes: dict[int, Floats] = {}  # weights of rows (q, K) by coefficient and class, of blocks
+        self._classes: dict[int, Floats] = {}  # by term: weights of rows (q, K) by coefficient and class
 
     @property
     def probabilities(self) -> Floats:
-        """Of the classes (n, K)."""
+        """Class probabilities (n, K)."""
         self._catch_up()
         return self._values
 
     def collect(self, term: SolverTerm) -> tuple[Floats, Floats]:
-        """Sums of slopes (q, K) by coefficient, and curvatures of a bound."""
+        """Sums of gradients (q, K) by coefficient, and an upper bound of the Hessian."""
         if self._waiting is None or len(term.x) or len(self._waiting[0].x):
             return self._collect(term, diagonal=False)
         (before, steps), self._waiting = self._waiting, None
@@ -305,7 +307,7 @@ class MulticlassRows:
         return sums[1:] - self._classes_of(term), np.maximum(sums[1:], MIN_PROBABILITY)
 
     def slopes_together(self, columns: Floats) -> Floats:
-        """Slopes (f, K) of numbers that columns (n, f) are multiplied by."""
+        """Gradient (f, K) of the coefficients of a design matrix (n, f)."""
         gradient = columns.T @ self._weighed()
         for k in range(self.width):
             own = self.y == k
@@ -313,32 +315,32 @@ class MulticlassRows:
         return gradient
 
     def information_together(self, columns: Floats) -> Floats:
-        """Information (K, f, f) on these numbers, of the bound."""
+        """Upper bound of the information (K, f, f) on these coefficients."""
         return np.array([columns.T @ (one[:, None] * columns) for one in self._weighed().T])
 
     def _weighed(self) -> Floats:
         return self.probabilities * (self.weight[:, None] if len(self.weight) else 1.0)
 
     def reach(self, columns: Floats, steps: Floats) -> Floats:
-        """What steps (f, K) of these numbers add to the scores (n, K)."""
+        """The change of the linear predictors (n, K) by steps (f, K) of these coefficients."""
         return columns @ steps
 
     def move(self, term: SolverTerm, steps: Floats) -> None:
-        """Move rows by their coefficients' steps (q, K)."""
+        """Add their coefficients' steps (q, K) to the linear predictors; this stays pending."""
         self._catch_up()
         self._waiting = term, steps.copy()
 
     def own_curvature(self, term: SolverTerm) -> Floats:
-        """Curvature (q, K) of each coefficient by itself."""
+        """The Hessian's diagonal (q, K)."""
         return self._collect(term, diagonal=True)[1]
 
     def scores(self) -> Floats:
-        """Scores (n, K), up to a number common to the classes."""
+        """Linear predictors (n, K), up to a constant common to the classes."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.probabilities))
 
     def scores_by_sums(self, terms: list[SolverTerm], theta: list[Floats]) -> Floats:
-        """Scores (n, K) of rows added up term by term."""
+        """Linear predictors (n, K) summed from the terms."""
         scores = self.start.copy()
         for term, values in zip(terms, theta, strict=True):
             own = np.concatenate([np.zeros((1, self.width)), values])[term.codes + 1]
@@ -346,7 +348,7 @@ class MulticlassRows:
         return scores
 
     def stand_at(self, scores: Floats) -> None:
-        """Let rows stand at scores (n, K)."""
+        """Set the linear predictors (n, K)."""
         self._waiting, self._values = None, np.asarray(softmax(scores, axis=1))
 
     def _collect(self, term: SolverTerm, *, diagonal: bool) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""The blocks of an additive model as the solver sees them: what rows select, and what holds their coefficients back."""
+"""The terms of an additive model as the solver sees them: the coefficient that each row selects, and their prior."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ from tabsym.solvers.newton.kernels_walk import share_apart, solve_beside_walk, s
 Floats = NDArray[np.float64]
 
 NEXT_TO_NOTHING = 1e-8
-"""A ridge under walks, whose level, that of coefficients beside them too, no difference holds."""
+"""A small ridge on walks: their prior is improper, as the penalty on differences leaves the mean free."""
 
 
 class Prior(Enum):
-    """What holds the coefficients of a block back."""
+    """The prior, and hence the penalty, of the coefficients of a term."""
 
     FLAT = "flat"
-    """Nothing: the intercept, slopes."""
+    """None: the intercept, slopes."""
     RIDGE = "ridge"
-    """Each coefficient by itself is normal about 0."""
+    """Coefficients are independent, normal with mean 0."""
     WALK = "walk"
-    """The differences of neighbouring coefficients are normal about 0: intervals of a number."""
+    """First-order random walk: differences of neighbouring coefficients are normal with mean 0, as for bins of a
+    number."""
 
 
 @dataclass(frozen=True, eq=False)
 class SolverTerm:
-    """One block of an additive model.
+    """One term of an additive model.
 
     Attributes
     ----------
     block : int
-        Its place in the layout.
+        Its index in the layout.
     codes : (n,) int32
-        The coefficient of each row, -1 for none.
+        The coefficient that each row selects, -1 for none.
     x : (n,)
-        What the coefficient is multiplied by; empty for 1.
+        The numeric factor of the coefficient; empty for 1.
     size : int
-        Coefficients.
+        Number of coefficients.
     prior : Prior
     apart : int
-        So many coefficients at the start are no part of a walk, and normal about its mean, with the variance that its
-        own coefficients have about it: missing values.
+        Number of coefficients at the start that are not part of the walk: missing values. They are normal about its
+        mean, with the marginal variance of its coefficients.
     within : mapping of block -> (q,) int32
-        Of an interaction: the coefficients of other blocks that its own lie within, such as those of its columns.
+        For an interaction: the coefficients of other terms in which its own are nested, such as the main effects'.
     """
 
     block: int
@@ -62,23 +63,23 @@ class SolverTerm:
 
     @property
     def held(self) -> int:
-        """Numbers that the prior penalizes: coefficients, or differences of them."""
+        """The number of penalized coefficients, or of penalized differences."""
         if self.prior is Prior.FLAT:
             return 0
         return self.size if self.prior is Prior.RIDGE else self.size - 1
 
     @property
     def share_apart(self) -> float:
-        """Of the walk's precision, what the coefficients beside it are held to its mean by."""
+        """The precision of the coefficients apart from the walk, about its mean, as a fraction of the walk's."""
         return float(share_apart(self.size - self.apart))
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is one number, added as it is."""
+        """Whether the term is one coefficient without a numeric factor."""
         return self.size == 1 and not len(self.x)
 
     def pull_back(self, theta: Floats, precision: float) -> Floats:
-        """The gradient (q, W) of the penalty, half of `precision` times what `length` sums."""
+        """The gradient (q, W) of the penalty, which is half of `precision` times `length`."""
         if self.prior is Prior.FLAT or not np.isfinite(precision):
             return np.zeros_like(theta)
         grad = precision * theta
@@ -92,22 +93,20 @@ class SolverTerm:
         return grad
 
     def length(self, theta: Floats) -> float:
-        """The sum of squares that the prior holds small."""
+        """The sum of squares in the penalty."""
         if self.prior is Prior.WALK:
             beside = self.share_apart * np.square(self._beside(theta)).sum()
             return float(beside + np.square(np.diff(theta[self.apart :], axis=0)).sum())
         return float(np.square(theta).sum())
 
     def _beside(self, theta: Floats) -> Floats:
-        """How far coefficients beside the walk (apart, W) are from its mean."""
+        """Differences (apart, W) between the coefficients apart from the walk and its mean."""
         return theta[: self.apart] - theta[self.apart :].sum(axis=0) / max(self.size - self.apart, 1)
 
     def step(
         self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float = np.inf
     ) -> tuple[Floats, float]:
-        """Newton's steps (q, W), by which theta moves, and half its decrement; no coefficient steps by more than
-        `most`.
-        """
+        """Newton steps (q, W), which are added to theta, each at most `most` in size; and half the Newton decrement."""
         steps = np.empty_like(theta)
         if self.prior is Prior.WALK:
             right, level, pivots = np.empty_like(theta), np.empty_like(theta), np.empty(self.size)
@@ -125,7 +124,7 @@ class SolverTerm:
     def step_of_classes(
         self, gradient: Floats, curvature: Floats, theta: Floats, precision: float, most: float
     ) -> tuple[Floats, float]:
-        """The same of classes, (q, K), which pull at each other: `curvature` is the sum of their probabilities."""
+        """The same for multiclass, (q, K): `curvature` is the sum of the rows' probabilities."""
         if self.prior is Prior.FLAT:
             return self.step(gradient, curvature, theta, precision, most)
         right, steps = np.empty((2, *theta.shape))
@@ -138,7 +137,7 @@ class SolverTerm:
         return steps, 0.5 * float(np.vdot(right, steps))
 
     def solve(self, curvature: Floats, precision: float, right: Floats) -> Floats:
-        """Curvature and penalty together, inverted, times `right` (q, W)."""
+        """The inverse of Hessian plus penalty, times `right` (q, W)."""
         if self.prior is Prior.FLAT:
             return np.divide(right, curvature, out=np.zeros_like(right), where=curvature > 0)
         if self.prior is Prior.RIDGE:

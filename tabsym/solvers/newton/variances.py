@@ -1,15 +1,14 @@
-"""Shrinkage by evidence: one variance per block, estimated from the table.
+"""Variance components by REML: one per term, estimated from the table (parametric empirical Bayes).
 
-Parametric empirical Bayes. The coefficients of a block are normal about 0 (differences of neighbours are, for a walk),
-with a variance that the rows tell: `Evidence.move` moves it to (sum of squares) / (effective number of coefficients),
-as in Wood and Fasiolo (2017), "A generalized Fellner-Schall method for smoothing parameter estimation", equation 4. The
-effective number is q - tr(V) / variance, where V is the block's posterior covariance, joint with what is not penalized
-(intercept, slopes), given the other blocks. In the Gaussian case of one block the fixed point is the REML estimate;
-behind a link it is penalized quasi-likelihood's, whose curvature is held fixed as the variance moves.
+The coefficients of a term (of a walk: the differences of neighbours) are normal about 0 with a common variance.
+`Evidence.move` updates it to (sum of squares) / (effective degrees of freedom), as in Wood and Fasiolo (2017), "A
+generalized Fellner-Schall method for smoothing parameter estimation", equation 4. The effective degrees of freedom are
+q - tr(V) / variance, where V is the term's posterior covariance, joint with the unpenalized coefficients (intercept,
+slopes), given the other terms. In the Gaussian case with one term the fixed point is the REML estimate; behind a link
+it is that of penalized quasi-likelihood, which keeps the Hessian fixed while the variance changes.
 
-Where most categories have few rows, and above all where the loss is logistic, that is not to be trusted: a category
-seen once fits its own row, and a likelihood behind a link cannot tell its variance from 0, nor from 1. Such blocks are
-left to `heldout`.
+The estimate is unreliable where most categories have few rows, above all for the logistic loss: a category seen once
+fits its own row, and the likelihood is then nearly flat in the variance. Such terms are left to `heldout`.
 """
 
 from __future__ import annotations
@@ -31,44 +30,43 @@ from tabsym.solvers.newton.terms import Prior
 Floats = NDArray[np.float64]
 
 FIRST_VARIANCE = 1.0 / 3.0
-"""Where variances start, over the dispersion: a category of three rows of curvature 1 is believed half."""
+"""Initial variances, over the dispersion: the coefficient of a category with three rows of Hessian 1 is shrunk by
+half."""
 
 SILENT = 0.02
-"""A block whose coefficients come to so little together, effectively, is taken out."""
+"""A term with fewer effective degrees of freedom than this is dropped."""
 
 MAX_CHANGE = math.log(30.0)
-"""Of a logarithm of a variance at once."""
+"""The largest change of the logarithm of a variance in one update."""
 
 MAX_RATIO = 0.95
-"""Of an update to the one before it, for extrapolation: on its way to 0 a variance shrinks by the same each time."""
+"""The largest ratio of successive updates in extrapolation: on its way to 0 a logarithm moves by the same each time."""
 
 ALIKE = 1.1
-"""Updates that grow by more are not yet on a straight way."""
+"""Updates whose ratio is above this do not converge linearly yet, and are not extrapolated."""
 
 EXTRAPOLATED_ROWS = 10_000
-"""Of larger tables updates are taken as they are: variances move predictions by less there, and those of interactions
-that are stopped early predict better (log-loss of kick .05 %, of adult .03 %, RMSE of rossmann .3 %; five folds)."""
+"""Tables up to this size extrapolate the updates. Of larger ones variances change predictions by less, and those of
+interactions predict better when stopped early (`benchmarks/evidence/constants.md`)."""
 
 STILL, STANDING = 30.0, 3.0
-"""Variances are settled where an update moves the effective coefficients, and a sweep lowers the objective, by less
-than this times the tolerance, per row (coefficients: per class too): a variance is an estimate of a few digits, the
-parameters that follow are not. With twice as much, fits take a twentieth to an eighth less time, and amazon loses .0002
-of AUC; rossmann is .5 % worse on one seed, .3 % better on two."""
+"""Variances have converged where an update changes the effective degrees of freedom, and an iteration lowers the
+objective, by less than this times the tolerance, per row (degrees of freedom: per class too). A variance is needed to a
+few digits only; larger factors save little time (`benchmarks/evidence/constants.md`)."""
 
 
 class Aitken:
-    """Extrapolation of updates that shrink by a constant ratio to where they lead, every other update at most.
+    """Aitken extrapolation of updates that shrink by a constant ratio to their limit, at most every other update.
 
-    Fellner and Schall's updates converge linearly, near a variance of 0 as slowly as one likes: what an update moves
-    says little about what is left. Extrapolated (Aitken's process), fits of fifty small tables take 18 sweeps for 22,
-    and end at a third of the distance from where they would go in the end.
+    Fellner and Schall's updates converge linearly, and arbitrarily slowly near a variance of 0, so that the size of an
+    update does not measure the distance to the limit (`benchmarks/evidence/constants.md`, "Aitken").
     """
 
     def __init__(self, size: int) -> None:
         self._last = np.zeros(size)
 
     def times(self, at: NDArray[np.intp], moved: Floats) -> Floats:
-        """How many times as far as `moved` (a,), the change of logarithms at places `at`, they should move."""
+        """Factors for the changes of logarithms `moved` (a,) at indices `at`, 1 where they are not extrapolated."""
         last = self._last[at]
         ratio = np.divide(moved, last, out=np.zeros(len(at)), where=last != 0.0)
         ratio = np.where((ratio > 0.0) & (ratio < ALIKE), np.minimum(ratio, MAX_RATIO), 0.0)
@@ -77,7 +75,7 @@ class Aitken:
 
 
 class Evidence:
-    """The variances of the terms of one model, and the dispersion of its rows.
+    """The variance components of one model, and the dispersion of its rows.
 
     Parameters
     ----------
@@ -90,7 +88,7 @@ class Evidence:
         self.has_dispersion = solver.loss.code not in (LOGISTIC, MULTINOMIAL)
         self.dispersion = self.pearson = 1.0
         self.edf = np.array([float(term.size * solver.n_outputs) for term in solver.terms])
-        if solver.together:  # a constant column, or one flag of two that are the same, takes no degree of freedom
+        if solver.together:  # a constant or duplicate column takes none
             self.edf[solver.together] *= rank_of(solver.flat_columns) / len(solver.together)
         self.aitken = Aitken(len(solver.terms))
         self.posteriors: TermPosteriors = (
@@ -98,16 +96,16 @@ class Evidence:
         )(solver)
 
     def start(self) -> None:
-        """Variances to begin with."""
+        """Set the initial variances."""
         for index, term in enumerate(self.solver.terms):
             if term.prior is not Prior.FLAT:
                 self.solver.precision[index] = 1.0 / FIRST_VARIANCE
 
     def find(self, free: Collection[int], tol: float, most: int, *, passing: Collection[int] = ()) -> tuple[int, bool]:
-        """Sweep, and move the variances of the terms at `free`, until they converge.
+        """Alternate iterations and updates of the variances of the terms at `free` until both converge.
 
-        Those of `passing`, some of `free`, need not stand: others will be found for them. How many sweeps it took, at
-        most `most` but for those before a last look, and whether they stand.
+        Terms in `passing`, some of `free`, are not checked for convergence: they are estimated again later. Returns the
+        number of iterations, at most `most` plus those before a last update, and whether the estimates converged.
         """
         n_sweeps = 0
         self.aitken = Aitken(len(self.solver.terms))
@@ -123,8 +121,8 @@ class Evidence:
     def move(self, free: Collection[int], passing: Collection[int] = ()) -> float:
         """One update of the dispersion and of the variances at `free`.
 
-        The largest change of a block's effective coefficients that follows, per row and class: about what the fit is
-        moved by. But for those of `passing`.
+        Returns the largest resulting change of a term's effective degrees of freedom, per row and class, which is about
+        the change of the fit; terms in `passing` are left out of it.
         """
         solver, change = self.solver, 0.0
         indices = [index for index in free if not solver.dropped[index]]
@@ -151,34 +149,34 @@ class Evidence:
         return change
 
     def posterior(self, index: int) -> TermPosterior:
-        """The posterior of a term as things stand; its effective coefficients are kept."""
+        """The posterior of a term at the current coefficients; its effective degrees of freedom are stored."""
         found, solver = self.posteriors.of(index), self.solver
         self.edf[index] = found.edf
         if solver.precision[index] == 0.0 and solver.recentering.level_of(index) is not None:
-            self.edf[index] -= solver.n_outputs  # its mean is the intercept's
+            self.edf[index] -= solver.n_outputs  # its mean is confounded with the intercept
         return found
 
     def variance(self, index: int) -> float:
-        """The prior variance of a term, in units of training; infinite where nothing holds it back."""
+        """The prior variance of a term, in the scale of training; infinite where it is unpenalized."""
         precision = self.solver.precision[index]
         if self.solver.dropped[index]:
             return 0.0
         return self.dispersion / precision if precision > 0 else np.inf
 
     def take_pearson(self) -> None:
-        """Pearson's statistic over the residual degrees of freedom, once variances have converged."""
+        """Store Pearson's statistic over the residual degrees of freedom, once variances have converged."""
         if self.has_dispersion:
             self.pearson = self._for_freedom_left(self.solver.pearson())
 
     def _for_freedom_left(self, a_row: float) -> float:
-        """A dispersion for the degrees of freedom that are left."""
+        """A dispersion per row, rescaled to the residual degrees of freedom."""
         solver = self.solver
         used = float(self.edf[~solver.dropped].sum())
         left = max(solver.total - used, 0.05 * solver.total)
         return float(max(a_row * solver.total / left, 1e-12 * solver.target_scale))
 
     def _move_dispersion(self) -> float:
-        """The dispersion that variances go by, over the residual degrees of freedom; how far that moved the edf."""
+        """Update the dispersion, over the residual degrees of freedom; the change of the edf by that."""
         solver = self.solver
         used = float(self.edf[~solver.dropped].sum())
         now = self._for_freedom_left(solver.dispersion())

@@ -1,4 +1,4 @@
-"""Kernels of stochastic gradient descent: scores of rows, updates of their coefficients, predictions. Arrays only."""
+"""Kernels of stochastic gradient descent: linear predictors, updates of coefficients, predictions. Arrays only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tabsym.solvers.sgd.rules import catch_up, move, move_adagrad
 
 @inlined
 def coef_of_slot(i, s, codes, columns, coefs):
-    """The coefficient that slot s selects for row i; -1 unseen."""
+    """The coefficient that slot s selects for row i; -1 for an unknown category."""
     column = columns[s]
     if column < 0:
         return coefs[s]
@@ -34,7 +34,7 @@ def _product(i, k, t, skip, rows, program, neutral, n_outputs, state):
 
 @inlined
 def additive_score(i, k, rows, program, n_outputs, state):
-    """Output k of the terms that are no products."""
+    """Output k of the additive terms."""
     total = 0.0
     for j in range(program.n_plain):
         coef = rows.codes[i, j]
@@ -51,7 +51,7 @@ def additive_score(i, k, rows, program, n_outputs, state):
 
 @inlined
 def additive_scores(i, rows, program, state, scores):
-    """`additive_score` of all outputs (K,): those of a coefficient lie together."""
+    """`additive_score` of all outputs (K,), which are contiguous by coefficient."""
     n_outputs = len(scores)
     scores[:] = 0.0
     for j in range(program.n_plain):
@@ -74,7 +74,7 @@ def additive_scores(i, rows, program, state, scores):
 
 @inlined
 def score_of_row(i, k, rows, program, neutral, n_outputs, state):
-    """Output k of the score of row i; an unseen category adds nothing, or multiplies by its slot's neutral value."""
+    """Output k of row i; an unknown category adds nothing, or multiplies by its slot's neutral value."""
     total = additive_score(i, k, rows, program, n_outputs, state)
     for t in range(len(program.constants)):
         total += _product(i, k, t, -1, rows, program, neutral, n_outputs, state)
@@ -83,7 +83,7 @@ def score_of_row(i, k, rows, program, neutral, n_outputs, state):
 
 @inlined
 def slopes_of_row(i, rows, program, neutral, rule, slope, state):
-    """dloss/dscore of row i into slope (K,); the loss."""
+    """Gradient by the linear predictors of row i into slope (K,); the loss."""
     n_outputs = len(slope)
     for k in range(n_outputs):
         slope[k] = score_of_row(i, k, rows, program, neutral, n_outputs, state)
@@ -95,9 +95,7 @@ def slopes_of_row(i, rows, program, neutral, rule, slope, state):
 
 @inlined
 def product_gradients(i, k, grad, rows, program, neutral, n_outputs, state, work):
-    """Gradients of row i's product terms by slot; a coefficient selected twice is united in the first slot that
-    does.
-    """
+    """Gradients of row i's product terms by slot; a coefficient selected twice is in its first slot."""
     coef_of, gradient_of = work.coef_of, work.gradient_of
     for t in range(len(program.constants)):
         for s in range(program.starts[t], program.starts[t + 1]):
@@ -112,7 +110,7 @@ def product_gradients(i, k, grad, rows, program, neutral, n_outputs, state, work
 
 @inlined
 def _bring_up(i, step, rows, program, rule, n_outputs, state):
-    """Let the coefficients that row i reads take the steps they missed (gradient="mean", at zero gradients)."""
+    """Apply the deferred steps of the coefficients that row i uses (gradient="mean", at zero gradients)."""
     for j in range(program.n_plain):
         coef = np.int64(rows.codes[i, j])
         if coef >= 0:
@@ -127,7 +125,7 @@ def _bring_up(i, step, rows, program, rule, n_outputs, state):
 
 @inlined
 def _note(n_moves, row, grad, penalized, work):
-    """One more move of a row's update; how many there are."""
+    """Record one more coefficient of a row's update; the number of them."""
     work.row_of[n_moves] = row
     work.pull_of[n_moves] = grad
     work.penalized[n_moves] = penalized
@@ -136,7 +134,7 @@ def _note(n_moves, row, grad, penalized, work):
 
 @inlined
 def _collect_moves(i, k, grad, rows, coef_weight, program, neutral, n_outputs, state, work, n_moves):
-    """What row i asks of output k: one move for each coefficient that it selects."""
+    """The gradients of row i for output k: one for each coefficient that it selects."""
     weighted = len(rows.weight) > 0
     for j in range(program.n_plain):
         coef = rows.codes[i, j]
@@ -162,10 +160,10 @@ def _collect_moves(i, k, grad, rows, coef_weight, program, neutral, n_outputs, s
 
 @kernel
 def train_online(rows, order, coef_weight, program, neutral, rule, step, n_outputs, state, work):
-    """One pass, one row at a time; the sum of the losses, each before the row's own update.
+    """One epoch, one row at a time; the sum of the losses, each before the row's own update.
 
-    With batches of one row, gse moves the coefficients that the row selects, each
-    by the row's own gradient. `step` is the number of updates before the pass.
+    With batches of one row, gse updates the coefficients that the row selects, each by the row's own gradient. `step`
+    is the number of updates before the epoch.
     """
     lost = 0.0
     for i in order:
@@ -178,7 +176,7 @@ def train_online(rows, order, coef_weight, program, neutral, rule, step, n_outpu
         for k in range(n_outputs):
             grad = share * work.slope[k]
             n_moves = _collect_moves(i, k, grad, rows, coef_weight, program, neutral, n_outputs, state, work, n_moves)
-        for m in range(n_moves):  # one place where `move` is compiled in: it is long
+        for m in range(n_moves):  # `move` is long: inlined here only
             p = work.penalized[m]
             move(state, work.row_of[m], work.pull_of[m], rule, p * rule.l1, p * rule.l2)
         step += 1
@@ -187,7 +185,7 @@ def train_online(rows, order, coef_weight, program, neutral, rule, step, n_outpu
 
 @kernel
 def train_additive(rows, order, coef_weight, program, rule, n_outputs, state, work):
-    """`train_online` for the default: no products, adagrad alone. Twice as fast as with every option at hand."""
+    """`train_online` for the default: no products, adagrad alone. Twice as fast as with all options."""
     codes, x, y, weight = rows.codes, rows.x, rows.y, rows.weight
     n_plain, slopes, scalars = program.n_plain, program.slopes, program.scalars
     rate, eps, loss, parameter = rule.rate, rule.eps, rule.loss, rule.parameter
@@ -222,7 +220,7 @@ def train_additive(rows, order, coef_weight, program, rule, n_outputs, state, wo
 
 @inlined
 def _touch(coef, i, work, n_touched):
-    """Note that row i selects a coefficient; a coefficient counts once a row."""
+    """Record that row i selects a coefficient, once per row."""
     if work.last_row[coef] == i:
         return n_touched
     work.last_row[coef] = i
@@ -235,7 +233,7 @@ def _touch(coef, i, work, n_touched):
 
 @inlined
 def _collect(batch, rows, program, neutral, rule, state, work):
-    """Sum the gradients of a batch by coefficient: how many categories' coefficients it touches, and its loss."""
+    """Sum the gradients of a batch by coefficient: the number of categorical coefficients in it, and its loss."""
     slope, gradient, codes = work.slope, work.gradient, rows.codes
     n_outputs = len(slope)
     n_touched, lost = 0, 0.0
@@ -268,7 +266,7 @@ def _collect(batch, rows, program, neutral, rule, state, work):
 
 @inlined
 def _touch_all(program, work):
-    """All coefficients of categories as touched; how many."""
+    """Record all categorical coefficients; their number."""
     n_touched = 0
     for coef in range(len(program.is_fixed)):
         if not program.is_fixed[coef]:
@@ -279,14 +277,12 @@ def _touch_all(program, work):
 
 @kernel
 def train_batches(rows, order, batch, dense, sweep, coef_weight, program, neutral, rule, step, n_outputs, state, work):
-    """One pass in batches of `batch` rows; the sum of the losses before each batch's update.
+    """One epoch in batches of `batch` rows; the sum of the losses before each batch's update.
 
-    ``dense=False`` is the gradient estimator for symbolical features: the mean
-    of a coefficient's gradients over its own rows in the batch. ``dense=True`` is
-    the ordinary mean over the whole batch; then coefficients without a row in the
-    batch have a zero gradient. Where those move (momentum, Adam), `rule.lazy`
-    lets them do so when they are next read; `sweep` moves all at once, which
-    penalties need.
+    ``dense=False`` is the gradient estimator for symbolical features: the mean of a coefficient's gradients over its
+    own rows in the batch. ``dense=True`` is the ordinary mean over the whole batch; then coefficients without a row in
+    the batch have a zero gradient. Where these change (momentum, Adam), `rule.lazy` defers their steps until they are
+    next used; `sweep` updates all at once, which penalties need.
     """
     gradient, hits, fixed = work.gradient, work.hits, program.fixed
     weighted = len(rows.weight) > 0
@@ -300,7 +296,7 @@ def train_batches(rows, order, batch, dense, sweep, coef_weight, program, neutra
         lost += value
         if sweep:
             n_touched = _touch_all(program, work)
-        for t in range(n_touched + len(fixed)):  # one place where `move` is compiled in: it is long
+        for t in range(n_touched + len(fixed)):  # `move` is long: inlined here only
             category = t < n_touched
             coef = work.touched[t] if category else fixed[t - n_touched]
             p = 1.0 if category else 0.0
@@ -318,7 +314,7 @@ def train_batches(rows, order, batch, dense, sweep, coef_weight, program, neutra
 
 @kernel
 def finish(step, program, rule, n_outputs, state):
-    """Let every coefficient take the steps it missed."""
+    """Apply the deferred steps of every coefficient."""
     for coef in range(len(program.is_fixed)):
         if not program.is_fixed[coef]:
             for row in range(coef * n_outputs, (coef + 1) * n_outputs):
@@ -327,7 +323,7 @@ def finish(step, program, rule, n_outputs, state):
 
 @kernel
 def predict_margins(rows, program, neutral, state, out):
-    """Scores of rows into out (n, K)."""
+    """Linear predictors of rows into out (n, K)."""
     n_outputs = out.shape[1]
     for i in range(len(out)):
         if n_outputs > 1 and not len(program.constants):
@@ -339,7 +335,7 @@ def predict_margins(rows, program, neutral, state, out):
 
 @kernel
 def sum_by_entry(codes, weight, last_row, total):
-    """Add the weights of the rows that select each coefficient to total (coefficients,), once however often they do.
+    """Add the weights of the rows that select each coefficient to total (coefficients,), once per row.
 
     `weight` is empty for ones; `last_row` (coefficients,) is -1 before.
     """
@@ -380,10 +376,9 @@ def _slopes_and_bends(i, rows, program, neutral, rule, state, work, hessians):
 
 @kernel
 def newton_sums(rows, members, program, neutral, rule, state, work, hessians, gradient, curvature):
-    """Add gradient and curvature (coefficients * K,) of the weighted loss of rows, as if coefficients moved one at a
-    time.
+    """Add gradient and Hessian diagonal (coefficients * K,) of the weighted loss of rows; the sum of losses.
 
-    The sum of the losses.
+    Each coefficient's is that of a change of it alone.
     """
     n_outputs = len(work.slope)
     lost = 0.0

@@ -1,4 +1,4 @@
-"""The training loop: epochs at one learning rate, when they end, early stopping, another rate after divergence."""
+"""The training loop: epochs at one learning rate, stopping, early stopping, a smaller rate after divergence."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ from tabsym.warn import warn_user
 Floats = NDArray[np.float64]
 
 SAMPLE = 1_000
-"""So many rows tell from what loss training starts, where nothing but its divergence is judged by that."""
+"""The number of rows that the initial loss is computed on where only divergence is judged by it."""
 
 FEW_ROWS = 20
-"""Of so few rows or less the losses of an epoch tell little: twice the loss at the start is no divergence, or more."""
+"""The bound on a diverging loss is raised by this over the number of rows, as the loss of few rows is noisy."""
 
 TINY = 1e-12
-"""Of a loss in units of training: less is rounding."""
+"""Mean losses below this, in the scale of training, are rounding."""
 
 LITTLE = 1e-4
-"""Of the loss at the start: a fall by less is none, as of targets without noise."""
+"""Decreases below this fraction of the initial loss are ignored, as for targets without noise."""
 
 SHORTEST = 4
-"""A curve of fewer epochs says nothing of whether it still falls."""
+"""With fewer epochs it is not checked whether the loss is still decreasing."""
 
 OPTIMISM = 0.2
-"""Each parameter fits noise, by half a unit of log-likelihood: a fall by this share of that is none."""
+"""Expected optimism: each free parameter lowers the training log-loss by about 1/2; decreases below this fraction of
+that are ignored."""
 
 
 class Reference:
-    """What training losses are measured against.
+    """The reference for training losses.
 
     Attributes
     ----------
     least : float
         The mean loss of perfect predictions.
     start : float
-        The mean loss above `least` where training starts: of the best constant or the first parameters, whichever is
-        more; of a sample of rows until more depends on it.
+        The mean excess loss over `least` at the start: of the optimal constant or the initial coefficients, whichever
+        is larger; on a sample of rows unless more depends on it.
     lowest : float
-        Whichever is less.
+        Whichever is smaller.
     """
 
     def __init__(self, descent: Descent) -> None:
@@ -59,7 +60,7 @@ class Reference:
         self._measure(members if by_gain else members[:: max(1, len(members) // SAMPLE)])
 
     def _measure(self, members: RowNumbers) -> None:
-        """Look where training starts, by these rows."""
+        """Compute the initial losses on these rows."""
         descent, task = self._descent, self._descent.task
         rows = take_rows(descent.rows, members, task.n_outputs)
         offset = rows.offset.reshape(-1, task.n_outputs) if len(rows.offset) else None
@@ -72,7 +73,7 @@ class Reference:
         self.is_sampled = len(members) < len(descent.members)
 
     def has_diverged(self, loss: float) -> bool:
-        """Whether a mean loss runs away; rare large targets that a sample missed are looked for before that is said."""
+        """Whether a mean loss has diverged; a sample's initial loss is recomputed on all rows first."""
         if self._is_far(loss) and np.isfinite(loss) and self.is_sampled:
             self._measure(self._descent.members)
         return self._is_far(loss)
@@ -83,52 +84,53 @@ class Reference:
         return not loss - self.least <= most
 
     def gain(self, loss: float) -> float:
-        """What training has taken off the loss."""
+        """The decrease of the loss by training."""
         return max(self.least + self.lowest - loss, 0.0)
 
     def is_falling(self, curve: list[float], share: float) -> bool:
-        """Whether the last quarter of the epochs lowered the loss by more than this share of it, and than by noise."""
+        """Whether the last quarter of the epochs lowered the loss by more than this fraction, and noise."""
         if len(curve) < SHORTEST:
             return False
         quarter = len(curve) // 4
         decrease = float(np.mean(curve[-2 * quarter : -quarter]) - np.mean(curve[-quarter:]))
         excess, descent = min(curve[-2:]) - self.least, self._descent
-        unit = 0.5 if descent.task.loss.for_classes else excess  # in which others have no unit but their noise
+        unit = 0.5 if descent.task.loss.for_classes else excess  # for other losses the noise itself is the unit
         noise = OPTIMISM * len(descent.state) / len(descent.members) * unit
         return decrease > share * excess + noise + LITTLE * self.start
 
 
 def _least_loss(task: Task, y: Floats, weight: Floats) -> float:
     """The mean loss of perfect predictions."""
-    if not task.loss.log_link:  # all others have a least of zero
+    if not task.loss.log_link:  # all others have minimum 0
         return 0.0
     return float(np.average(task.loss.least(y), weights=weight if weight.any() else None))
 
 
 COOLING = 0.5
-"""The rate falls to zero over this share of the epochs made before, where these ended by themselves."""
+"""The rate decays to zero over this fraction of the epochs before, where these ended by convergence."""
 
 WINDOW = 0.25
-"""The training loss has converged that did not improve over this share of the epochs, and `n_iter_no_change` of them.
+"""The training loss has converged that did not improve over this fraction of the epochs, and `n_iter_no_change` of
+them.
 
-A loss that falls by a power of the epochs, however slowly, falls over that window by a fixed share of what is left.
+A loss that decreases by a power of the epochs, however slowly, decreases over that window by a fixed fraction.
 """
 
 NEAR, NEAR_TOLS = 0.03, 30.0
-"""Nor has one that Newton's steps of single coefficients would lower by more than this share of what training has
-gained, or that multiple of `tol`.
+"""It has not converged either where Newton steps of single coefficients would lower it by more than this fraction of
+the gain so far, or that multiple of `tol`.
 
-Noise hides slow coefficients, such as those of rare categories under the mean gradient; these steps see most of what
-they leave (benchmarks/convergence: all fits that end 5 % of the gain above the optimum).
+Noise hides slow coefficients, such as those of rare categories under the mean gradient; these steps detect most of them
+(benchmarks/convergence: all fits that end 5 % of the gain above the optimum).
 """
 
 FEW_UPDATES = 100
-"""Nor over fewer updates than these: losses oscillate at a fast rate before they converge."""
+"""The window has at least this many updates: with a large rate losses oscillate before they converge."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """State after training, updates so far, and the mean losses: of each epoch, and of held-out rows after it."""
+    """State after training, number of updates, and mean losses: of each epoch, and of held-out rows after it."""
 
     state: Floats
     n_steps: int
@@ -138,22 +140,22 @@ class Outcome:
 
 
 class Diverged(Exception):
-    """The loss that said so."""
+    """Training diverged; the argument is the loss."""
 
 
 @dataclass
 class Course:
-    """One training at one starting rate.
+    """One training from one initial rate.
 
     Attributes
     ----------
     losses, curve : list of float
-        The mean losses of its epochs, each row's before its own update, and these with their penalties.
+        The mean losses of its epochs, each row's before its own update, and these plus the penalties.
     validation : list of float
-        Of the held-out rows after each epoch.
+        Held-out loss after each epoch.
     bests : list of float
-        The least loss watched until each epoch since the rate last changed: of the held-out rows with early stopping;
-        else the penalized loss of all rows after an epoch, which has less noise than `curve`.
+        The lowest monitored loss up to each epoch since the rate last changed: held-out loss with early stopping; else
+        the penalized loss of all rows after an epoch, which has less noise than `curve`.
     """
 
     descent: Descent
@@ -174,12 +176,12 @@ class Course:
             self.kept = self.descent.save()
 
     def run(self) -> Outcome:
-        """Make the epochs; Ctrl-C ends them after the one before, where there was one.
+        """Run the epochs; Ctrl-C ends them after the last complete one, if there is one.
 
         Raises
         ------
         Diverged
-            The loss ran away, or is not finite.
+            The loss diverged, or is not finite.
         """
         try:
             self._run()
@@ -226,7 +228,7 @@ class Course:
         return False
 
     def _has_stalled(self) -> bool:
-        """Whether the best loss has not improved by `tol`, as a share of what training has gained, for long enough."""
+        """Whether the best loss has not improved by `tol`, as a fraction of the gain so far, for long enough."""
         options = self.descent.options
         patience = options.n_iter_no_change
         if not options.early_stopping and options.tol is not None:
@@ -238,7 +240,7 @@ class Course:
         return self.bests[-1 - patience] - self.bests[-1] <= (options.tol or 0.0) * gain
 
     def _is_near_an_optimum(self, share: float) -> bool:
-        """Whether Newton's steps of single coefficients would take no more than such a share of the gain."""
+        """Whether Newton steps of single coefficients would gain at most this fraction of the gain so far."""
         descent, reference = self.descent, self.reference
         if not descent.task.loss.is_smooth:
             return True
@@ -246,12 +248,12 @@ class Course:
         return descent.newton_decrement() <= share * gain + LITTLE * reference.start
 
     def _cool(self, n_epochs: int) -> None:
-        """Epochs over which the rate falls to zero."""
+        """Epochs over which the rate decays to zero."""
         for left in range(n_epochs, 0, -1):
             self._step(self.rate * left / n_epochs, self.rate * (left - 1) / n_epochs)
 
     def _step(self, rate: float, until: float | None = None) -> None:
-        """One epoch, noted."""
+        """One epoch, recorded."""
         descent, options = self.descent, self.descent.options
         penalty = descent.penalty()
         self.losses.append(descent.one_epoch(rate, until))
@@ -298,7 +300,7 @@ def _other_remedy(options: Options) -> str:
 Split = tuple[RowNumbers, RowNumbers]
 
 STEP_BACK = 4.0
-"""An automatic rate that diverges is divided by this, and training begins again."""
+"""An automatic rate that diverges is divided by this, and training starts again."""
 
 
 def train(
@@ -313,15 +315,14 @@ def train(
 ) -> Outcome:
     """Train a copy of `state` (E * K, width) for up to `options.epochs` epochs.
 
-    Ends early where `tol` is set and the loss has converged, or with
-    `early_stopping`, by the loss of the held-out rows of `split`; then the best
-    state is kept, the first included. Ctrl-C ends it after the epoch before,
-    where there was one.
+    Ends early where `tol` is set and the loss has converged, or with `early_stopping`, by the loss of the held-out rows
+    of `split`; then the best state is kept, the initial one included. Ctrl-C ends it after the last complete epoch, if
+    there is one.
 
     Raises
     ------
     ValueError
-        The loss ran away, or is not finite.
+        The loss diverged, or is not finite.
     """
     here, held_out = split or split_rows(len(rows.y), options, rng)
     descent = Descent(rows, here, coef_weight, state, task, options, rng, n_steps)
@@ -344,7 +345,7 @@ def train(
 
 
 def split_rows(n_rows: int, options: Options, rng: np.random.RandomState) -> Split:
-    """The rows to train on, and those held out for early stopping."""
+    """The training rows, and the held-out rows for early stopping."""
     everything = row_numbers(n_rows)
     if not options.early_stopping:
         return everything, everything[:0]

@@ -1,9 +1,7 @@
-"""Optimizers: names and defaults are torch.optim's, the update rules are in `rules`.
+"""Optimizers: names and defaults are torch.optim's, the update steps are in `rules`.
 
-The state of a coefficient is one row of numbers, the parameter first, so that an
-update touches one cache line. Under ``gradient="gse"`` everything in it, the
-step count too, belongs to the coefficient: an absent gradient is not a zero
-gradient.
+The state of a coefficient is one row of numbers, the coefficient first, so that an update touches one cache line. Under
+``gradient="gse"`` all of it, the step count too, is per coefficient: an absent gradient is not a zero gradient.
 """
 
 from __future__ import annotations
@@ -20,14 +18,14 @@ from tabsym.solvers.sgd.rules import ADAGRAD_CODE, ADAM_CODE, RMSPROP_CODE, SGD_
 
 @dataclass(frozen=True)
 class _Optimizer:
-    """What the kernels ask of an optimizer; names as in `rules.Rule`."""
+    """The interface of optimizers to the kernels; names as in `rules.Rule`."""
 
     code: ClassVar[int]
     counts_steps: ClassVar[bool] = False
 
     @property
     def memory(self) -> NDArray[np.float64]:
-        """What a coefficient that has not moved remembers."""
+        """The optimizer state of a coefficient without updates."""
         return np.zeros(0)
 
     @property
@@ -37,7 +35,7 @@ class _Optimizer:
 
     @property
     def moves_on(self) -> bool:
-        """Whether a zero gradient changes anything."""
+        """Whether an update with a zero gradient changes anything."""
         return False
 
 
@@ -76,11 +74,10 @@ class Adagrad(_Optimizer):
     Parameters
     ----------
     initial_accumulator_value : float, default 1.0
-        Where s starts. torch.optim starts at 0, where the first step of every
+        Initial s. torch.optim starts at 0, where the first step of every
         coefficient has length `lr` whatever its gradient: with long-tailed
-        alphabets most coefficients move only a few times, so that costs much
-        (amazon with pairs, AUC in a first trial: .79 to .84 from 0, .875 from 0.1 or 1;
-        the choice: ``benchmarks/defaults.py``). TensorFlow starts at 0.1.
+        columns most coefficients are updated only a few times, so that this costs much
+        (`benchmarks/evidence/constants.md`). TensorFlow starts at 0.1.
     eps : float, default 1e-10
     """
 
@@ -153,14 +150,15 @@ class Adam(_Optimizer):
 
 
 RARE_ROWS = 100.0
-"""A category is rare that has fewer rows, on average over its block."""
+"""A term is rare whose categories have fewer rows on average."""
 
 
 TOL, CLOSE = 1e-5, 1e-3
-"""The decrease of the objective, per row, and the distance to the optimum in standard errors, that end sweeps."""
+"""Convergence of Newton iterations: the decrease of the objective, per row, and the distance to the optimum in standard
+errors."""
 
 ROUGHLY_CLOSE = 0.1
-"""The distance while losses are compared: no matrix of all coefficients is worth its time then."""
+"""The distance while losses are compared, where a joint Newton step of all coefficients would not pay."""
 
 
 @dataclass(frozen=True)
@@ -170,20 +168,21 @@ class Newton:
     Attributes
     ----------
     tol : float
-        A sweep that lowers the objective by less, per row, is the last of those that find variances.
+        The estimation of variances has converged once an iteration lowers the objective by less, per row.
     close : float
-        How near the optimum coefficients end, in their standard errors.
+        The distance of coefficients to the optimum at the end, in their standard errors.
     max_passes : int
-        Sweeps at most, of those that find variances and of those that settle coefficients each; of formulas, passes of
-        a descent, of which there are up to a quarter as many.
+        The most iterations, for variances and for coefficients each; for formulas, of one run of L-BFGS, of which there
+        are up to a quarter as many.
     starts : int
-        From how many points a formula with products is descended; the best is kept.
+        The number of starting points for a formula with products; the best optimum is kept.
     samples : int
-        Draws of all coefficients together from their posterior.
+        Posterior samples of all coefficients jointly.
     rare_rows : float
-        Large terms with fewer rows a category have their variance from the loss of held-out rows; 0 for none.
+        Variances of large terms with fewer rows per category are tuned by held-out loss; 0 for none.
     precisions : mapping of term -> float
-        Instead of estimating variances: those of another fit to rows of the same table; a term not named adds nothing.
+        Fixed precisions instead of estimated variances, from another fit to rows of the same table; a term not named is
+        dropped.
     penalties : mapping of term -> float
         Ridge penalties of some terms, on the scale of the mean loss; the variances of the others are estimated.
     """
@@ -200,7 +199,7 @@ class Newton:
 
     @classmethod
     def to(cls, close: float, **options: Any) -> Newton:
-        """By how near the optimum coefficients are to end: what is left of the objective goes with its square."""
+        """Options by the distance to the optimum: the remaining decrease is proportional to its square."""
         return cls(tol=TOL * (close / CLOSE) ** 2, close=close, **options)
 
 
@@ -217,12 +216,12 @@ OPTIMIZERS: dict[str, Optimizer] = {
 
 @dataclass(frozen=True, eq=False)
 class StateColumns:
-    """Where the state of a coefficient keeps what: the parameter in column 0, then memory, steps, running mean.
+    """The layout of a coefficient's state: the coefficient in column 0, then optimizer state, steps, running mean.
 
     Attributes
     ----------
     fresh : (width,)
-        The state of a coefficient that has not moved, its parameter 0.
+        The state of a coefficient without updates, with value 0.
     step, mean : int
         Columns of the number of updates and of the running mean, -1 where none is kept.
     """
@@ -252,7 +251,7 @@ class StateColumns:
 
     @property
     def shown(self) -> int:
-        """The column that predicts."""
+        """The column used for predictions."""
         return max(self.mean, 0)
 
     def blank(self, values: NDArray[np.float64], steps: int = 0) -> NDArray[np.float64]:

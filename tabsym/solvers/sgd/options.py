@@ -1,4 +1,4 @@
-"""How to train online: every choice made, as plain values; the schedules of the learning rate."""
+"""Options of online training, as plain values; schedules of the learning rate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADAPTIVE_FACTOR, ADAPTIVE_END = 5.0, 1e-6
 def schedule_numbers(
     schedule: str, power_t: float, l2: float, loss: Loss, cap: float | None = None
 ) -> tuple[int, float, float]:
-    """(code, parameter, start) as `rules.Rule` wants them; "optimal" starts at a rate of `cap` at most."""
+    """(code, parameter, start) for `rules.Rule`; "optimal" starts at a rate of `cap` at most."""
     if schedule == "invscaling":
         return rules.INVSCALING, power_t, 0.0
     if schedule == "optimal":
@@ -30,7 +30,7 @@ def schedule_numbers(
 
 
 def _bottou_start(l2: float, loss: Loss) -> float:
-    """scikit-learn's t0: the first rate moves a typical weight by no more than itself."""
+    """scikit-learn's t0: the first step changes a typical weight by no more than itself."""
     typical = float(np.sqrt(1.0 / np.sqrt(l2)))
     steepest = 0.5
     if loss.code != slopes.MULTINOMIAL:
@@ -39,31 +39,31 @@ def _bottou_start(l2: float, loss: Loss) -> float:
 
 
 ROW = 10
-"""So many coefficients a row moves, about."""
+"""The approximate number of coefficients that a row updates."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to train; names as in the estimators.
+    """Options of training; names as in the estimators.
 
     Attributes
     ----------
     learning_rate : float
-        The starting rate.
+        The initial rate.
     optimal_cap : float or None
         The highest rate of the schedule "optimal", which starts at its own.
     tries : int
-        How often a rate that diverges is divided by `training.STEP_BACK` before that is an error.
+        How often a rate that diverges is divided by `loop.STEP_BACK` before an error is raised.
     cools : bool
-        Whether the rate falls to zero over the last epochs, beside what the schedule does.
+        Whether the rate decays to zero over the last epochs, in addition to the schedule.
     cooling : float
-        The share of all epochs over which it does, one at least.
+        The fraction of all epochs over which it does, at least one epoch.
     tol : float or None
-        Training ends when the loss has not improved by this share of what it has fallen by (see `course`).
+        Training ends when the loss has not improved by this fraction of its decrease so far (see `loop`).
     short : float or None
-        The share of the loss by which the last epochs may lower it without a warning; None for never a warning.
+        The fraction of the loss by which the last epochs may lower it without a warning; None for never a warning.
     divergence : float
-        A loss above the start's by this factor has diverged.
+        A loss above the initial one by this factor has diverged.
     """
 
     optimizer: Optimizer
@@ -95,18 +95,18 @@ class Options:
 
     @property
     def must_sweep(self) -> bool:
-        """Whether absent coefficients move at every update in a way that only moving them all gets right."""
+        """Whether coefficients without a row change at every update, and all must be updated each time."""
         return self.is_dense and (self.l1 > 0 or self.l2 > 0)
 
     @property
     def is_lazy(self) -> bool:
-        """Whether absent coefficients take the steps they missed when they are next read."""
+        """Whether coefficients without a row take deferred steps when they are next used."""
         moves = self.optimizer.moves_on or self.average or self.schedule in ("optimal", "invscaling")
         return self.is_dense and moves and not self.must_sweep
 
     @cached_property
     def columns(self) -> StateColumns:
-        """What the state of a coefficient keeps."""
+        """The layout of a coefficient's state."""
         keep_steps = self.is_lazy or self.schedule in ("optimal", "invscaling")
         return StateColumns.plan(self.optimizer, keep_steps=keep_steps, keep_mean=self.average)
 
@@ -115,30 +115,28 @@ class Options:
         return replace(self, learning_rate=rate, optimal_cap=None if self.optimal_cap is None else rate)
 
     def with_automatic_rate(self, tries: int) -> Options:
-        """A rate that may be made smaller, and that falls to zero at the end of a constant schedule."""
+        """With a rate that may be reduced, and that decays to zero at the end of a constant schedule."""
         return replace(self, tries=tries, cools=self.schedule != "adaptive" and not self.average)
 
     @property
     def n_cooling(self) -> int:
-        """Over how many epochs, at most, the rate falls to zero at the end."""
+        """The most epochs over which the rate decays to zero at the end."""
         return max(1, round(self.epochs * self.cooling)) if self.cools and not self.early_stopping else 0
 
     def for_piece(self) -> Options:
-        """For rows that are not all: nothing is held out, and a few of them may fit badly."""
+        """For a batch of a stream: no rows are held out, and a few of them may fit badly."""
         return replace(self, early_stopping=False, tol=None, divergence=1e3)
 
     def batch(self, n_rows: int) -> int:
-        """Rows of a batch, of so many rows."""
+        """Rows of a batch, for a table of `n_rows` rows."""
         return max(1, n_rows if self.batch_size is None else min(self.batch_size, n_rows))
 
     def dearer_by(self, n_coefs: int, n_rows: int) -> int:
-        """How many rows' work an update is for each of its rows: all coefficients move at each where absent ones
-        must.
-        """
+        """The cost of an update relative to its rows: all coefficients are updated where `must_sweep`."""
         return max(1, n_coefs // (ROW * self.batch(n_rows))) if self.must_sweep else 1
 
     def rule(self, loss: Loss, rate: float) -> Rule:
-        """The options as the kernels read them."""
+        """The options as passed to kernels."""
         code, parameter, start = schedule_numbers(self.schedule, self.power_t, self.l2, loss, self.optimal_cap)
         eps, beta1, beta2 = self.optimizer.coefficients
         return Rule(

@@ -1,4 +1,4 @@
-"""learning_rate="auto": a rate by rule where one is known to do, else the best of a few short trainings on a sample."""
+"""learning_rate="auto": a rate by rule for the default optimizer, else the best of short trainings on a sample."""
 
 from __future__ import annotations
 
@@ -16,40 +16,38 @@ from tabsym.solvers.sgd.state import Descent, Task, take_rows
 Floats = NDArray[np.float64]
 
 RATE, MAX_RATE, MAX_PRODUCT_RATE = 3.0, 0.5, 0.1
-"""Adagrad's rate is RATE / (terms of a row's score), at most MAX_RATE, or MAX_PRODUCT_RATE.
+"""Adagrad's rate is RATE / (terms of a row), at most MAX_RATE, or MAX_PRODUCT_RATE.
 
-The terms of a row move together, so the score moves by rate times their
-number in an optimizer's first steps (``benchmarks/defaults.py``). Factors of
-a product multiply each other's noise.
+The terms of a row are updated together, so that the linear predictor changes by rate times their number in the first
+steps (``benchmarks/defaults.py``). Factors of a product amplify each other's noise.
 """
 
 FIRST_RATES = {Adagrad: 1.0, SGD: 0.5, RMSprop: 0.05, Adam: 0.1}
-"""For others, relative to Adagrad's: where a search begins, and what a stream takes, which cannot be searched."""
+"""For other optimizers, relative to Adagrad's: the start of a search, and the rate of a stream, which has no search."""
 
 SAMPLE, SAMPLE_SCORES = 8_192, 65_536
-"""A search looks at so many rows, or so many scores where a row has one for each class."""
+"""Rows of the sample that a search trains on, or linear predictors for multiclass."""
 
 UPDATES, MIN_PASSES, MAX_PASSES = 300, 2, 30
-"""A trial makes about so many updates, in passes within these bounds."""
+"""The approximate number of updates of a trial, in epochs within these bounds."""
 
 WIDE, NARROW, MAX_TRIALS = 4.0, 2.0, 12
-"""Rates are tried by this factor, then by that one about the best."""
+"""Factors between the rates that are tried, first the wide one, then the narrow one about the best; and the most
+trials."""
 
 
 def rule_of_thumb(optimizer: Optimizer, layout: Layout) -> float:
-    """A rate from the optimizer and the terms of the model alone."""
+    """A rate from the optimizer and the number of terms alone."""
     most = MAX_RATE if layout.is_additive else MAX_PRODUCT_RATE
     own = next(factor for kind, factor in FIRST_RATES.items() if isinstance(optimizer, kind))
     rate = min(most, RATE / max(1, layout.n_terms)) * own
-    if isinstance(optimizer, SGD):  # the columns of a row step in the same direction, and none of them may overshoot
+    if isinstance(optimizer, SGD):  # the terms of a row step in the same direction, and must not overshoot
         rate = min(rate, 0.5 / (1 + layout.n_terms)) * (1.0 - optimizer.momentum)
     return rate
 
 
 def is_known_to_do(options: Options, layout: Layout) -> bool:
-    """Whether the rule of thumb is the rate: for the default, and sums of categories and slopes, which it was made
-    for.
-    """
+    """Whether the rule of thumb is used without a search: for the default, with sums of main effects and slopes."""
     online = options.batch_size == 1 and not options.is_dense and options.schedule in ("constant", "adaptive")
     return isinstance(options.optimizer, Adagrad) and online and layout.is_plain
 
@@ -63,11 +61,11 @@ def search_rate(
     options: Options,
     rng: np.random.RandomState,
 ) -> float:
-    """The rate that lowers the loss most in a short training on a sample, by a climb from ``options.learning_rate``.
+    """The rate of the lowest loss after a short training on a sample, by hill climbing from ``options.learning_rate``.
 
-    The loss is that of the sample; with early stopping of the held-out rows, at the best epoch, where another rate must
-    be better by a standard error, and no more than WIDE times the first: a large one can fit the rows trained on in its
-    first epoch, and a few rows held out by chance, where a smaller one only needs more epochs.
+    The loss is that of the sample; with early stopping that of the held-out rows at the best epoch, where another rate
+    must be better by a standard error, and at most WIDE times the first: a large rate can fit the training rows in its
+    first epoch, and a few held-out rows by chance, where a smaller one only needs more epochs.
     """
     members, held_out = split
     n_rows = len(members)
@@ -87,7 +85,7 @@ def search_rate(
         if not np.isfinite(losses(than)).all():
             return bool(np.isfinite(losses(rate)).all())
         gain = losses(than) - losses(rate)
-        with np.errstate(over="ignore"):  # of a rate far too large
+        with np.errstate(over="ignore"):  # for a rate far too large
             return bool(np.isfinite(gain).all() and gain.mean() > gain.std() / np.sqrt(len(gain)))
 
     best = options.learning_rate
@@ -104,10 +102,9 @@ def search_rate(
 def _try(
     rows: Rows, judges: Rows, coef_weight: Floats, state: Floats, task: Task, options: Options, seed: int
 ) -> Floats:
-    """The mean loss (1,) after a few epochs at a rate that falls in the last one; infinite where it diverges.
+    """The mean loss (1,) after a few epochs, the last with a decaying rate; infinite where it diverges.
 
-    With early stopping the loss of each of the rows `judges`, weighted, at the best epoch, and a rate that does not
-    fall.
+    With early stopping the weighted loss of each of the rows `judges`, at the best epoch, and a constant rate.
     """
     descent = Descent(rows, row_numbers(len(rows.y)), coef_weight, state, task, options, np.random.RandomState(seed))
     n_epochs = int(np.clip(-(-UPDATES // descent.updates_of_an_epoch), MIN_PASSES, MAX_PASSES))

@@ -1,9 +1,8 @@
-"""The rules of one update, inlined into the kernels: rates, optimizers, penalties, lazy steps.
+"""One update of a coefficient, inlined into the kernels: rates, optimizers, penalties, deferred steps.
 
-Codes are those of optimizers.py and schedules.py; numba freezes module
-globals. The l1 penalty shrinks a parameter by l1 times the rate at which a
-lasting gradient would move it, so that it rests where the gradient is l1:
-that is the optimum of loss + l1 |theta| under every optimizer.
+Codes are those of optimizers.py and options.py; numba freezes module globals. The l1 penalty shrinks a coefficient by
+l1 times the step size for a constant gradient of 1, so that it is stationary where the gradient is l1: that is the
+optimum of loss + l1 |theta| under every optimizer.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ SGD_CODE, ADAGRAD_CODE, RMSPROP_CODE, ADAM_CODE = range(4)
 CONSTANT, OPTIMAL, INVSCALING = range(3)
 
 STILL = 1e-14
-"""A step smaller than this share of its parameter ends a lazy coefficient's steps: those dropped sum below 1e-12 of
-it.
-"""
+"""A step smaller than this fraction of its coefficient ends the deferred steps: the sum of those skipped is below 1e-12
+of it."""
 
 
 class Rule(NamedTuple):
@@ -42,12 +40,12 @@ class Rule(NamedTuple):
     step_column: int  # -1 where no step count is kept
     mean_column: int  # -1 where no running mean is kept
     lazy: bool
-    simple: bool  # adagrad without penalties, steps or means: the default, in a road of its own
+    simple: bool  # adagrad without penalties, steps or means: the default, with its own code path
 
 
 @inlined
 def rate_at(step, rule):
-    """The learning rate of update number `step`, which counts from 1."""
+    """The learning rate of update number `step`, counted from 1."""
     if rule.schedule == INVSCALING:
         return rule.rate / step**rule.schedule_parameter
     if rule.schedule == OPTIMAL:
@@ -57,7 +55,7 @@ def rate_at(step, rule):
 
 @inlined
 def move_adagrad(state, row, gradient, rate, eps):
-    """Adagrad, and nothing else."""
+    """Adagrad without further options."""
     total = state[row, 1] + gradient * gradient
     state[row, 1] = total
     state[row, 0] -= rate * gradient / (np.sqrt(total) + eps)
@@ -65,7 +63,7 @@ def move_adagrad(state, row, gradient, rate, eps):
 
 @inlined
 def move(state, row, gradient, rule, l1, l2):
-    """One textbook update of one parameter."""
+    """One update of one coefficient."""
     if rule.simple:
         move_adagrad(state, row, gradient, rule.rate, rule.eps)
     else:
@@ -93,7 +91,7 @@ def _move_with_options(state, row, gradient, rule, l1, l2):
 
 @inlined
 def _descend(state, row, gradient, rule, rate, step):
-    """Move against the gradient; how far a lasting gradient of 1 would move the parameter in this step."""
+    """A step against the gradient; returns the effective step size, that for a constant gradient of 1."""
     if rule.optimizer == ADAGRAD_CODE:
         total = state[row, 1] + gradient * gradient
         state[row, 1] = total
@@ -123,11 +121,9 @@ def _descend(state, row, gradient, rule, rate, step):
     return reach
 
 
-@kernel  # a call of its own: inlined it would double the time to compile
+@kernel  # not inlined, which would double the compile time
 def catch_up(state, row, until, rule):
-    """The steps that a coefficient missed, at zero gradients: one by one while they move it, the rest in closed
-    form.
-    """
+    """Apply a coefficient's deferred steps, at zero gradients: singly while they change it, then in closed form."""
     missed = until - state[row, rule.step_column]
     if missed > 0.0 and rule.optimizer == ADAM_CODE and rule.schedule == CONSTANT and rule.mean_column < 0:
         missed = _coast(state, row, missed, rule)
@@ -144,7 +140,7 @@ def catch_up(state, row, until, rule):
 
 @inlined
 def _coast(state, row, missed, rule):
-    """Adam's steps at zero gradients, without a power in each; how many are left when they no longer move it."""
+    """Adam's deferred steps, without a power in each; the number left when they no longer change the coefficient."""
     theta, first, second, step = state[row, 0], state[row, 1], state[row, 2], state[row, rule.step_column]
     power1, power2 = rule.beta1**step, rule.beta2**step
     while missed > 0.0:
@@ -165,7 +161,7 @@ def _coast(state, row, missed, rule):
 
 @inlined
 def _rest(state, row, missed, rule):
-    """Steps that no longer move a parameter: memories fade, the running mean goes on."""
+    """Deferred steps that no longer change a coefficient: the optimizer's state decays, the running mean is updated."""
     if rule.optimizer == SGD_CODE and rule.beta1 > 0.0:
         state[row, 1] *= rule.beta1**missed
     elif rule.optimizer == RMSPROP_CODE:

@@ -1,4 +1,4 @@
-"""A training under way: the state that the kernels move, pass by pass."""
+"""The state of a training, which the kernels update epoch by epoch."""
 
 from __future__ import annotations
 
@@ -27,26 +27,25 @@ from tabsym.solvers.sgd.rules import Rule
 Floats = NDArray[np.float64]
 RowNumbers = NDArray[np.signedinteger[Any]]
 State = tuple[Floats, int]
-"""Parameters with the optimizer's memory, and the updates so far."""
+"""Coefficients with the optimizer's state, and the number of updates."""
 
 CACHE_BYTES = 1 << 22
 """Code matrices above this are stored shuffled and read in runs of RUN rows.
 
-A row in random order costs a cache miss or two, two thirds of an epoch over a
-million rows. The matrix is shuffled once, fully, when it is made; then each
-epoch shuffles runs of rows that lie together.
+Reading rows in random order costs a cache miss or two per row. The matrix is shuffled once, fully, when it is made;
+then each epoch shuffles runs of consecutive rows (`benchmarks/evidence/constants.md`).
 """
 RUN = 256
 
 STEPS_DOWN = 16
-"""In so many steps a rate falls within a pass."""
+"""The number of steps in which a decaying rate decreases within an epoch."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained: a program, a loss, and K outputs.
+    """The training problem: a program, a loss, and K outputs.
 
-    `vectors`: (first coefficient, end, rank) of the blocks of latent vectors.
+    `vectors`: (first coefficient, end, rank) of the terms of latent vectors.
     """
 
     program: Program
@@ -56,23 +55,23 @@ class Task:
 
     @property
     def neutral(self) -> Floats:
-        """Of the slots (slots, K): rows that are trained on have no unseen categories."""
+        """Values of the slots (slots, K) for unknown categories: training rows have none."""
         return np.zeros((len(self.program.columns), self.n_outputs))
 
     def mean_loss(self, margins: Floats, rows: Rows) -> float:
-        """The weighted mean loss of rows with these scores (n, K)."""
+        """The weighted mean loss of rows at these linear predictors (n, K)."""
         return float(np.average(self.loss.values(margins, rows.y), weights=rows.shares))
 
 
 def storage_order(n_rows: int, n_columns: int, shuffle: bool, rng: np.random.RandomState) -> RowNumbers | None:
-    """The order in which to lay rows down, None for as they are."""
+    """The order in which to store rows, None for as they are."""
     if not shuffle or n_rows * n_columns * 4 <= CACHE_BYTES:
         return None
     return np.asarray(rng.permutation(row_numbers(n_rows)))
 
 
 class Descent:
-    """State (E * K, width), and the passes over `members` that move it; the state given is left as it is."""
+    """State (E * K, width), and the epochs over `members` that update it; the state given is not changed."""
 
     def __init__(
         self,
@@ -92,7 +91,7 @@ class Descent:
         self._order = members.copy() if options.shuffle else members
         self._total = float(rows.weight[members].sum()) if len(rows.weight) else float(len(members))
         self._batch = options.batch(len(members))
-        # a batch of one row has the same mean over its categories and over its rows
+        # for a batch of one row gse and mean gradients are equal
         self._online = self._batch == 1 and not options.must_sweep
         self._work = Work.make(task.program, task.n_outputs, batches=not self._online)
         self._neutral = task.neutral
@@ -103,7 +102,7 @@ class Descent:
         return -(-len(self.members) // self._batch)
 
     def restart(self) -> None:
-        """Back to where it began."""
+        """Restore the initial state."""
         self.restore(self._given)
 
     def save(self) -> State:
@@ -114,9 +113,9 @@ class Descent:
         self._work = Work.make(self.task.program, self.task.n_outputs, batches=not self._online)
 
     def one_epoch(self, rate: float, until: float | None = None) -> float:
-        """One epoch, at a rate that falls evenly to `until` where that is given: the mean loss of the rows.
+        """One epoch, at a rate that decays linearly to `until` where that is given: the mean loss of the rows.
 
-        That of each batch is before its own update.
+        The loss of each batch is that before its own update.
         """
         if self.options.shuffle:
             self._shuffle()
@@ -131,7 +130,7 @@ class Descent:
         return lost / self._total
 
     def margins(self, rows: Rows, *, at_start: bool = False) -> Floats:
-        """Scores (n, K) of rows, in units of training, as things stand or stood at the start."""
+        """Linear predictors (n, K) of rows, in the scale of training, currently or at the start."""
         state = self._given[0] if at_start else self.state
         shown = np.ascontiguousarray(state[:, [self.options.columns.shown]])
         out = np.empty((len(rows.codes), self.task.n_outputs))
@@ -139,12 +138,12 @@ class Descent:
         return out
 
     def loss(self, members: RowNumbers) -> float:
-        """The mean loss of some of the rows as things stand, without penalties."""
+        """The current mean loss of some of the rows, without penalties."""
         rows = self.rows if len(members) == len(self.rows.y) else take_rows(self.rows, members, self.task.n_outputs)
         return self.task.mean_loss(self.margins(rows), rows)
 
     def newton_decrement(self) -> float:
-        """By how much the mean loss would fall, by its curvature, if every coefficient took its own Newton step."""
+        """The decrease of the mean loss, by its Hessian's diagonal, if every coefficient took its own Newton step."""
         task, options, n_outputs = self.task, self.options, self.task.n_outputs
         values = self.state[:, options.columns.shown].copy()
         gradient, hessian, space = np.zeros(len(values)), np.zeros(len(values)), np.empty(n_outputs)
@@ -170,7 +169,7 @@ class Descent:
         return float(np.sum(np.square(gradient[own]) / hessian[own])) / (2.0 * self._total)
 
     def penalty(self, *, at_start: bool = False) -> float:
-        """Of the parameters as they stand or stood at the start, per unit of weight."""
+        """The penalty of the coefficients, currently or at the start, per unit of weight."""
         options = self.options
         if options.l1 == options.l2 == 0:
             return 0.0
@@ -179,9 +178,7 @@ class Descent:
 
     @cached_property
     def _reach(self) -> Floats:
-        """Weight that each coefficient's penalty counts for: of its own rows under gse, of all rows otherwise; scalars
-        0.
-        """
+        """The weight of each coefficient's penalty: of its own rows under gse, of all otherwise; 0 for scalars."""
         rows, is_fixed = self.rows, self.task.program.is_fixed
         reach = np.full(len(is_fixed), self._total)
         if not self.options.is_dense:
@@ -191,7 +188,7 @@ class Descent:
         return np.repeat(np.where(is_fixed, 0.0, reach), self.task.n_outputs)
 
     def _descend(self, order: RowNumbers, rate: float) -> float:
-        """Train on rows in order: the sum of their losses."""
+        """Train on rows in order; the sum of their losses."""
         task, options, rows, work = self.task, self.options, self.rows, self._work
         program, rule = task.program, self._rule_at(rate)
         if self._online and rule.simple and not len(program.constants):
@@ -212,7 +209,7 @@ class Descent:
         return float(lost)
 
     def _rule_at(self, rate: float) -> Rule:
-        """The options as the kernels read them; of the schedule "optimal" the rate is the highest one."""
+        """The options as passed to kernels; for the schedule "optimal" the rate is the highest one."""
         if self.options.optimal_cap is not None:
             return self.options.at_rate(rate).rule(self.task.loss, rate)
         if self._rule is None:
@@ -220,12 +217,12 @@ class Descent:
         return self._rule._replace(rate=rate)
 
     def _shuffle(self) -> None:
-        """Shuffle the members into the order (new memory in every epoch would cost more than the shuffle)."""
+        """Shuffle the members into the order (allocating in every epoch would cost more than the shuffle)."""
         shuffle_rows(self.members, self._order, self.rows.codes.nbytes, self.rng)
 
 
 def shuffle_rows(members: RowNumbers, order: RowNumbers, n_bytes: int, rng: np.random.RandomState) -> None:
-    """Write `members` into `order`, shuffled: row by row, or by runs where the rows take more than a cache."""
+    """Write `members` into `order`, shuffled: row by row, or by runs where the rows exceed the cache."""
     if n_bytes <= CACHE_BYTES:
         order[:] = members
         rng.shuffle(order)
