@@ -3,8 +3,8 @@
 A constant is named by its module below `tabsym` and its name, and takes a number; of several, all at once:
 
     TABSYM_DATA=FOLDER python benchmarks/evidence/choices.py --tables amazon kick \\
-        --set wide.newton.heldout.AS_GOOD_OF_CLASSES=1
-    ... --set wide.newton.variances.STILL=300 --set wide.newton.variances.STANDING=30 --tables usedcars adult
+        --set solvers.newton.heldout.AS_GOOD_OF_CLASSES=1
+    ... --set solvers.newton.variances.STILL=300 --set solvers.newton.variances.STANDING=30 --tables usedcars adult
     ... --set estimators.linking.MAX_ROWS=50000 --variant link --tables rossmann
 
 Prints, for each table and seed of the folds, means over folds and random states, and the difference with its standard
