@@ -5,7 +5,7 @@ A constant is named by its module below `tabsym` and its name, and takes a numbe
     TABSYM_DATA=FOLDER python benchmarks/evidence/choices.py --tables amazon kick \\
         --set solvers.newton.heldout.AS_GOOD_OF_CLASSES=1
     ... --set solvers.newton.variances.STILL=300 --set solvers.newton.variances.STANDING=30 --tables usedcars adult
-    ... --set estimators.linking.MAX_ROWS=50000 --variant link --tables rossmann
+    ... --set models.loss_selection.MAX_ROWS=50000 --variant link --tables rossmann
 
 Prints, for each table and seed of the folds, means over folds and random states, and the difference with its standard
 error over folds. How the constants in the README were chosen; an optimum among many values tried is flattered a little.
