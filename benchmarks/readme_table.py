@@ -2,8 +2,8 @@
 
     python benchmarks/readme_table.py NAME=FOLDER ... > table.md
 
-Each cell: the mean score over the folds, and the processor seconds of one fold's fit; the best of a column in bold,
-with those that the rounding of the table does not distinguish from it.
+Each cell: the mean score over the folds, and the median processor seconds of a fold's fit; the best of a column in
+bold, with those that the rounding of the table does not distinguish from it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def column(folder: Path) -> tuple[str, dict[str, str]]:
     """The heading's metric and, by contender, its cell."""
     frame = pd.read_csv(folder / "results.csv")
     metric = json.loads((folder / "results.json").read_text())["settings"]["metric"]
-    own = frame[frame["metric"] == metric].groupby("contender")[["score", "fit_cpu_seconds"]].mean()
+    folds = frame[frame["metric"] == metric].groupby("contender")
+    own = pd.concat([folds["score"].mean(), folds["fit_cpu_seconds"].median()], axis=1)
     digits = DIGITS[metric] + (metric == "rmse" and own["score"].min() < 100)
     text = own["score"].map(lambda value: shown(value, digits))
     best = text[own["score"].idxmax() if metric == "auc" else own["score"].idxmin()]
