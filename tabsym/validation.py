@@ -36,6 +36,7 @@ class Number:
     of: str = ""
 
     def allows(self, value: Any) -> bool:
+        """Whether a value is a finite number of this kind; True and False are none."""
         if isinstance(value, bool) or not isinstance(value, Integral if self.whole else Real):
             return False
         number: Any = value

@@ -73,9 +73,7 @@ def test_categorical_features_of_wide_models(estimator, frame):
     np.testing.assert_array_equal(clone(estimator).fit(one, Y).predict(one), by_dtype.predict(one))
     with pytest.raises(ValueError, match="Column 'all' holds text but is not in categorical_features"):
         estimator.fit(X, Y)
-    with pytest.raises(
-        ValueError, match="categorical_features='city' is not known; use 'from_dtype' or 'all' or a list"
-    ):
+    with pytest.raises(ValueError, match="categorical_features='city' is not known; use 'from_dtype', 'all' or a list"):
         estimator.set_params(categorical_features="city").fit(one, Y)
 
 

@@ -36,7 +36,7 @@ from tabsym import (
 )
 from tabsym.models.refitting import fit_alike, held_precisions
 from tabsym.stacking import evidence, out_of_fold
-from tabsym.stacking.evidence import Tally
+from tabsym.stacking.evidence import PairedGains
 from tabsym.stacking.layer import Rows, adapter_of
 from tabsym.stacking.out_of_fold import Crossed, Learner, Nested
 from tests.options import ADDITIVE
@@ -256,9 +256,11 @@ def test_a_gain_must_be_larger_than_its_standard_error():
     rows = Rows(None, before, before[:, None], weight)
     parts = [Rows(None, before[part], before[part, None], weight[part]) for part in (slice(20), slice(20, None))]
     for tally in (
-        Tally.of(lost, before, rows),
-        Tally.total([Tally.of(lost[:20], before[:20], parts[0]), Tally.of(lost[20:], before[20:], parts[1])]),
-        Tally.of(lost, before, Rows(None, before, before[:, None], 7 * weight)),
+        PairedGains.of(lost, before, rows),
+        PairedGains.total(
+            [PairedGains.of(lost[:20], before[:20], parts[0]), PairedGains.of(lost[20:], before[20:], parts[1])]
+        ),
+        PairedGains.of(lost, before, Rows(None, before, before[:, None], 7 * weight)),
     ):
         gain = np.average(before - lost, weights=weight)
         error = np.sqrt(np.square(weight * (before - lost - gain)).sum()) / weight.sum()
@@ -266,8 +268,8 @@ def test_a_gain_must_be_larger_than_its_standard_error():
         assert tally.error == pytest.approx(error)
     gains = np.array([1.0, 1.0, -1.0, 1.0, 1.0])
     plain = Rows(None, gains, gains[:, None], None)
-    assert Tally.of(-gains, 0 * gains, plain).is_certain
-    assert not Tally.of(-gains[1:4], 0 * gains[1:4], Rows(None, gains[1:4], gains[1:4, None], None)).is_certain
+    assert PairedGains.of(-gains, 0 * gains, plain).is_certain
+    assert not PairedGains.of(-gains[1:4], 0 * gains[1:4], Rows(None, gains[1:4], gains[1:4, None], None)).is_certain
 
 
 # -- fits that hold what another has found -------------------------------------------------------------------
@@ -649,7 +651,7 @@ def test_one_row_proves_nothing():
     from tabsym.stacking.layer import Rows as Held
 
     rows = Held(None, np.array([1.0]), np.zeros((1, 1)), None)
-    assert not Tally.of(np.array([0.0]), np.array([1.0]), rows).is_certain
+    assert not PairedGains.of(np.array([0.0]), np.array([1.0]), rows).is_certain
 
 
 @pytest.mark.parametrize("rows", ["one of a class", "one group"])
@@ -710,3 +712,10 @@ def test_a_stack_has_the_seed_of_its_wide_model_and_tells_what_it_chose(capsys):
     assert text.startswith("WideBoostRegressor: loss squared_error\n")
     assert told.strip() in text and text.endswith(stacks[0].wide_.summary())
     assert all(f"  {mode}: weight {share:g}" in text for mode, share in stacks[0].shares_.items())
+
+
+@pytest.mark.parametrize("verbose", ["x", -1, 0.5, None])
+def test_verbose_is_a_number_or_a_flag(verbose):
+    X, y = pd.DataFrame({"a": ["u", "v"] * 10}), [0, 1] * 10
+    with pytest.raises(ValueError, match=f"verbose={verbose!r} is not possible; use True, False or a whole number"):
+        WideBoostClassifier(verbose=verbose).fit(X, y)

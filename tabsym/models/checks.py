@@ -16,6 +16,7 @@ from tabsym.losses import WITH_NUMBER
 from tabsym.losses.loss import LOSSES, Loss
 from tabsym.models.start import Init
 from tabsym.solvers.sgd.optimizers import OPTIMIZERS, SGD, Optimizer
+from tabsym.validation import check_option
 
 Named: TypeAlias = tuple[tuple[Any, ...], ...]
 """Named interactions, each as a tuple of columns."""
@@ -27,7 +28,7 @@ WIDEST_LOGARITHMS = 600.0
 def check_columns(value: Any) -> Any:
     """Normalize `categorical_features` to columns: None for "from_dtype", "all", names or positions."""
     if isinstance(value, str):
-        check_one_of("categorical_features", value, ("from_dtype", "all"), "a list of columns")
+        check_option("categorical_features", value, ("from_dtype", "all"), "a list of columns")
         return None if value == "from_dtype" else value
     if value is None:
         return []
@@ -62,9 +63,9 @@ def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[s
     """The treatment of numeric columns: the default, and by column for a mapping."""
     if isinstance(value, Mapping):
         for name, how in value.items():
-            check_one_of(f"numeric[{name!r}]", how, allowed)
+            check_option(f"numeric[{name!r}]", how, allowed)
         return default, dict(value)
-    return check_one_of("numeric", value, allowed, "a mapping from column to one of these"), {}
+    return check_option("numeric", value, allowed, "a mapping from column to one of these"), {}
 
 
 def check_alpha(value: Any) -> float | dict[str, float] | None:
@@ -72,7 +73,7 @@ def check_alpha(value: Any) -> float | dict[str, float] | None:
     if isinstance(value, Mapping):
         return {str(name): check_number(f"alpha[{name!r}]", one, 0, None) for name, one in value.items()} or None
     if not isinstance(value, Real):
-        check_one_of("alpha", value, ("auto",), "a number of at least 0", "a mapping from term to number")
+        check_option("alpha", value, ("auto",), "a number of at least 0", "a mapping from term to number")
         return None
     return check_number("alpha", value, 0, None)
 
@@ -150,7 +151,7 @@ def check_coef_init(value: Any) -> Init:
 def check_optimizer(value: Any) -> Optimizer:
     if isinstance(value, Optimizer):
         return value
-    return OPTIMIZERS[check_one_of("optimizer", value, tuple(OPTIMIZERS), "an object of tabsym.optimizers")]
+    return OPTIMIZERS[check_option("optimizer", value, tuple(OPTIMIZERS), "an object of tabsym.optimizers")]
 
 
 def check_schedule(schedule: str, optimizer: Optimizer, l2: float) -> None:
@@ -170,7 +171,7 @@ def check_schedule(schedule: str, optimizer: Optimizer, l2: float) -> None:
 def check_rate(value: Any) -> float | None:
     """The learning rate; None for an automatic one."""
     if isinstance(value, str):
-        check_one_of("learning_rate", value, ("auto",), "a number above 0")
+        check_option("learning_rate", value, ("auto",), "a number above 0")
         return None
     return check_number("learning_rate", value, 0, None, strict=True)
 
@@ -178,7 +179,7 @@ def check_rate(value: Any) -> float | None:
 def check_batch_size(value: Any) -> int | None:
     """The number of rows per batch; None for all."""
     if isinstance(value, str):
-        check_one_of("batch_size", value, ("full",), "a whole number")
+        check_option("batch_size", value, ("full",), "a whole number")
         return None
     return check_whole("batch_size", value)
 
@@ -186,7 +187,7 @@ def check_batch_size(value: Any) -> int | None:
 def check_max_iter(value: Any) -> int | None:
     """The number of epochs; None for an automatic one."""
     if isinstance(value, str):
-        check_one_of("max_iter", value, ("auto",), "a whole number")
+        check_option("max_iter", value, ("auto",), "a whole number")
         return None
     return check_whole("max_iter", value)
 
@@ -198,7 +199,7 @@ def check_loss(value: Any, allowed: tuple[str, ...]) -> Loss | str:
         return replace(loss, parameter=float(getattr(value, loss.argument)))
     objects = [kind.__name__ for name, kind in WITH_NUMBER.items() if name in allowed]
     others = [f"an object of tabsym.losses ({', '.join(objects)})"] if objects else []
-    name = check_one_of("loss", value, allowed, *others)
+    name = check_option("loss", value, allowed, *others)
     return LOSSES.get(name, name)
 
 
@@ -232,13 +233,6 @@ def check_offset_of_loss(offset: NDArray[np.float64] | None, loss: Loss) -> None
             f"offset goes from {low:g} to {high:g}, and loss={loss.public_name!r} multiplies predictions by its exp; "
             "give logarithms, such as offset=np.log(exposure)."
         )
-
-
-def check_one_of(name: str, value: Any, allowed: tuple[str, ...], *others: str) -> str:
-    if not (isinstance(value, str) and value in allowed):
-        words = " or ".join([*(repr(word) for word in allowed), *others])
-        raise ValueError(f"{name}={value!r} is not known; use {words}.")
-    return value
 
 
 def check_flag(name: str, value: Any) -> bool:

@@ -25,7 +25,6 @@ from tabsym.models.checks import (
     check_max_iter,
     check_number,
     check_numeric,
-    check_one_of,
     check_optimizer,
     check_rate,
     check_schedule,
@@ -35,6 +34,7 @@ from tabsym.models.start import Init
 from tabsym.solvers.sgd.optimizers import Newton, Optimizer
 from tabsym.solvers.sgd.options import SCHEDULES, Options
 from tabsym.solvers.sgd.rates import is_known_to_do, rule_of_thumb
+from tabsym.validation import check_option
 
 UNKNOWN = ("neutral", "error", "similar")
 SOLVED_NUMERIC, ONLINE_NUMERIC = ("smooth", "linear", "modl", "quantile"), ("linear", "modl", "quantile")
@@ -155,9 +155,9 @@ def online_config(e: Any) -> Config:
         l1=alpha * l1_ratio,
         l2=alpha * (1.0 - l1_ratio),
         learning_rate=check_rate(e.learning_rate),
-        schedule=check_one_of("schedule", e.schedule, SCHEDULES),
+        schedule=check_option("schedule", e.schedule, SCHEDULES),
         power_t=check_number("power_t", e.power_t, 0, None),
-        gradient=check_one_of("gradient", e.gradient, ("gse", "mean")),
+        gradient=check_option("gradient", e.gradient, ("gse", "mean")),
         batch_size=check_batch_size(e.batch_size),
         epochs=check_max_iter(e.max_iter),
         average=check_flag("average", e.average),
@@ -176,7 +176,7 @@ def online_config(e: Any) -> Config:
 
 def _common(e: Any, numerics: tuple[str, ...], numeric: str) -> dict[str, Any]:
     """The options of both kinds, by the field names of `Config`."""
-    check_one_of("handle_unknown", e.handle_unknown, UNKNOWN)
+    check_option("handle_unknown", e.handle_unknown, UNKNOWN)
     formula = None if e.formula is None else parse(check_formula(e.formula))
     cols = check_columns(e.categorical_features)
     interactions = check_interactions(e.interactions)

@@ -47,6 +47,7 @@ from tabsym.table import (
     symbolic_columns,
 )
 from tabsym.table.frames import take_rows
+from tabsym.validation import Number, check_option
 from tabsym.warn import warn_user
 
 Floats = NDArray[np.float64]
@@ -220,8 +221,8 @@ class WideBoost(MetaEstimatorMixin, BaseEstimator):
         for name, part in (("wide", self.wide), ("booster", self.booster)):
             if part is not None and (isinstance(part, type) or not hasattr(part, "get_params")):
                 raise TypeError(f"{name}={part!r} is not an estimator; pass an instance with fit and predict, or None.")
-        if self.mode not in MODES:
-            raise ValueError(f"mode={self.mode!r} is not known; use {', '.join(map(repr, MODES))}.")
+        check_option("mode", self.mode, MODES)
+        check_option("verbose", self.verbose, (True, False, Number(at_least=0, whole=True)))
         stop = self.early_stopping
         is_share = isinstance(stop, Real) and not isinstance(stop, bool) and 0 < float(stop) < 1
         if not (stop is False or is_share or (isinstance(stop, str) and stop == "folds")):
