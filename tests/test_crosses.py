@@ -193,7 +193,7 @@ def test_outliers_in_numbers_leave_finite_pulls():
     y, fold = rng.randint(0, 2, 400).astype(float), (np.arange(400) % 2).astype(np.int8)
     evidence = Evidence(np.zeros((1, 400, 2)), fold, y, NONE, LOSSES["logistic"], 2.0)
     x = np.where(np.arange(400) == 7, 1e6, rng.normal(size=400) + y)
-    evidence.settle([], [x, -3 * x, x])
+    evidence.fit_main_effects([], [x, -3 * x, x])
     assert np.isfinite(evidence.models.grads).all()
 
 

@@ -86,7 +86,7 @@ def test_what_is_weighed_is_what_the_whole_posterior_says():
     walk = SolverTerm(4, np.arange(N, dtype=np.int32) % 6, np.empty(0), 6, Prior.WALK, apart=1)
     solver = BlockDescent([*terms, walk], y, weight, start, LOSSES["multinomial"])
     solver.precision = np.array([0.0, 0.5, 2.0, 1.0, 3.0])
-    solver.settle(1e-8, 200)
+    solver.iterate(1e-8, 200)
     posteriors = posteriors_classes.MulticlassPosteriors(solver)
     for place in range(1, 5):
         edf, length = posteriors.weigh([place])[0]
@@ -288,7 +288,7 @@ def test_an_intercept_is_as_uncertain_as_the_block_that_leaves_it_the_least_cert
     terms = [term for term in terms if not len(term.x)]
     solver = BlockDescent(terms, y, weight, start, LOSSES["multinomial"])
     solver.precision = np.array([0.0, 0.3, 2.0])
-    solver.settle(1e-8, 200)
+    solver.iterate(1e-8, 200)
 
     def trace(*dropped):
         solver.dropped[:] = [False, *(place in dropped for place in (1, 2))]

@@ -91,7 +91,7 @@ def run_rules(name: str, fold: int) -> list[dict[str, Any]]:
         tests[key] = Layer(plan, own.loss, rows, found.member.n_rounds).scores(X, start)
     lgbm = native(own.ready, own.train, own.test, own.is_number)["rmse" if own.is_number else "log-loss"]
     plain = {"table": name, "fold": fold, "lightgbm": lgbm}
-    margin = stands["margin"].tally
+    margin = stands["margin"].gains
     row = {"base": "margin", "other": "none", "share": 0.0, "promise": promises.get("margin", True)}
     row |= {"oof": margin.loss, "gain": margin.gain, "error": margin.error, "test": own.lost(tests["margin"])}
     out = [plain | row]

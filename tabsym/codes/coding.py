@@ -35,9 +35,9 @@ Stairs = tuple[Floats, Floats]
 FEW = 64
 """So many rows or categories are looked up one by one."""
 MIN_WIDTH = 16
-"""Of a flight of `stairs`: the processor compares so many numbers in a few steps."""
+"""Size of a block of `stairs`, which the processor compares in a few steps."""
 _THREAD_ROWS = 100_000  # below this, starting threads costs more than it saves
-_SPARSE = 4  # from so many times as many codes as rows, those that occur are hashed instead of marked
+_SPARSE = 4  # above this number of codes per row, the codes that occur are hashed instead of marked
 
 
 @dataclass(frozen=True)

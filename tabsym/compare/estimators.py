@@ -151,7 +151,7 @@ class Jittered(BaseEstimator):
         Takes tables as they are.
     encoder : TIWSEncoder
     random_state : int
-        Of the rows held out.
+        Of the held-out rows.
     """
 
     def __init__(self, estimator, encoder, random_state=0):

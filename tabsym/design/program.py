@@ -56,7 +56,7 @@ class Work(NamedTuple):
     coef_of: Ints  # (slots,)
     gradient_of: Floats  # (slots,)
     row_of: Ints  # the updates of a row: the row of the state,
-    pull_of: Floats  # its gradient,
+    move_gradient_of: Floats  # its gradient,
     penalized: Floats  # and 1 where penalties apply, else 0
     gradient: Floats  # (E * K,), zeros between batches; this and the next three are empty for batches of one row
     hits: Ints  # (E,), zeros between batches
@@ -73,7 +73,7 @@ class Work(NamedTuple):
             coef_of=np.empty(n_slots, np.int64),
             gradient_of=np.empty(n_slots),
             row_of=np.empty(most, np.int64),
-            pull_of=np.empty(most),
+            move_gradient_of=np.empty(most),
             penalized=np.empty(most),
             gradient=np.zeros(n_coefs * n_outputs),
             hits=np.zeros(n_coefs, np.int64),

@@ -68,7 +68,7 @@ CLASSES: dict[str, str] = {
     "TIWSMethod": "tabsym.tiws.column:Method",
     "TableCounts": "tabsym.tiws.counts:TableCounts",
     "DonorRule": "tabsym.tiws.donors:DonorRule",
-    "Likeness": "tabsym.tiws.similarity:Likeness",
+    "SimilarityKernel": "tabsym.tiws.similarity:SimilarityKernel",
     "Covariance": "tabsym.tiws.regression:Covariance",
     "Components": "tabsym.tiws.regression:Components",
     "Sums": "tabsym.tiws.regression:Sums",

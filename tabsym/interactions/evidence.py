@@ -14,11 +14,11 @@ from tabsym.interactions.kernels import (
     add_steps,
     gain_of_cells,
     is_function,
-    kept_pulls,
-    logistic_pulls,
+    kept_gradients,
+    logistic_gradients,
     newton_steps,
     row_gradients,
-    softmax_pulls,
+    softmax_gradients,
     sort_rows,
     sum_cells,
 )
@@ -78,7 +78,7 @@ class _LogisticModels(FoldModels):
     def _grow(self, codes: Codes, steps: Floats) -> None:
         growth = np.negative(steps, dtype=np.float32, casting="same_kind")
         np.exp(np.clip(growth, -MAX_STEP, MAX_STEP, out=growth), out=growth)
-        logistic_pulls(codes, growth, self._target, self._weight, self._odds, self.grads[0])
+        logistic_gradients(codes, growth, self._target, self._weight, self._odds, self.grads[0])
 
     def current_scores(self) -> Floats:
         return -np.log(self._odds, dtype=np.float64)[None]
@@ -102,7 +102,7 @@ class _KeptModels(FoldModels):
         self._grow(np.zeros(len(scores), dtype=np.int32), neutral)
 
     def _grow(self, codes: Codes, growth: Floats) -> None:
-        kept_pulls(codes, growth, self._y, self._weight, self._code, self._values, self.grads[0])
+        kept_gradients(codes, growth, self._y, self._weight, self._code, self._values, self.grads[0])
 
     def current_scores(self) -> Floats:
         return scores_of_kept(self._values, self._y[:, None], self._code)[None]
@@ -114,7 +114,7 @@ class _SoftmaxModels(FoldModels):
     def add(self, codes: Codes, x: Floats, steps: Floats) -> None:
         codes, steps = _by_row(codes, x, steps)
         growth = np.exp(np.clip(steps, -MAX_STEP, MAX_STEP))
-        softmax_pulls(codes, growth, self._y, self._weight, self._values, self.grads)
+        softmax_gradients(codes, growth, self._y, self._weight, self._values, self.grads)
 
     def _find_gradients(self) -> None:
         super()._find_gradients()
@@ -203,7 +203,8 @@ class Evidence:
     Parameters
     ----------
     scores : (K, n, F)
-        Linear predictors of all rows: output k of the model trained without fold v. `settle` and `add` update them.
+        Linear predictors of all rows: output k of the model trained without fold v. `fit_main_effects` and `add` change
+        them.
     fold : (n,) int8
     y, weight : (n,)
         Target in the scale of training, and weights, empty for none.
@@ -222,7 +223,7 @@ class Evidence:
         self._spare: list[_Work] = []
         self.dispersion = self._find_dispersion()
 
-    def settle(self, columns: Sequence[CodeColumn], numbers: Sequence[Floats] = ()) -> None:
+    def fit_main_effects(self, columns: Sequence[CodeColumn], numbers: Sequence[Floats] = ()) -> None:
         """Train the models: Newton steps of each numeric, then each categorical column, few categories first."""
         same = CodeColumn("", np.zeros(len(self.fold), dtype=np.int32), 1)
         columns = sorted(columns, key=lambda column: column.size)

@@ -38,7 +38,7 @@ def row_gradients(scores, y, weight, loss, parameter, slope, grads):
 
 
 @inlined
-def _logistic_pulls(codes, growth, target, weight, n_folds, odds, grads):
+def _logistic_gradients(codes, growth, target, weight, n_folds, odds, grads):
     one = np.float32(1.0)
     for i in range(len(target)):
         if codes[i] >= 0:
@@ -52,20 +52,20 @@ def _logistic_pulls(codes, growth, target, weight, n_folds, odds, grads):
 
 
 @kernel
-def logistic_pulls(codes, growth, target, weight, odds, grads):
+def logistic_gradients(codes, growth, target, weight, odds, grads):
     """Multiply odds (n, F), exp(-score), by `growth` (categories, F), exp(-step); derivatives (n, 2 F) there.
 
     All in single precision; target (n,) is 1 or 0. The same as adding the steps to the scores and then `row_gradients`
     of the logistic loss, without an exp per row.
     """
     if odds.shape[1] == 2:  # so that loops over folds are unrolled
-        _logistic_pulls(codes, growth, target, weight, 2, odds, grads)
+        _logistic_gradients(codes, growth, target, weight, 2, odds, grads)
     else:
-        _logistic_pulls(codes, growth, target, weight, odds.shape[1], odds, grads)
+        _logistic_gradients(codes, growth, target, weight, odds.shape[1], odds, grads)
 
 
 @inlined
-def _kept_pulls(codes, growth, y, weight, loss, n_folds, values, grads):
+def _kept_gradients(codes, growth, y, weight, loss, n_folds, values, grads):
     for i in range(len(y)):
         if codes[i] >= 0:
             s = unsigned(codes[i])
@@ -81,13 +81,13 @@ def _kept_pulls(codes, growth, y, weight, loss, n_folds, values, grads):
 @inlined
 def _kept_pulls_of(codes, growth, y, weight, loss, values, grads):
     if values.shape[1] == 2:  # so that loops over folds are unrolled
-        _kept_pulls(codes, growth, y, weight, loss, 2, values, grads)
+        _kept_gradients(codes, growth, y, weight, loss, 2, values, grads)
     else:
-        _kept_pulls(codes, growth, y, weight, loss, values.shape[1], values, grads)
+        _kept_gradients(codes, growth, y, weight, loss, values.shape[1], values, grads)
 
 
 @kernel
-def kept_pulls(codes, growth, y, weight, loss, values, grads):
+def kept_gradients(codes, growth, y, weight, loss, values, grads):
     """Update stored values (n, F) by `growth` (categories, F); gradients and Hessians (n, 2 F) there.
 
     For squared loss, whose growth is the step, poisson, gamma and HALVES, whose growth is the exp of it times a
@@ -104,7 +104,7 @@ def kept_pulls(codes, growth, y, weight, loss, values, grads):
 
 
 @kernel
-def softmax_pulls(codes, growth, y, weight, values, grads):
+def softmax_gradients(codes, growth, y, weight, values, grads):
     """Multiply probabilities (K, n, F) by `growth` (K, categories, F), exp(step); derivatives (K, n, 2 F) there.
 
     The same as adding the steps to the scores and then `row_gradients`, without an exp per row and class.
@@ -195,7 +195,7 @@ def _number(category, before, seen, n_cells):
 
 
 @inlined
-def _add_pulls(grads, row, sums, cell, first, n_folds):
+def _add_gradients(grads, row, sums, cell, first, n_folds):
     """Add the gradients and Hessians of a row, of two models at once: four numbers take one vector instruction."""
     for v in range(0, n_folds - 1, 2):
         k = unsigned(2 * v)
@@ -224,7 +224,7 @@ def _sum_cells(starts, order, every_symbol, every_row, other, fold, n_folds, gra
                 if len(codes):
                     codes[i] = np.int32(number - 1)
                 first = unsigned(2 * n_folds) * unsigned(fold[i])
-                _add_pulls(grads, i, sums, unsigned(number - 1), first, n_folds)
+                _add_gradients(grads, i, sums, unsigned(number - 1), first, n_folds)
     for category in range(len(seen)):
         seen[category] = 0
     return n_cells

@@ -15,7 +15,7 @@ from tabsym.codes import UNSEEN
 from tabsym.encoders import TIWSEncoder
 from tabsym.jitter.donors import TILE
 from tabsym.jitter.replacing import longer, replaced, source_of, take, without_strange_levels
-from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Road, found_link, name_of, road_of, score_of, stranger
+from tabsym.jitter.wrapped import ROWS_FOR_LINK, Ask, Road, found_link, name_of, placeholder, road_of, score_of
 from tabsym.table import (
     Table,
     check_classes,
@@ -208,7 +208,7 @@ def _with_donors(fitted: FittedColumn, sample: Sample, ask: Ask, chosen: Places)
 def _default(fitted: FittedColumn, sample: Sample, model: Asking) -> Floats | None:
     """Losses of the model's own treatment of an unknown category; None where it refuses one."""
     name = sample.table.names[fitted.number]
-    symbol = stranger(fitted.symbols, model.road)
+    symbol = placeholder(fitted.symbols, model.road)
     known = set(fitted.symbols) | {symbol}
     column = longer(sample.source, fitted.number, sample.table[name], [symbol], known)
     frame = replaced(sample.source, sample.rows, [column], [np.zeros(len(sample.rows), dtype=np.int64)])

@@ -105,7 +105,7 @@ def road_of(model: Any) -> Road:
     return "model" if is_native(model) or not any(library(part) == "xgboost" for part in _parts(model)) else "missing"
 
 
-def stranger(symbols: Sequence[Any], road: Road) -> Any:
+def placeholder(symbols: Sequence[Any], road: Road) -> Any:
     """A category that none of these is; None, a missing value, on the road of that name and where none can be made."""
     if road == "missing":
         return None

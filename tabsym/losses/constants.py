@@ -117,18 +117,18 @@ def _settle_softmax(margins: Floats, classes: NDArray[np.int64], weights: Floats
     observed: Floats = np.bincount(classes, relative, n_classes).astype(np.float64)
     present = observed > 0
     odds = np.exp(margins - margins.max(axis=1, keepdims=True))
-    shift, settled, best = np.zeros(n_classes), np.zeros(n_classes), np.inf
+    shift, best_shift, best = np.zeros(n_classes), np.zeros(n_classes), np.inf
     p, predicted, hess = np.empty(n_classes), np.empty(n_classes), np.empty((n_classes, n_classes))
     for _ in range(MAX_STEPS):
         sum_softmax(odds, np.exp(shift - shift.max()), relative, p, predicted, hess)
         excess = float(np.abs(predicted / np.where(present, observed, 1.0) - 1.0)[present].max())
         if excess < best:
-            best, settled = excess, shift.copy()
+            best, best_shift = excess, shift.copy()
         shift = shift - _softmax_step(hess, predicted, observed, present)
         if excess <= NEAR:
-            settled = shift
+            best_shift = shift
             break
-    return settled - settled.mean() if present.all() else settled
+    return best_shift - best_shift.mean() if present.all() else best_shift
 
 
 def _softmax_step(hess: Floats, predicted: Floats, observed: Floats, present: NDArray[np.bool_]) -> Floats:

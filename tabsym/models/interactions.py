@@ -57,7 +57,7 @@ def find_crosses(
     fold = _folds(y if loss.for_classes else None, len(y), options.folds, rng)
     scores = _constant_scores(loss, y, weight, offset, n_outputs)
     evidence = Evidence(np.repeat(scores[:, :, None], options.folds, 2), fold, y, weight, loss, options.penalty)
-    evidence.settle(list(columns.values()), list(np.ascontiguousarray(x.T)))
+    evidence.fit_main_effects(list(columns.values()), list(np.ascontiguousarray(x.T)))
     return choose_crosses([columns[block] for block in crossable], evidence, options, n_jobs)
 
 

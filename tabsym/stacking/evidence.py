@@ -31,13 +31,13 @@ of ten lost to its better part in benchmarks/stacking/rules.py (mean -2.22 %; -2
 
 
 @dataclass(frozen=True)
-class Tally:
+class PairedGains:
     """What rows lose, and gain over something simpler: `sums` of w, w loss, w gain, w^2, w^2 gain, w^2 gain^2."""
 
     sums: Floats
 
     @classmethod
-    def of(cls, lost: Floats, before: Floats, rows: Rows) -> Tally:
+    def of(cls, lost: Floats, before: Floats, rows: Rows) -> PairedGains:
         """Losses (n,), and those (n,) of what is simpler."""
         weight = np.ones(len(rows)) if rows.weight is None else rows.weight
         gain, square = before - lost, weight**2
@@ -45,7 +45,7 @@ class Tally:
         return cls(np.array([part.sum() for part in parts]))
 
     @classmethod
-    def total(cls, parts: Sequence[Tally]) -> Tally:
+    def total(cls, parts: Sequence[PairedGains]) -> PairedGains:
         return cls(np.sum([part.sums for part in parts], axis=0))
 
     @property
@@ -112,7 +112,7 @@ class _Standing:
     member: Member
     scores: list[Floats]
     lost: list[Floats]
-    tally: Tally
+    gains: PairedGains
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ class _Curve:
     layer: Layer
     trial: Trial
     every: int
-    tallies: dict[int, Tally]
+    tallies: dict[int, PairedGains]
 
-    def at(self, rounds: int) -> Tally:
+    def at(self, rounds: int) -> PairedGains:
         """After the last round, where a booster found nothing more to split before."""
         return self.tallies[self._place(rounds)]
 
@@ -163,7 +163,7 @@ def judge(plans: list[Plan], trials: list[Trial], loss: Loss, criterion: Criteri
     for plan in plans if usable else []:
         if plan.mode != "alone":
             found = court.hear(plan, lambda scout: scout.at(scout.best()).gain > 0)
-            if found is not None and found.tally.is_certain and found.tally.loss < started.tally.loss:
+            if found is not None and found.gains.is_certain and found.gains.loss < started.gains.loss:
                 started = found
     members = [started.member]
     for plan in plans if usable else []:
@@ -181,8 +181,8 @@ class _Court:
         self.records: list[dict[str, Any]] = []
         margins = [trial.held_out.margins for trial in trials]
         lost = self._lost(margins)
-        self.alone = _Standing(Member(None, 0, 1.0), margins, lost, self._tally(lost, lost))
-        self._record("wide", 0, 0.0, self.alone.tally, len(trials))
+        self.alone = _Standing(Member(None, 0, 1.0), margins, lost, self._paired_gains(lost, lost))
+        self._record("wide", 0, 0.0, self.alone.gains, len(trials))
 
     def hear(self, plan: Plan, promises: Callable[[_Curve], bool]) -> _Standing | None:
         """A plan after its best number of rounds; None where the first fold does not promise that it helps."""
@@ -198,7 +198,7 @@ class _Court:
         others = [self._curve(plan, place, every, most) for place in range(1, len(self.trials))]
         curves = [scout, *others]
         counts = sorted({count for curve in curves for count in curve.tallies if count <= most})
-        found = {count: Tally.total([curve.at(count) for curve in curves]) for count in counts}
+        found = {count: PairedGains.total([curve.at(count) for curve in curves]) for count in counts}
         self._record_path(plan, found, len(curves))
         best = min(found, key=lambda count: (found[count].loss, count))
         scores = [curve.scores(best) for curve in curves]
@@ -211,18 +211,18 @@ class _Court:
     def shared(self, one: _Standing, other: _Standing) -> list[Member]:
         """Who answers, the larger share first: the first alone, unless it is certain to gain by the other."""
         found = self._shares(one, other.scores)
-        for share, tally in found.items():
-            self._record("both", -1, share, tally, len(other.scores))
+        for share, gains in found.items():
+            self._record("both", -1, share, gains, len(other.scores))
         share = _best_share(found)
         share = share if found[share].is_certain else 0.0
         members = [replace(one.member, share=round(1 - share, 10)), replace(other.member, share=share)]
         return sorted((member for member in members if member.share > 0), key=lambda member: -member.share)
 
-    def _shares(self, one: _Standing, scores: list[Floats]) -> dict[float, Tally]:
+    def _shares(self, one: _Standing, scores: list[Floats]) -> dict[float, PairedGains]:
         found = {}
         for share in SHARES:
             mixed = [(1 - share) * first + share * second for first, second in zip(one.scores, scores, strict=False)]
-            found[share] = self._tally(self._lost(mixed), one.lost)
+            found[share] = self._paired_gains(self._lost(mixed), one.lost)
         return found
 
     def _curve(self, plan: Plan, place: int, every: int, most: int | None) -> _Curve:
@@ -231,25 +231,25 @@ class _Court:
         rows = trial.held_out
         layer = Layer(plan, self._loss, trial.rows_for(plan), most if most != rounds_of(plan.booster) else None)
         staged = layer.path(rows.X, rows.margins, every)
-        found = {count: Tally.of(self._criterion(scores, rows.y), before, rows) for count, scores in staged}
+        found = {count: PairedGains.of(self._criterion(scores, rows.y), before, rows) for count, scores in staged}
         return _Curve(layer, trial, every, found)
 
     def _lost(self, scores: list[Floats]) -> list[Floats]:
         """Of scores of the first trials."""
         return [self._criterion(own, trial.held_out.y) for own, trial in zip(scores, self.trials, strict=False)]
 
-    def _tally(self, lost: list[Floats], before: list[Floats]) -> Tally:
+    def _paired_gains(self, lost: list[Floats], before: list[Floats]) -> PairedGains:
         """Of losses in the first trials."""
         parts = zip(lost, before, self.trials, strict=False)
-        return Tally.total([Tally.of(own, other, trial.held_out) for own, other, trial in parts])
+        return PairedGains.total([PairedGains.of(own, other, trial.held_out) for own, other, trial in parts])
 
-    def _record_path(self, plan: Plan, found: dict[int, Tally], folds: int) -> None:
-        for count, tally in found.items():
-            self._record(plan.mode, count, float(plan.mode == "alone"), tally, folds)
+    def _record_path(self, plan: Plan, found: dict[int, PairedGains], folds: int) -> None:
+        for count, gains in found.items():
+            self._record(plan.mode, count, float(plan.mode == "alone"), gains, folds)
 
-    def _record(self, mode: str, rounds: int, share: float, tally: Tally, folds: int) -> None:
-        row = {"mode": mode, "rounds": rounds, "share": share, "loss": tally.loss}
-        self.records.append(row | {"gain": tally.gain, "error": tally.error, "folds": folds})
+    def _record(self, mode: str, rounds: int, share: float, gains: PairedGains, folds: int) -> None:
+        row = {"mode": mode, "rounds": rounds, "share": share, "loss": gains.loss}
+        self.records.append(row | {"gain": gains.gain, "error": gains.error, "folds": folds})
 
 
 def _tells(y: NDArray[Any], n_classes: int) -> bool:
@@ -258,5 +258,5 @@ def _tells(y: NDArray[Any], n_classes: int) -> bool:
     return found == n_classes if n_classes else found > 1
 
 
-def _best_share(found: dict[float, Tally]) -> float:
+def _best_share(found: dict[float, PairedGains]) -> float:
     return min(found, key=lambda share: (found[share].loss, share))

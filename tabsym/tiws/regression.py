@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.linalg import cho_factor, cho_solve
 
-from tabsym.tiws.similarity import Geometry, Likeness
+from tabsym.tiws.similarity import Geometry, SimilarityKernel
 
 Floats = NDArray[np.float64]
 
@@ -150,7 +150,7 @@ SCALES = (0.3, 1.0, 3.0)
 class Covariance:
     """Of categories' mean targets: kernel, share f and scale t; without a kernel f is 0."""
 
-    kernel: Likeness | None
+    kernel: SimilarityKernel | None
     share: float
     scale: float
 
@@ -227,7 +227,7 @@ class DocumentRegression:
 
     @cached_property
     def weights(self) -> Floats:
-        """What likeness is multiplied by (l, q)."""
+        """What similarity is multiplied by (l, q)."""
         return np.asarray(cho_solve(self._factor, self._means - self.mean))
 
     @property
@@ -259,25 +259,25 @@ def choose_covariance(sums: Sums, components: Components, geometry: Geometry) ->
         if cost < least:
             best, least = one, cost
     for kernel in kernels:
-        likeness = geometry.covariance(kernel)
+        similarity = geometry.covariance(kernel)
         for share in SHARES[1:]:
             for scale in SCALES:
                 one = Covariance(kernel, share, scale)
-                cost = _cost(sums, components, _mixed(sums, components, one, likeness))
+                cost = _cost(sums, components, _mixed(sums, components, one, similarity))
                 if cost < least:
                     best, least = one, cost
     return best
 
 
 def _matrix(sums: Sums, components: Components, one: Covariance, geometry: Geometry) -> Floats:
-    likeness = 0.0 if one.kernel is None else geometry.covariance(one.kernel)
-    return _mixed(sums, components, one, likeness)
+    similarity = 0.0 if one.kernel is None else geometry.covariance(one.kernel)
+    return _mixed(sums, components, one, similarity)
 
 
-def _mixed(sums: Sums, components: Components, one: Covariance, likeness: Floats | float) -> Floats:
+def _mixed(sums: Sums, components: Components, one: Covariance, similarity: Floats | float) -> Floats:
     """The covariance (l, l) of categories' mean targets."""
     size = one.scale * components.between
-    matrix = np.zeros((len(sums.rows),) * 2) + size * one.share * likeness
+    matrix = np.zeros((len(sums.rows),) * 2) + size * one.share * similarity
     matrix[np.diag_indices_from(matrix)] += size * (1 - one.share) + components.within / sums.rows
     return matrix
 

@@ -30,7 +30,7 @@ class Names:
     vectors: sparse.csr_array
 
     def cosines(self, other: Names) -> NDArray[np.float64]:
-        """Likeness (m, other), 0 to 1."""
+        """Similarity (m, other), 0 to 1."""
         return np.clip((self.vectors @ other.vectors.T.tocsr()).toarray(), 0.0, 1.0)
 
 
@@ -193,7 +193,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Likeness:
+class SimilarityKernel:
     """A kernel: "linear", or exponential with a `length`; divided by `unit`. `names`: the share of names' likeness."""
 
     length: float | None
@@ -229,7 +229,7 @@ class Geometry:
         names = None if some.names is None or others.names is None else some.names.cosines(others.names)
         return cls(products, distances, some.profiles.squares, names)
 
-    def covariance(self, kernel: Likeness) -> Floats:
+    def covariance(self, kernel: SimilarityKernel) -> Floats:
         """The kernel (m, l)."""
         if kernel.length is None:
             documents = self.products / kernel.unit
@@ -240,21 +240,21 @@ class Geometry:
         assert self.names is not None
         return np.asarray((1 - kernel.names) * documents + kernel.names * self.names)
 
-    def variance(self, kernel: Likeness) -> Floats:
+    def variance(self, kernel: SimilarityKernel) -> Floats:
         """The kernel of each of the first with itself (m,)."""
         documents = self.squares / kernel.unit if kernel.length is None else np.ones(len(self.squares))
         return (1 - kernel.names) * documents + kernel.names
 
-    def candidates(self) -> Iterator[Likeness]:
+    def candidates(self) -> Iterator[SimilarityKernel]:
         """The kernels to choose from, of documents with each other; none where documents do not differ."""
         l = len(self.squares)  # noqa: E741 (the formulas' letter)
         spread, middle = float(self.squares.mean()), median_distance(self.distances)
-        found = [Likeness(None, spread)] if spread > ROUNDING else []
-        found += [Likeness(length, middle) for length in LENGTHS] if middle > 0 else []
+        found = [SimilarityKernel(None, spread)] if spread > ROUNDING else []
+        found += [SimilarityKernel(length, middle) for length in LENGTHS] if middle > 0 else []
         yield from found
         if self.names is not None and l > 1:
-            yield from (Likeness(one.length, one.unit, names=0.5) for one in found)
-            yield Likeness(1.0, middle if middle > 0 else 1.0, names=1.0)
+            yield from (SimilarityKernel(one.length, one.unit, names=0.5) for one in found)
+            yield SimilarityKernel(1.0, middle if middle > 0 else 1.0, names=1.0)
 
 
 def median_distance(distances: Floats) -> float:

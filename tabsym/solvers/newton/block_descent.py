@@ -211,7 +211,7 @@ class BlockDescent:
             return None
         return SmallTerms(indices, self.terms, self.rows, self.theta, self.curvature)
 
-    def settle(self, tol: float, most: int, *, surely: bool = False) -> tuple[int, bool]:
+    def iterate(self, tol: float, most: int, *, surely: bool = False) -> tuple[int, bool]:
         """Iterate until the objective decreases by less than `tol` per row; iterations, and convergence.
 
         `surely`: require too that the decreases, extrapolated as a geometric series, sum to less than `tol`. Where
@@ -272,7 +272,7 @@ class BlockDescent:
         dominate; variance components based on that one are too small (`benchmarks/evidence/constants.md`).
         """
         assert isinstance(self.rows, SingleOutputRows)
-        squares, curvature = self.rows.sum_pulls()
+        squares, curvature = self.rows.sum_gradients()
         return squares / curvature
 
     def expected_curvature(self) -> Floats:

@@ -142,7 +142,7 @@ def find_optimum(
     interrupted, n_sweeps, converged = False, 0, False
     try:
         n_sweeps, stood = _find_variances(solver, evidence, rows, newton, rng, fixed or {}) if estimates else (0, True)
-        more, converged = solver.settle(newton.tol, newton.max_passes, surely=penalty is not None)
+        more, converged = solver.iterate(newton.tol, newton.max_passes, surely=penalty is not None)
         n_sweeps, converged = n_sweeps + more, converged and stood
         dispersion = evidence.dispersion
         if evidence.has_dispersion and not estimates:
@@ -321,5 +321,5 @@ def with_certainty(optimum: Optimum, newton: Newton, rng: np.random.RandomState)
     return Solved(
         solver.theta, sd, variance, evidence.edf.tolist(), evidence.pearson, evidence.dispersion, found, flat,
         None if together is None else evidence.pearson * together, solver.mean_loss(), optimum.n_sweeps,
-        optimum.converged, samples is None or samples.settled, optimum.interrupted,
+        optimum.converged, samples is None or samples.converged, optimum.interrupted,
     )  # fmt: skip

@@ -159,7 +159,7 @@ class HeldOut:
         iterations do not help (`benchmarks/evidence/constants.md`).
         """
         solver, rows = self.solver, self.rows
-        theirs, _ = rows.pulls_at(scores)
+        theirs, _ = rows.gradients_for(scores)
         _, hessians = rows.grads()
         active = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
         before, steps = solver.terms[0], np.zeros_like(solver.theta[0])
@@ -169,7 +169,7 @@ class HeldOut:
             before = term
             steps, _ = term.step(gradient, solver.curvature[index], adjoint, precision)
         self._turn(before, steps, before, hessians, theirs)
-        grads = (solver.terms[index].pull_back(solver.theta[index], solver.precision[index]) for index in free)
+        grads = (solver.terms[index].penalty_gradient(solver.theta[index], solver.precision[index]) for index in free)
         slopes = [-float((self._adjoint[index] * grad).sum()) for index, grad in zip(free, grads, strict=True)]
         for number, index in enumerate(free):
             if index in rises and self._rise(index) < MAX_RISE:

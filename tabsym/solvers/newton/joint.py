@@ -339,7 +339,7 @@ def _steps(solver: BlockDescent, indices: list[int]) -> tuple[list[Floats], floa
         term = solver.terms[index]
         seen = term.codes >= 0
         own = (slopes * term.x if len(term.x) else slopes)[seen]
-        grad = term.pull_back(solver.theta[index], solver.precision[index])[:, 0]
+        grad = term.penalty_gradient(solver.theta[index], solver.precision[index])[:, 0]
         gradients.append(np.bincount(term.codes[seen], own, minlength=term.size) + grad)
     gradient = np.concatenate(gradients)
     information = Information(solver, {}).of(indices)

@@ -191,7 +191,7 @@ def row_gradients(values, y, weight, loss, parameter, slopes, hessians):
 
 
 @kernel
-def sum_pulls(values, y, weight, loss, parameter, least):
+def sum_gradients(values, y, weight, loss, parameter, least):
     """Weighted sums over rows: squared gradients, and Hessians."""
     squares = hessians = 0.0
     for i in range(len(y)):

@@ -84,7 +84,7 @@ class PosteriorSamples:
     Attributes
     ----------
     found : list of (q, M)
-    settled : bool
+    converged : bool
         Whether all samples converged.
     """
 
@@ -98,7 +98,7 @@ class PosteriorSamples:
         self._own = [slice(start, end) for start, end in pairwise(starts.tolist())]
         level = [self._own[index] for index in self._loud if solver.terms[index].prior is not Prior.WALK]
         self._levels = _Levels(level, starts[-1], self._pull)
-        found, self.settled = self._solve(self._right_sides(n_samples, rng))
+        found, self.converged = self._solve(self._right_sides(n_samples, rng))
         self.found = [found[own] for own in self._own]
         self._hand_levels_up()
         self._reach = self._scores(found)
@@ -193,7 +193,7 @@ class PosteriorSamples:
         scores, out = self._scores(numbers), np.zeros_like(numbers)
         for index in self._loud:
             own, term = self._own[index], self.solver.terms[index]
-            out[own] = self._sum(term, scores) + term.pull_back(numbers[own], self.solver.precision[index])
+            out[own] = self._sum(term, scores) + term.penalty_gradient(numbers[own], self.solver.precision[index])
         return out
 
     def _scores(self, numbers: Floats) -> Floats:

@@ -165,7 +165,7 @@ class SingleOutputPosteriors(TermPosteriors):
             least = NOTHING_LEFT if term.prior is Prior.WALK else ROUNDING
             covariance = inverse_of(left, self._flat_sizes(index, shared), least)
             variances = variances + np.einsum("qf,fg,qg->q", pulled, covariance, pulled)[:, None]
-            penalized += float((term.pull_back(pulled, 1.0) * (pulled @ covariance)).sum())
+            penalized += float((term.penalty_gradient(pulled, 1.0) * (pulled @ covariance)).sum())
         return variances, penalized
 
     @cached_property
@@ -275,7 +275,7 @@ class SingleOutputPosteriors(TermPosteriors):
 
     def _hessians(self) -> Floats:
         """Hessians (n, 1) of the rows, times their weight."""
-        return self._now("bends", -1, lambda: self.solver.grads()[1][:, None])
+        return self._now("hessians", -1, lambda: self.solver.grads()[1][:, None])
 
     def _now(self, what: str, index: int, find: Callable[[], Floats]) -> Floats:
         """A sum over the rows' Hessians, cached until these change: with every update, except under squared loss."""

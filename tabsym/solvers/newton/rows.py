@@ -18,7 +18,7 @@ from tabsym.solvers.newton.kernels_rows import (
     codes_of_models,
     move,
     row_gradients,
-    sum_pulls,
+    sum_gradients,
     take_squared_turn,
     take_turn,
 )
@@ -214,11 +214,11 @@ class SingleOutputRows:
         """Gradients and Hessians (n,) of the rows, times their weights."""
         return self._grads(self._caught_up())
 
-    def sum_pulls(self) -> tuple[float, float]:
+    def sum_gradients(self) -> tuple[float, float]:
         """Sums over rows of squared gradients and of Hessians, times their weights."""
-        return sum_pulls(self._caught_up(), self.y, self.weight, self._code, self._parameter, MIN_HESSIAN)
+        return sum_gradients(self._caught_up(), self.y, self.weight, self._code, self._parameter, MIN_HESSIAN)
 
-    def pulls_at(self, scores: Floats) -> tuple[Floats, Floats]:
+    def gradients_for(self, scores: Floats) -> tuple[Floats, Floats]:
         """The gradients and Hessians at other linear predictors (n,)."""
         return self._grads(self._stand(scores))
 

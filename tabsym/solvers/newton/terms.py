@@ -78,7 +78,7 @@ class SolverTerm:
         """Whether the term is one coefficient without a numeric factor."""
         return self.size == 1 and not len(self.x)
 
-    def pull_back(self, theta: Floats, precision: float) -> Floats:
+    def penalty_gradient(self, theta: Floats, precision: float) -> Floats:
         """The gradient (q, W) of the penalty, which is half of `precision` times `length`."""
         if self.prior is Prior.FLAT or not np.isfinite(precision):
             return np.zeros_like(theta)

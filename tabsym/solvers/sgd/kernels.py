@@ -127,7 +127,7 @@ def _bring_up(i, step, rows, program, rule, n_outputs, state):
 def _note(n_moves, row, grad, penalized, work):
     """Record one more coefficient of a row's update; the number of them."""
     work.row_of[n_moves] = row
-    work.pull_of[n_moves] = grad
+    work.move_gradient_of[n_moves] = grad
     work.penalized[n_moves] = penalized
     return n_moves + 1
 
@@ -178,7 +178,7 @@ def train_online(rows, order, coef_weight, program, neutral, rule, step, n_outpu
             n_moves = _collect_moves(i, k, grad, rows, coef_weight, program, neutral, n_outputs, state, work, n_moves)
         for m in range(n_moves):  # `move` is long: inlined here only
             p = work.penalized[m]
-            move(state, work.row_of[m], work.pull_of[m], rule, p * rule.l1, p * rule.l2)
+            move(state, work.row_of[m], work.move_gradient_of[m], rule, p * rule.l1, p * rule.l2)
         step += 1
     return lost
 
