@@ -147,7 +147,10 @@ def test_losses_without_a_second_derivative_are_those_of_online_models(loss):
 
 @pytest.mark.parametrize(
     ("options", "match"),
-    [({"alpha": None}, "use 'auto' or a number"), ({"verbose": "yes"}, "verbose='yes' is not possible; use a whole")],
+    [
+        ({"alpha": None}, "use 'auto', a number of at least 0 or a mapping"),
+        ({"verbose": "yes"}, "verbose='yes' is not possible; use a whole"),
+    ],
 )
 def test_options_that_cannot_be(options, match):
     with pytest.raises(ValueError, match=match):
