@@ -297,7 +297,7 @@ def test_sentences_offer_what_helps():
         WideRegressor("w[a]", interactions=None).fit(X, y)
     with pytest.raises(ValueError, match=r"count_effect=False has no effect on a formula that .*; leave it out\.$"):
         WideRegressor("w[a] * v[a]", loss="squared_error", count_effect=False).fit(X, y)
-    with pytest.raises(ValueError, match=r"use 'auto' or .* or 'tweedie' or an object"):
+    with pytest.raises(ValueError, match=r"use 'auto', .*'tweedie' or an object"):
         WideRegressor(loss="mse").fit(X, y)
 
 
