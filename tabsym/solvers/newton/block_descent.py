@@ -89,7 +89,7 @@ class SmallTerms:
         held = precision[self._at]
         held[self._free] = 0.0
         gradient, right, pivots, level = self._work
-        decrease = take_turns(
+        decrease = take_turns(rows.code)(
             blocks, _address(rows.codes(before)), steps, self._codes_at, _CODES, _NOTHING, self._starts, self._walks,
             self._aparts, held, NEXT_TO_NOTHING, most, rows.y, rows.weight, *rows.kept(), rows.width, self._lanes,
             self._known, self._theta, self._curvature, gradient, right, pivots, level, self._grads, self._slopes,
