@@ -68,6 +68,28 @@ def check_numeric(value: Any, allowed: tuple[str, ...], default: str) -> tuple[s
     return check_option("numeric", value, allowed, "a mapping from column to one of these"), {}
 
 
+def check_monotonic(value: Any) -> dict[Any, int] | tuple[int, ...] | None:
+    """Directions -1, 0 or 1 by column, or one for each column in their order; None for none."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        pairs = [(f"monotonic_cst[{name!r}]", one) for name, one in value.items()]
+    elif isinstance(value, (list, tuple, np.ndarray)):
+        pairs = [(f"monotonic_cst[{index}]", one) for index, one in enumerate(value)]
+    else:
+        raise ValueError(
+            f"monotonic_cst={value!r} is not possible; use a mapping from column to 1 (not decreasing) or -1 (not "
+            "increasing), an array of -1, 0 or 1 for each column, or None."
+        )
+    for name, one in pairs:
+        if isinstance(one, (bool, np.bool_)) or not isinstance(one, Real) or one not in (-1, 0, 1):
+            raise ValueError(f"{name}={one!r} is not possible; use 1 (not decreasing), -1 (not increasing) or 0.")
+    directions = [int(one) for _, one in pairs]
+    if not any(directions):
+        raise ValueError(f"monotonic_cst={value!r} constrains no column; leave it out.")
+    return dict(zip(value, directions, strict=True)) if isinstance(value, Mapping) else tuple(directions)
+
+
 def check_alpha(value: Any) -> float | dict[str, float] | None:
     """The penalty, or penalties by term; None where all are estimated."""
     if isinstance(value, Mapping):

@@ -23,6 +23,7 @@ from tabsym.models.checks import (
     check_formula,
     check_interactions,
     check_max_iter,
+    check_monotonic,
     check_number,
     check_numeric,
     check_optimizer,
@@ -60,6 +61,7 @@ class Config:
     numeric_of: Mapping[str, str] = field(default_factory=dict)
     rarity: bool = False
     by_evidence: bool = False
+    monotonic: Mapping[Any, int] | tuple[int, ...] | None = None
     l1: float = 0.0
     l2: float = 0.0
     learning_rate: float | None = None
@@ -134,8 +136,14 @@ def solved_config(e: Any, held: Mapping[str, float] | None = None) -> Config:
         verbose=common["verbose"],
     )
     is_number = isinstance(alpha, float)
+    monotonic = check_monotonic(e.monotonic_cst)
+    if common["formula"] is not None and isinstance(monotonic, tuple):
+        raise ValueError(
+            "monotonic_cst by position has no meaning beside a formula; name the columns: monotonic_cst={'price': -1}."
+        )
     return Config(
         **common,
+        monotonic=monotonic,
         optimizer=newton,
         rarity=check_flag("count_effect", e.count_effect),
         by_evidence=not is_number,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tabsym.design.layout import Factor, Layout, Term
 from tabsym.design.plan import show
 from tabsym.models.model import WideModel
+from tabsym.models.monotonic import describe_directions
 from tabsym.models.tables import Split, split_frame
 from tabsym.table import Table
 
@@ -151,6 +152,8 @@ def describe_model(model: WideModel, tables: Mapping[str, pd.DataFrame], heading
             own = "" if split.sd is None else f"{np.median(split.sd.to_numpy()):.4g}"
             known = f"{own:>11}{_deviation(model.entry_variance(index)):>12}{certain.edf[index]:8.1f}"
         lines.append(f"{_cut(name, 23):24}{len(frame):9,}{rows:>12}{low:11.4g}{high:11.4g}{known}  {named}".rstrip())
+    if directions := describe_directions(model.layout):
+        lines.append(directions)
     if off:
         lines.append(f"dropped (variance estimated as 0): {', '.join(off)}")
     return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Integral
@@ -20,6 +20,7 @@ from tabsym.losses.loss import Loss
 from tabsym.models.checks import columns_of, name_of
 from tabsym.models.config import Config
 from tabsym.models.data import Training
+from tabsym.models.monotonic import directions_of, with_directions
 from tabsym.modl import Intervals, Settings, fit_column
 from tabsym.modl.columns import interval_labels
 from tabsym.solvers.sgd.optimizers import Newton
@@ -199,7 +200,8 @@ def plan_layout(
             raise ValueError(
                 "count_effect=False has no effect on a formula that multiplies or shares terms; leave it out."
             )
-        return plan_formula(terms, cuts.coarse, cuts.fine, rarity=config.rarity)
+        layout = plan_formula(terms, cuts.coarse, cuts.fine, rarity=config.rarity)
+        return with_directions(layout, directions_of(config.monotonic, training), training)
     symbolic, numeric = _split_columns(config, training, whole=whole)
     text = [column.name for column in numeric if column.kind is Kind.SYMBOLIC]
     if text:
@@ -207,11 +209,35 @@ def plan_layout(
             f"Column {text[0]!r} holds text but is not in categorical_features; add it there, or drop it from the "
             "table."
         )
+    directions = directions_of(config.monotonic, training)
     if not isinstance(interactions, int):
         interactions = _found(interactions, training, symbolic, cuts)
-    return plan_additive(
-        symbolic, numeric, interactions=interactions, bins=cuts.coarse, fine=cuts.fine, rarity=config.rarity
+        _refuse_constrained(interactions, directions)
+    layout = plan_additive(
+        symbolic,
+        numeric,
+        interactions=interactions,
+        bins=cuts.coarse,
+        fine=cuts.fine,
+        rarity=config.rarity,
+        apart=columns_apart(config, training),
     )
+    return with_directions(layout, directions, training)
+
+
+def columns_apart(config: Config, training: Training) -> set[str]:
+    """The columns that are in no interaction: an interaction would bend the direction that one of them must have."""
+    return set(directions_of(config.monotonic, training))
+
+
+def _refuse_constrained(interactions: Sequence[tuple[str, ...]], directions: Mapping[str, int]) -> None:
+    for members in interactions:
+        for name in members:
+            if name in directions:
+                raise ValueError(
+                    f"interactions names {members!r}, and monotonic_cst constrains {name!r}, which then is in no "
+                    "interaction; leave one of them out."
+                )
 
 
 def _found(interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts) -> list[tuple[str, ...]]:

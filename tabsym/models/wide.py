@@ -44,7 +44,7 @@ class _Solved:
 
 @fill_in(
     parameters=described(
-        "formula categorical_features numeric interactions alpha count_effect class_weight offset_column "
+        "formula categorical_features numeric interactions alpha count_effect monotonic_cst class_weight offset_column "
         "handle_unknown n_posterior_samples n_init max_iter tol random_state n_jobs verbose"
     ),
     attributes=SOLVED_ATTRIBUTES,
@@ -97,6 +97,7 @@ class WideClassifier(_Solved, WideClassifierBase):
         interactions="auto",
         alpha="auto",
         count_effect=True,
+        monotonic_cst=None,
         class_weight=None,
         offset_column=None,
         handle_unknown="neutral",
@@ -114,6 +115,7 @@ class WideClassifier(_Solved, WideClassifierBase):
         self.interactions = interactions
         self.alpha = alpha
         self.count_effect = count_effect
+        self.monotonic_cst = monotonic_cst
         self.class_weight = class_weight
         self.offset_column = offset_column
         self.handle_unknown = handle_unknown
@@ -154,8 +156,9 @@ class WideClassifier(_Solved, WideClassifierBase):
 
 @fill_in(
     parameters=described(
-        "formula categorical_features numeric interactions loss_solved scoring alpha count_effect offset_column "
-        "exposure_column handle_unknown n_posterior_samples n_init max_iter tol random_state n_jobs verbose"
+        "formula categorical_features numeric interactions loss_solved scoring alpha count_effect monotonic_cst "
+        "offset_column exposure_column handle_unknown n_posterior_samples n_init max_iter tol random_state n_jobs "
+        "verbose"
     ),
     attributes=SOLVED_ATTRIBUTES,
 )
@@ -218,6 +221,7 @@ class WideRegressor(_Solved, WideRegressorBase):
         scoring="neg_root_mean_squared_error",
         alpha="auto",
         count_effect=True,
+        monotonic_cst=None,
         offset_column=None,
         exposure_column=None,
         handle_unknown="neutral",
@@ -237,6 +241,7 @@ class WideRegressor(_Solved, WideRegressorBase):
         self.scoring = scoring
         self.alpha = alpha
         self.count_effect = count_effect
+        self.monotonic_cst = monotonic_cst
         self.offset_column = offset_column
         self.exposure_column = exposure_column
         self.handle_unknown = handle_unknown

@@ -60,7 +60,7 @@ class JointSteps:
         return -np.column_stack([own @ slopes for own, slopes in zip(self._inverses, gradient.T, strict=True)])
 
     def steps_within(self, gradient: Floats, theta: Floats, signs: NDArray[np.int64]) -> Floats:
-        """The same (f, 1) for one model, where slopes of a sign 1 or -1 must not be of the other one: see `signed_steps`."""
+        """The same (f, 1) for one model, where slopes of a sign 1 or -1 keep to it: see `signed_steps`."""
         return signed_steps(self._information[0], gradient[:, 0], theta[:, 0], signs)[:, None]
 
     def note(self, reach: Floats) -> None:

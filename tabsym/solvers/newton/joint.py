@@ -319,7 +319,8 @@ RIDGE_OF_DIAGONAL = 1e-10
 def finish(solver: BlockDescent, dispersion: float, close: float) -> int:
     """Joint Newton steps until no coefficient moves by more than `close` of its standard errors; the number of steps.
 
-    Coefficients that a constraint holds equal stay equal, and others stay within it. For models with one linear predictor and up to some hundred coefficients; others are left as they are.
+    Coefficients that a constraint holds equal stay equal, and others stay within it. For models with one linear
+    predictor and up to some hundred coefficients; others are left as they are.
     """
     indices = [index for index in range(len(solver.terms)) if not solver.dropped[index]]
     if solver.loss.code == MULTINOMIAL or sum(solver.terms[index].size for index in indices) > MAX_COEFS:

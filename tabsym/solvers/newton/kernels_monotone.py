@@ -156,9 +156,9 @@ def step_monotone(
     """As `kernels_walk.step_walk` and `kernels_coefs.step_ridge`, with nondecreasing coefficients along `chain`.
 
     gradient, curvature, theta, steps (q,); `chain` (J,) and `others` (q - J,): indices. `precision`: of the differences
-    along the chain, 0 for a ridge penalty; `ridge`: on each coefficient of it; `beside`: on the others, for a walk about
-    its mean. theta is updated in place, its chain nondecreasing before and after. `numbers` (8, J) and `starts` (J + 1,)
-    are work space. Returns the decrease of the quadratic approximation.
+    along the chain, 0 for a ridge penalty; `ridge`: on each coefficient of it; `beside`: on the others, for a walk
+    about its mean. theta is updated in place, its chain nondecreasing before and after. `numbers` (8, J) and `starts`
+    (J + 1,) are work space. Returns the decrease of the quadratic approximation.
     """
     n = len(chain)
     right, bends, begin, at = numbers[0], numbers[1], numbers[2], numbers[3]

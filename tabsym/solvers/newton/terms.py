@@ -89,7 +89,7 @@ class SolverTerm:
         return found
 
     def face(self, theta: Floats) -> Floats:
-        """The moves (q, m) that keep coefficients (q, 1) equal which the constraint holds equal, and slopes of 0 at 0."""
+        """The moves (q, m) that keep coefficients (q, 1) of the chain equal that are so, and a slope of 0 at 0."""
         if self.sign != 0:
             return np.eye(self.size)[:, theta[:, 0] != 0.0]
         pool = np.zeros(self.size, dtype=np.intp)
