@@ -11,9 +11,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
+from tabsym.design.formula import Binary, Call, ColumnRef, Node
 from tabsym.design.layout import Layout, Term
-from tabsym.design.polynomial import columns_read
+from tabsym.design.polynomial import columns_read, evaluate
 from tabsym.design.sources import Bins, Flag, Rarity, Symbols
 from tabsym.models.checks import name_of
 from tabsym.models.data import Training
@@ -142,7 +142,9 @@ def _trend_of(layout: Layout, term: Term, name: str) -> int:
     """Whether the numeric factor of a term rises (1) or falls (-1) with a column; a `ValueError` for neither."""
     assert term.numeric is not None
     numeric = layout.numerics[term.numeric]
-    trend = _trend(numeric.nodes[0]) if len(numeric.nodes) == 1 else 0
+    moving = [node for node in numeric.nodes if columns_read(node)]
+    constants = [float(evaluate(node, {})) for node in numeric.nodes if not columns_read(node)]
+    trend = int(np.sign(np.prod(constants))) * _trend(moving[0]) if len(moving) == 1 else 0
     if trend == 0:
         raise ValueError(
             f"monotonic_cst names {name!r}, and {numeric.label} need not rise or fall with it; use the column itself, "
@@ -164,8 +166,9 @@ def _trend(node: Node) -> int:
             moving, other = (node.right, node.left) if is_right else (node.left, node.right)
             falls = is_right and node.operator == "-"
             if node.operator in "*/":
-                if not isinstance(other, Number) or other.value == 0.0 or (is_right and node.operator == "/"):
+                by = float(evaluate(other, {}))
+                if by == 0.0 or (is_right and node.operator == "/"):
                     return 0
-                falls = other.value < 0.0
+                falls = by < 0.0
             return -_trend(moving) if falls else _trend(moving)
     return 0
