@@ -90,6 +90,27 @@ def check_monotonic(value: Any) -> dict[Any, int] | tuple[int, ...] | None:
     return dict(zip(value, directions, strict=True)) if isinstance(value, Mapping) else tuple(directions)
 
 
+def check_fixed(value: Any) -> dict[str, Any]:
+    """Given coefficients by term: a number, or a mapping, Series or frame by category."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError(
+            f"fixed={value!r} is not possible; use a mapping from term to values by category, such as "
+            "{'region': {'north': 0.1}}, or None."
+        )
+    for name, given in value.items():
+        is_number = isinstance(given, Real) and not isinstance(given, bool) and np.isfinite(float(given))
+        if isinstance(given, (list, tuple, np.ndarray)):  # of a slope, for several classes
+            is_number = len(given) > 0
+        if not is_number and not (isinstance(given, (Mapping, pd.Series, pd.DataFrame)) and len(given)):
+            raise ValueError(
+                f"fixed[{name!r}]={given!r} is not possible; use {{category: number}}, a Series or frame of values by "
+                "category, or a number for a slope."
+            )
+    return dict(value)
+
+
 def check_alpha(value: Any) -> float | dict[str, float] | None:
     """The penalty, or penalties by term; None where all are estimated."""
     if isinstance(value, Mapping):

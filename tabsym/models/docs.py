@@ -50,9 +50,14 @@ monotonic_cst : mapping of column -> {-1, 0, 1}, array-like of these for each co
     Columns with which the linear predictor must not decrease (1) or not increase (-1), the others held; for two classes
     that of the second. Numbers by the coefficients of their bins or the sign of their slope, categories along their
     order (booleans, ordered Categoricals of pandas, Enums of polars); missing values and unknown categories are free.
-    The fit is the optimum within the constraint, at the variances of the fit without it (`variances_`, its `edf`);
-    deviations are also those without, which are wide where it binds. A constrained column is in no interaction, and
-    has no count effect. For sums of terms, not for more than two classes.
+    The fit is the optimum within the constraint, at the variances that are estimated without it. Degrees of freedom and
+    deviations do not count on it either: they are those of bins that nothing holds equal, and so on the large side. A
+    constrained column is in no interaction, and has no count effect. For sums of terms, not for more than two classes.
+fixed : mapping of term -> {category: number}, Series, frame or number, default None
+    Terms with coefficients of your own, on the scale of `coefs_`, which the fit leaves as they are and the others
+    adapt to: an offset that is named. By column (in a formula by the name of its term): values by category or frames as
+    in `coefs_` (with `low` and `high` for bins), a number for a slope. Categories without a value add nothing. `sd` is
+    0, and the column is in no interaction. Not with ``loss="auto"``.
 class_weight : mapping of class -> float, "balanced" or None, default None
     Multiplies the sample weights. "balanced": inversely to how often a class occurs.
 offset_column : str (or position, for arrays), default None

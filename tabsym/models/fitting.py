@@ -38,6 +38,7 @@ from tabsym.models.data import (
     training_loss,
     weight_by_entry,
 )
+from tabsym.models.fixed_terms import find_fixed, with_fixed_scores, with_fixed_terms
 from tabsym.models.identified import identify, shares_of_means
 from tabsym.models.interactions import find_crosses
 from tabsym.models.model import WideModel
@@ -95,6 +96,8 @@ def fit_model(
             f"monotonic_cst is for regression and for two classes, and there are {n_outputs}: a direction of all of "
             "them together means nothing; leave it out, or fit one class against the others."
         )
+    fixed = find_fixed(config, training, n_outputs)
+    training = with_fixed_scores(training, fixed, n_outputs)
     known = known or Known(plan_cuts(config, training, loss), {})
     cuts, raws = known.cuts, known.raws  # columns are factorized once
     auto = config.crosses_for(loss, n_outputs, len(training.y))
@@ -109,7 +112,8 @@ def fit_model(
         coder = layout.coder(training.table, config.n_jobs, raws)
         layout, coded = code_table(config, layout, coder, training, n_outputs)
         model = blank_of(config, NO_MEMORY, layout, coded, loss, n_outputs, rng)
-        return Fitted(*solve(config, config.optimizer, model, coded, rng), chosen)
+        model, outcome = solve(config, config.optimizer, model, coded, rng)
+        return Fitted(with_fixed_terms(model, fixed, training), outcome, chosen)
     layout = plan_layout(config, training, interactions, cuts)
     options = training_options(config, layout, len(training.y), chosen=bool(chosen))
     model, coded = blank_model(config, options.columns, layout, training, loss, n_outputs, raws, rng)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Integral
@@ -14,7 +14,6 @@ from tabsym.codes.contingency import code_numbers
 from tabsym.codes.threads import in_threads
 from tabsym.design.layout import Layout
 from tabsym.design.plan import is_sum, plan_additive, plan_formula
-from tabsym.design.polynomial import expand
 from tabsym.design.sources import Bins
 from tabsym.losses.loss import Loss
 from tabsym.models.checks import columns_of, name_of
@@ -158,13 +157,13 @@ def _refuse_unknown(config: Config, training: Training, columns: list[Column]) -
     for name in config.numeric_of:
         if name not in known:
             what = "is a categorical column" if name in training.table.names else "is no column of the table"
+            what = "is fixed" if name in config.fixed else what
             raise ValueError(f"numeric names {name!r}, which {what}; the numeric columns are {known}.")
 
 
 def _binned_by_formula(config: Config, training: Training) -> list[Column]:
     """Numeric columns in brackets of a formula with fractional values, or named by `numeric`; others are categories."""
-    assert config.formula is not None
-    in_brackets = {name for term in expand(config.formula) for ref in term.blocks for name in ref.columns}
+    in_brackets = {name for term in config.free_terms for ref in term.blocks for name in ref.columns}
     columns = [training.table[name] for name in training.table.names if name in in_brackets]
     numbers = [column for column in columns if column.kind is Kind.NUMERIC]
     found = [column for column in numbers if column.name in config.numeric_of or _has_fractions(column)]
@@ -195,7 +194,7 @@ def plan_layout(
     `whole`: whether these are all training rows, so that a column without values will have none later.
     """
     if config.formula is not None:
-        terms = expand(config.formula)
+        terms = config.free_terms
         if isinstance(config.optimizer, Newton) and not config.rarity and not is_sum(terms):
             raise ValueError(
                 "count_effect=False has no effect on a formula that multiplies or shares terms; leave it out."
@@ -211,7 +210,7 @@ def plan_layout(
         )
     directions = directions_of(config.monotonic, training)
     if not isinstance(interactions, int):
-        interactions = _found(interactions, training, symbolic, cuts)
+        interactions = _found(interactions, training, symbolic, cuts, config.fixed)
         _refuse_constrained(interactions, directions)
     layout = plan_additive(
         symbolic,
@@ -240,7 +239,9 @@ def _refuse_constrained(interactions: Sequence[tuple[str, ...]], directions: Map
                 )
 
 
-def _found(interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts) -> list[tuple[str, ...]]:
+def _found(
+    interactions: Crosses, training: Training, symbolic: list[Column], cuts: Cuts, fixed: Collection[str]
+) -> list[tuple[str, ...]]:
     """Named interactions as column names; a `ValueError` for columns without categories or bins."""
     names = training.table.names
     crossable = {column.name for column in symbolic} | {bins.column for bins in cuts.coarse}
@@ -256,6 +257,11 @@ def _found(interactions: Crosses, training: Training, symbolic: list[Column], cu
                     f"interactions names {name!r}, and there is no such column; there is "
                     f"{' or '.join(map(repr, near))}."
                 )
+            if name in fixed:
+                raise ValueError(
+                    f"interactions names {name!r}, which is fixed, and a fixed column is in no interaction; leave one "
+                    "of them out."
+                )
             if name not in crossable:
                 raise ValueError(
                     f"interactions names {name!r}, a numeric column without bins; add it to "
@@ -267,8 +273,8 @@ def _found(interactions: Crosses, training: Training, symbolic: list[Column], cu
 
 
 def _split_columns(config: Config, training: Training, *, whole: bool = True) -> tuple[list[Column], list[Column]]:
-    """The categorical columns, including empty ones, and the other columns."""
-    columns = training.table.columns
+    """The categorical columns, including empty ones, and the other columns, without fixed ones."""
+    columns = [column for column in training.table.columns if column.name not in config.fixed]
     cols = columns_of(config.cols, (training.given or training.table).names)
     if training.given is not None and isinstance(cols, list):  # a mask includes the offset's column
         cols = [name for name in cols if name not in training.given.names or name in training.table.names]
