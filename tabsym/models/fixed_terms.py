@@ -52,7 +52,7 @@ class FixedTerm:
             return self.source.alphabet.transform(encode_column(column))
         except TypeError as error:
             raise ValueError(
-                f"fixed[{self.name!r}] has categories such as {self.source.alphabet.symbols[0]!r}, of another type "
+                f"fixed[{self.name!r}] has categories such as {self.source.alphabet.inverse(np.arange(1))[0]!r}, of another type "
                 f"than the values of column {self.column!r}; convert one of them."
             ) from error
 
@@ -146,10 +146,9 @@ def _by_category(value: Any, name: str, column: Column, n_outputs: int) -> tuple
     values = np.array([_numbers(one, name, n_outputs) for one in table["value"]]).reshape(-1, n_outputs)
     if "low" not in table:
         keys = [None if is_missing(key) else key for key in table["category"]]
-        symbols = plain_symbols(keys)
         if len(set(keys)) < len(keys):
             raise ValueError(f"fixed[{name!r}] has a category twice; leave one of them out.")
-        return Symbols((column.name,), Categories(column.name, symbols)), values
+        return Symbols((column.name,), Categories(column.name, plain_symbols(keys))), values
     if column.kind is Kind.SYMBOLIC:
         raise ValueError(f"fixed[{name!r}] has bins, and column {column.name!r} is categorical; give its categories.")
     low, high = np.asarray(table["low"], dtype=np.float64), np.asarray(table["high"], dtype=np.float64)

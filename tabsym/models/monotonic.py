@@ -77,10 +77,10 @@ def order_of(source: Symbols | Bins) -> NDArray[np.intp]:
     """The codes of a source in ascending order, without that of missing values."""
     if isinstance(source, Bins):
         return np.arange(int(source.missing), len(source), dtype=np.intp)
-    symbols = source.alphabet.symbols
-    known = [code for code, symbol in enumerate(symbols) if symbol is not None]
-    if all(isinstance(symbols[code], (bool, np.bool_)) for code in known):
-        known.sort(key=lambda code: bool(symbols[code]))
+    categories = source.alphabet.inverse(np.arange(len(source)))
+    known = [code for code, category in enumerate(categories) if category is not None]
+    if all(isinstance(categories[code], (bool, np.bool_)) for code in known):
+        known.sort(key=lambda code: bool(categories[code]))
     return np.array(known, dtype=np.intp)
 
 

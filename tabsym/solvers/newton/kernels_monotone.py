@@ -161,11 +161,11 @@ def step_monotone(
     (J + 1,) are work space. Returns the decrease of the quadratic approximation.
     """
     n = len(chain)
-    right, bends, begin, at = numbers[0], numbers[1], numbers[2], numbers[3]
+    right, hessians, begin, at = numbers[0], numbers[1], numbers[2], numbers[3]
     mean, of_mean, recentered = 0.0, 0.0, 0.0
     for j in range(n):
         begin[j] = theta[chain[j]]
-        bends[j] = curvature[chain[j]]
+        hessians[j] = curvature[chain[j]]
         right[j] = -gradient[chain[j]] - ridge * begin[j]
         mean += begin[j] / n
     for j in range(n - 1):
@@ -182,10 +182,10 @@ def step_monotone(
     for j in range(n):
         right[j] += recentered / n
     minimize_on_chain(
-        right, bends, precision, ridge, of_mean, begin, at, starts, numbers[4], numbers[5], numbers[6], numbers[7],
+        right, hessians, precision, ridge, of_mean, begin, at, starts, numbers[4], numbers[5], numbers[6], numbers[7],
         20 * n + 20,
     )  # fmt: skip
-    chain_gradient(right, bends, precision, ridge, of_mean, at, begin, numbers[4])
+    chain_gradient(right, hessians, precision, ridge, of_mean, at, begin, numbers[4])
     decrease, moved = 0.0, 0.0
     for j in range(n):
         step = at[j] - begin[j]

@@ -29,7 +29,7 @@ def bind(solver: BlockDescent) -> None:
         return
     solver.is_bound = True
     every = zip(solver.terms, solver.theta, solver.curvature, strict=True)
-    solver.put([term.feasible(theta, bend) if term.is_monotone else theta for term, theta, bend in every])
+    solver.put([term.feasible(theta, own) if term.is_monotone else theta for term, theta, own in every])
 
 
 def iterate_within(
