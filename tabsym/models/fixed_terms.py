@@ -51,9 +51,10 @@ class FixedTerm:
         try:
             return self.source.alphabet.transform(encode_column(column))
         except TypeError as error:
+            example = self.source.alphabet.inverse(np.arange(1))[0]
             raise ValueError(
-                f"fixed[{self.name!r}] has categories such as {self.source.alphabet.inverse(np.arange(1))[0]!r}, of another type "
-                f"than the values of column {self.column!r}; convert one of them."
+                f"fixed[{self.name!r}] has categories such as {example!r}, of another type than the values of column "
+                f"{self.column!r}; convert one of them."
             ) from error
 
     def factor(self, table: Table, weight: Floats | None) -> tuple[Floats, Moments]:
