@@ -156,7 +156,7 @@ def find_optimum(
             n_sweeps += (
                 more if is_close or newton.close >= ROUGHLY_CLOSE else more + finish(solver, dispersion, newton.close)
             )
-            more, is_within = iterate_within(solver, newton.tol, newton.close, newton.max_passes, most, dispersion)
+            more, is_within = iterate_within(solver, newton, most, dispersion, surely=penalty is not None)
             n_sweeps, converged = n_sweeps + more, converged and is_within
     except KeyboardInterrupt:
         interrupted = True

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.joint import finish
+from tabsym.solvers.sgd.optimizers import Newton
 
 MAX_ROUNDS = 30
 """The most times that joint steps of the coefficients that are free are followed by an iteration that frees others."""
@@ -33,23 +34,23 @@ def bind(solver: BlockDescent) -> None:
 
 
 def iterate_within(
-    solver: BlockDescent, tol: float, close: float, max_iter: int, max_more: int, dispersion: float
+    solver: BlockDescent, newton: Newton, max_more: int, dispersion: float, *, surely: bool
 ) -> tuple[int, bool]:
     """Iterate to the optimum within the constraints; the number of iterations, and whether they converged.
 
-    As `BlockDescent.iterate` up to `max_iter` times and `BlockDescent.polish` up to `max_more` times; with as many as
-    `max_iter` of these, joint steps follow where the bound is not reached.
+    As `BlockDescent.iterate` and then `BlockDescent.polish`, up to `max_more` times; where these are as many as for the
+    former, joint steps follow if the bound is not reached.
     """
     bind(solver)
     if not solver.is_bound:
         return 0, True
-    n_sweeps, converged = solver.iterate(tol, max_iter, surely=True)
-    more, is_close = solver.polish(dispersion, close, max_more)
+    n_sweeps, converged = solver.iterate(newton.tol, newton.max_passes, surely=surely)
+    more, is_close = solver.polish(dispersion, newton.close, max_more)
     n_sweeps += more
-    if is_close or max_more < max_iter:
+    if is_close or max_more < newton.max_passes:
         return n_sweeps, converged
     for _ in range(MAX_ROUNDS):
-        n_sweeps += 1 + finish(solver, dispersion, close)
-        if solver.total * solver.sweep() < 0.5 * close**2 * dispersion:
+        n_sweeps += 1 + finish(solver, dispersion, newton.close)
+        if solver.total * solver.sweep() < 0.5 * newton.close**2 * dispersion:
             return n_sweeps, converged
     return n_sweeps, False
