@@ -125,7 +125,8 @@ class Readable:
             },
             index=pd.Index([block.name for block in layout.blocks], name="term", dtype=object),
         )
-        return frame[np.isfinite(certainty.variances)].sort_values("sd", ascending=False, kind="stable")
+        is_free = np.array([not block.fixed for block in layout.blocks])
+        return frame[np.isfinite(certainty.variances) & is_free].sort_values("sd", ascending=False, kind="stable")
 
     @property
     def dispersion_(self) -> float:
