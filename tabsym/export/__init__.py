@@ -1,5 +1,7 @@
-"""Fitted models in files that hold no code: `save`, `load`, and the list of types that `load` makes."""
+"""Fitted models outside of Python: files without code (`save`, `load`), and specs that other tools read."""
 
 from tabsym.export.files import load, save, trusted_types
+from tabsym.export.from_spec import from_spec
+from tabsym.export.spec import spec_schema, to_spec
 
-__all__ = ["load", "save", "trusted_types"]
+__all__ = ["from_spec", "load", "save", "spec_schema", "to_spec", "trusted_types"]
