@@ -3,5 +3,6 @@
 from tabsym.export.files import load, save, trusted_types
 from tabsym.export.from_spec import from_spec
 from tabsym.export.spec import spec_schema, to_spec
+from tabsym.export.sql import to_sql
 
-__all__ = ["from_spec", "load", "save", "spec_schema", "to_spec", "trusted_types"]
+__all__ = ["from_spec", "load", "save", "spec_schema", "to_spec", "to_sql", "trusted_types"]

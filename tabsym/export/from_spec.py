@@ -44,7 +44,7 @@ def _plain(value: Any) -> Any:
 
 def _number(value: Any, kind: str) -> float:
     """A plain value as a number; a date (also in text, ISO 8601), since 1970, or a duration in days."""
-    if isinstance(value, str) and kind == "date":
+    if isinstance(value, str) and kind[:4] == "date":
         value = _plain(dt.datetime.fromisoformat(value))
     if isinstance(value, dt.date):
         value = "date", (value - dt.date(1970, 1, 1)).days * _DAY

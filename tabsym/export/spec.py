@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
-from tabsym.models.terms import Coding, Lookup, ModelTerms, NumberFactor, TermRecord, to_terms
+from tabsym.models.records import Coding, Lookup, ModelTerms, NumberFactor, TermRecord
+from tabsym.models.terms import to_terms
 from tabsym.warn import warn_user
 
 VERSION = 1

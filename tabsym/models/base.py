@@ -148,7 +148,7 @@ class WideBase(Readable, BaseEstimator):
         self._offset_column = training.offset_column
         self._had_offset = training.offset is not None and training.offset_column is None
         numbers = [column for column in training.table.columns if column.kind is Kind.NUMERIC]
-        self._moments = {one.name: one.measure.name for one in numbers if one.measure.name != "numbers"}
+        self._moments = {one.name: str(one.measure) for one in numbers if one.measure.name != "numbers"}
 
     def _keep(self, model: WideModel, curve: list[float], validation: list[float], n_rows_seen: int) -> None:
         self.model_ = model

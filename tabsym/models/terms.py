@@ -1,13 +1,12 @@
-"""The terms of a fitted wide model as plain records: lookup tables over coded columns, numbers, and products of both.
+"""`to_terms`: the one place where the fitted state of a wide model becomes what exports are made of (`records`).
 
-This is the one place where fitted state becomes what exports (JSON, SQL, ONNX, Excel) are made of. Count effects are
-added to the categories that they belong to; dropped terms, which contribute 0, are left out.
+Count effects are added to the categories that they belong to; dropped terms, which contribute 0, are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,130 +14,17 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tabsym.codes import UNSEEN
-from tabsym.design.formula import ColumnRef, Node
+from tabsym.design.formula import ColumnRef
 from tabsym.design.layout import Layout, Term
 from tabsym.design.polynomial import columns_read
 from tabsym.design.sources import Bins, Crossing, Flag, Rarity, Symbols
 from tabsym.losses import kernels as losses
-from tabsym.models.data import OffsetColumn
 from tabsym.models.explain import term_name
 from tabsym.models.model import WideModel
+from tabsym.models.records import Coding, Lookup, LookupFactor, ModelTerms, NumberFactor, TermRecord
 
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Coding:
-    """How the values of a column become codes: by category, or by bin.
-
-    Attributes
-    ----------
-    categories : (l,) object array or None
-        The categories in code order, None for missing; a value that is none of them has no code.
-    bounds : (I - 1,) or None
-        Of bins ``(a, b]``: the upper bounds of all but the last, ascending.
-    missing : bool
-        Of bins: whether the code 0 is that of missing values, which have no code otherwise.
-    """
-
-    categories: NDArray[Any] | None = None
-    bounds: Floats | None = None
-    missing: bool = False
-
-    def __len__(self) -> int:
-        if self.bounds is None:
-            assert self.categories is not None
-            return len(self.categories)
-        return len(self.bounds) + 1 + self.missing
-
-
-@dataclass(frozen=True, eq=False)
-class Lookup:
-    """Coefficients by the codes of columns.
-
-    Attributes
-    ----------
-    name : str
-        Of the term in `coefs_`.
-    codings : tuple of int
-        The coding of each position, an index; empty for a single coefficient.
-    codes : (m, positions)
-        The observed combinations; in code order where there is one position.
-    values : (m, rank, K)
-        On the scale of the linear predictor; more than one component for latent vectors only.
-    default : (rank, K)
-        For values without a code, and combinations that are not among `codes`.
-    rows : (m,)
-        Training rows.
-    """
-
-    name: str
-    codings: tuple[int, ...]
-    codes: NDArray[np.int32]
-    values: Floats
-    default: Floats
-    rows: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class LookupFactor:
-    """A factor of a term: a component of the lookup table with the index `table`, at the codes of `columns`."""
-
-    table: int
-    columns: tuple[str, ...]
-    component: int = 0
-
-
-@dataclass(frozen=True)
-class NumberFactor:
-    """A factor of a term: an expression of numeric columns.
-
-    `fill`: what replaces a missing value of the column that it is; None where a missing value is an error.
-    """
-
-    node: Node
-    fill: float | None = None
-
-
-@dataclass(frozen=True)
-class TermRecord:
-    """``constant * numbers * lookups``, which is added to the linear predictors; constants and numbers to each."""
-
-    name: str
-    constant: float
-    numbers: tuple[NumberFactor, ...] = ()
-    lookups: tuple[LookupFactor, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class ModelTerms:
-    """All that a prediction needs.
-
-    Attributes
-    ----------
-    n_outputs : int
-        Linear predictors per row, K.
-    link : {"identity", "log", "logit", "softmax"}
-    classes : ndarray or None
-        In classification; for two classes and one linear predictor, the second one's is positive.
-    columns : dict of str -> str
-        The columns that terms use: "category", "number", or "date" and "duration", which are numbers of days (dates
-        since 1970-01-01 in UTC).
-    codings, tables, terms
-    offset : OffsetColumn or None
-    checked : tuple of (str, int)
-        Columns, and their codings, in which a value without a code is an error.
-    """
-
-    n_outputs: int
-    link: str
-    classes: NDArray[Any] | None
-    columns: dict[str, str]
-    codings: tuple[Coding, ...]
-    tables: tuple[Lookup, ...]
-    terms: tuple[TermRecord, ...]
-    offset: OffsetColumn | None = None
-    checked: tuple[tuple[str, int], ...] = ()
+MOMENTS = {"dates": "date", "dates with a time zone": "date in UTC", "durations": "duration"}
+"""What numeric columns are that hold no plain numbers, by their measure in words."""
 
 
 def to_terms(model: Any) -> ModelTerms:
@@ -205,8 +91,8 @@ class _Builder:
         return self._with_counts(found)
 
     def kinds(self, moments: dict[str, str]) -> dict[str, str]:
-        """What each column is; `moments`: the numeric columns that are dates or durations."""
-        found = {name: moments.get(name, "number") for name in self.layout.number_columns}
+        """What each column is; `moments`: the measures of numeric columns of dates or durations."""
+        found = {name: MOMENTS.get(moments.get(name, ""), "number") for name in self.layout.number_columns}
         for source in self.layout.sources:
             if isinstance(source, Symbols):
                 found |= dict.fromkeys(source.columns, "category")
