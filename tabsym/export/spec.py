@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
+from tabsym.encoders.base import TableTransformer
+from tabsym.encoders.lookups import ColumnLookup, lookup_tables
 from tabsym.models.records import Coding, Lookup, ModelTerms, NumberFactor, TermRecord
 from tabsym.models.terms import to_terms
 from tabsym.warn import warn_user
@@ -30,11 +32,12 @@ def to_spec(model: Any) -> dict[str, Any]:
     Parameters
     ----------
     model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
+        Or MODLEncoder, OneHotEncoder, TIWSEncoder or WideEncoder, as far as each value of a column has one encoding.
 
     Returns
     -------
     dict
-        As `spec_schema` describes it; `from_spec` predicts from it with numpy alone.
+        As `spec_schema` describes it; `from_spec` predicts, or encodes, from it with numpy alone.
 
     Raises
     ------
@@ -52,6 +55,8 @@ def to_spec(model: Any) -> dict[str, Any]:
     >>> from_spec(json.loads(text)).predict({"town": ["Ulm", "Bonn", "Ulm"]}).round(1).tolist()
     [1.0, 3.0, 1.0]
     """
+    if isinstance(model, TableTransformer):
+        return _spec_of_encoder(model, lookup_tables(model))
     return _spec_of_model(model, to_terms(model))
 
 
@@ -90,6 +95,40 @@ def _spec_of_model(model: Any, terms: ModelTerms) -> dict[str, Any]:
         "tables": [_table(one) for one in terms.tables],
         "terms": [_term(one) for one in terms.terms],
     }
+
+
+def _spec_of_encoder(encoder: Any, lookups: list[ColumnLookup]) -> dict[str, Any]:
+    number_of = {one.column: index for index, one in enumerate(lookups)}
+    names_in = [str(name) for name in encoder.get_feature_names_in()]
+    outputs = [
+        {"names": [name], "columns": [name]}
+        if name not in number_of
+        else {"names": lookups[number_of[name]].names, "columns": [name], "table": number_of[name], "component": 0}
+        for name in names_in
+    ]
+    return {
+        "tabsym_spec": VERSION,
+        "estimator": type(encoder).__name__,
+        "features": names_in,
+        "columns": [{"name": one.column, "type": one.kind} for one in lookups],
+        "checked": [{"column": one.column, "coding": index} for index, one in enumerate(lookups) if one.checked],
+        "codings": [_coding(one.coding) for one in lookups],
+        "tables": [_table_of_encoder(one, index) for index, one in enumerate(lookups)],
+        "outputs": outputs,
+    }
+
+
+def _table_of_encoder(lookup: ColumnLookup, index: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": lookup.column, "codings": [index], "width": len(lookup.names)}
+    if lookup.values.ndim == 1:
+        return found | {"ones": lookup.values[:-1].tolist(), "default": int(lookup.values[-1])}
+    values = [[_or_null(one) for one in row] for row in lookup.values.tolist()]
+    found |= {"text": True} if lookup.values.dtype == object else {}
+    return found | {"values": values[:-1], "default": values[-1]}
+
+
+def _or_null(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _coding(coding: Coding) -> dict[str, Any]:

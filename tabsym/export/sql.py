@@ -187,8 +187,11 @@ class _Statements:
         if kind == "number":
             return f'CAST("r".{_name(column)} AS DOUBLE PRECISION)'
         self._refuse_durations(column)
-        if self.writer.dialect == "sqlite":
-            raise ValueError(f"Column {column!r} holds dates, which SQLite keeps as text; give it numeric='quantile'.")
+        if self.writer.dialect not in ("ansi", "duckdb", "postgres"):
+            raise ValueError(
+                f"The term of column {column!r} takes its dates as numbers, which {self.writer.dialect} has no common way "
+                "for; make it a number of days before fit, or give it bins by numeric='quantile'."
+            )
         return f'(EXTRACT(EPOCH FROM "r".{_name(column)}) / 86400e0)'
 
     def _refuse_durations(self, column: str) -> None:
