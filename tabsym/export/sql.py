@@ -189,8 +189,8 @@ class _Statements:
         self._refuse_durations(column)
         if self.writer.dialect not in ("ansi", "duckdb", "postgres"):
             raise ValueError(
-                f"The term of column {column!r} takes its dates as numbers, which {self.writer.dialect} has no common way "
-                "for; make it a number of days before fit, or give it bins by numeric='quantile'."
+                f"The term of column {column!r} takes dates as numbers, for which {self.writer.dialect} has no common "
+                "way; make it a number of days before fit, or give it bins by numeric='quantile'."
             )
         return f'(EXTRACT(EPOCH FROM "r".{_name(column)}) / 86400e0)'
 

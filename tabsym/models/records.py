@@ -57,6 +57,8 @@ class Lookup:
         For values without a code, and combinations that are not among `codes`.
     rows : (m,)
         Training rows.
+    sd : (m, rank, K) or None
+        Posterior standard deviations, without those of count effects; NaN or infinite where they are not known.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Lookup:
     values: Floats
     default: Floats
     rows: NDArray[np.int64]
+    sd: Floats | None = None
 
 
 @dataclass(frozen=True)

@@ -129,8 +129,10 @@ class _Builder:
         block, own = self.layout.blocks[index], self.layout.coefs(index)
         values = self.model.theta[own].reshape(-1, block.rank, self.model.n_outputs)
         rows, default = self.model.counts[own][:: block.rank], self.model.neutral(index)
+        certain = self.model.certainty
+        sd = None if certain is None else certain.sd[own].reshape(values.shape)
         if block.source is None:
-            return Lookup(block.name, (), np.zeros((1, 0), dtype=np.int32), values, default, rows)
+            return Lookup(block.name, (), np.zeros((1, 0), dtype=np.int32), values, default, rows, sd)
         source = self.layout.sources[block.source]
         if isinstance(source, Rarity):  # by category, of the count that each has
             codings, codes = self._positions(source.of)
@@ -141,7 +143,8 @@ class _Builder:
         codings, codes = self._positions(block.source)
         if isinstance(source, Flag):  # two codes: missing, and any number
             values, rows = np.concatenate([values, np.zeros_like(values)]), np.append(rows, 0)
-        return Lookup(block.name, codings, codes, values, default, rows)
+            sd = None if sd is None else np.concatenate([sd, np.full_like(sd, np.nan)])
+        return Lookup(block.name, codings, codes, values, default, rows, sd)
 
     def _positions(self, index: int) -> tuple[tuple[int, ...], NDArray[np.int32]]:
         """The codings of a source's positions, and its combinations (m, positions)."""
