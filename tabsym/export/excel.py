@@ -10,8 +10,8 @@ from typing import Any
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
 from tabsym.export.excel_cells import Text, cell_of, letter, number, put, rounded_up, write_row
 from tabsym.export.excel_tables import MISSING, TermSheets, range_of
+from tabsym.export.terms import terms_of
 from tabsym.models.records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
-from tabsym.models.terms import to_terms
 
 EPOCH = 25_569
 """1970-01-01 as Excel counts days."""
@@ -26,6 +26,14 @@ _FUNCTIONS = {
     "exp": "EXP({})",
     "abs": "ABS({})",
 }
+_PARTS = {
+    "month": 'TEXT(MONTH({}),"00")',
+    "week": 'TEXT(ISOWEEKNUM({}),"00")',
+    "weekday": 'CHOOSE(WEEKDAY({},2),"Mon","Tue","Wed","Thu","Fri","Sat","Sun")',
+    "hour": 'TEXT(HOUR({}),"00")',
+    "minute": 'TEXT(MINUTE({}),"00")',
+    "text": '{}&""',
+}
 Reference = str
 
 
@@ -39,6 +47,7 @@ def to_excel(model: Any, path: str | os.PathLike[str]) -> Path:
     Parameters
     ----------
     model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
+        Also behind `DateParts` in a pipeline, or the winner of a comparison.
     path : path
         Best with the ending ``.xlsx``.
 
@@ -71,7 +80,7 @@ def to_excel(model: Any, path: str | os.PathLike[str]) -> Path:
         import openpyxl
     except ModuleNotFoundError:
         raise ModuleNotFoundError('to_excel needs openpyxl: pip install "tabsym[export]".', name="openpyxl") from None
-    terms = to_terms(model)
+    terms = terms_of(model)
     book = openpyxl.Workbook()
     _Book(book, terms).fill()
     path = Path(path)
@@ -117,17 +126,32 @@ class _Book:
         self._row()
         self._row(Text("column"), Text("value"), Text("read as"))
         offset = self.terms.offset
-        names = list(dict.fromkeys([*self.terms.columns, *([] if offset is None else [offset.name])]))
-        for name in names:
+        names = [self.terms.source(name) for name in self.terms.columns]
+        names += [] if offset is None else [offset.name]
+        for name in dict.fromkeys(names):
             row = self._row(Text(name))
             self._typed[name] = f"$B${row}"
-            self.score.cell(row, 3).value = f'=IF(ISBLANK(B{row}),"{MISSING}",B{row})'
-            self._read[name] = f"$C${row}"
-            if self.terms.columns.get(name, "").startswith("date"):
-                self.score.cell(row, 2).number_format = "yyyy-mm-dd hh:mm"
-                self.score.cell(row, 3).number_format = "yyyy-mm-dd hh:mm"
+            self._read[name] = self._write_reading(row, f"$B${row}", f"$B${row}")
+            if self._is_date(name):
+                self.score.cell(row, 2).number_format = self.score.cell(row, 3).number_format = "yyyy-mm-dd hh:mm"
+        for name, own in self.terms.derived.items():
+            self._typed[name] = self._typed[own.source]
+            if own.part != "day":
+                row = self._row(Text(name))
+                self._read[name] = self._write_reading(
+                    row, self._typed[name], _PARTS[own.part].format(self._typed[name])
+                )
         self._row()
         self._row(Text("bins and coefficients that are looked up"), *map(Text, self.names))
+
+    def _write_reading(self, row: int, typed: Reference, value: str) -> Reference:
+        """The cell with what is read from a typed one: the word for missing, or a value."""
+        self.score.cell(row, 3).value = f'=IF(ISBLANK({typed}),"{MISSING}",{value})'
+        return f"$C${row}"
+
+    def _is_date(self, column: str) -> bool:
+        sources = {own.source for own in self.terms.derived.values() if own.part != "text"}
+        return column in sources or self.terms.columns.get(column, "").startswith("date")
 
     def _add_lookup(self, factor: LookupFactor) -> None:
         table = self.terms.tables[factor.table]
@@ -174,8 +198,8 @@ class _Book:
             bounds = self.terms.codings[coding].bounds
             assert bounds is not None
             put(sheet.cell(1, index), Text(f"upper bounds of {column}"))
-            kind = self.terms.columns[column]
-            shift = 0.0 if kind == "number" else ROUNDING if kind == "duration" else EPOCH + ROUNDING
+            shift = EPOCH + ROUNDING if self._is_date(column) else 0.0
+            shift = ROUNDING if self.terms.columns[column] == "duration" else shift
             for row, bound in enumerate(bounds.tolist(), 2):
                 sheet.cell(row, index).value = rounded_up(bound + shift)
                 sheet.cell(row, index).number_format = "yyyy-mm-dd hh:mm" if shift > 1.0 else "General"
@@ -246,7 +270,7 @@ class _Book:
     def _number_of(self, column: str) -> str:
         """A column's number, of dates the days since 1970; an error where it is missing."""
         own = self._read[column]
-        return f"({own}-{EPOCH})" if self.terms.columns.get(column, "").startswith("date") else f"({own}+0)"
+        return f"({own}-{EPOCH})" if self._is_date(column) else f"({own}+0)"
 
 
 def _is_text(coding: Coding) -> bool:

@@ -56,13 +56,14 @@ def _number(value: Any, kind: str) -> float:
 
 
 def _part(value: Any, part: str, style: str) -> Any:
-    """The day of a date as a number, another part as text, by its own clock; `style`: the format of dates in text."""
+    """A value as text; the day of a date as a number, another part as text, by its own clock."""
     if _plain(value) is None:
         return None
-    if isinstance(value, str) and style != "ISO8601":
-        value = dt.datetime.strptime(value.strip(), style)
-    elif isinstance(value, (str, np.datetime64)):
-        value = dt.datetime.fromisoformat(str(value).strip()[:26])
+    if part == "text":
+        return value if isinstance(value, str) else str(value).removesuffix(".0")
+    if isinstance(value, (str, np.datetime64)):
+        text, is_iso = str(value).strip(), style in ("ISO8601", "moments")
+        value = dt.datetime.fromisoformat(text[:26]) if is_iso else dt.datetime.strptime(text, style)
     if part == "day":
         return _number(_plain(value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value), "date")
     return value.strftime(_PARTS[part])
@@ -178,6 +179,7 @@ class _Table:
             return _OPERATORS[written["operator"]](self.number(written["left"]), self.number(written["right"]))
         return np.full(self.n, float(written["value"]))
 
+    @np.errstate(all="ignore")
     def margins(self, offset: Any) -> Any:
         out = np.zeros((self.n, self.spec["n_outputs"]))
         for term in self.spec["terms"]:
@@ -187,9 +189,6 @@ class _Table:
             for lookup in term["lookups"]:
                 value = value * self.look_up(lookup)
             out += value
-        if self.spec["offset"] is not None:
-            own = self.numbers(self.spec["offset"]["column"])
-            out += (np.log(own) if self.spec["offset"]["log"] else own)[:, None]
         if not np.isfinite(out).all():
             raise ValueError(f"Row {np.argmin(np.isfinite(out).all(axis=1))} has no finite score; fill in its numbers.")
         return out if offset is None else out + np.reshape(offset, (self.n, -1))

@@ -18,9 +18,8 @@ import pandas as pd
 from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
 from tabsym.encoders.base import TableTransformer
 from tabsym.encoders.lookups import ColumnLookup, lookup_tables
+from tabsym.export.terms import terms_of
 from tabsym.models.records import Coding, Lookup, ModelTerms, NumberFactor, TermRecord
-from tabsym.models.terms import to_terms
-from tabsym.warn import warn_user
 
 VERSION = 1
 """Of specs; one with a higher number was written by a later tabsym."""
@@ -32,7 +31,8 @@ def to_spec(model: Any) -> dict[str, Any]:
     Parameters
     ----------
     model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
-        Or MODLEncoder, OneHotEncoder, TIWSEncoder or WideEncoder, as far as each value of a column has one encoding.
+        Also behind `DateParts` in a pipeline, or the winner of a comparison. Or MODLEncoder, OneHotEncoder, TIWSEncoder
+        or WideEncoder, as far as each value of a column has one encoding.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def to_spec(model: Any) -> dict[str, Any]:
     """
     if isinstance(model, TableTransformer):
         return _spec_of_encoder(model, lookup_tables(model))
-    return _spec_of_model(model, to_terms(model))
+    return _spec_of_model(model, terms_of(model))
 
 
 def spec_schema() -> dict[str, Any]:
@@ -74,27 +74,25 @@ def spec_schema() -> dict[str, Any]:
 
 
 def _spec_of_model(model: Any, terms: ModelTerms) -> dict[str, Any]:
-    if getattr(model, "_had_offset", False):
-        warn_user(
-            f"{type(model).__name__} was fitted with offset=, which no export holds; add it to the linear predictor, "
-            "or fit with offset_column."
-        )
-    features = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    offset = terms.offset
     return {
         "tabsym_spec": VERSION,
         "estimator": type(model).__name__,
         "link": terms.link,
         "classes": None if terms.classes is None else [written(one) for one in terms.classes.tolist()],
         "n_outputs": terms.n_outputs,
-        "features": features or [f"x{index}" for index in range(model.n_features_in_)],
-        "columns": [{"name": name, "type": kind} for name, kind in terms.columns.items()],
-        "offset": None if offset is None else {"column": offset.name, "log": offset.is_exposure},
+        "features": list(terms.features),
+        "columns": [_column(terms, name, kind) for name, kind in terms.columns.items()],
         "checked": [{"column": name, "coding": coding} for name, coding in terms.checked],
         "codings": [_coding(one) for one in terms.codings],
         "tables": [_table(one) for one in terms.tables],
-        "terms": [_term(one) for one in terms.terms],
+        "terms": [*map(_term, terms.terms), *_offset(terms)],
     }
+
+
+def _column(terms: ModelTerms, name: str, kind: str) -> dict[str, Any]:
+    own = terms.derived.get(name)
+    made = {} if own is None else {"from": own.source, "part": own.part, "style": own.style}
+    return {"name": name, "type": kind} | made
 
 
 def _spec_of_encoder(encoder: Any, lookups: list[ColumnLookup]) -> dict[str, Any]:
@@ -156,6 +154,14 @@ def _term(term: TermRecord) -> dict[str, Any]:
             {"table": one.table, "columns": list(one.columns), "component": one.component} for one in term.lookups
         ],
     }
+
+
+def _offset(terms: ModelTerms) -> list[dict[str, Any]]:
+    if terms.offset is None:
+        return []
+    own: dict[str, Any] = {"column": terms.offset.name}
+    own = {"function": "log", "of": own} if terms.offset.is_exposure else own
+    return [{"name": f"({terms.offset.option})", "constant": 1.0, "numbers": [own], "lookups": []}]
 
 
 def _number(number: NumberFactor) -> dict[str, Any]:

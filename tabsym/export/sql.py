@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
-from tabsym.design.formula import Binary, Call, ColumnRef, Node, Number
-from tabsym.export.sql_text import Writer, kind_of_values, number, slug, unique
-from tabsym.models.records import Coding, LookupFactor, ModelTerms, NumberFactor, TermRecord
-from tabsym.models.terms import to_terms
+from tabsym.export.sql_columns import ColumnText
+from tabsym.export.sql_text import Writer, ansi_name, kind_of_values, number, slug, unique
+from tabsym.export.terms import terms_of
+from tabsym.models.records import LookupFactor, ModelTerms, TermRecord
 
 CHUNK = 500
 """Rows of an INSERT."""
@@ -20,15 +18,6 @@ PREDICTION = "prediction"
 _LARGEST = "1.7976931348623157e308"
 _FAR = "7e2"
 """Beyond this a difference of linear predictors is as good as infinite, and its exponential may be an error."""
-_FUNCTIONS = {
-    "log": "LN({})",
-    "log1p": "LN(1e0 + {})",
-    "log2": "LN({}) / " + number(float(np.log(2.0))),
-    "log10": "LN({}) / " + number(float(np.log(10.0))),
-    "sqrt": "SQRT({})",
-    "exp": "EXP({})",
-    "abs": "ABS({})",
-}
 
 
 def to_sql(model: Any, table: str = "rows", dialect: str = "ansi") -> str:
@@ -41,6 +30,7 @@ def to_sql(model: Any, table: str = "rows", dialect: str = "ansi") -> str:
     Parameters
     ----------
     model : WideClassifier, WideRegressor, WideSGDClassifier or WideSGDRegressor
+        Also behind `DateParts` in a pipeline, or the winner of a comparison.
     table : str, default "rows"
         The table of the rows to predict; a point is between schema and table.
     dialect : {"ansi", "duckdb", "sqlite", "postgres", "snowflake", "bigquery", "tsql", "spark"}, default "ansi"
@@ -70,13 +60,13 @@ def to_sql(model: Any, table: str = "rows", dialect: str = "ansi") -> str:
     >>> [round(row[0], 1) for row in database.execute("SELECT prediction FROM sales_prediction LIMIT 2")]
     [1.0, 3.0]
     """
-    writer, terms = Writer(dialect), to_terms(model)
+    writer, terms = Writer(dialect), terms_of(model)
     if terms.checked:
         raise ValueError(
             f"handle_unknown='error' raises an error for unknown categories of column {terms.checked[0][0]!r}, which a "
             "view cannot; set_params(handle_unknown='neutral') to export the model."
         )
-    if PREDICTION in map(str.casefold, terms.columns):
+    if PREDICTION in map(str.casefold, terms.features):
         raise ValueError("The table has a column 'prediction', as the view would have; rename it before fit.")
     return _Statements(writer, terms, table).text()
 
@@ -86,6 +76,7 @@ class _Statements:
 
     def __init__(self, writer: Writer, terms: ModelTerms, table: str) -> None:
         self.writer, self.terms, self.rows = writer, terms, table
+        self.columns = ColumnText(writer, terms)
         self.statements: list[str] = []
         self.joins: list[str] = []
         self._bins: dict[int, str] = {}  # coding -> table
@@ -106,20 +97,20 @@ class _Statements:
         source = "\nFROM " + self._quoted(self.rows) + ' AS "r"' + "".join(f"\n{join}" for join in self.joins)
         if self.terms.classes is None:
             value = f"EXP({scores[0]})" if self.terms.link == "log" else scores[0]
-            return f'{head}SELECT "r".*, {value} AS {_name(PREDICTION)}{source}'
+            return f'{head}SELECT "r".*, {value} AS {ansi_name(PREDICTION)}{source}'
         labels = [str(one) for one in self.terms.classes.tolist()]
         names = ["score"] if len(scores) == 1 else [f"score_{label}" for label in labels]
         names = unique([*names, *(f"probability_{label}" for label in labels)], {*self.terms.columns, PREDICTION})
         own, names = names[: len(scores)], names[len(scores) :]
-        inner = ", ".join(f"{score} AS {_name(name)}" for score, name in zip(scores, own, strict=True))
-        said = [f"{value} AS {_name(name)}" for value, name in zip(self._probabilities(own), names, strict=False)]
-        columns = ", ".join(['"s".*', *said, f"{self._class(own)} AS {_name(PREDICTION)}"])
+        inner = ", ".join(f"{score} AS {ansi_name(name)}" for score, name in zip(scores, own, strict=True))
+        said = [f"{value} AS {ansi_name(name)}" for value, name in zip(self._probabilities(own), names, strict=False)]
+        columns = ", ".join(['"s".*', *said, f"{self._class(own)} AS {ansi_name(PREDICTION)}"])
         return f'{head}SELECT {columns}\nFROM (SELECT "r".*, {inner}{source}) AS "s"'
 
     def _probabilities(self, scores: list[str]) -> list[str]:
         if self.terms.link not in ("logit", "softmax"):
             return []
-        own = [f'"s".{_name(name)}' for name in scores]
+        own = [f'"s".{ansi_name(name)}' for name in scores]
         if len(own) == 1:
             return [f"1e0 / (1e0 + {_exp(own[0])})", f"1e0 / (1e0 + {_exp(f'-{own[0]}')})"]
         return [
@@ -132,7 +123,7 @@ class _Statements:
         assert self.terms.classes is not None
         labels = self.terms.classes.tolist()
         kind_of_values(labels, "The target")
-        own = [f'"s".{_name(name)}' for name in scores]
+        own = [f'"s".{ansi_name(name)}' for name in scores]
         if len(own) == 1:
             conditions = [f"{own[0]} <= 0", f"{own[0]} > 0"]
         else:
@@ -145,12 +136,12 @@ class _Statements:
             yield self._product(term, output)
         offset = self.terms.offset
         if offset is not None:
-            own = self._number_of(offset.name)
+            own = self.columns.number_of(offset.name)
             yield f"LN({own})" if offset.is_exposure else own
 
     def _product(self, term: TermRecord, output: int) -> str:
         factors = [] if term.constant == 1.0 else [number(term.constant)]
-        factors += [self._number(one) for one in term.numbers]
+        factors += [self.columns.number_factor(one) for one in term.numbers]
         factors += [self._coefficient(one, output) for one in term.lookups]
         return " * ".join(factors) or "1e0"
 
@@ -160,46 +151,7 @@ class _Statements:
             return number(float(table.values[0, factor.component, output]))
         alias, values = self._joined(factor)
         column = values[factor.component * self.terms.n_outputs + output]
-        return f"COALESCE({alias}.{_name(column)}, {number(float(table.default[factor.component, output]))})"
-
-    def _number(self, factor: NumberFactor) -> str:
-        if factor.fill is not None and isinstance(factor.node, ColumnRef):
-            return f"COALESCE({self._number_of(factor.node.name)}, {number(factor.fill)})"
-        return self._expression(factor.node)
-
-    def _expression(self, node: Node) -> str:
-        match node:
-            case Number():
-                return number(node.value)
-            case ColumnRef():
-                return self._number_of(node.name)
-            case Call():
-                return f"({_FUNCTIONS[node.function].format(self._expression(node.argument))})"
-            case Binary(operator="**"):
-                return f"POWER({self._expression(node.left)}, {self._expression(node.right)})"
-            case Binary():
-                return f"({self._expression(node.left)} {node.operator} {self._expression(node.right)})"
-        raise AssertionError(f"{node} is not numeric")
-
-    def _number_of(self, column: str) -> str:
-        """A column as a double."""
-        kind = self.terms.columns.get(column, "number")
-        if kind == "number":
-            return f'CAST("r".{_name(column)} AS DOUBLE PRECISION)'
-        self._refuse_durations(column)
-        if self.writer.dialect not in ("ansi", "duckdb", "postgres"):
-            raise ValueError(
-                f"The term of column {column!r} takes dates as numbers, for which {self.writer.dialect} has no common "
-                "way; make it a number of days before fit, or give it bins by numeric='quantile'."
-            )
-        return f'(EXTRACT(EPOCH FROM "r".{_name(column)}) / 86400e0)'
-
-    def _refuse_durations(self, column: str) -> None:
-        if self.terms.columns.get(column) == "duration":
-            raise ValueError(
-                f"Column {column!r} holds durations, which engines write in ways of their own; make it a number, such "
-                "as days, before fit."
-            )
+        return f"COALESCE({alias}.{ansi_name(column)}, {number(float(table.default[factor.component, output]))})"
 
     # -- joins and tables --------------------------------------------------------------------------
 
@@ -212,7 +164,7 @@ class _Statements:
             codings = self.terms.tables[factor.table].codings
             compared = [self._key(coding, column) for coding, column in zip(codings, factor.columns, strict=True)]
             alias = self._alias((factor.table, factor.columns), "t")
-            on = " AND ".join(f"{alias}.{_name(key)} {own}" for key, own in zip(keys, compared, strict=True))
+            on = " AND ".join(f"{alias}.{ansi_name(key)} {own}" for key, own in zip(keys, compared, strict=True))
             self.joins.append(f"LEFT JOIN {self._quoted(name)} AS {alias} ON {on}")
         return self._aliases[factor.table, factor.columns], values
 
@@ -221,8 +173,10 @@ class _Statements:
         own = self.terms.codings[coding]
         if own.bounds is None:
             sign = "IS" if self.writer.dialect == "sqlite" else "IS NOT DISTINCT FROM"
-            by_bytes = self.writer.dialect == "tsql" and self._kind(own, column) == "text"  # else "A" is "a" there
-            return f'{sign} "r".{_name(column)}' + (" COLLATE Latin1_General_BIN2" if by_bytes else "")
+            by_bytes = (
+                self.writer.dialect == "tsql" and self.columns.key_kind(own, column) == "text"
+            )  # else "A" is "a" there
+            return f"{sign} {self.columns.raw(column)}" + (" COLLATE Latin1_General_BIN2" if by_bytes else "")
         if (coding, column) not in self._aliases:
             if coding not in self._bins:
                 self._bins[coding] = self._create_bins(coding, column)
@@ -230,16 +184,11 @@ class _Statements:
         return f'= COALESCE({self._aliases[coding, column]}."bin", {int(own.missing) - 1})'
 
     def _join_of_bins(self, coding: int, column: str) -> str:
-        alias, x = self._alias((coding, column), "b"), self._compared(column)
+        alias, x = self._alias((coding, column), "b"), self.columns.compared(column)
         join, on = "LEFT JOIN", f'{x} > {alias}."low" AND {x} <= {alias}."high"'
         if self.writer.dialect == "bigquery":  # whose outer joins need an equality
             join, on = "JOIN", f'({on}) OR ({alias}."low" IS NULL AND {x} IS NULL)'
         return f"{join} {self._quoted(self._bins[coding])} AS {alias} ON {on}"
-
-    def _compared(self, column: str) -> str:
-        """A column as its bins are compared with: a double, or a date."""
-        self._refuse_durations(column)
-        return self._number_of(column) if self.terms.columns[column] == "number" else f'"r".{_name(column)}'
 
     def _alias(self, joined: Any, letter: str) -> str:
         self._aliases[joined] = f'"{letter}{len(self._aliases) + 1}"'
@@ -247,7 +196,7 @@ class _Statements:
 
     def _create_bins(self, coding: int, column: str) -> str:
         """The table of the bins ``(low, high]`` of a column; of dates in microseconds."""
-        own, kind = self.terms.codings[coding], self.terms.columns[column]
+        own, kind = self.terms.codings[coding], self.columns.kind(column)
         assert own.bounds is not None
         if kind == "number":
             ends = [f"-{_LARGEST}", *map(number, own.bounds.tolist()), _LARGEST]
@@ -277,8 +226,8 @@ class _Statements:
         for index, column in zip(table.codings, factor.columns, strict=True):
             coding = self.terms.codings[index]
             keys.append(column if coding.bounds is None else f"{column} bin")
-            kinds.append("whole" if coding.bounds is not None else self._kind(coding, column))
-            categories.append(self._literals(coding))
+            kinds.append("whole" if coding.bounds is not None else self.columns.key_kind(coding, column))
+            categories.append(self.columns.literals(coding, column))
         keys = unique(keys, set(values))
         numbers = table.values.reshape(len(table.values), -1).tolist()
         rows = [
@@ -290,16 +239,6 @@ class _Statements:
         self._create(name, columns, rows)
         return name, keys, values
 
-    def _kind(self, coding: Coding, column: str) -> str:
-        assert coding.categories is not None
-        return kind_of_values(coding.categories.tolist(), f"Column {column!r}")
-
-    def _literals(self, coding: Coding) -> list[str]:
-        """The literal of each code."""
-        if coding.categories is None:
-            return [str(code) for code in range(len(coding))]
-        return [self.writer.value(one) for one in coding.categories.tolist()]
-
     def _create(self, name: str, columns: Sequence[tuple[str, str]], rows: list[list[str]]) -> None:
         write = self.writer
         listed = ", ".join(f"{write.name(column)} {write.type(kind)}" for column, kind in columns)
@@ -310,7 +249,7 @@ class _Statements:
 
     def _quoted(self, name: str) -> str:
         """A table's name in the view, which is translated as a whole."""
-        return ".".join(map(_name, name.split(".")))
+        return ".".join(map(ansi_name, name.split(".")))
 
 
 def last_microsecond(days: float) -> int:
@@ -325,15 +264,8 @@ def _typed(moment: dt.datetime, kind: str) -> dt.datetime:
     return moment.replace(tzinfo=dt.UTC) if kind == "date in UTC" else moment
 
 
-_ANSI = Writer()
-
-
-def _name(text: str) -> str:
-    return _ANSI.name(text)
-
-
 def _literal(value: Any) -> str:
-    return _ANSI.value(value)
+    return Writer().value(value)
 
 
 def _exp(text: str) -> str:

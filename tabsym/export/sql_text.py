@@ -100,6 +100,11 @@ class Writer:
         return sqlglot.transpile(statement, read="postgres", write=self.dialect, pretty=True)[0]
 
 
+def ansi_name(text: str) -> str:
+    """A quoted identifier of ANSI SQL."""
+    return Writer().name(text)
+
+
 def number(value: float) -> str:
     """A literal of type double with all its digits."""
     digits, exponent = f"{value:.16e}".split("e")

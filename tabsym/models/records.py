@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,24 @@ class TermRecord:
     lookups: tuple[LookupFactor, ...] = ()
 
 
+@dataclass(frozen=True)
+class Derived:
+    """A column that is made of another one before it is used.
+
+    Attributes
+    ----------
+    source : str
+    part : {"day", "month", "week", "weekday", "hour", "minute", "text"}
+        Of a date, by its own clock, as `tabsym.DateParts` has them; or the value as text.
+    style : str
+        How dates are written: "moments" for a date type, "ISO8601", or a format of strptime.
+    """
+
+    source: str
+    part: str
+    style: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class ModelTerms:
     """All that a prediction needs.
@@ -118,6 +137,10 @@ class ModelTerms:
     offset : OffsetColumn or None
     checked : tuple of (str, int)
         Columns, and their codings, in which a value without a code is an error.
+    features : tuple of str
+        All columns of fit, in order.
+    derived : dict of str -> Derived
+        Those of `columns` that are made of others.
     """
 
     n_outputs: int
@@ -129,3 +152,9 @@ class ModelTerms:
     terms: tuple[TermRecord, ...]
     offset: OffsetColumn | None = None
     checked: tuple[tuple[str, int], ...] = ()
+    features: tuple[str, ...] = ()
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+
+    def source(self, column: str) -> str:
+        """The column of the table that a column is made of, or is."""
+        return self.derived[column].source if column in self.derived else column

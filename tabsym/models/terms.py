@@ -22,6 +22,7 @@ from tabsym.losses import kernels as losses
 from tabsym.models.explain import term_name
 from tabsym.models.model import WideModel
 from tabsym.models.records import Coding, Lookup, LookupFactor, ModelTerms, NumberFactor, TermRecord
+from tabsym.warn import warn_user
 
 MOMENTS = {"dates": "date", "dates with a time zone": "date in UTC", "durations": "duration"}
 """What numeric columns are that hold no plain numbers, by their measure in words."""
@@ -50,6 +51,11 @@ def to_terms(model: Any) -> ModelTerms:
             f"handle_unknown='similar' estimates an unknown category of the term {name!r} from its whole row, which is "
             "no lookup; set_params(handle_unknown='neutral') to export the model without it."
         )
+    if getattr(model, "_had_offset", False):
+        warn_user(
+            f"{type(model).__name__} was fitted with offset=, which an export does not hold; add it to the linear "
+            "predictor, or fit with offset_column."
+        )
     fitted: WideModel = model.model_
     builder = _Builder(fitted)
     terms = builder.terms()
@@ -65,6 +71,7 @@ def to_terms(model: Any) -> ModelTerms:
             tuple(terms),
             getattr(model, "_offset_column", None),
             checked,
+            tuple(map(str, getattr(model, "feature_names_in_", [f"x{i}" for i in range(model.n_features_in_)]))),
         )
     )
 
