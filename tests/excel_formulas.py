@@ -8,7 +8,7 @@ import openpyxl
 
 _TOKEN = re.compile(
     r"""(?P<text>"(?:[^"]|"")*")|(?P<ref>(?:'(?:[^']|'')+'!)?\$?[A-Z]{1,3}\$?\d+(?::\$?[A-Z]{1,3}\$?\d+)?)(?![A-Za-z0-9(])"""
-    r"""|(?P<name>[A-Z]+[0-9]*\()|(?P<number>\d+\.?\d*(?:[eE][-+]?\d+)?)|(?P<sign><>|[-+*/^=<>(),])"""
+    r"""|(?P<name>[A-Z]+[0-9]*\()|(?P<number>\d+\.?\d*(?:[eE][-+]?\d+)?)|(?P<sign><>|[-+*/^=<>(),&])"""
 )
 
 
@@ -69,6 +69,9 @@ class Value:
 
     def __gt__(self, other):
         return self._do(other, np.greater)
+
+    def __and__(self, other):
+        return Value(_shown(self.value) + _shown(Value(other).value))
 
     def __neg__(self):
         return Value(-self._numbers())
@@ -152,6 +155,36 @@ class Book:
         return then if np.asarray(condition.value).item() else other
 
     @staticmethod
+    def _text(value, shape):
+        assert shape.value == "00"
+        return Value("" if np.isnan(value.value) else f"{value.value:02.0f}")
+
+    @staticmethod
+    def _choose(index, *values):
+        return Value("") if np.isnan(index.value) else values[int(index.value) - 1]
+
+    @staticmethod
+    def _weekday(value, kind):
+        assert kind.value == 2  # Monday is 1
+        return _part(value, lambda moment: moment.isoweekday())
+
+    @staticmethod
+    def _month(value):
+        return _part(value, lambda moment: moment.month)
+
+    @staticmethod
+    def _isoweeknum(value):
+        return _part(value, lambda moment: moment.isocalendar()[1])
+
+    @staticmethod
+    def _hour(value):
+        return _part(value, lambda moment: moment.hour)
+
+    @staticmethod
+    def _minute(value):
+        return _part(value, lambda moment: moment.minute)
+
+    @staticmethod
     def _sumproduct(array):
         return Value(float(array._numbers().sum()))
 
@@ -181,11 +214,19 @@ class Book:
         return Value(array.value[int(row.value) - 1, int(column.value) - 1])
 
 
+def _part(value, part):
+    if not isinstance(value.value, float):
+        return Value(np.nan)
+    seconds = round(value.value * 86_400)  # Excel shows times to the second
+    return Value(float(part(dt.datetime(1899, 12, 30) + dt.timedelta(seconds=seconds))))
+
+
 def _number_function(function):
     return staticmethod(lambda value: Value(float(function(value._numbers()))))
 
 
-_FUNCTIONS = ["SUMPRODUCT", "SUM", "MAX", "EXACT", "ISBLANK", "MATCH", "INDEX", "IF"]
+_FUNCTIONS = ["SUMPRODUCT", "SUM", "MAX", "EXACT", "ISBLANK", "MATCH", "INDEX", "IF", "TEXT", "CHOOSE"]
+_FUNCTIONS += ["WEEKDAY", "MONTH", "ISOWEEKNUM", "HOUR", "MINUTE"]
 for _name, _function in {"EXP": np.exp, "LN": np.log, "LOG10": np.log10, "SQRT": np.sqrt, "ABS": np.abs}.items():
     setattr(Book, f"_{_name.lower()}", _number_function(_function))
     _FUNCTIONS.append(_name)

@@ -67,8 +67,8 @@ class ColumnText:
         if self.writer.dialect not in WITH_DATES or own.style not in ("moments", "ISO8601"):
             raise ValueError(
                 f"Column {own.source!r} holds dates ({own.style}), of which the model uses the {own.part}, and "
-                f"{self.writer.dialect} has no text for it; make the parts columns of the table (tabsym.DateParts), and "
-                "export the model of these."
+                f"{self.writer.dialect} has no text for it; make the parts columns of the table by tabsym.DateParts, "
+                "and export the model of these."
             )
         source = source if own.style == "moments" else f"CAST({source} AS TIMESTAMP)"
         return source if own.part == "day" else f"EXTRACT({_FIELDS[own.part]} FROM {source})"
