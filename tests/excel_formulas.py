@@ -190,7 +190,7 @@ class Book:
 
     @staticmethod
     def _sum(array):
-        return Value(float(sum(one for one in np.ravel(array.value) if isinstance(one, float))))
+        return Value(float(sum(one for one in np.ravel(array.value) if isinstance(one, (int, float)))))
 
     @staticmethod
     def _max(array):

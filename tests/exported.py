@@ -102,11 +102,12 @@ def in_duckdb(text, X, name="rows"):
     """The view over a table, row by row."""
     base = duckdb.connect()
     base.register("given", X.assign(**{"row number": range(len(X))}))
-    base.execute(f'CREATE TABLE "{name}" AS SELECT * FROM given')
+    quoted = name.replace('"', '""')
+    base.execute(f'CREATE TABLE "{quoted}" AS SELECT * FROM given')
     for column in set(X) & {"date"}:
-        base.execute(f'ALTER TABLE "{name}" ALTER "{column}" TYPE DATE')
+        base.execute(f'ALTER TABLE "{quoted}" ALTER "{column}" TYPE DATE')
     base.execute(text)
-    return base.execute(f'SELECT * FROM "{name}_prediction" ORDER BY "row number"').df()
+    return base.execute(f'SELECT * FROM "{quoted}_prediction" ORDER BY "row number"').df()
 
 
 def in_sqlite(text, X, name="rows"):
@@ -114,9 +115,11 @@ def in_sqlite(text, X, name="rows"):
     written = X.assign(**{"row number": range(len(X))})
     for column in written:
         if written[column].dtype.kind == "M":
-            written[column] = written[column].dt.strftime("%Y-%m-%d %H:%M:%S.%f")
+            whole = not (written[column].dt.microsecond > 0).any()
+            written[column] = written[column].dt.strftime("%Y-%m-%d %H:%M:%S" + ("" if whole else ".%f"))
     if "date" in written:
         written["date"] = written["date"].astype(str)
     written.to_sql(name, base, index=False)
     base.executescript(text)
-    return pd.read_sql(f'SELECT * FROM "{name}_prediction" ORDER BY "row number"', base)
+    quoted = name.replace('"', '""')
+    return pd.read_sql(f'SELECT * FROM "{quoted}_prediction" ORDER BY "row number"', base)

@@ -66,8 +66,9 @@ def to_sql(model: Any, table: str = "rows", dialect: str = "ansi") -> str:
             f"handle_unknown='error' raises an error for unknown categories of column {terms.checked[0][0]!r}, which a "
             "view cannot; set_params(handle_unknown='neutral') to export the model."
         )
-    if PREDICTION in map(str.casefold, terms.features):
-        raise ValueError("The table has a column 'prediction', as the view would have; rename it before fit.")
+    taken = [name for name in terms.features if name.casefold() == PREDICTION]
+    if taken:
+        raise ValueError(f"The table has a column {taken[0]!r}, as the view would have; rename it before fit.")
     return _Statements(writer, terms, table).text()
 
 
@@ -202,7 +203,7 @@ class _Statements:
             ends = [f"-{_LARGEST}", *map(number, own.bounds.tolist()), _LARGEST]
         else:
             ends = [self._moment(one, kind) for one in (None, *own.bounds.tolist(), None)]
-            ends[0] = self.writer.value(_typed(dt.datetime(1, 1, 1), kind))
+            ends[0] = self.writer.moment(_typed(dt.datetime(1, 1, 1), kind))
         rows = [[str(code), *pair] for code, pair in enumerate(pairwise(ends), own.missing)]
         if self.writer.dialect == "bigquery":
             rows.append([str(own.missing - 1), "NULL", "NULL"])
@@ -214,9 +215,9 @@ class _Statements:
     def _moment(self, days: float | None, kind: str) -> str:
         """The last microsecond that is not after a number of days."""
         if days is None:
-            return self.writer.value(_typed(dt.datetime(9999, 12, 31), kind))
+            return self.writer.moment(_typed(dt.datetime(9999, 12, 31), kind))
         micro = last_microsecond(days)
-        return self.writer.value(_typed(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micro), kind))
+        return self.writer.moment(_typed(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micro), kind))
 
     def _create_term(self, factor: LookupFactor) -> tuple[str, list[str], list[str]]:
         table = self.terms.tables[factor.table]

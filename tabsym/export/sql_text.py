@@ -81,6 +81,13 @@ class Writer:
         literal = self.text(value.isoformat() if kind == "date" else _moment(value))
         return literal if self.dialect in ANSI else f"CAST({literal} AS {self.type(kind)})"
 
+    def moment(self, value: dt.datetime) -> str:
+        """The literal of a bound of dates, with all its digits: where dates are text, shorter ones sort below it."""
+        zone = "" if value.tzinfo is None else "+00:00"
+        literal = self.text(value.strftime("%Y-%m-%d %H:%M:%S.%f").zfill(26) + zone)
+        kind = str(kind_of(value))
+        return literal if self.dialect in ANSI else f"CAST({literal} AS {self.type(kind)})"
+
     def type(self, kind: str) -> str:
         """A column's type; kinds are those of `kind_of_values`."""
         if self.dialect in ANSI:
