@@ -186,9 +186,9 @@ class _Statements:
 
     def _join_of_bins(self, coding: int, column: str) -> str:
         alias, x = self._alias((coding, column), "b"), self.columns.compared(column)
-        join, on = "LEFT JOIN", f'{x} > {alias}."low" AND {x} <= {alias}."high"'
-        if self.writer.dialect == "bigquery":  # whose outer joins need an equality
-            join, on = "JOIN", f'({on}) OR ({alias}."low" IS NULL AND {x} IS NULL)'
+        within = f'{x} > {alias}."low" AND {x} <= {alias}."high"'
+        on = f'({within}) OR ({alias}."low" IS NULL AND {x} IS NULL)'  # no band join, which sorts all rows in DuckDB
+        join = "JOIN" if self.writer.dialect == "bigquery" else "LEFT JOIN"  # whose outer joins need an equality
         return f"{join} {self._quoted(self._bins[coding])} AS {alias} ON {on}"
 
     def _alias(self, joined: Any, letter: str) -> str:
@@ -205,8 +205,7 @@ class _Statements:
             ends = [self._moment(one, kind) for one in (None, *own.bounds.tolist(), None)]
             ends[0] = self.writer.moment(_typed(dt.datetime(1, 1, 1), kind))
         rows = [[str(code), *pair] for code, pair in enumerate(pairwise(ends), own.missing)]
-        if self.writer.dialect == "bigquery":
-            rows.append([str(own.missing - 1), "NULL", "NULL"])
+        rows.append([str(own.missing - 1), "NULL", "NULL"])
         type_ = {"number": "number", "date": "datetime"}.get(kind, "datetime in UTC")
         name = f"{self.rows}_bins_{len(self._bins) + 1}_{slug(column)}".rstrip("_")
         self._create(name, [("bin", "whole"), ("low", type_), ("high", type_)], rows)
