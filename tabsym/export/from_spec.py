@@ -14,10 +14,9 @@ _OPERATORS = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "
 _PARTS = {"month": "%m", "week": "%V", "weekday": "%a", "hour": "%H", "minute": "%M"}
 _DAY, _MICROSECOND = 86_400 * 10**9, dt.timedelta(microseconds=1)  # the day in nanoseconds
 _READ: dict[str, Any] = {
-    **{"date": dt.date.fromisoformat, "time": dt.time.fromisoformat, "bytes": bytes.fromhex, "decimal": Decimal},
-    **{"float": float, "datetime": np.datetime64, "datetime in UTC": dt.datetime.fromisoformat},
-    "timedelta": lambda number: np.timedelta64(number, "ns"),
-}
+    "date": dt.date.fromisoformat, "time": dt.time.fromisoformat, "bytes": bytes.fromhex, "decimal": Decimal,
+    "float": float, "datetime": np.datetime64, "datetime in UTC": dt.datetime.fromisoformat,
+    "timedelta": lambda number: np.timedelta64(number, "ns")}  # fmt: skip
 
 
 def _read(written: Any) -> Any:
@@ -70,7 +69,29 @@ def _part(value: Any, part: str, style: str) -> Any:
 
 
 def from_spec(spec: dict[str, Any]) -> "Scorer":
-    """Make the scorer of a model or encoder from its spec."""
+    """Make the scorer of a model or encoder from its spec.
+
+    Parameters
+    ----------
+    spec : dict
+        What `to_spec` made, as read from JSON.
+
+    Returns
+    -------
+    Scorer
+        With `predict`, `decision_function` and `predict_proba` of a model, or `transform` of an encoder.
+
+    Examples
+    --------
+    >>> import json
+    >>> import pandas as pd
+    >>> from tabsym import WideClassifier
+    >>> from tabsym.export import from_spec, to_spec
+    >>> X = pd.DataFrame({"colour": ["red", "blue"] * 20})
+    >>> text = json.dumps(to_spec(WideClassifier().fit(X, ["sold", "kept"] * 20)))
+    >>> from_spec(json.loads(text)).predict([{"colour": "blue"}, {"colour": "red"}]).tolist()
+    ['kept', 'sold']
+    """
     if spec.get("tabsym_spec") != 1:
         raise ValueError(f"The spec has the version {spec.get('tabsym_spec')!r}, and this file reads 1.")
     return Scorer(spec)
@@ -83,6 +104,9 @@ class Scorer:
         self.spec, self._columns = spec, {one["name"]: one for one in spec["columns"]}
         known = [[_plain(_read(one)) for one in coding.get("categories", ())] for coding in spec["codings"]]
         self._codes = [dict(zip(values, range(len(values)), strict=True)) for values in known]
+        self._known = [{key: row for row, key in enumerate(zip(*one.get("codes", ())))} for one in spec["tables"]]
+        rows = [([*one.get("ones", one.get("values")), one["default"]], one.get("text")) for one in spec["tables"]]
+        self._values = [np.array(values, dtype=object if is_text else float) for values, is_text in rows]
         self.classes_ = np.array([_read(one) for one in spec["classes"]]) if spec.get("classes") else None
 
     def decision_function(self, rows: Any, offset: Any = None) -> Any:
@@ -157,18 +181,16 @@ class _Table:
 
     def look_up(self, lookup: Any) -> Any:
         """The coefficients (n, width) of a component of a table; the last row is of what is not in it."""
-        table = self.spec["tables"][lookup["table"]]
+        sources = self.spec["tables"], self.scorer._values, self.scorer._known
+        table, values, known = (one[lookup["table"]] for one in sources)
         own = slice(lookup["component"] * table["width"], (lookup["component"] + 1) * table["width"])
         codes = [self.codes(*one) for one in zip(table["codings"], lookup["columns"], strict=True)]
-        place = codes[0] if codes else np.zeros(self.n, dtype=int)
+        row = codes[0] if codes else np.zeros(self.n, dtype=int)
         if len(codes) > 1:
-            known = {key: index for index, key in enumerate(zip(*table["codes"]))}
-            place = np.array([known.get(key, -1) for key in zip(*(one.tolist() for one in codes))], dtype=int)
-        if "ones" in table:  # the place of the one in a row of zeros; -2 for a row of NaN
-            ones = np.array([*table["ones"], table["default"]])[place, None]
-            return np.where(ones == -2, np.nan, ones == np.arange(table["width"]))
-        values = np.array([*table["values"], table["default"]], dtype=object if table.get("text") else float)
-        return values[place, own]
+            row = np.array([known.get(key, -1) for key in zip(*(one.tolist() for one in codes))], dtype=int)
+        if "ones" in table:  # where the one is in a row of zeros; -2 for a row of NaN
+            return np.where(values[row, None] == -2, np.nan, values[row, None] == np.arange(table["width"]))
+        return values[row, own]
 
     def number(self, written: Any) -> Any:
         if "column" in written:
