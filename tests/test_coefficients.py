@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
+from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
@@ -86,6 +87,85 @@ def test_contrasts_and_slopes_are_those_of_a_glm(loss, weighted):
         assert base.loc[("a", "r"), ["lower", "upper"]].tolist() == pytest.approx([low, high], abs=1e-3)
         assert base.loc[("a", "r"), "p"] == pytest.approx(fit.pvalues["a[T.r]"], abs=1e-3)
         assert base.loc[("a", "r"), "relativity"] == pytest.approx(np.exp(fit.params["a[T.r]"]), rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
+def test_the_intercept_of_base_categories_is_that_of_a_glm(loss):
+    """A treatment contrast's intercept; it stayed at the means of the terms."""
+    X, y, _, _ = made(loss)
+    model = estimator(loss, **GLM).fit(X, y)
+    glm = smf.glm("y ~ C(a, Treatment('q')) + C(b, Treatment('v')) + x", X.assign(y=y), family=FAMILIES[loss])
+    fit = glm.fit(scale=1.0 if loss == "logistic" else "X2", tol=1e-12)
+    found = model.coef_table(base={"a": "q", "b": "v"}).set_index("term").loc["(intercept)"]
+    assert found["value"] == pytest.approx(fit.params["Intercept"], abs=1e-3 * fit.bse["Intercept"])
+    assert found["sd"] == pytest.approx(fit.bse["Intercept"], rel=1e-4)
+    assert [found["lower"], found["upper"]] == pytest.approx(norm.interval(0.95, found["value"], found["sd"]))
+    with pytest.raises(ValueError, match="base names 'x', which has one coefficient and no categories"):
+        model.coef_table(base={"x": None})
+
+
+@pytest.mark.parametrize("base", ["largest", {"a": "q"}, {"a": "q", "b": "v"}])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (WideRegressor, ADDITIVE | {"loss": "poisson"}),
+        (WideRegressor, SUM | {"interactions": "pairwise"}),
+        (WideClassifier, ADDITIVE),
+        (WideSGDRegressor, {"random_state": 0}),
+        (WideRegressor, {"formula": "a[a] + b[b] + v[b]*x + x[1]*x + c[1]", "loss": "squared_error"}),
+    ],
+)
+def test_values_from_a_base_and_the_intercept_add_up_to_the_linear_predictor(kind, options, base):
+    X, y, _, _ = made("poisson")
+    y = np.minimum(y, 2) if kind is WideClassifier else y
+    model = kind(**options).fit(X, y)
+    wanted = (
+        model.explain(X).T.groupby(level="class", sort=False).sum().T
+        if kind is WideClassifier
+        else (model.explain(X).sum(axis=1).to_frame())
+    )
+    table = model.coef_table(base=base)
+    table["class"] = table.get("class", "all")
+    totals = []
+    for _, own in table.groupby("class", sort=False):
+        values = own.set_index(["term", "category"])["value"]
+        total = np.full(N, values[own["term"].isin(["(intercept)", "c"]).to_numpy()].iloc[0])
+        pairs = pd.Series(list(zip(X["a"], X["b"])))
+        for name, keys in {"a": X["a"], "b": X["b"], "v": X["b"], "a:b": pairs}.items():
+            if name in values.index.get_level_values(0):
+                total += keys.map(values[name].to_dict()).to_numpy() * (X["x"].to_numpy() if name == "v" else 1.0)
+        totals.append(total + X["x"].to_numpy() * values["x"].iloc[0])
+    np.testing.assert_allclose(np.column_stack(totals), wanted.to_numpy(), atol=1e-8)
+
+
+def test_the_intercept_of_base_categories_has_the_deviation_of_the_prediction_there():
+    """Beside dense algebra, where effects are random; from samples; and nearly, where a matrix would be too large."""
+    rng = np.random.default_rng(0)
+    n, q = 6000, 30
+    codes = rng.integers(0, q, n)
+    X = pd.DataFrame({"g": [f"{one:04}" for one in codes], "c": rng.choice(list("pqr"), n)})
+    y = rng.normal(size=q)[codes] + (X["c"] == "p") + rng.normal(size=n)
+    base = {"g": "0003", "c": "p"}
+
+    def deviations(model, keys):
+        design = np.column_stack([np.ones((n, 1)), dummies(X["c"], list("pqr")), dummies(X["g"], keys)])
+        held = model.dispersion_ / model.variances_["variance"]
+        penalty = np.diag(np.r_[0.0, np.full(3, held["c"]), np.full(len(keys), held["g"])])
+        row = np.r_[1.0, 1.0, 0.0, 0.0, np.array(keys) == "0003"]
+        return np.sqrt(model.dispersion_ * row @ np.linalg.solve(design.T @ design + penalty, row))
+
+    def found(model):
+        return model.coef_table(base=base).set_index("term").loc["(intercept)", "sd"]
+
+    keys = [f"{one:04}" for one in range(q)]
+    model = WideRegressor(**SUM, tol=1e-6, max_iter=2000).fit(X, y)
+    assert found(model) == pytest.approx(deviations(model, keys), rel=1e-4)
+    drawn = WideRegressor(**SUM, n_posterior_samples=1000).fit(X, y)
+    assert found(drawn) == pytest.approx(deviations(drawn, keys), rel=0.1)
+    codes = np.r_[np.arange(900), rng.integers(0, 900, n - 900)]
+    X["g"], y = [f"{one:04}" for one in codes], rng.normal(size=900)[codes] + (X["c"] == "p") + rng.normal(size=n)
+    large = WideRegressor(**SUM).fit(X, y)
+    assert found(large) == pytest.approx(deviations(large, [f"{one:04}" for one in range(900)]), rel=0.05)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "logistic"])
