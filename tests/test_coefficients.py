@@ -12,6 +12,7 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
 from tabsym import WideClassifier, WideRegressor, WideSGDClassifier, WideSGDRegressor
+from tabsym.solvers.newton import joint
 from tabsym.solvers.sgd.optimizers import Newton
 from tests.options import ADDITIVE, GLM
 
@@ -705,3 +706,52 @@ def test_names_of_terms_are_listed_without_frames_and_a_column_leads_to_its_term
     assert repr(model.coefs_.keys()) == "dict_keys(['gamma', 'mu', 'c'])"
     with pytest.raises(KeyError, match="the coefficients of column 'taxi' are in the term 'gamma'"):
         model.coefs_["taxi"]
+
+
+def softmax_information(design, p):
+    """Fisher information (q K, q K) of a multinomial logit, coefficient by coefficient of (q, K)."""
+    k = p.shape[1]
+    blocks = [[design.T @ ((p[:, i] * ((i == j) - p[:, j]))[:, None] * design) for j in range(k)] for i in range(k)]
+    q = design.shape[1]
+    return np.array(blocks).transpose(2, 0, 3, 1).reshape(q * k, q * k)
+
+
+def test_contrasts_of_several_classes_and_many_coefficients_are_those_of_dense_algebra():
+    """They had no deviation: one large column beside the intercept and a slope, all jointly."""
+    rng = np.random.default_rng(0)
+    n, q, k = 4000, 300, 3
+    g = np.r_[np.arange(q), rng.integers(0, q, n - q)]
+    X = pd.DataFrame({"g": [f"{one:03}" for one in g], "x": rng.normal(size=n)})
+    score = rng.normal(size=(q, k))[g] + np.outer(X["x"], [0.0, 0.5, -0.5])
+    y = (score + rng.gumbel(size=(n, k))).argmax(axis=1)
+    model = WideClassifier(**ADDITIVE, tol=1e-6).fit(X, y)
+    keys = sorted(X["g"].unique())
+    design = np.column_stack([np.ones(n), X["x"], dummies(X["g"], keys)])
+    held = np.diag(np.repeat(np.r_[0.0, 0.0, np.full(q, 1.0 / model.variances_.loc["g", "variance"])], k))
+    common = np.kron(np.eye(2 + q), np.full((k, k), 1.0 / k))  # no direction of the probabilities
+    covariance = np.linalg.inv(softmax_information(design, model.predict_proba(X)) + held + common * n)
+    for a, b in ((0, 1), (17, 200)):
+        row = np.zeros((2 + q, k))
+        found = model.contrast("g", keys[a], keys[b])["sd"]
+        for one in range(k):
+            row[:] = 0.0
+            row[2 + a], row[2 + b] = np.eye(k)[one] - 1 / k, 1 / k - np.eye(k)[one]
+            assert found.iloc[one] == pytest.approx(np.sqrt(row.ravel() @ covariance @ row.ravel()), rel=2e-2)
+            row[2 + b] = 0.0
+            shown = model.coefs_["g"].loc[keys[a], f"sd {one}"]  # less the mean over the classes, as the value
+            assert shown == pytest.approx(np.sqrt(row.ravel() @ covariance @ row.ravel()), rel=2e-2)
+
+
+def test_contrasts_of_bins_are_the_same_term_by_term(monkeypatch):
+    """Of one smooth term nothing is conditioned on: the joint covariance is the same."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": np.where(rng.random(1500) < 0.1, np.nan, rng.normal(size=1500))})
+    y = (np.outer(np.sin(2 * X["x"].fillna(1)), [1, 0, -1]) + rng.gumbel(size=(1500, 3))).argmax(axis=1)
+    options = ADDITIVE | {"numeric": "smooth"}
+    whole = WideClassifier(**options).fit(X, y)
+    monkeypatch.setattr(joint, "MAX_COEFS", 0)
+    parts = WideClassifier(**options).fit(X, y)
+    for pair in ((-1.0, 1.0), (0.0, 0.1), (np.nan, 0.0)):
+        wanted = whole.contrast("x", *pair)
+        np.testing.assert_allclose(parts.contrast("x", *pair)["sd"], wanted["sd"], rtol=1e-5)
+        assert wanted["sd"].gt(0).all()

@@ -18,7 +18,9 @@ from tabsym.models.model import WideModel
 from tabsym.models.start import with_state
 from tabsym.solvers.newton.block_descent import BlockDescent
 from tabsym.solvers.newton.certainty import Certainty, TermCovariance
+from tabsym.solvers.newton.fit import Optimum
 from tabsym.solvers.newton.joint import Parts, Whole, covariance_of, whole_covariance
+from tabsym.solvers.newton.posteriors_classes import MulticlassPosteriors
 from tabsym.solvers.newton.terms import Prior, SolverTerm
 
 Floats = NDArray[np.float64]
@@ -165,9 +167,7 @@ def is_held_by_category(model: WideModel, variances: Floats) -> NDArray[np.bool_
     return np.isfinite(variances) & np.array([block.source is not None for block in model.layout.blocks])
 
 
-def jointly(
-    model: WideModel, certainty: Certainty, solver: BlockDescent, dispersion: float, shares: Shares
-) -> Certainty:
+def jointly(model: WideModel, certainty: Certainty, optimum: Optimum, shares: Shares) -> Certainty:
     """Add the joint posterior covariances of all coefficients, as far as they are computable.
 
     Parameters
@@ -175,14 +175,12 @@ def jointly(
     model : WideModel
     certainty : Certainty
         On the original scale, each block by itself.
-    solver : BlockDescent
-        At the optimum.
-    dispersion : float
-        On the training scale.
+    optimum : Optimum
     shares : dict of block -> (q,)
         The weights of the means that are moved to the intercept.
     """
-    layout, terms = model.layout, solver.terms
+    layout, solver, dispersion = model.layout, optimum.solver, optimum.evidence.pearson
+    terms = solver.terms
     active = [index for index in range(len(terms)) if not solver.dropped[index]]
     by_category = is_mean_by_category(layout, terms, solver)
     random = np.flatnonzero(by_category).tolist()
@@ -208,8 +206,10 @@ def jointly(
         else:
             total_sd = np.full_like(sd, np.nan)
             found = _of_parts(model, parts, terms, shares, sd, total_sd, dispersion, random)
+    elif isinstance(optimum.evidence.posteriors, MulticlassPosteriors):
+        found = _of_classes(model, optimum.evidence.posteriors, active)
     scaled = {block: one.times(np.sqrt(dispersion)) for block, one in found.items()}
-    for block, one in scaled.items():
+    for block, one in scaled.items() if whole is not None or model.n_outputs == 1 else ():
         sd[layout.coefs(block)] = np.sqrt(np.maximum(one.variances(), 0.0))
     for index in np.flatnonzero(solver.dropped):
         sd[layout.coefs(terms[index].block)] = np.nan
@@ -267,6 +267,18 @@ def _of_whole(
         at = slice(start, start + layout.sizes[block])
         found[block] = covariance_of(np.ascontiguousarray(shown[:, at, at]), whole.untold[at])
         start += layout.sizes[block]
+    return found
+
+
+def _of_classes(model: WideModel, posteriors: MulticlassPosteriors, active: Sequence[int]) -> dict[int, TermCovariance]:
+    """Of larger models for several classes: each term given the other penalized ones, as its deviations are."""
+    moved = {term.factors[0].block for term in model.layout.homes.values()}
+    found = {}
+    for index in active:
+        block = posteriors.solver.terms[index].block
+        covariance = None if block in moved else posteriors.covariance(index)
+        if covariance is not None:
+            found[block] = covariance.times(float(model.units.sizes[block]))
     return found
 
 
