@@ -227,6 +227,8 @@ def without_idle(model: WideModel) -> WideModel:
         sd=of_kept(certainty.sd),
         samples=None if certainty.samples is None else of_kept(certainty.samples),
         covariances=tuple(certainty.covariances[index] for index in kept) if certainty.covariances else (),
+        joint_index=of_kept(certainty.joint_index) if len(certainty.joint_index) else certainty.joint_index,
+        total_sd=of_kept(certainty.total_sd) if len(certainty.total_sd) else certainty.total_sd,
     )
     return replace(
         model,

@@ -87,7 +87,7 @@ def solve(config: Config, newton: Newton, model: WideModel, coded: Coded, rng: R
     certainty = in_users_units(fitted, answer)
     if by_turns:
         fitted = identify(fitted, shares)
-        certainty = jointly(fitted, certainty, optimum.solver, optimum.evidence.pearson, shares)
+        certainty = jointly(fitted, certainty, optimum, shares)
     else:
         shares = shares_of_means(model, by_category=is_held_by_category(model, answer.certainty.variances))
         fitted = identify(fitted, shares)

@@ -105,14 +105,7 @@ class Information:
 
     def penalty(self, index: int) -> Floats:
         """The penalty matrix (q, q) of a term."""
-        term, precision = self.solver.terms[index], self.solver.precision[index]
-        if term.prior is Prior.FLAT:
-            return np.zeros((1, 1))
-        if term.prior is Prior.RIDGE:
-            return np.asarray(precision * np.eye(term.size))
-        jumps, beside = np.diff(np.eye(term.size)[term.apart :], axis=0), np.eye(term.size)[: term.apart]
-        beside[:, term.apart :] = -1.0 / max(term.size - term.apart, 1)
-        return np.asarray(precision * (jumps.T @ jumps + term.share_apart * beside.T @ beside))
+        return penalty_of(self.solver.terms[index], self.solver.precision[index])
 
     def of(self, indices: Sequence[int]) -> Floats:
         """The information on several terms (K p, K p), class by class, with penalties and constraints."""
@@ -148,6 +141,17 @@ class Information:
     def visits(self, indices: Sequence[int]) -> float:
         """The number of rows visited to compute the information on terms."""
         return 0.5 * len(self.solver.y) * len(indices) ** 2 * self.k**2
+
+
+def penalty_of(term: SolverTerm, precision: float) -> Floats:
+    """The penalty matrix (q, q) of a term."""
+    if term.prior is Prior.FLAT:
+        return np.zeros((1, 1))
+    if term.prior is Prior.RIDGE:
+        return np.asarray(precision * np.eye(term.size))
+    jumps, beside = np.diff(np.eye(term.size)[term.apart :], axis=0), np.eye(term.size)[: term.apart]
+    beside[:, term.apart :] = -1.0 / max(term.size - term.apart, 1)
+    return np.asarray(precision * (jumps.T @ jumps + term.share_apart * beside.T @ beside))
 
 
 def inverse(information: Floats) -> tuple[Floats, NDArray[np.bool_]]:
@@ -264,7 +268,7 @@ class Parts:
             follows = _divided(shared, own).T
             alone = np.divide(1.0, own, out=np.full_like(own, np.inf), where=own > 0.0)
             left, _ = inverse(self._matrix[:width, :width] - shared @ follows)
-            return TermCovariance(alone[:, None], (follows @ _root(left))[None])
+            return TermCovariance(alone[:, None], (follows @ root_of(left))[None])
         matrix, untold = inverse(self._information.of([index]))
         follows = matrix @ shared.T
         left, _ = inverse(self._matrix[:width, :width] - shared @ follows)
@@ -280,10 +284,10 @@ def covariance_of(matrices: Floats, untold: NDArray[np.bool_]) -> TermCovariance
     """From matrices (K, q, q), and which coefficients (q,) are not identified."""
     own = np.zeros(matrices.shape[1:2] + matrices.shape[:1])
     own[untold] = np.inf
-    return TermCovariance(own, np.array([_root(one) for one in matrices]))
+    return TermCovariance(own, np.array([root_of(one) for one in matrices]))
 
 
-def _root(matrix: Floats) -> Floats:
+def root_of(matrix: Floats) -> Floats:
     """R with RR' = a matrix that is positive semidefinite up to rounding."""
     shift = np.diag(matrix).max(initial=0.0)
     for share in ALMOST_ZERO:
