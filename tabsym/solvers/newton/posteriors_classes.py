@@ -238,7 +238,7 @@ def _dense_covariance(own: Floats, shared: Floats, whole: Floats, penalty: Float
     beside = np.kron(np.eye(n_all), np.eye(k) - 1.0 / k)
     blocks = (beside @ found @ beside).reshape(n_all, k, n_all, k)
     matrices = np.array([blocks[:q, one, :q, one] for one in range(k)])
-    return covariance_of(matrices, untold.reshape(n_all, k)[:q].any(axis=1))
+    return covariance_of(matrices, np.asarray(untold.reshape(n_all, k)[:q].any(axis=1)))
 
 
 COMMON = 1e-9
