@@ -43,14 +43,21 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if complete else 1
 
 
+@contextmanager
+def _extra(command: str) -> Iterator[None]:
+    """Where a library is absent, an error that says what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f'tabsym {command} needs {error.name!r}: pip install "tabsym[compare]"') from None
+
+
 def _compare(args: dict[str, Any]) -> bool:
     """Run the comparison of one table or several; whether every contender that was asked for did all folds."""
-    from tabsym.compare.settings import check_extra
+    with _extra("compare"):
+        from tabsym.compare.settings import check_extra
 
-    try:
         check_extra()
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f'tabsym compare needs {error.name!r}: pip install "tabsym[compare]"') from None
     from tabsym.compare import compare, compare_tables
 
     options = {name: value for name, value in args.items() if name not in ("command", "contender", "tables", "target")}
@@ -98,8 +105,9 @@ def _export(args: dict[str, Any]) -> bool:
 
 def _predict(args: dict[str, Any]) -> bool:
     """Write the rows of a table with the predictions of the model in a file."""
-    from tabsym.compare.reading import read
-    from tabsym.compare.retyping import read_typed
+    with _extra("predict"):
+        from tabsym.compare.reading import read
+        from tabsym.compare.retyping import read_typed
     from tabsym.export import load
 
     model = load(args["model"])
