@@ -73,7 +73,8 @@ random_state : int, RandomState or None, default 0
 n_jobs : int or None, default None
     Threads for coding columns; the result is the same for any number.
 verbose : int, default 0
-    1 writes progress to standard error. Ctrl-C ends a fit with the coefficients that were reached.
+    1 writes progress to standard error: the loss chosen, the interactions found, terms and coefficients, variances,
+    sweeps. Ctrl-C ends a fit with the coefficients that were reached.
 numeric_online : {"linear", "modl", "quantile"} or mapping of column -> one of these, default "linear"
     What becomes of numeric columns. "linear": a slope. "modl": a coefficient for each bin by MODL, where that
     separates the target best; a column that is not informative on its own keeps its slope. "quantile": 32 bins of equal
