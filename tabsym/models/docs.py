@@ -45,7 +45,9 @@ alpha : "auto", float or mapping of term -> float, default "auto"
 count_effect : bool, default True
     Whether terms with infrequent categories get a smooth effect of how many training rows a category has (in training a
     row counts the others only, so an unknown category is the count 0), in classes of at least 30 rows; dropped where
-    its variance is estimated as 0. "count of a" in `coefs_`. Of formulas where they are sums of terms.
+    its variance is estimated as 0. "count of a" in `coefs_`. Where the target goes with how frequent a category is,
+    this effect takes what a coefficient of its own would else have: `coefs_` and `summary` show both apart, `explain`
+    and `feature_importances_` together, as the column's. Of formulas where they are sums of terms.
 class_weight : mapping of class -> float, "balanced" or None, default None
     Multiplies the sample weights. "balanced": inversely to how often a class occurs.
 offset_column : str (or position, for arrays), default None
