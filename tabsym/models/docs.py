@@ -15,7 +15,8 @@ formula : str, default None
     ``w[a, b]`` has a coefficient for every observed pair, ``b[1]`` a single one,
     ``w[home] - w[away]`` reads one term by two columns, ``dot(u[user], v[item], rank=8)``
     has vectors. ``+ - * / **``, log, log1p, log2, log10, sqrt, exp and abs work on columns; names
-    with other signs go in backquotes. Without a formula every column has a term.
+    with other signs go in backquotes. A column can be both: ``f[age] + s[1]*age + b[1]``.
+    Without a formula every column has a term.
 categorical_features : {"from_dtype", "all"}, list or None, default "from_dtype"
     Columns whose values are categories: text, object, category and boolean columns; all; those of a list of names or
     positions, or of a mask; none. All others are numbers; dates are days.
@@ -214,8 +215,8 @@ SOLVED_ATTRIBUTES = _ATTRIBUTES.format(
 variances_ : pandas.DataFrame
     For every term the variance of its coefficients, its root, and their effective degrees of freedom, the widest first:
     which columns matter.
-dispersion_, deviance_, aic_ : float
-    Pearson's dispersion, the deviance of the training rows, and Akaike's criterion.
+dispersion_, deviance_, aic_, bic_ : float
+    Pearson's dispersion, the deviance of the training rows, Akaike's and Schwarz's criteria.
 """,
     curve="Mean training loss at the end, for every sweep.",
     iterations="Sweeps made.",
